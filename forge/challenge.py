@@ -1,0 +1,117 @@
+"""Reading a 401 or 403: which credential is asked for, and where it goes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from sandbox.exchange import first
+
+from forge.sources import Fetched
+
+CredentialKind = Literal["apiKey", "bearer", "basic", "other"]
+COMMON_HEADERS = ("X-API-Key", "Authorization")
+MAX_CANDIDATES = 4
+_NAMED_HEADER = re.compile(
+    r"\b(x-[a-z-]{0,40}(?:key|token|auth|secret)[a-z-]{0,20}|api-?key|private-token|authorization)\b",
+    re.IGNORECASE,
+)
+_SCHEME = re.compile(r"(?:^|,)\s*([A-Za-z][A-Za-z0-9!#$%&'*+.^_`|~-]{0,63})(?=\s|,|$)")
+_REALM = re.compile(r"\brealm\s*=\s*\"?([^\",]{0,200})", re.IGNORECASE)
+_TOLD_HEADER = re.compile(r"\b(?:header|name|in_header)\s*=\s*\"?([A-Za-z][\w-]{1,60})", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class NeedsCredential:
+    """The document at `url` is there, or may be, but wants a credential.
+
+    `headers` are the candidates for the header's name, likeliest first; `certain` says that the
+    answer itself named the first one. `rejected` says that a credential was sent and refused.
+    """
+
+    url: str
+    status: int
+    kind: CredentialKind
+    headers: tuple[str, ...]
+    certain: bool
+    rejected: bool = False
+    realm: str = ""
+
+    def question(self) -> str:
+        """What to ask a person, and the command that answers it."""
+        sure = "It goes" if self.certain else "It is not said where it goes; likely"
+        asked = "refused the credential it was given" if self.rejected else "asks for a credential"
+        realm = f' for "{self.realm}"' if self.realm else ""
+        others = f" (or {', '.join(self.headers[1:])})" if self.headers[1:] else ""
+        return (
+            f"{self.url} {asked}{realm} ({self.status}). {sure} into the header {self.headers[0]}"
+            f"{others}. Store it with `toolwright secret set NAME`, then: "
+            f"toolwright source add {self.url} --header {self.headers[0]}=@NAME"
+        )
+
+
+def read_challenge(answer: Fetched, *, rejected: bool = False) -> NeedsCredential:
+    """What a 401 or 403 asks for: by WWW-Authenticate (RFC 9110 section 11.6.1), else by a header
+    name in the answer, else by what is common.
+    """
+    told = first(answer.headers, "www-authenticate") or ""
+    kind, headers = _by_scheme(told[:4096])
+    certain = bool(headers)
+    if not headers:
+        headers = _named(answer)
+        certain = len(headers) == 1
+        headers += tuple(name for name in COMMON_HEADERS if not _among(name, headers))
+        kind = "apiKey" if headers[0].lower() != "authorization" else "bearer"
+    realm = _REALM.search(told[:4096])
+    return NeedsCredential(
+        url=answer.final_url,
+        status=answer.status,
+        kind=kind,
+        headers=headers[:MAX_CANDIDATES],
+        certain=certain,
+        rejected=rejected,
+        realm=_printable(realm.group(1)) if realm else "",
+    )
+
+
+def _by_scheme(challenge: str) -> tuple[CredentialKind, tuple[str, ...]]:
+    """The kind and header that a WWW-Authenticate value means; no header where it says nothing.
+
+    PowerDNS and others put the header's name where the scheme belongs.
+    """
+    schemes = [match.group(1) for match in _SCHEME.finditer(challenge)]
+    lowered = [scheme.lower() for scheme in schemes]
+    told = _TOLD_HEADER.search(challenge)
+    for scheme, low in zip(schemes, lowered, strict=True):
+        if _NAMED_HEADER.fullmatch(low) and low.startswith("x-"):
+            return "apiKey", (scheme,)
+        if "key" in low and told:
+            return "apiKey", (told.group(1),)
+    if "bearer" in lowered:
+        return "bearer", ("Authorization",)
+    if "basic" in lowered:
+        return "basic", ("Authorization",)
+    if any("key" in low or "token" in low for low in lowered):
+        return "apiKey", ()
+    return "other", ("Authorization",) if lowered else ()
+
+
+def _named(answer: Fetched) -> tuple[str, ...]:
+    """Header names for credentials that the answer's body or its CORS and Vary headers mention."""
+    hints = [
+        first(answer.headers, name) or "" for name in ("access-control-allow-headers", "vary")
+    ]
+    text = "\n".join([*hints, answer.body[:65_536].decode("utf-8", "replace")])
+    found: dict[str, str] = {}
+    for match in _NAMED_HEADER.finditer(text):
+        found.setdefault(match.group(1).lower(), match.group(1))
+    return tuple(found.values())[:MAX_CANDIDATES]
+
+
+def _among(name: str, names: tuple[str, ...]) -> bool:
+    return name.lower() in (other.lower() for other in names)
+
+
+def _printable(text: str) -> str:
+    return "".join(letter for letter in text if letter.isprintable()).strip()

@@ -1,0 +1,150 @@
+"""Where API documents may be looked for, and the door through which they are fetched."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import SplitResult, urlsplit
+
+from sandbox.exchange import Headers
+from sandbox.policy import Origin, origin_of
+
+MAX_NAMED = 8
+_WORD = re.compile(r"[a-z0-9]{3,40}")
+_URL = re.compile(r"https?://[^\s<>\"'`\\]{1,2000}", re.IGNORECASE)
+_HOST = re.compile(
+    r"(?<![\w./@-])((?:\d{1,3}(?:\.\d{1,3}){3}|localhost|[a-z0-9][a-z0-9-]{0,62}"
+    r"(?:\.[a-z0-9][a-z0-9-]{0,62}){0,8}))(:\d{2,5})?(?![\w@-])",
+    re.IGNORECASE,
+)
+_FILE_ENDINGS = frozenset("csv doc docx gz html js json md pdf png py sh toml txt xml yaml yml".split())
+
+
+@dataclass(frozen=True)
+class Source:
+    """A place to look: a document's file path or URL, an API's base URL, or a bare host.
+
+    `headers` carry the credential in clear and go to the origin of `location` only; they are kept
+    out of the repr. `title` is what the user called it.
+    """
+
+    location: str
+    headers: Headers = field(default=(), repr=False)
+    title: str = ""
+
+    @property
+    def path(self) -> Path | None:
+        """The local file that is meant, or None where `location` is a URL or a host."""
+        if self.location.startswith("file://"):
+            return Path(urlsplit(self.location).path)
+        named_as_path = self.location.startswith(("/", "./", "../", "~"))
+        if not named_as_path and (self.urls or "://" in self.location or not self.location):
+            return None
+        return Path(self.location).expanduser()
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """The base URLs to try in turn; two for a host that was written without a scheme.
+
+        Plain http is tried first on this machine; elsewhere only second, and not at all where a
+        credential would travel in clear that nobody asked to send so.
+        """
+        if _URL.fullmatch(self.location):
+            return (self.location,) if origin_of(self.location) else ()
+        host = _HOST.match(self.location)
+        if not host or origin_of(f"http://{self.location}") is None or not _is_host(host):
+            return ()
+        plain, secure = f"http://{self.location}", f"https://{self.location}"
+        if is_loopback(urlsplit(plain)):
+            return plain, secure
+        return (secure,) if self.headers else (secure, plain)
+
+    @property
+    def origins(self) -> frozenset[Origin]:
+        return frozenset(filter(None, map(origin_of, self.urls)))
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """An answer. `final_url` is where it came from after redirects within the origin; a redirect
+    that leaves the origin is handed over as the 3xx answer that it is.
+    """
+
+    status: int
+    headers: Headers
+    body: bytes
+    final_url: str
+
+
+class Fetch(Protocol):
+    """A guarded GET: addresses checked, size capped, redirects followed within the origin only."""
+
+    async def __call__(self, url: str, headers: Headers) -> Fetched:
+        """Raises `sandbox.errors.UpstreamUnreachable` or `ResponseTooLarge`."""
+        ...
+
+
+def choose(task: str, explicit: str | None, registered: Iterable[Source]) -> tuple[Source, ...]:
+    """The sources to look at for a task, likeliest first, each with its registered credential.
+
+    First the explicit one, then what the task names, then the registered ones that share a word with
+    the task, then the others in their order.
+    """
+    known = tuple(registered)
+    named = [Source(explicit)] if explicit else []
+    named += [Source(location) for location in named_in(task)]
+    ordered = [_with_credential(source, known) for source in named]
+    ordered += sorted(known, key=lambda source: -_shared_words(task, source))
+    unique: dict[str, Source] = {}
+    for source in ordered:
+        unique.setdefault(source.location.rstrip("/"), source)
+    return tuple(unique.values())
+
+
+def named_in(task: str) -> tuple[str, ...]:
+    """The URLs and hosts that a text names, in its order and at most `MAX_NAMED`."""
+    text = task[:20_000]
+    found = [(match.start(), match.group().rstrip(".,;:!?)]}")) for match in _URL.finditer(text)]
+    text = _URL.sub(lambda match: " " * len(match.group()), text)
+    found += [(match.start(), match.group()) for match in _HOST.finditer(text) if _is_host(match)]
+    return tuple(dict.fromkeys(location for _, location in sorted(found)))[:MAX_NAMED]
+
+
+def is_loopback(url: SplitResult) -> bool:
+    host = url.hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _is_host(match: re.Match[str]) -> bool:
+    """Whether a word is a host: an address, localhost, a name with a port, or a dotted name whose
+    last label can be a domain and not a file's ending.
+    """
+    name, port = match.group(1).lower(), match.group(2)
+    try:
+        return bool(ipaddress.ip_address(name))
+    except ValueError:
+        last = name.rpartition(".")[2]
+        dotted = "." in name and last.isalpha() and len(last) > 1 and last not in _FILE_ENDINGS
+        return name == "localhost" or dotted or (port is not None and not name.isdigit())
+
+
+def _with_credential(source: Source, known: tuple[Source, ...]) -> Source:
+    for other in known:
+        if source.location == other.location or source.origins & other.origins:
+            bare = "/" not in source.location
+            location = other.location if bare else source.location
+            return replace(other, location=location)
+    return source
+
+
+def _shared_words(task: str, source: Source) -> int:
+    words = set(_WORD.findall(task[:20_000].lower()))
+    own = set(_WORD.findall(f"{source.title} {source.location}".lower()))
+    return len(words & (own - {"http", "https", "www", "com", "org", "net", "api", "json", "yaml"}))

@@ -1,0 +1,95 @@
+"""Everything fatal that the registry reports. Each message says what to do next."""
+
+from __future__ import annotations
+
+
+class RegistryError(Exception):
+    """The base of all errors of this folder."""
+
+
+class DatabaseUnusable(RegistryError):
+    """The database cannot be opened, read or written."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(
+            f"the registry's database {url} cannot be used ({reason}). Check the path, its "
+            "permissions and the free space on its disk, then try again; nothing was changed."
+        )
+
+
+class SchemaTooNew(RegistryError):
+    def __init__(self, url: str, found: str, known: str) -> None:
+        super().__init__(
+            f"{url} was written by a newer Toolwright (schema {found}; this one knows {known}). "
+            "Upgrade Toolwright; do not edit the database."
+        )
+
+
+class Unknown(RegistryError):
+    """No row of that kind has that name or id."""
+
+    def __init__(self, kind: str, name: str) -> None:
+        self.kind, self.name = kind, name
+        super().__init__(f"there is no {kind} {name!r}. `toolwright list` and `status` show all.")
+
+
+class VersionConflict(RegistryError):
+    """A version was published that is not newer than the registered one and not equal to it."""
+
+    def __init__(self, name: str, version: int, registered: int) -> None:
+        super().__init__(
+            f"{name} version {version} cannot replace the registered version {registered}. "
+            f"Publish it as version {registered + 1}."
+        )
+
+
+class Duplicate(RegistryError):
+    """A row with that id is there already."""
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(f"the {kind} {name!r} is stored already. Use a new id.")
+
+
+class JobLost(RegistryError):
+    """Another process took the job over, or it was cancelled: what this attempt did is void."""
+
+    def __init__(self, job: str, attempt: int) -> None:
+        super().__init__(
+            f"job {job} no longer belongs to attempt {attempt}; it was taken over or cancelled. "
+            "Stop working on it; its present state is in `toolwright jobs`."
+        )
+
+
+class ApprovalNotHeld(RegistryError):
+    """A call was to run on an approval that this process has not claimed, or has already used."""
+
+    def __init__(self, approval: str) -> None:
+        super().__init__(
+            f"approval {approval} is not held by this process or was already used. Nothing was "
+            "sent; ask for a new approval."
+        )
+
+
+class VaultDamaged(RegistryError):
+    """The vault's file or its key cannot be read. The file is never overwritten in that state."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(
+            f"the vault {path} cannot be opened ({reason}). Nothing was overwritten: restore the "
+            "file and its key from a backup, or move it away and enter the secrets again."
+        )
+
+
+class PinUnusable(RegistryError):
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason}. Run `toolwright setup` to choose a PIN.")
+
+
+class NotaryDamaged(RegistryError):
+    """The signing key of the audit heads cannot be read."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(
+            f"the audit key {path} cannot be used ({reason}). Restore it from a backup; with a new "
+            "key the earlier signatures can no longer be checked."
+        )

@@ -1,0 +1,181 @@
+"""What an API is: the values every reader produces and every later step consumes.
+
+Schemas are JSON Schema 2020-12 (https://json-schema.org/draft/2020-12) whatever dialect the source
+used; a `$ref` in them is always `#/$defs/NAME` and names an entry of `APISpec.schemas`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, cast
+
+Schema = Mapping[str, Any] | bool
+Location = Literal["path", "query", "header", "cookie"]
+Access = Literal["read", "write"]
+Style = Literal[
+    "simple",
+    "form",
+    "label",
+    "matrix",
+    "spaceDelimited",
+    "pipeDelimited",
+    "tabDelimited",
+    "deepObject",
+]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One path, query, header or cookie parameter (OpenAPI 3.1, section 4.8.12).
+
+    `media_type` is set for a `content` parameter, which is written as that type and not by style.
+    `tabDelimited` is Swagger 2.0's `tsv`; its `csv`, `ssv`, `pipes` and `multi` are 3.x styles.
+    """
+
+    name: str
+    location: Location
+    schema: Schema = True
+    required: bool = False
+    style: Style = "form"
+    explode: bool = True
+    allow_reserved: bool = False
+    media_type: str | None = None
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How one property of a form or multipart body is written (OpenAPI 3.1, section 4.8.15)."""
+
+    content_type: str | None = None
+    style: Style | None = None
+    explode: bool = True
+    allow_reserved: bool = False
+
+
+@dataclass(frozen=True)
+class MediaType:
+    """One representation of a body. `schema` is None where the document gives none."""
+
+    type: str
+    schema: Schema | None = None
+    encoding: Mapping[str, Encoding] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RequestBody:
+    content: tuple[MediaType, ...]
+    required: bool = False
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Response:
+    """`status` is "200", a range such as "2XX", or "default". No content: no body is documented."""
+
+    status: str
+    description: str = ""
+    content: tuple[MediaType, ...] = ()
+
+
+@dataclass(frozen=True)
+class SecurityScheme:
+    """`location` and `parameter` say where an apiKey goes; the other kinds use Authorization."""
+
+    name: str
+    kind: Literal["apiKey", "bearer", "basic", "oauth2", "openIdConnect", "other"]
+    location: Literal["header", "query", "cookie"] = "header"
+    parameter: str = "Authorization"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One method on one path template. `server` is the absolute base URL the path is appended to.
+
+    `security` lists alternatives; each is the scheme names that go together; an empty alternative
+    means that anonymous access is allowed, no alternatives that none is asked for.
+    """
+
+    id: str
+    method: str
+    path: str
+    server: str
+    access: Access
+    summary: str = ""
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    parameters: tuple[Parameter, ...] = ()
+    body: RequestBody | None = None
+    responses: tuple[Response, ...] = ()
+    security: tuple[tuple[str, ...], ...] = ()
+    deprecated: bool = False
+
+    @property
+    def url(self) -> str:
+        """The absolute URL template: server and path with exactly one slash between them."""
+        return self.server.rstrip("/") + "/" + self.path.lstrip("/")
+
+
+@dataclass(frozen=True)
+class APISpec:
+    """An API as read from the document at `source`; `dialect` is what it was written in."""
+
+    title: str
+    version: str
+    source: str
+    dialect: str
+    operations: tuple[Operation, ...]
+    description: str = ""
+    security_schemes: tuple[SecurityScheme, ...] = ()
+    schemas: Mapping[str, Schema] = field(default_factory=dict)
+
+    def operation(self, operation_id: str) -> Operation:
+        """The operation of that id. Raises KeyError."""
+        for operation in self.operations:
+            if operation.id == operation_id:
+                return operation
+        raise KeyError(operation_id)
+
+
+def to_json(spec: APISpec) -> dict[str, Any]:
+    """The spec as plain JSON values, the content of a bundle's `spec.json`."""
+    return asdict(spec)
+
+
+def from_json(data: Mapping[str, Any]) -> APISpec:
+    """The inverse of `to_json`. Raises KeyError, TypeError or ValueError on anything else."""
+    return APISpec(
+        **{
+            **data,
+            "operations": tuple(map(_operation, data["operations"])),
+            "security_schemes": tuple(SecurityScheme(**s) for s in data["security_schemes"]),
+        }
+    )
+
+
+def _operation(data: Mapping[str, Any]) -> Operation:
+    body = data["body"]
+    return Operation(
+        **{
+            **data,
+            "tags": tuple(data["tags"]),
+            "parameters": tuple(Parameter(**p) for p in data["parameters"]),
+            "body": body
+            and RequestBody(**{**body, "content": tuple(map(_media_type, body["content"]))}),
+            "responses": tuple(
+                Response(**{**r, "content": tuple(map(_media_type, r["content"]))})
+                for r in data["responses"]
+            ),
+            "security": tuple(tuple(names) for names in data["security"]),
+        }
+    )
+
+
+def _media_type(data: Mapping[str, Any]) -> MediaType:
+    encoding = cast(Mapping[str, Mapping[str, Any]], data["encoding"])
+    return MediaType(
+        type=data["type"],
+        schema=data["schema"],
+        encoding={name: Encoding(**value) for name, value in encoding.items()},
+    )

@@ -1,0 +1,287 @@
+"""A bundle: the directory that is a forged server, as a value."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sandbox.apispec import Access, APISpec
+from sandbox.apispec import from_json as spec_from_json
+from sandbox.apispec import to_json as spec_to_json
+from sandbox.errors import BundleInvalid
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,39}\Z")
+MAX_FILE_BYTES = 32 * 1024 * 1024
+MAX_FILES = 64
+FILES = ("bundle.toml", "server.py", "tools.json", "spec.json")
+"""What a version is made of. `tests/`, `reports/` and `history/` lie beside and not digested."""
+
+
+@dataclass(frozen=True)
+class RequestPattern:
+    """A request a tool may make: a method and an absolute URL template such as
+    `https://api.example.com/v1/zones/{id}`. A template's query is not part of it.
+    """
+
+    method: str
+    url: str
+
+
+@dataclass(frozen=True)
+class Credential:
+    """A secret the API asks for: where the broker puts it. The secret itself is in the vault, under
+    the server's name and this name.
+    """
+
+    name: str
+    kind: str
+    location: str = "header"
+    parameter: str = "Authorization"
+
+
+@dataclass(frozen=True)
+class ToolDefinition:
+    """One tool. `operation` is the APISpec operation it calls ("" for pure code).
+
+    `requests` is all it may ask the broker for; `security` lists the alternatives of credential
+    names as in `sandbox.apispec.Operation`. Schemas are self-contained JSON Schema 2020-12 with an
+    object root.
+    """
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+    output_schema: Mapping[str, Any]
+    access: Access
+    operation: str = ""
+    title: str = ""
+    idempotent: bool = False
+    destructive: bool = False
+    requests: tuple[RequestPattern, ...] = ()
+    security: tuple[tuple[str, ...], ...] = ()
+
+    def annotations(self) -> dict[str, Any]:
+        """MCP tool annotations (revision 2025-03-26 and later)."""
+        return {
+            "readOnlyHint": self.access == "read",
+            "destructiveHint": self.destructive,
+            "idempotentHint": self.idempotent,
+            "openWorldHint": bool(self.requests),
+        }
+
+    def listed(self) -> dict[str, Any]:
+        """The tool as `tools/list` shows it."""
+        meta: dict[str, Any] = {"access": self.access}
+        if self.operation:
+            meta["operation"] = self.operation
+        return {
+            "name": self.name,
+            "title": self.title or self.name,
+            "description": self.description,
+            "inputSchema": dict(self.input_schema),
+            "outputSchema": dict(self.output_schema),
+            "annotations": self.annotations(),
+            "_meta": {"toolwright": meta},
+        }
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a bundle came from: the document and its sha256, who wrote the code (`compiler`,
+    `client`, `openai`), the model and the prompt's sha256 where one did, and the base image's id.
+    """
+
+    source: str
+    source_digest: str
+    author: str = "compiler"
+    model: str = ""
+    prompt_digest: str = ""
+    base_image: str = ""
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A forged server as data. `base_url` is what relative request templates in `server.py` extend.
+
+    `permissions` are `network:HOST[:PORT]` and later `env:NAME`, `fs:PATH:MODE`; a request to a
+    host that is not among them is refused whatever a tool declares.
+    """
+
+    name: str
+    version: int
+    title: str
+    base_url: str
+    source_code: str
+    tools: tuple[ToolDefinition, ...]
+    provenance: Provenance
+    permissions: tuple[str, ...] = ()
+    credentials: tuple[Credential, ...] = ()
+    spec: APISpec | None = None
+    description: str = ""
+
+    def tool(self, name: str) -> ToolDefinition:
+        """The tool of that name. Raises KeyError."""
+        for tool in self.tools:
+            if tool.name == name:
+                return tool
+        raise KeyError(name)
+
+    def digest(self) -> str:
+        """sha256 over the names and contents of the version's files, in hex."""
+        total = hashlib.sha256()
+        for name, content in sorted(render_files(self).items()):
+            total.update(f"{name}\0{len(content)}\0".encode() + content)
+        return total.hexdigest()
+
+    def manifest(self) -> dict[str, Any]:
+        """What the container-side runtime needs to know besides the code and the tools."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            "title": self.title,
+            "description": self.description,
+            "base_url": self.base_url,
+            "credentials": [vars(credential) for credential in self.credentials],
+        }
+
+    def runtime_tools(self) -> list[dict[str, Any]]:
+        """The tools as the container-side runtime receives them (and `tools.json` holds them)."""
+        return [_tool_to_json(tool) for tool in self.tools]
+
+
+def render_files(bundle: Bundle) -> dict[str, bytes]:
+    """The files of a bundle's version by name."""
+    files = {
+        "bundle.toml": _to_toml(bundle).encode(),
+        "server.py": bundle.source_code.encode(),
+        "tools.json": _json_bytes({"tools": bundle.runtime_tools()}),
+    }
+    if bundle.spec is not None:
+        files["spec.json"] = _json_bytes(spec_to_json(bundle.spec))
+    return files
+
+
+def write_bundle(bundle: Bundle, directory: Path) -> None:
+    """Write the bundle's files into an existing empty directory and flush them to disk."""
+    for name, content in render_files(bundle).items():
+        with (directory / name).open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def read_bundle(directory: Path) -> Bundle:
+    """The bundle in a directory. Raises BundleInvalid naming the file and the reason.
+
+    Refuses symbolic links, special files, set-id bits and files over 32 MiB: the directory may have
+    come from someone else.
+    """
+    contents = {name: _read_regular(directory / name) for name in FILES if name != "spec.json"}
+    spec_path = directory / "spec.json"
+    if spec_path.is_symlink() or spec_path.exists():
+        contents["spec.json"] = _read_regular(spec_path)
+    return parse_files(contents, str(directory))
+
+
+def parse_files(contents: Mapping[str, bytes], where: str) -> Bundle:
+    """The bundle that files by name make up. Raises BundleInvalid: the file and the reason."""
+    name = "bundle.toml"
+    try:
+        head = tomllib.loads(contents[name].decode())
+        name = "tools.json"
+        tools = tuple(_tool_from_json(tool) for tool in json.loads(contents[name])["tools"])
+        name = "spec.json"
+        spec = spec_from_json(json.loads(contents[name])) if name in contents else None
+        name = "server.py"
+        source_code = contents[name].decode()
+        name = "bundle.toml"
+        bundle = Bundle(
+            name=str(head["name"]),
+            version=int(head["version"]),
+            title=str(head["title"]),
+            description=str(head.get("description", "")),
+            base_url=str(head["base_url"]),
+            permissions=tuple(map(str, head.get("permissions", ()))),
+            credentials=tuple(Credential(**item) for item in head.get("credentials", ())),
+            provenance=Provenance(**head["provenance"]),
+            source_code=source_code,
+            tools=tools,
+            spec=spec,
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise BundleInvalid(where, name, f"{type(error).__name__}: {error}") from error
+    if not NAME.match(bundle.name):
+        raise BundleInvalid(where, "bundle.toml", f"name {bundle.name!r} is not {NAME.pattern}")
+    names = [tool.name for tool in tools]
+    if len(set(names)) != len(names) or not all(NAME.match(tool) for tool in names):
+        raise BundleInvalid(where, "tools.json", "tool names are not unique lower-case identifiers")
+    return bundle
+
+
+def _read_regular(path: Path) -> bytes:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise BundleInvalid(str(path.parent), path.name, error.strerror or str(error)) from error
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_mode & (stat.S_ISUID | stat.S_ISGID):
+            raise BundleInvalid(str(path.parent), path.name, "not a plain file")
+        content = file.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
+        raise BundleInvalid(str(path.parent), path.name, f"larger than {MAX_FILE_BYTES} bytes")
+    return content
+
+
+def _json_bytes(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def _tool_to_json(tool: ToolDefinition) -> dict[str, Any]:
+    return {**vars(tool), "requests": [vars(request) for request in tool.requests]}
+
+
+def _tool_from_json(data: Mapping[str, Any]) -> ToolDefinition:
+    if data["access"] not in ("read", "write"):
+        raise ValueError(f"access is {data['access']!r}, neither read nor write")
+    for key in ("input_schema", "output_schema"):
+        if not isinstance(data[key], dict) or data[key].get("type") != "object":
+            raise ValueError(f"{key} of {data['name']} has no object root")
+    return ToolDefinition(
+        **{
+            **data,
+            "requests": tuple(RequestPattern(**request) for request in data["requests"]),
+            "security": tuple(tuple(names) for names in data["security"]),
+        }
+    )
+
+
+def _to_toml(bundle: Bundle) -> str:
+    lines = [
+        f"name = {_toml(bundle.name)}",
+        f"version = {bundle.version}",
+        f"title = {_toml(bundle.title)}",
+        f"description = {_toml(bundle.description)}",
+        f"base_url = {_toml(bundle.base_url)}",
+        f"permissions = [{', '.join(map(_toml, bundle.permissions))}]",
+        "",
+        "[provenance]",
+        *(f"{key} = {_toml(value)}" for key, value in vars(bundle.provenance).items()),
+    ]
+    for credential in bundle.credentials:
+        lines += ["", "[[credentials]]"]
+        lines += [f"{key} = {_toml(value)}" for key, value in vars(credential).items()]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(text: str) -> str:
+    # A JSON string is a TOML basic string (toml.io, "String") but for DEL, to be escaped.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,72 @@
+"""Time as the broker sees it, so that a limit of thirty seconds can be crossed without waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds since an arbitrary start; never goes back."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait. Raises TimeoutError where an enclosing deadline passes first."""
+        ...
+
+    def deadline(self, seconds: float) -> AbstractAsyncContextManager[None]:
+        """A block that raises TimeoutError when it takes longer."""
+        ...
+
+
+class SystemClock:
+    """The real clock."""
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    def deadline(self, seconds: float) -> AbstractAsyncContextManager[None]:
+        return _system_deadline(seconds)
+
+
+@asynccontextmanager
+async def _system_deadline(seconds: float) -> AsyncIterator[None]:
+    async with asyncio.timeout(seconds):
+        yield
+
+
+class VirtualClock:
+    """A clock that moves only by `sleep`, which returns at once. Deadlines nest, never overlap."""
+
+    def __init__(self, start: float = 0.0) -> None:
+        self._now = start
+        self._deadlines: list[float] = []
+
+    def now(self) -> float:
+        return self._now
+
+    async def sleep(self, seconds: float) -> None:
+        wanted = self._now + seconds
+        earliest = min(self._deadlines, default=wanted)
+        self._now = max(self._now, min(wanted, earliest))
+        if wanted > earliest:
+            raise TimeoutError
+
+    def deadline(self, seconds: float) -> AbstractAsyncContextManager[None]:
+        return self._deadline(seconds)
+
+    @asynccontextmanager
+    async def _deadline(self, seconds: float) -> AsyncIterator[None]:
+        end = self._now + seconds
+        self._deadlines.append(end)
+        try:
+            yield
+        finally:
+            self._deadlines.remove(end)

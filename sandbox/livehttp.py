@@ -1,0 +1,209 @@
+"""The live network as an upstream: httpcore (httpx's engine), addresses checked and pinned."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+import ssl
+import zlib
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import httpcore
+
+from sandbox.errors import ResponseTooLarge, UpstreamUnreachable
+from sandbox.exchange import Headers, WireRequest, WireResponse
+from sandbox.policy import Origin, origin_of
+
+MAX_ADDRESSES = 8
+DROPPED_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+
+
+class LiveHttp:
+    """Sends requests over HTTP/1.1 or 2 with pooled connections, on one event loop.
+
+    `private` are the origins that may have addresses outside the global range: a person granted
+    each by name. A name is resolved once per connection and every address must be allowed; the
+    connection goes to the checked address. Redirects are not followed.
+    """
+
+    def __init__(
+        self,
+        private: frozenset[Origin] = frozenset(),
+        *,
+        response_bytes: int = 8 * 1024 * 1024,
+        connect_seconds: float = 10.0,
+        verify: ssl.SSLContext | None = None,
+    ) -> None:
+        self._limit = response_bytes
+        self._timeouts = {"connect": connect_seconds, "read": None, "write": None, "pool": None}
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=verify,
+            max_connections=64,
+            max_keepalive_connections=32,
+            keepalive_expiry=30,
+            http2=True,
+            network_backend=_Pinned({(origin.host, origin.port) for origin in private}),
+        )
+
+    async def __aenter__(self) -> LiveHttp:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._pool.aclose()
+
+    async def send(self, request: WireRequest) -> WireResponse:
+        """Send and read the whole answer. Raises UpstreamUnreachable or ResponseTooLarge."""
+        origin = origin_of(request.url)
+        if origin is None:
+            raise UpstreamUnreachable(f"{request.url[:200]} has no http(s) origin")
+        parts = urlsplit(request.url)
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        url = httpcore.URL(
+            scheme=origin.scheme.encode(),
+            host=origin.host.encode("idna") if not origin.host.isascii() else origin.host.encode(),
+            port=origin.port,
+            target=target.encode("ascii"),
+        )
+        try:
+            async with self._pool.stream(
+                request.method,
+                url,
+                headers=_outgoing(request, parts.netloc),
+                content=request.body or None,
+                extensions={"timeout": self._timeouts},
+            ) as response:
+                headers = _incoming(response.headers)
+                body = await self._body(response, headers)
+        except (
+            httpcore.NetworkError,
+            httpcore.TimeoutException,
+            httpcore.ProtocolError,
+            ssl.SSLError,
+        ) as error:
+            detail = str(error) or type(error).__name__
+            raise UpstreamUnreachable(f"{origin} could not be reached: {detail[:300]}") from error
+        kept = tuple((key, value) for key, value in headers if key not in DROPPED_HEADERS)
+        return WireResponse(response.status, kept, body)
+
+    async def _body(self, response: httpcore.Response, headers: Headers) -> bytes:
+        inflate = _decoder(headers)
+        parts, size = [], 0
+        async for chunk in response.aiter_stream():
+            content = inflate(chunk, self._limit - size + 1)
+            size += len(content)
+            if size > self._limit:
+                raise ResponseTooLarge(self._limit)
+            parts.append(content)
+        return b"".join(parts)
+
+
+class _Inflate(Protocol):
+    def __call__(self, chunk: bytes, room: int) -> bytes: ...
+
+
+def _decoder(headers: Headers) -> _Inflate:
+    """A function that decodes a chunk into at most `room` bytes (RFC 9110 section 8.4)."""
+    coding = next((value.lower() for key, value in headers if key == "content-encoding"), "")
+    if coding not in ("gzip", "x-gzip", "deflate"):
+        return lambda chunk, room: chunk
+    inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
+
+    def inflate(chunk: bytes, room: int) -> bytes:
+        try:
+            return inflater.decompress(chunk, max(room, 1))
+        except zlib.error as error:
+            raise UpstreamUnreachable(f"the answer's {coding} coding is broken: {error}") from error
+
+    return inflate
+
+
+def _outgoing(request: WireRequest, netloc: str) -> list[tuple[bytes, bytes]]:
+    headers = [("Host", netloc), ("Accept-Encoding", "gzip, deflate")]
+    headers += request.headers
+    if request.body or request.method in ("POST", "PUT", "PATCH"):
+        headers.append(("Content-Length", str(len(request.body))))
+    if not any(name.lower() == "user-agent" for name, _ in request.headers):
+        headers.append(("User-Agent", "toolwright"))
+    return [(name.encode("ascii"), value.encode("utf-8")) for name, value in headers]
+
+
+def _incoming(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+    return tuple(
+        (key.decode("ascii", "replace").lower(), value.decode("latin-1")) for key, value in headers
+    )
+
+
+class _Pinned(httpcore.AsyncNetworkBackend):
+    """Connects only to addresses that were checked."""
+
+    def __init__(self, private: set[tuple[str, int]]) -> None:
+        self._private = private
+        self._inner = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        failure: httpcore.ConnectError | httpcore.ConnectTimeout | None = None
+        for address in await self._checked(host, port):
+            try:
+                return await self._inner.connect_tcp(
+                    address, port, timeout, local_address, socket_options
+                )
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failure = error
+        raise failure or httpcore.ConnectError(f"{host} has no address")
+
+    async def connect_unix_socket(
+        self,
+        path: str,
+        timeout: float | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        raise httpcore.ConnectError("unix sockets are not an upstream")
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def _checked(self, host: str, port: int) -> list[str]:
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise httpcore.ConnectError(f"{host} does not resolve: {error}") from error
+        addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))[:MAX_ADDRESSES]
+        if (host, port) in self._private:
+            return addresses
+        for address in addresses:
+            if not is_public(address):
+                raise httpcore.ConnectError(
+                    f"{host} is at the private address {address}; "
+                    f"a person can grant it with `toolwright source allow {host}:{port}`"
+                )
+        return addresses
+
+
+def is_public(address: str) -> bool:
+    """Whether an address is global and a single host's (RFC 6890), not one wrapped in another."""
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(ip, ipaddress.IPv6Address):
+        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo and ip.teredo[1])
+        if inner:
+            return False
+    return ip.is_global and not ip.is_multicast

@@ -1,0 +1,129 @@
+"""What a session may ask the network for. Comes from the bundle and the session's class alone."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from sandbox.bundle import Bundle, ToolDefinition
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+_PLACEHOLDER = re.compile(r"\{[^{}/]*\}")
+
+
+@dataclass(frozen=True)
+class Origin:
+    scheme: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        default = DEFAULT_PORTS.get(self.scheme) == self.port
+        return f"{self.scheme}://{self.host}" + ("" if default else f":{self.port}")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One request that is allowed: method, origin and path template, with its credentials."""
+
+    method: str
+    origin: Origin
+    path: re.Pattern[str]
+    template: str
+    tool: str
+    security: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The requests of one session. `private` are origins that a person granted by name."""
+
+    rules: tuple[Rule, ...]
+    private: frozenset[Origin] = frozenset()
+
+    def match(self, method: str, url: str) -> Rule | None:
+        """The rule that allows this request, or None.
+
+        The path is compared as sent: a literal part of a template must stand there letter for
+        letter, a placeholder takes one or more characters but no `/`, `?` or `#`.
+        """
+        origin = origin_of(url)
+        path = urlsplit(url).path or "/"
+        if origin is None or not canonical(path):
+            return None
+        for rule in self.rules:
+            if rule.method == method and rule.origin == origin and rule.path.match(path):
+                return rule
+        return None
+
+
+def read_policy(bundle: Bundle, private: frozenset[Origin] = frozenset()) -> Policy:
+    """The policy of a read session: the requests of the bundle's read tools."""
+    return _policy(bundle, tuple(t for t in bundle.tools if t.access == "read"), private)
+
+
+def tool_policy(bundle: Bundle, tool: str, private: frozenset[Origin] = frozenset()) -> Policy:
+    """The policy of a single-use session: the requests of that tool. Raises KeyError."""
+    return _policy(bundle, (bundle.tool(tool),), private)
+
+
+def origin_of(url: str) -> Origin | None:
+    """The origin of an absolute http(s) URL, or None where it has none or carries user info."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in DEFAULT_PORTS or not host or "@" in parts.netloc or "\\" in url:
+        return None
+    return Origin(parts.scheme, host.rstrip("."), port or DEFAULT_PORTS[parts.scheme])
+
+
+def granted_hosts(bundle: Bundle) -> frozenset[str]:
+    """The `host` or `host:port` names of the bundle's network permissions."""
+    prefix = "network:"
+    return frozenset(p.removeprefix(prefix) for p in bundle.permissions if p.startswith(prefix))
+
+
+def canonical(path: str) -> bool:
+    """Whether a path can only mean what it says.
+
+    False for control characters, a back slash, a fragment or query mark, an escaped NUL, and for
+    `.` and `..` segments, escaped or not. An escaped slash stays inside its segment.
+    """
+    if any(ord(letter) <= 32 or ord(letter) >= 127 or letter in "\\?#" for letter in path):
+        return False
+    if "%00" in path:
+        return False
+    return not any(unquote(segment) in (".", "..") for segment in path.split("/"))
+
+
+def _policy(
+    bundle: Bundle, tools: tuple[ToolDefinition, ...], private: frozenset[Origin]
+) -> Policy:
+    hosts = granted_hosts(bundle)
+    rules = []
+    for tool in tools:
+        for request in tool.requests:
+            origin = origin_of(_PLACEHOLDER.sub("x", request.url))
+            if origin is None or not ({origin.host, f"{origin.host}:{origin.port}"} & hosts):
+                continue
+            template = "/" + request.url.split("://", 1)[1].partition("/")[2]
+            rules.append(
+                Rule(
+                    method=request.method,
+                    origin=origin,
+                    path=_path_pattern(template),
+                    template=template,
+                    tool=tool.name,
+                    security=tool.security,
+                )
+            )
+    return Policy(tuple(rules), private)
+
+
+def _path_pattern(template: str) -> re.Pattern[str]:
+    literals = _PLACEHOLDER.split(template.partition("?")[0].partition("#")[0])
+    return re.compile("[^/?#]+".join(map(re.escape, literals)) + r"\Z")

@@ -1,0 +1,323 @@
+"""One running server at the far end of a pipe, spoken to in JSON-RPC and believed in nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import itertools
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import orjson
+
+from sandbox.broker import Broker, retry_after
+from sandbox.bundle import Bundle
+from sandbox.errors import CallTimedOut, Frozen, LoadFailed, SessionBroken
+from sandbox.exchange import Exchange, WireRequest, WireResponse
+from sandbox.guard import LineGuard, parse_message
+from sandbox.runner import Failure, Limits, Outcome
+from sandbox.validation import checker
+
+PROTOCOL = "2025-11-25"
+ERROR_META = "toolwright/error"
+MAX_MESSAGE = 2000
+MAX_EXCHANGES_AT_ONCE = 16
+
+
+class Pipe(Protocol):
+    """The host's end of a sandbox's stdin, and the means to end it."""
+
+    def write(self, data: bytes) -> None: ...
+
+    def kill(self) -> None:
+        """Start ending the sandbox at once; must not block."""
+        ...
+
+
+class PipeSession:
+    """A session over a pipe. The engine feeds it what the sandbox writes.
+
+    Everything received is bounded by `limits`; a message that is no answer to what was asked and no
+    `toolwright/request` is dropped and counted, and too many of those end the session.
+    """
+
+    def __init__(self, bundle: Bundle, broker: Broker, limits: Limits, pipe: Pipe) -> None:
+        self.bundle, self.broker, self.limits = bundle, broker, limits
+        self.stderr = bytearray()
+        self.strays = 0
+        self._pipe = pipe
+        self._guard = LineGuard(limits.line_bytes, limits.session_bytes)
+        self._ids = itertools.count(1)
+        self._waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
+        self._exchanges: dict[str, list[Exchange]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._broken: Exception | None = None
+
+    async def start(self) -> None:
+        """Hand over the bundle and shake hands. Raises LoadFailed or SessionBroken."""
+        load = {
+            "manifest": self.bundle.manifest(),
+            "tools": self.bundle.runtime_tools(),
+            "source": self.bundle.source_code,
+        }
+        hello = {
+            "protocolVersion": PROTOCOL,
+            "capabilities": {"experimental": {"toolwright/request": {}}},
+            "clientInfo": {"name": "toolwright", "version": "1"},
+        }
+        loaded = self._request("toolwright/load", load)
+        greeted = self._request("initialize", hello)
+        self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        try:
+            async with asyncio.timeout(self.limits.start_seconds):
+                answer, greeting = await asyncio.gather(loaded, greeted)
+        except TimeoutError as error:
+            self.end(SessionBroken("the server did not start in time; it was stopped"))
+            raise SessionBroken("the server did not start in time; it was stopped") from error
+        if "error" in answer:
+            raise LoadFailed(_message(answer["error"]))
+        if "error" in greeting:
+            raise SessionBroken(f"the server refused to start: {_message(greeting['error'])}")
+
+    async def list_tools(self) -> tuple[Mapping[str, Any], ...]:
+        async with asyncio.timeout(self.limits.start_seconds):
+            answer = await self._request("tools/list", {})
+        tools = answer.get("result", {}).get("tools")
+        if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
+            raise SessionBroken("the server's tool list is not one; it was stopped")
+        return tuple(tools)
+
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any], seconds: float | None = None
+    ) -> Outcome:
+        started = time.perf_counter()
+        definition = self.bundle.tool(tool)
+        problem = checker(definition.input_schema).problem(arguments)
+        if problem:
+            failure = Failure("arguments", f"{problem.where or '/'}: {problem.reason}")
+            return _failed(tool, failure, (), started)
+        identity = str(next(self._ids))
+        self._exchanges[identity] = []
+        patience = seconds or self.limits.call_seconds
+        try:
+            async with asyncio.timeout(patience):
+                answer = await self._request(
+                    "tools/call", {"name": tool, "arguments": arguments}, identity
+                )
+        except TimeoutError as error:
+            self.end(SessionBroken(f"{tool} did not answer in time"))
+            raise CallTimedOut(tool, patience) from error
+        except asyncio.CancelledError:
+            self._cancel(identity)
+            raise
+        finally:
+            exchanges = tuple(self._exchanges.pop(identity))
+        return self._outcome(tool, answer, exchanges, started)
+
+    def feed(self, chunk: bytes) -> None:
+        """Bytes from the sandbox's stdout."""
+        try:
+            for line in self._guard.lines(chunk):
+                if line:
+                    self._receive(line)
+        except SessionBroken as error:
+            self.end(error)
+
+    def feed_stderr(self, chunk: bytes) -> None:
+        """Bytes from the sandbox's stderr; the first ones are kept as evidence."""
+        self.stderr += chunk[: max(0, self.limits.stderr_bytes - len(self.stderr))]
+
+    def end(self, reason: Exception | None = None) -> None:
+        """End the session: fail what waits, stop the exchanges, kill the sandbox. Idempotent."""
+        if self._broken:
+            return
+        self._broken = reason or SessionBroken("the server ended")
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(self._broken)
+        for task in self._tasks:
+            task.cancel()
+        self._pipe.kill()
+
+    def freeze(self) -> None:
+        """End the session because Toolwright is frozen."""
+        self.end(Frozen())
+
+    def _request(
+        self, method: str, params: Mapping[str, Any], identity: str | None = None
+    ) -> asyncio.Future[dict[str, Any]]:
+        identity = identity or str(next(self._ids))
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        if self._broken:
+            future.set_exception(self._broken)
+            return future
+        self._waiting[identity] = future
+        future.add_done_callback(lambda _: self._waiting.pop(identity, None))
+        self._send({"jsonrpc": "2.0", "id": identity, "method": method, "params": params})
+        return future
+
+    def _cancel(self, identity: str) -> None:
+        if not self._broken:
+            params = {"requestId": identity}
+            self._send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        self._pipe.write(orjson.dumps(message) + b"\n")
+
+    def _receive(self, line: bytes) -> None:
+        message = parse_message(line, self.limits.nesting)
+        if message is None:
+            self._stray()
+        elif "method" in message:
+            self._asked(message)
+        else:
+            future = self._waiting.get(str(message.get("id")))
+            if future is None or future.done() or ("result" in message) == ("error" in message):
+                self._stray()
+            else:
+                future.set_result(message)
+
+    def _stray(self) -> None:
+        self.strays += 1
+        if self.strays > self.limits.strays:
+            raise SessionBroken("the server sent too much that nobody asked for; it was stopped")
+
+    def _asked(self, message: Mapping[str, Any]) -> None:
+        identity, params = message.get("id"), message.get("params")
+        if (
+            message["method"] != "toolwright/request"
+            or not isinstance(identity, str | int)
+            or not isinstance(params, dict)
+            or len(self._tasks) >= MAX_EXCHANGES_AT_ONCE
+        ):
+            self._stray()
+            if identity is not None:
+                self._refuse(identity, "unsupported", "not a request that the host answers")
+            return
+        task = asyncio.get_running_loop().create_task(self._exchange(identity, params))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _exchange(self, identity: str | int, params: Mapping[str, Any]) -> None:
+        log = self._exchanges.get(str(params.get("call")))
+        request = _wire_request(params)
+        if log is None or request is None:
+            reason = "no such call" if log is None else "not a well-formed http request"
+            self._refuse(identity, "unsupported", reason)
+            return
+        exchange = await self.broker.perform(request)
+        log.append(exchange)
+        if exchange.response is None:
+            self._refuse(identity, exchange.refusal, exchange.reason)
+        elif not self._broken:
+            self._send({"jsonrpc": "2.0", "id": identity, "result": _answer(exchange.response)})
+
+    def _refuse(self, identity: Any, kind: str, reason: str) -> None:
+        if not self._broken:
+            error = {"code": -32010, "message": reason, "data": {"kind": kind}}
+            self._send({"jsonrpc": "2.0", "id": identity, "error": error})
+
+    def _outcome(
+        self,
+        tool: str,
+        answer: Mapping[str, Any],
+        exchanges: tuple[Exchange, ...],
+        started: float,
+    ) -> Outcome:
+        if "error" in answer:
+            failure = Failure("bug", _message(answer["error"]))
+            return _failed(tool, failure, exchanges, started)
+        result = answer["result"]
+        if not isinstance(result, dict) or not _is_content(result.get("content")):
+            failure = Failure("bug", "the server's result is not an MCP tool result")
+            return _failed(tool, failure, exchanges, started)
+        elapsed = (time.perf_counter() - started) * 1000
+        return Outcome(tool, result, self._failure(tool, result), exchanges, elapsed)
+
+    def _failure(self, tool: str, result: Mapping[str, Any]) -> Failure | None:
+        if result.get("isError"):
+            return _told(result)
+        schema = self.bundle.tool(tool).output_schema
+        problem = checker(schema).problem(result.get("structuredContent"))
+        if problem:
+            return Failure("schema", problem.reason, where=problem.where)
+        return None
+
+
+def _told(result: Mapping[str, Any]) -> Failure:
+    """The failure that an `isError` result describes; hostile, so every field is checked."""
+    meta = result.get("_meta")
+    said = meta.get(ERROR_META) if isinstance(meta, dict) else None
+    said = said if isinstance(said, dict) else {}
+    status, wait = said.get("status"), said.get("retry_after")
+    text = "\n".join(str(block.get("text", "")) for block in result["content"])
+    return Failure(
+        kind=str(said.get("kind") or "tool")[:40],
+        message=text[:MAX_MESSAGE],
+        status=status if isinstance(status, int) else None,
+        retry_after=float(wait) if isinstance(wait, int | float) else None,
+        where=str(said.get("where") or "")[:200],
+    )
+
+
+def _failed(
+    tool: str, failure: Failure, exchanges: tuple[Exchange, ...], started: float
+) -> Outcome:
+    result = {
+        "isError": True,
+        "content": [{"type": "text", "text": failure.message}],
+        "_meta": {ERROR_META: {"kind": failure.kind}},
+    }
+    return Outcome(tool, result, failure, exchanges, (time.perf_counter() - started) * 1000)
+
+
+def _is_content(content: Any) -> bool:
+    return isinstance(content, list) and all(
+        isinstance(block, dict) and isinstance(block.get("type"), str) for block in content
+    )
+
+
+def _wire_request(params: Mapping[str, Any]) -> WireRequest | None:
+    """The request that a sandbox asks for, or None where it is not well-formed."""
+    method, url, headers = params.get("method"), params.get("url"), params.get("headers", [])
+    if params.get("kind") != "http" or not isinstance(method, str) or not isinstance(url, str):
+        return None
+    if not isinstance(headers, list) or not all(map(_is_pair, headers)):
+        return None
+    body = _bytes(params)
+    if body is None:
+        return None
+    return WireRequest(method, url, tuple((str(name), str(value)) for name, value in headers), body)
+
+
+def _is_pair(header: Any) -> bool:
+    return isinstance(header, list) and len(header) == 2 and all(isinstance(x, str) for x in header)
+
+
+def _bytes(params: Mapping[str, Any]) -> bytes | None:
+    text, encoded = params.get("body"), params.get("body_base64")
+    try:
+        if isinstance(text, str):
+            return text.encode()
+        if isinstance(encoded, str):
+            return base64.b64decode(encoded, validate=True)
+    except (UnicodeEncodeError, binascii.Error):
+        return None
+    return b"" if text is None and encoded is None else None
+
+
+def _answer(response: WireResponse) -> dict[str, Any]:
+    answer: dict[str, Any] = {"status": response.status, "headers": response.headers}
+    try:
+        answer["body"] = response.body.decode()
+    except UnicodeDecodeError:
+        answer["body_base64"] = base64.b64encode(response.body).decode()
+    wait = retry_after(response)
+    return answer if wait is None else {**answer, "retry_after": wait}
+
+
+def _message(error: Any) -> str:
+    message = error.get("message") if isinstance(error, dict) else error
+    return str(message)[:MAX_MESSAGE]

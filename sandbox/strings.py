@@ -1,0 +1,107 @@
+"""Sample strings: of a format, of a pattern, of a length."""
+
+from __future__ import annotations
+
+import base64
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from sandbox import pattern
+
+MAX_LENGTH = 20_000
+AWKWARD = "/ ?&=#%2F+"
+"""What a builder that escapes carelessly loses (RFC 3986, section 2.2)."""
+
+_FORMATS = {
+    "date": "2024-{month:02d}-{day:02d}",
+    "date-time": "2024-{month:02d}-{day:02d}T10:{minute:02d}:00Z",
+    "datetime": "2024-{month:02d}-{day:02d}T10:{minute:02d}:00Z",
+    "time": "10:{minute:02d}:00Z",
+    "duration": "PT{n}S",
+    "uuid": "{n:08x}-1111-4111-8111-{n:012x}",
+    "guid": "{n:08x}-1111-4111-8111-{n:012x}",
+    "email": "user{n}@example.com",
+    "idn-email": "user{n}@example.com",
+    "uri": "https://example.com/item{n}",
+    "url": "https://example.com/item{n}",
+    "iri": "https://example.com/item{n}",
+    "uri-reference": "/item{n}",
+    "hostname": "host{n}.example.com",
+    "idn-hostname": "host{n}.example.com",
+    "ipv4": "192.0.2.{byte}",
+    "ip": "192.0.2.{byte}",
+    "ipv6": "2001:db8::{n:x}",
+    "mac": "02:00:00:00:00:{byte:02x}",
+    "json-pointer": "/item{n}",
+    "int32": "{n}",
+    "int64": "{n}",
+}
+_LAST_RESORTS = ("abc{n}", "ABC", "1234", "a@example.com", "Abcdef1!{n}", "https://example.com/{n}")
+
+
+def sample_string(
+    schema: Mapping[str, Any], n: int, rng: random.Random, suffix: str = ""
+) -> str | None:
+    """A string for the schema's keywords, told apart from others by `n`; None where none is found.
+
+    `suffix` is appended where nothing but the length limits the string.
+    """
+    low, high = _length(schema, "minLength", 0), _length(schema, "maxLength", MAX_LENGTH)
+    if low > MAX_LENGTH or high < low:
+        return None
+    if schema.get("contentEncoding") == "base64" or schema.get("format") in ("byte", "binary"):
+        return _encoded(n, low, high)
+    wanted = schema.get("pattern")
+    if isinstance(wanted, str) and pattern.compiles(wanted):
+        return _matching(wanted, schema, n, low, high, rng)
+    formatted = _formatted(schema.get("format"), n)
+    if formatted is not None:
+        return formatted if low <= len(formatted) <= high else None
+    return _plain(n, low, high, suffix)
+
+
+def _length(schema: Mapping[str, Any], key: str, default: int) -> int:
+    value = schema.get(key)
+    return int(value) if isinstance(value, int | float) and value >= 0 else default
+
+
+def _formatted(name: Any, n: int) -> str | None:
+    template = _FORMATS.get(name) if isinstance(name, str) else None
+    if template is None:
+        return None
+    return template.format(n=n, month=n % 12 + 1, day=n % 28 + 1, minute=n % 60, byte=n % 250 + 1)
+
+
+def _plain(n: int, low: int, high: int, suffix: str) -> str:
+    for text in (f"v{n}w{suffix}", f"v{n}w", f"{n}"):
+        if len(text) <= high:
+            return text.ljust(low, "x")
+    return f"{n}"[-high:] if high else ""
+
+
+def _encoded(n: int, low: int, high: int) -> str | None:
+    data = b"bytes-%d\xff" % n
+    data = data.ljust(low * 3 // 4, b"x")
+    text = base64.b64encode(data).decode()
+    return text if low <= len(text) <= high else None
+
+
+def _matching(
+    wanted: str, schema: Mapping[str, Any], n: int, low: int, high: int, rng: random.Random
+) -> str | None:
+    candidates = [_formatted(schema.get("format"), n) or "", _plain(n, low, min(high, 64), "")]
+    parsed = pattern.read(wanted)
+    if parsed is not None:
+        for extent in (3, 3, 8, 0, 0, low, low, 40):
+            try:
+                candidates.append(parsed.sample(rng, min(extent, 1_000)))
+            except pattern.Unreadable:
+                break
+    candidates += [text.format(n=n) for text in _LAST_RESORTS]
+    fitting = (text for text in candidates if low <= len(text) <= high and text.strip() == text)
+    return next((text for text in fitting if text and _fits(wanted, text)), None)
+
+
+def _fits(wanted: str, text: str) -> bool:
+    return pattern.matches(wanted, text) is not False
