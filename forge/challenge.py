@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from dataclasses import dataclass
 from typing import Literal
 
-from sandbox.exchange import first
-
 from forge.sources import Fetched
+from sandbox.exchange import first
 
 CredentialKind = Literal["apiKey", "bearer", "basic", "other"]
 COMMON_HEADERS = ("X-API-Key", "Authorization")
 MAX_CANDIDATES = 4
+_FORMS = {"bearer": " as `Bearer TOKEN`", "basic": " as `Basic BASE64(user:password)`"}
 _NAMED_HEADER = re.compile(
     r"\b(x-[a-z-]{0,40}(?:key|token|auth|secret)[a-z-]{0,20}|api-?key|private-token|authorization)\b",
     re.IGNORECASE,
 )
 _SCHEME = re.compile(r"(?:^|,)\s*([A-Za-z][A-Za-z0-9!#$%&'*+.^_`|~-]{0,63})(?=\s|,|$)")
 _REALM = re.compile(r"\brealm\s*=\s*\"?([^\",]{0,200})", re.IGNORECASE)
-_TOLD_HEADER = re.compile(r"\b(?:header|name|in_header)\s*=\s*\"?([A-Za-z][\w-]{1,60})", re.IGNORECASE)
+_TOLD_HEADER = re.compile(
+    r"\b(?:header|name|in_header)\s*=\s*\"?([A-Za-z][\w-]{1,60})", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,15 @@ class NeedsCredential:
     rejected: bool = False
     realm: str = ""
 
+    def header(self, secret: str, name: str | None = None) -> tuple[str, str]:
+        """The header that carries a secret; for `basic` the secret is `user:password`."""
+        name = name or self.headers[0]
+        if name.lower() != "authorization":
+            return name, secret
+        if self.kind == "basic":
+            return name, "Basic " + b64encode(secret.encode()).decode()
+        return name, secret if " " in secret else f"Bearer {secret}"
+
     def question(self) -> str:
         """What to ask a person, and the command that answers it."""
         sure = "It goes" if self.certain else "It is not said where it goes; likely"
@@ -46,8 +58,8 @@ class NeedsCredential:
         others = f" (or {', '.join(self.headers[1:])})" if self.headers[1:] else ""
         return (
             f"{self.url} {asked}{realm} ({self.status}). {sure} into the header {self.headers[0]}"
-            f"{others}. Store it with `toolwright secret set NAME`, then: "
-            f"toolwright source add {self.url} --header {self.headers[0]}=@NAME"
+            f"{_FORMS.get(self.kind, '')}{others}. Store it with `toolwright secret set NAME`, "
+            f"then: toolwright source add {self.url} --header {self.headers[0]}=@NAME"
         )
 
 
@@ -99,9 +111,7 @@ def _by_scheme(challenge: str) -> tuple[CredentialKind, tuple[str, ...]]:
 
 def _named(answer: Fetched) -> tuple[str, ...]:
     """Header names for credentials that the answer's body or its CORS and Vary headers mention."""
-    hints = [
-        first(answer.headers, name) or "" for name in ("access-control-allow-headers", "vary")
-    ]
+    hints = [first(answer.headers, name) or "" for name in ("access-control-allow-headers", "vary")]
     text = "\n".join([*hints, answer.body[:65_536].decode("utf-8", "replace")])
     found: dict[str, str] = {}
     for match in _NAMED_HEADER.finditer(text):

@@ -8,15 +8,19 @@ from typing import Any
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 import orjson
-from sandbox.exchange import Headers
-from sandbox.policy import origin_of
 
 from forge.sources import Fetched
+from sandbox.exchange import Headers
+from sandbox.policy import origin_of
 
 MAX_LEADS = 8
 MAX_PAGE_BYTES = 512 * 1024
 MAX_URL = 2048
-_JSON_KEYS = (b'"openapi"', b'"swagger"', b'"swaggerVersion"')
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_KEYS = (b"openapi", b"swagger")
+_BROKEN_JSON = re.compile(
+    r"\s{0,99}\{\s{0,99}\"(openapi|swagger)\"\s{0,9}:\s{0,9}\"?(\d[\d.]{0,7})"
+)
 _YAML_VERSION = re.compile(
     r"^[\"']?(openapi|swagger)[\"']?[ \t]{0,8}:[ \t]{0,8}[\"']?(\d{1,2}(?:\.\d{1,3}){0,2})", re.M
 )
@@ -31,6 +35,7 @@ _SPEC_ATTRIBUTES = frozenset(
     {"spec-url", "data-url", "data-spec-url", "apidescriptionurl", "api-description-url"}
 )
 _SPEC_FILE = re.compile(r"(?:openapi|swagger|api-?docs?)[^/?#]{0,80}\.(?:json|ya?ml)$", re.I)
+_DESCRIBES = re.compile(r"openapi|swagger|api-?docs|schema|\.json|\.ya?ml", re.I)
 _CONFIG_SCRIPT = re.compile(r"swagger-(?:initializer|ui-init|config)[\w.-]{0,40}\.js$", re.I)
 _LINK = re.compile(r"<([^<>]{1,2048})>((?:\s{0,8};[^,;]{1,512}){0,16})")
 _REL = re.compile(r"\brel\s{0,4}=\s{0,4}\"?([^\";]{1,200})", re.I)
@@ -42,14 +47,21 @@ def dialect_of(content: bytes) -> str | None:
     """`openapi 3.1.0` or `swagger 2.0` where the content is such a document, else None.
 
     Told by its top-level keys alone, never by a media type or file name: servers send YAML as
-    text/plain and HTML as application/json.
+    text/plain and HTML as application/json. A JSON text that does not parse counts where its first
+    key says what it is: its reader can tell what is wrong with it.
     """
-    head = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-    if head == b"<":
+    if content.startswith(_UTF16):
+        content = decoded(content).encode("utf-8", "replace")
+    head = content[:1024].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    if head in (b"<", b"[", b"") or not any(key in content for key in _KEYS):
         return None
-    if head == b"{" and (document := _parsed(content)) is not None:
+    if head != b"{":
+        return _yaml_dialect(decoded(content))
+    document = _parsed(content)
+    if document is not None:
         return _json_dialect(document)
-    return _yaml_dialect(decoded(content))
+    broken = _BROKEN_JSON.match(decoded(content[:4096]))
+    return f"{broken.group(1)} {broken.group(2)}" if broken else None
 
 
 def leads_in(answer: Fetched) -> tuple[str, ...]:
@@ -75,7 +87,7 @@ def is_page(answer: Fetched) -> bool:
 
 def decoded(content: bytes) -> str:
     """Text by its byte order mark, else UTF-8; what does not decode is replaced."""
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if content.startswith(_UTF16):
         return content.decode("utf-16", "replace")
     return content.decode("utf-8-sig", "replace")
 
@@ -92,9 +104,9 @@ def _json_dialect(document: Any) -> str | None:
     if not isinstance(document, dict):
         return None
     for key in ("openapi", "swagger"):
-        version = document.get(key)
-        if isinstance(version, str | int | float) and _has_body(document):
-            return f"{key} {str(version)[:12]}"
+        version = str(document.get(key, ""))[:12]
+        if version[:1].isdigit() and _has_body(document):
+            return f"{key} {version}"
     return None
 
 
@@ -133,7 +145,8 @@ def _by_relation(links: list[tuple[str, str]], wanted: tuple[str, ...]) -> Itera
 
 def _body_leads(answer: Fetched) -> Iterator[str]:
     body = answer.body[:MAX_PAGE_BYTES]
-    document = _parsed(answer.body) if body.lstrip()[:1] in (b"{", b"[") else None
+    small = len(answer.body) == len(body)
+    document = _parsed(body) if small and body.lstrip()[:1] in (b"{", b"[") else None
     if document is not None:
         yield from _configuration_leads(document)
         return
@@ -141,7 +154,7 @@ def _body_leads(answer: Fetched) -> Iterator[str]:
     if is_page(answer):
         yield from _page_leads(text)
     elif urlsplit(answer.final_url).path.endswith(".js"):
-        yield from _SCRIPT_URL.findall(text)
+        yield from _script_leads(text)
     else:
         yield from _by_relation(_links(text[:65_536]), _CATALOG_RELATIONS)
 
@@ -188,9 +201,15 @@ def _page_leads(text: str) -> Iterator[str]:
             files.append(target)
     yield from _by_relation(links, _RELATIONS)
     yield from specs
-    yield from _SCRIPT_URL.findall(text)
+    yield from _script_leads(text)
     yield from scripts
     yield from files
+
+
+def _script_leads(text: str) -> list[str]:
+    """URLs set in a script, those that look like a description first."""
+    urls = dict.fromkeys(_SCRIPT_URL.findall(text))
+    return sorted(urls, key=lambda url: _DESCRIBES.search(url) is None)
 
 
 def _absolute(base: str, name: str) -> str | None:

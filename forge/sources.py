@@ -21,7 +21,9 @@ _HOST = re.compile(
     r"(?:\.[a-z0-9][a-z0-9-]{0,62}){0,8}))(:\d{2,5})?(?![\w@-])",
     re.IGNORECASE,
 )
-_FILE_ENDINGS = frozenset("csv doc docx gz html js json md pdf png py sh toml txt xml yaml yml".split())
+_FILE_ENDINGS = frozenset(
+    "csv doc docx gz html js json md pdf png py sh toml txt xml yaml yml".split()
+)
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,11 @@ class Source:
     location: str
     headers: Headers = field(default=(), repr=False)
     title: str = ""
+
+    def with_header(self, name: str, value: str) -> Source:
+        """The same with one header more, which replaces any of that name."""
+        kept = (pair for pair in self.headers if pair[0].lower() != name.lower())
+        return replace(self, headers=(*kept, (name, value)))
 
     @property
     def path(self) -> Path | None:
@@ -91,8 +98,8 @@ class Fetch(Protocol):
 def choose(task: str, explicit: str | None, registered: Iterable[Source]) -> tuple[Source, ...]:
     """The sources to look at for a task, likeliest first, each with its registered credential.
 
-    First the explicit one, then what the task names, then the registered ones that share a word with
-    the task, then the others in their order.
+    First the explicit one, then what the task names, then the registered ones: those that share the
+    most words with the task first.
     """
     known = tuple(registered)
     named = [Source(explicit)] if explicit else []

@@ -90,6 +90,16 @@ class NotaryDamaged(RegistryError):
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(
-            f"the audit key {path} cannot be used ({reason}). Restore it from a backup; with a new "
-            "key the earlier signatures can no longer be checked."
+            f"the audit file {path} cannot be used ({reason}). Restore it from a backup; with a "
+            "new key the earlier signatures can no longer be checked."
+        )
+
+
+class NotCallable(RegistryError):
+    """A server is quarantined or archived, or the version that was to be called is not current."""
+
+    def __init__(self, name: str, version: int, state: str, current: int) -> None:
+        super().__init__(
+            f"{name} version {version} cannot be called: the server is {state} at version "
+            f"{current}. Look at `toolwright show {name}`; repair it, or route the task again."
         )

@@ -170,15 +170,12 @@ def renewed(record: TrustRecord, version: int) -> TrustRecord:
 
 def restarted(record: TrustRecord, version: int) -> TrustRecord:
     """The record under a version that repairs a degraded server: the ladder starts again."""
-    return replace(
-        renewed(record, version), window="", ladder_successes=0, ladder_version=version
-    )
+    return replace(renewed(record, version), window="", ladder_successes=0, ladder_version=version)
 
 
-def succeeded_by(record: TrustRecord, version: int) -> TrustRecord:
-    """The record under the next version, whichever of the two rules applies to it."""
-    degraded = level_of(record) == "degraded"
-    return restarted(record, version) if degraded else renewed(record, version)
+def carried_over(record: TrustRecord, version: int, repaired: bool) -> TrustRecord:
+    """The record under the next version; `repaired` where the server was degraded before it."""
+    return restarted(record, version) if repaired else renewed(record, version)
 
 
 def level_of(record: TrustRecord, experimental: bool = False) -> Level:

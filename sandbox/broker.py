@@ -53,9 +53,9 @@ class Caps:
 
 @dataclass(frozen=True)
 class Release:
-    """A person's approval of one write: the digest that the request must have."""
+    """One write may leave: the request with this digest, or, where it is None, the first one."""
 
-    digest: str
+    digest: str | None
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,8 @@ class Broker:
             return _refused(request, "captured", "held for a person's approval")
         if self.released:
             return _refused(request, "refused", "a second write in one call was not approved")
-        if isinstance(self._writes, Release) and wire_digest(request) != self._writes.digest:
+        wanted = self._writes.digest if isinstance(self._writes, Release) else None
+        if wanted is not None and wire_digest(request) != wanted:
             self.captured = request
             return _refused(request, "refused", "this is not the request that was approved")
         self.released = True

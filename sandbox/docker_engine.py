@@ -23,7 +23,7 @@ import requests
 from sandbox.brake import Brake
 from sandbox.broker import Broker
 from sandbox.bundle import Bundle
-from sandbox.errors import BaseImageMissing, EngineUnavailable, SessionBroken
+from sandbox.errors import BaseImageMissing, EngineUnavailable, SandboxError, SessionBroken
 from sandbox.runner import Limits, Session
 from sandbox.session import PipeSession
 
@@ -65,8 +65,8 @@ def connect(timeout: int = 30) -> docker.DockerClient:
 class DockerRunner:
     """Opens sessions in single-use containers of the generic image, `spares` started ahead.
 
-    A spare has run no code but the runtime's; it is handed one bundle and never used again. Use as an
-    async context manager; leaving it removes every container it made.
+    A spare has run no code but the runtime's; it is handed one bundle and never used again. Use as
+    an async context manager; leaving it removes every container it made.
     """
 
     def __init__(
@@ -212,6 +212,20 @@ class DockerRunner:
     async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, function, *arguments)
+
+
+class AbsentEngine:
+    """A runner where there is none: opening a session raises the reason."""
+
+    def __init__(self, reason: SandboxError) -> None:
+        self._reason = reason
+
+    @asynccontextmanager
+    async def open(
+        self, bundle: Bundle, broker: Broker, limits: Limits | None = None
+    ) -> AsyncIterator[Session]:
+        raise self._reason
+        yield
 
 
 class _Container(asyncio.Protocol):

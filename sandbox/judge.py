@@ -95,7 +95,7 @@ def _flagged(validator: Any, schema: Any, flag: str) -> bool:
 
 
 _VALIDATORS = {
-    direction: extend(
+    direction: extend(  # type: ignore[no-untyped-call]
         Draft202012Validator, {"pattern": _pattern, "required": _required(direction)}
     )
     for direction in ("request", "response")

@@ -58,6 +58,9 @@ class LiveHttp:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
         await self._pool.aclose()
 
     async def send(self, request: WireRequest) -> WireResponse:

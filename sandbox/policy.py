@@ -38,10 +38,9 @@ class Rule:
 
 @dataclass(frozen=True)
 class Policy:
-    """The requests of one session. `private` are origins that a person granted by name."""
+    """The requests of one session."""
 
     rules: tuple[Rule, ...]
-    private: frozenset[Origin] = frozenset()
 
     def match(self, method: str, url: str) -> Rule | None:
         """The rule that allows this request, or None.
@@ -59,14 +58,14 @@ class Policy:
         return None
 
 
-def read_policy(bundle: Bundle, private: frozenset[Origin] = frozenset()) -> Policy:
+def read_policy(bundle: Bundle) -> Policy:
     """The policy of a read session: the requests of the bundle's read tools."""
-    return _policy(bundle, tuple(t for t in bundle.tools if t.access == "read"), private)
+    return _policy(bundle, tuple(t for t in bundle.tools if t.access == "read"))
 
 
-def tool_policy(bundle: Bundle, tool: str, private: frozenset[Origin] = frozenset()) -> Policy:
+def tool_policy(bundle: Bundle, tool: str) -> Policy:
     """The policy of a single-use session: the requests of that tool. Raises KeyError."""
-    return _policy(bundle, (bundle.tool(tool),), private)
+    return _policy(bundle, (bundle.tool(tool),))
 
 
 def origin_of(url: str) -> Origin | None:
@@ -100,9 +99,7 @@ def canonical(path: str) -> bool:
     return not any(unquote(segment) in (".", "..") for segment in path.split("/"))
 
 
-def _policy(
-    bundle: Bundle, tools: tuple[ToolDefinition, ...], private: frozenset[Origin]
-) -> Policy:
+def _policy(bundle: Bundle, tools: tuple[ToolDefinition, ...]) -> Policy:
     hosts = granted_hosts(bundle)
     rules = []
     for tool in tools:
@@ -121,7 +118,7 @@ def _policy(
                     security=tool.security,
                 )
             )
-    return Policy(tuple(rules), private)
+    return Policy(tuple(rules))
 
 
 def _path_pattern(template: str) -> re.Pattern[str]:

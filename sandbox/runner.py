@@ -85,7 +85,7 @@ class Runner(Protocol):
     """An engine that can run bundles."""
 
     def open(
-        self, bundle: Bundle, broker: Broker, limits: Limits = ...
+        self, bundle: Bundle, broker: Broker, limits: Limits | None = None
     ) -> AbstractAsyncContextManager[Session]:
         """Start the bundle in a fresh sandbox. Raises LoadFailed, SessionBroken, Frozen."""
         ...

@@ -99,9 +99,11 @@ def _matching(
             except pattern.Unreadable:
                 break
     candidates += [text.format(n=n) for text in _LAST_RESORTS]
-    fitting = (text for text in candidates if low <= len(text) <= high and text.strip() == text)
-    return next((text for text in fitting if text and _fits(wanted, text)), None)
-
-
-def _fits(wanted: str, text: str) -> bool:
-    return pattern.matches(wanted, text) is not False
+    fitting = [text for text in candidates if text and low <= len(text) <= high]
+    fitting = [text for text in fitting if text.strip() == text]
+    verdicts = {text: pattern.matches(wanted, text) for text in fitting}
+    for text in fitting:
+        if verdicts[text]:
+            return text
+    # Where no match can be told safely, what was made from the pattern is the likeliest to fit.
+    return next((text for text in fitting[2:] if verdicts[text] is None), None)

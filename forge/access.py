@@ -1,0 +1,81 @@
+"""Whether an operation reads or writes, judged by its method and by what its names say."""
+
+from __future__ import annotations
+
+import re
+
+from sandbox.apispec import Access
+
+_READ_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_ACTS = frozenset(
+    "abort accept ack acknowledge activate add allocate apply approve archive assign attach authorize "
+    "backup ban bind block book boot buy cancel change charge claim clear clone close complete "
+    "confirm connect copy create deactivate decline decrement delete demote deny deploy destroy "
+    "detach disable disconnect dismiss drop edit eject emit enable enqueue erase exec execute "
+    "expire fail finish flush follow force freeze generate grant halt import increment ingest "
+    "init initialize insert install invalidate invite invoke join kick kill launch leave lock login "
+    "logout mark merge migrate modify move mute notify open order patch pause pay pin post promote "
+    "provision publish purge push put reboot rebuild recover redeploy refresh refund regenerate "
+    "register reindex reject release reload remove rename renew replace reply reprocess request "
+    "resend reset resize restart restore resume retry revert revoke rollback rotate run save "
+    "schedule send set shutdown sign signin signout signup snooze spawn star start stop submit "
+    "subscribe suspend swap sync terminate toggle transfer trash trigger truncate unarchive "
+    "unassign unban unblock undelete undo unfollow unfreeze uninstall unlink unlock unmute unpause "
+    "unpin unpublish unregister unsubscribe update upgrade upload upsert vote wipe withdraw write".split()
+)
+# These name a thing at least as often as an act, so alone at the end of a path they say nothing.
+_ALSO_NOUNS = frozenset(
+    "backup ban block book boot change charge claim clone close copy edit exec follow force import "
+    "invite lock mark merge notify open order patch pause pay pin post release request run save "
+    "schedule set sign star sync transfer trash trigger update upgrade upload vote".split()
+)
+_READS = frozenset(
+    "get list read show find search fetch describe check count view retrieve query lookup is has "
+    "head export download browse index all exists browse load select see return returns".split()
+)
+_CREATES = frozenset("add create insert new post register upload".split())
+
+
+def words(text: str) -> list[str]:
+    """The words of an identifier or a sentence, in lower case."""
+    return [word.lower() for word in _WORD.findall(text)]
+
+
+def judge(method: str, path: str, operation_id: str, summary: str) -> Access:
+    """`read` only for a method that is safe (RFC 9110, 9.2.1) where nothing says otherwise."""
+    if method not in _READ_METHODS:
+        return "write"
+    return "write" if _acts(path, operation_id, summary) else "read"
+
+
+def creates(method: str, operation_id: str, summary: str) -> bool:
+    """Whether a write only adds something new, so that nothing that was there can be lost."""
+    if method != "POST":
+        return False
+    named, told = words(operation_id), _verb(words(summary)[:1])
+    return bool(_CREATES & {*named[:1], *named[-1:]}) or told in _CREATES
+
+
+def _acts(path: str, operation_id: str, summary: str) -> bool:
+    named = words(operation_id)
+    if named and named[0] in _ACTS:
+        return True
+    if named and named[0] not in _READS and named[-1] in _ACTS - _ALSO_NOUNS:
+        return True
+    told = words(summary)
+    if told and _verb(told[:1]) in _ACTS - _ALSO_NOUNS:
+        return True
+    segments = [part for part in path.split("/") if part and "{" not in part]
+    last = words(segments[-1]) if segments and not path.rstrip("/").endswith("}") else []
+    return bool(last) and last[0] in _ACTS - _ALSO_NOUNS
+
+
+def _verb(first: list[str]) -> str:
+    """The first word of a summary in its base form: `Deletes` and `deleting` are `delete`."""
+    word = first[0] if first else ""
+    for ending, instead in (("ies", "y"), ("es", "e"), ("es", ""), ("s", ""), ("ing", "e"), ("ing", "")):
+        base = word.removesuffix(ending) + instead
+        if word.endswith(ending) and base in _ACTS:
+            return base
+    return word

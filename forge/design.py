@@ -1,0 +1,247 @@
+"""What will be built: an API's operations as tools that a model can choose and call."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from forge import access, media
+from forge.media import BodyKind
+from forge.naming import argument_names, body_name, server_name, tool_names
+from forge.projection import Projection, Selection, target
+from forge.prose import clean, first_sentence, shorten
+from sandbox.apispec import APISpec, MediaType, Operation, Parameter, Schema
+from sandbox.bundle import Credential, RequestPattern, ToolDefinition
+from sandbox.policy import DEFAULT_PORTS, origin_of
+
+MAX_DESCRIPTION = 600
+MAX_INPUT = 64_000
+MAX_OUTPUT = 16_000
+_BASE64 = {"type": "string", "contentEncoding": "base64"}
+_IDEMPOTENT = frozenset({"PUT", "DELETE"})
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A tool's argument and the parameter that it fills."""
+
+    name: str
+    parameter: Parameter
+
+
+@dataclass(frozen=True)
+class BodyArgument:
+    """The argument that is the request body, and how that is written."""
+
+    name: str
+    media: MediaType
+    kind: BodyKind
+    required: bool
+
+
+@dataclass(frozen=True)
+class ToolSpec:
+    """One tool to write. `constants` are parameters that have one possible value each.
+
+    `trimmed` names the schemas ("input", "output") that were too large to be kept whole.
+    """
+
+    definition: ToolDefinition
+    operation: Operation
+    arguments: tuple[Argument, ...]
+    constants: tuple[Parameter, ...] = ()
+    body: BodyArgument | None = None
+    trimmed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ServerSpec:
+    """What `render` writes and a bundle is made of."""
+
+    name: str
+    title: str
+    description: str
+    base_url: str
+    api: APISpec
+    tools: tuple[ToolSpec, ...]
+    permissions: tuple[str, ...]
+    credentials: tuple[Credential, ...]
+
+
+def design(api: APISpec, name: str | None = None) -> ServerSpec:
+    """The server for an API; `name` is by default made from the title."""
+    names = tool_names(api.operations)
+    request, response = Projection(api.schemas, "request"), Projection(api.schemas, "response")
+    tools = tuple(
+        _tool(api, operation, names[operation.id], request, response)
+        for operation in api.operations
+    )
+    used = {name for operation in api.operations for names in operation.security for name in names}
+    return ServerSpec(
+        name=name or server_name(api.title),
+        title=api.title,
+        description=api.description,
+        base_url=Counter(operation.server for operation in api.operations).most_common(1)[0][0],
+        api=api,
+        tools=tools,
+        permissions=_permissions(api),
+        credentials=tuple(
+            Credential(scheme.name, scheme.kind, scheme.location, scheme.parameter)
+            for scheme in api.security_schemes
+            if scheme.name in used
+        ),
+    )
+
+
+def _tool(
+    api: APISpec, operation: Operation, name: str, request: Projection, response: Projection
+) -> ToolSpec:
+    constants = tuple(p for p in operation.parameters if constant(p) is not None)
+    free = [p for p in operation.parameters if constant(p) is None]
+    arguments = tuple(map(Argument, argument_names(free), free))
+    body = _body(api, operation, {argument.name for argument in arguments})
+    takes, takes_all = _input_schema(api, operation, arguments, body, request)
+    gives, gives_all = _output_schema(operation, response)
+    is_read = operation.access == "read"
+    title = operation.summary or first_sentence(operation.description, 80)
+    definition = ToolDefinition(
+        name=name,
+        description=describe(operation),
+        input_schema=takes,
+        output_schema=gives,
+        access=operation.access,
+        operation=operation.id,
+        title=shorten(title, 80),
+        idempotent=is_read or operation.method in _IDEMPOTENT,
+        destructive=not is_read
+        and not access.creates(operation.method, operation.id, operation.summary),
+        requests=(RequestPattern(operation.method, operation.url),),
+        security=operation.security,
+    )
+    trimmed = (*([] if takes_all else ["input"]), *([] if gives_all else ["output"]))
+    return ToolSpec(definition, operation, arguments, constants, body, trimmed)
+
+
+def describe(operation: Operation) -> str:
+    """What a model chooses by: what it does, method and path, then the document's own words."""
+    told = operation.description
+    lead = operation.summary or first_sentence(told, 200)
+    rest = told.removeprefix(lead).lstrip(" .")
+    lead = lead.rstrip(" .") + ". " if lead else ""
+    mark = "Deprecated. " if operation.deprecated else ""
+    return clean(f"{mark}{lead}{operation.method} {operation.path}. {rest}", MAX_DESCRIPTION)
+
+
+def constant(parameter: Parameter) -> str | int | float | None:
+    """The one value that a required parameter can have, or None."""
+    schema = parameter.schema
+    if parameter.required and isinstance(schema, Mapping) and parameter.media_type is None:
+        value = schema.get("const")
+        return value if isinstance(value, str | int | float) else None
+    return None
+
+
+def _body(api: APISpec, operation: Operation, taken: set[str]) -> BodyArgument | None:
+    if operation.body is None or not operation.body.content:
+        return None
+    chosen, kind = media.choose(operation.body.content, api.schemas)
+    return BodyArgument(body_name(taken), chosen, kind, operation.body.required)
+
+
+def _input_schema(
+    api: APISpec,
+    operation: Operation,
+    arguments: tuple[Argument, ...],
+    body: BodyArgument | None,
+    projection: Projection,
+) -> tuple[dict[str, Any], bool]:
+    schemas = [_argument_schema(api, argument.parameter) for argument in arguments]
+    names = [argument.name for argument in arguments]
+    required = [argument.name for argument in arguments if argument.parameter.required]
+    if body is not None:
+        schemas.append(_body_schema(api, operation, body))
+        names.append(body.name)
+        required += [body.name] * body.required
+    chosen = projection.select(schemas, MAX_INPUT)
+    root: dict[str, Any] = {
+        "type": "object",
+        "properties": dict(zip(names, chosen.schemas, strict=True)),
+        "additionalProperties": False,
+    }
+    if required:
+        root["required"] = required
+    return _with_defs(root, chosen), chosen.whole
+
+
+def _argument_schema(api: APISpec, parameter: Parameter) -> Schema:
+    schema = dict(parameter.schema) if isinstance(parameter.schema, Mapping) else {}
+    if parameter.schema is False:
+        return False
+    if parameter.description:
+        schema["description"] = parameter.description
+    if parameter.location == "path" and target(schema, api.schemas).get("type") == "string":
+        # An empty value would name another resource: the path without it.
+        schema["minLength"] = max(1, schema.get("minLength", 0))
+    return schema
+
+
+def _body_schema(api: APISpec, operation: Operation, body: BodyArgument) -> Schema:
+    described = operation.body.description if operation.body else ""
+    written = True if body.media.schema is None else body.media.schema
+    if body.kind == "binary":
+        schema: dict[str, Any] = {**_BASE64}
+        described = described or f"The content ({body.media.type}), in base64."
+    elif body.kind == "text" and target(written, api.schemas).get("type") != "string":
+        schema = {"type": "string"}
+        described = described or f"The content ({body.media.type}), as text."
+    elif isinstance(written, Mapping):
+        schema = dict(written)
+    else:
+        return written if not described else {"description": described} if written else False
+    if body.kind in ("form", "multipart") and not target(schema, api.schemas):
+        schema = {"type": "object", **schema}
+    return {**schema, "description": described} if described else schema
+
+
+def _output_schema(operation: Operation, projection: Projection) -> tuple[dict[str, Any], bool]:
+    documented: list[Schema] = []
+    for response in operation.responses:
+        for content in response.content if response.status.startswith("2") else ():
+            schema = True if content.schema is None else content.schema
+            is_json = media.is_json(content.type) or media.bare(content.type) == "*/*"
+            if is_json and schema not in documented:
+                documented.append(schema)
+    chosen = projection.select(documented, MAX_OUTPUT)
+    kinds = list(chosen.schemas)
+    body: Schema = True if not kinds or True in kinds else kinds[0]
+    if len(kinds) > 1 and body is not True:
+        body = {"anyOf": kinds}
+    root = {
+        "type": "object",
+        "required": ["status"],
+        "properties": {
+            "status": {"type": "integer"},
+            "body": body,
+            "text": {"type": "string"},
+            "base64": {"type": "string"},
+            "content_type": {"type": "string"},
+        },
+    }
+    used = replace(chosen, defs={}) if body is True else chosen
+    return _with_defs(root, used), chosen.whole
+
+
+def _with_defs(root: dict[str, Any], chosen: Selection) -> dict[str, Any]:
+    return {**root, "$defs": dict(chosen.defs)} if chosen.defs else root
+
+
+def _permissions(api: APISpec) -> tuple[str, ...]:
+    made: dict[str, None] = {}
+    for operation in api.operations:
+        origin = origin_of(operation.server)
+        if origin is not None:
+            is_default = DEFAULT_PORTS[origin.scheme] == origin.port
+            made["network:" + origin.host + ("" if is_default else f":{origin.port}")] = None
+    return tuple(made)

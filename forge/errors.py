@@ -1,0 +1,84 @@
+"""Everything fatal that the forge reports. Each message says what to do next."""
+
+from __future__ import annotations
+
+
+class ForgeError(Exception):
+    """The base of all errors of this folder."""
+
+
+class DocumentError(ForgeError):
+    """A document cannot be used at all. `file` is its path or URL, `reason` the bare cause."""
+
+    def __init__(self, file: str, reason: str, advice: str) -> None:
+        self.file, self.reason = file, reason
+        super().__init__(f"{file}: {reason}. {advice}")
+
+
+class DocumentUnreadable(DocumentError):
+    """The bytes cannot be had, or are neither JSON nor YAML."""
+
+    def __init__(self, file: str, reason: str) -> None:
+        super().__init__(file, reason, "Give the path or URL of a JSON or YAML API description.")
+
+
+class DocumentEmpty(DocumentError):
+    def __init__(self, file: str) -> None:
+        super().__init__(
+            file, "the document is empty", "Check that it was saved or downloaded completely."
+        )
+
+
+class DocumentTooLarge(DocumentError):
+    """Too many bytes, too many values once its aliases are expanded, or nested too deeply."""
+
+    def __init__(self, file: str, reason: str) -> None:
+        super().__init__(file, reason, "Split it, or cut it down to the operations you need.")
+
+
+class DocumentRecursive(DocumentError):
+    """A value of the document contains itself."""
+
+    def __init__(self, file: str, reason: str) -> None:
+        super().__init__(
+            file, reason, "Break the circle: let one of the two refer to a schema by `$ref`."
+        )
+
+
+class NotAnApiDescription(DocumentError):
+    """The document parses but is not an OpenAPI 2.0 or 3.x description."""
+
+    def __init__(self, file: str, reason: str) -> None:
+        super().__init__(
+            file, reason, "Give a document with a top-level `openapi: 3…` or `swagger: '2.0'`."
+        )
+
+
+class NoUsableOperation(DocumentError):
+    """Not one operation of the document can be compiled. `reason` names the first causes."""
+
+    def __init__(self, file: str, reason: str) -> None:
+        super().__init__(
+            file, reason, "Mend the places named; `base_url` replaces an unusable server."
+        )
+
+
+class NameInvalid(ForgeError):
+    """A server name that was asked for is not allowed."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name!r} is not a server name. Use up to 40 lower-case letters, digits and "
+            "underscores, beginning with a letter."
+        )
+
+
+class SourceUnreachable(ForgeError):
+    """A host that was named gives no answer at all. `reason` is the bare cause."""
+
+    def __init__(self, location: str, reason: str) -> None:
+        self.location, self.reason = location, reason
+        super().__init__(
+            f"{location} gives no answer: {reason}. Check the address and that the API is running, "
+            "or give its description as a file."
+        )

@@ -1,0 +1,68 @@
+"""How a body of a media type is handed to the runtime, and which of several types is taken."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from forge.projection import target
+from sandbox.apispec import MediaType, Schema
+
+BodyKind = Literal["json", "form", "multipart", "text", "binary"]
+PREFERENCE: tuple[BodyKind, ...] = ("json", "form", "multipart", "text", "binary")
+DEFAULT_TYPES: Mapping[BodyKind, str] = {
+    "json": "application/json",
+    "form": "application/x-www-form-urlencoded",
+    "multipart": "multipart/form-data",
+    "text": "text/plain",
+    "binary": "application/octet-stream",
+}
+_LINES = re.compile(r"application/(x-)?(ndjson|jsonl|jsonlines|json-seq|json-lines)")
+_JSON = re.compile(r"(application|text)/json|[^/]+/([^/]+|\*)\+json")
+_TEXT = re.compile(
+    r"text/.+|[^/]+/([^/]*\+)?(xml|yaml|x-yaml|graphql|javascript|sql|toml|csv)|application/(jwt|jose)"
+)
+
+
+def kind_of(media: MediaType, schemas: Mapping[str, Schema]) -> BodyKind:
+    """The kind of a media type; of one that says nothing (`*/*`) by its schema."""
+    name = bare(media.type)
+    if _LINES.fullmatch(name):
+        return "text"
+    if is_json(media.type):
+        return "json"
+    if name == DEFAULT_TYPES["form"]:
+        return "form"
+    if name.startswith("multipart/"):
+        return "multipart"
+    if _TEXT.fullmatch(name):
+        return "text"
+    found = target(media.schema if media.schema is not None else True, schemas)
+    is_text = found.get("type") == "string" and found.get("format") not in ("binary", "byte")
+    if name == "*/*" and found.get("format") != "binary":
+        return "json"
+    return "text" if is_text and name.startswith("application/") else "binary"
+
+
+def choose(
+    content: Iterable[MediaType], schemas: Mapping[str, Schema]
+) -> tuple[MediaType, BodyKind]:
+    """The preferred of several representations; the first of a kind, an exact JSON type before it.
+
+    Raises ValueError where there is none.
+    """
+    return min(
+        ((media, kind_of(media, schemas)) for media in content),
+        key=lambda pair: (PREFERENCE.index(pair[1]), bare(pair[0].type) != DEFAULT_TYPES[pair[1]]),
+    )
+
+
+def is_json(media_type: str) -> bool:
+    """Whether answers of this type are JSON values (RFC 6839 section 3.1)."""
+    return _JSON.fullmatch(bare(media_type)) is not None
+
+
+def bare(media_type: str) -> str:
+    """The type without parameters, in lower case."""
+    return media_type.partition(";")[0].strip().lower()

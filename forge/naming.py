@@ -1,0 +1,148 @@
+"""Names of tools and arguments: legal, unique, and the same again when compiled again."""
+
+from __future__ import annotations
+
+import hashlib
+import keyword
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+
+from sandbox.apispec import Operation, Parameter
+
+MAX_NAME = 40
+MAX_ARGUMENT = 64
+STYLES = ("csv", "deep", "exploded", "file", "json_text", "label", "matrix", "part", "pipes", "raw")
+STYLES += ("ssv", "tsv")
+API = frozenset({"UNSET", "http", "tool", *STYLES})
+"""What `server.py` imports, and so nothing else in it may be called."""
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_OTHER = re.compile(r"[^a-z0-9]+")
+_NOT_IDENTIFIER = re.compile(r"[^A-Za-z0-9_]+")
+_PREFIX_SEGMENT = re.compile(r"api|rest|v\d+(\.\d+)*", re.IGNORECASE)
+
+
+def snake(text: str) -> str:
+    """The text as lower-case ASCII words joined by underscores; "" where none is left."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return _OTHER.sub("_", _CAMEL.sub("_", plain).lower()).strip("_")
+
+
+def tool_names(operations: Sequence[Operation]) -> dict[str, str]:
+    """A tool name for each operation id.
+
+    It comes from the operation's own id, else from method and path. Where two operations want the
+    same name neither gets it as it is, so that the order of a document does not matter.
+    """
+    names: dict[str, str] = {}
+    left = list(operations)
+    for candidate in (_from_id, _from_path, _with_digest):
+        wanted = {operation.id: candidate(operation) for operation in left}
+        counts = Counter(wanted.values())
+        taken = set(names.values())
+        for key, name in wanted.items():
+            if name and counts[name] == 1 and name not in taken:
+                names[key] = name
+        left = [operation for operation in left if operation.id not in names]
+    for operation in left:
+        names[operation.id] = _free(_with_digest(operation), set(names.values()), MAX_NAME)
+    return names
+
+
+def server_name(title: str) -> str:
+    """A server's name from the API's title."""
+    name = snake(title)
+    for noise in ("_api", "_rest", "_openapi", "_specification"):
+        name = name.removesuffix(noise)
+    name = name.removeprefix("the_")
+    return _fitted(name if name[:1].isalpha() else f"api_{name}".rstrip("_"), title, "")
+
+
+def argument_names(parameters: Iterable[Parameter]) -> list[str]:
+    """A Python identifier for each parameter, the document's own name where it is one.
+
+    Parameters of one name in several places are told apart by the place.
+    """
+    names: list[str] = []
+    for parameter in parameters:
+        name = _identifier(parameter.name)
+        if name in names:
+            name = f"{name}_{parameter.location}"
+        names.append(_free(name, names, MAX_ARGUMENT))
+    return names
+
+
+def body_name(taken: Collection[str]) -> str:
+    """The name of the argument that is the request's body."""
+    return "body" if "body" not in taken else _free("request_body", taken, MAX_ARGUMENT)
+
+
+def _from_id(operation: Operation) -> str:
+    if operation.id.startswith(f"{operation.method} /"):
+        return ""
+    name = snake(operation.id)
+    # FastAPI writes function, path and method into the id; the function says it all.
+    generated = snake(f"{operation.path} {operation.method}")
+    return _fitted(name.removesuffix(f"_{generated}"), operation.id, operation.method)
+
+
+def _from_path(operation: Operation) -> str:
+    segments = [part for part in operation.path.split("/") if part]
+    while len(segments) > 1 and _PREFIX_SEGMENT.fullmatch(segments[0]):
+        segments = segments[1:]
+    fixed = [part for part in segments if "{" not in part]
+    name = snake(" ".join([operation.method.lower(), *fixed]))
+    if segments and "{" in segments[-1]:
+        name += "_by_" + snake(segments[-1])
+    return _fitted(name.strip("_"), f"{operation.method} {operation.path}", operation.method)
+
+
+def _with_digest(operation: Operation) -> str:
+    base = _from_id(operation) or _from_path(operation)
+    mark = _digest(f"{operation.method} {operation.path} {operation.id}")
+    return f"{_head(base, MAX_NAME - 7)}_{mark}"
+
+
+def _fitted(name: str, original: str, method: str) -> str:
+    if name and not name[0].isalpha():
+        name = f"{method.lower() or 'x'}_{name}"
+    if keyword.iskeyword(name) or name in API:
+        name = f"{method.lower() or 'x'}_{name}"
+    if len(name) > MAX_NAME:
+        name = f"{_head(name, MAX_NAME - 7)}_{_digest(original)}"
+    return name
+
+
+def _head(name: str, limit: int) -> str:
+    """The words at the beginning that fit."""
+    if len(name) <= limit:
+        return name
+    cut = name[: limit + 1].rfind("_")
+    return name[: cut if cut > limit // 2 else limit].rstrip("_")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:6]
+
+
+def _identifier(name: str) -> str:
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    made = _NOT_IDENTIFIER.sub("_", plain)
+    if made != name:
+        made = made.strip("_").lower() if "-" in name else made.strip("_")
+    if not made or made[0].isdigit():
+        made = f"p_{made}".rstrip("_")
+    if made.startswith("__"):
+        made = f"p{made}"
+    made = made[:MAX_ARGUMENT]
+    return f"{made}_" if keyword.iskeyword(made) or made in API else made
+
+
+def _free(name: str, taken: Collection[str], limit: int) -> str:
+    candidate, number = name, 1
+    while candidate in taken:
+        number += 1
+        candidate = f"{name[: limit - len(str(number)) - 1]}_{number}"
+    return candidate

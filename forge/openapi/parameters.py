@@ -1,0 +1,174 @@
+"""Parameters of both families: OpenAPI 3.x (4.8.12) and Swagger 2.0 non-body parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from typing import Any, cast
+
+from forge.openapi.context import Context
+from forge.openapi.references import Node, Unresolved
+from forge.prose import clean
+from sandbox.apispec import Location, Parameter, Style
+
+MAX_PARAMETERS = 300
+LOCATIONS = ("path", "query", "header", "cookie")
+_STYLES: dict[str, frozenset[str]] = {
+    "path": frozenset({"simple", "label", "matrix"}),
+    "query": frozenset({"form", "spaceDelimited", "pipeDelimited", "deepObject"}),
+    "header": frozenset({"simple"}),
+    "cookie": frozenset({"form"}),
+}
+_COLLECTIONS: dict[str, Style] = {
+    "ssv": "spaceDelimited",
+    "tsv": "tabDelimited",
+    "pipes": "pipeDelimited",
+}
+# 4.8.12.1 leaves the first three to other parts of a description; the rest frame the message.
+_NOT_PARAMETERS = frozenset(
+    "accept content-type authorization host content-length transfer-encoding connection".split()
+)
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
+_SCHEMA_KEYS = frozenset(
+    "type format items enum default minimum maximum exclusiveMinimum exclusiveMaximum minLength "
+    "maxLength pattern minItems maxItems uniqueItems multipleOf x-nullable".split()
+)
+
+
+def collect(context: Context, path_item: Node, operation: Node) -> list[Node]:
+    """The parameter objects of an operation with those of its path that it does not override.
+
+    What cannot be read is reported and left out.
+    """
+    merged: dict[tuple[str, str], Node] = {}
+    for listed in (path_item.get("parameters"), operation.get("parameters")):
+        if listed.value is not None and not isinstance(listed.value, list):
+            context.problems.add(listed.problem("parameters must be a list; they are left out"))
+        for node in listed.elements()[:MAX_PARAMETERS]:
+            try:
+                found = context.references.follow(node)
+            except Unresolved as error:
+                reason = f"{error.problem.reason}; the parameter is left out"
+                context.problems.add(node.problem(reason))
+                continue
+            name, location = found.get("name").value, found.get("in").value
+            if isinstance(name, str | int | float) and isinstance(location, str) and name != "":
+                merged[str(name), location] = found
+            else:
+                context.problems.add(
+                    node.problem("a parameter needs `name` and `in`; it is left out")
+                )
+    return list(merged.values())
+
+
+def read(
+    context: Context,
+    nodes: Iterable[Node],
+    placeholders: Collection[str],
+    credentials: Collection[tuple[str, str]],
+) -> tuple[Parameter, ...]:
+    """The parameters among the nodes, and one for each placeholder of the path that has none.
+
+    `credentials` are (location, lower-case name) pairs that the broker fills in; body parameters of
+    Swagger 2.0 are passed over.
+    """
+    made: dict[tuple[str, str], Parameter] = {}
+    for node in nodes:
+        location, name = node.value["in"], str(node.value["name"])
+        if location in ("body", "formData") and context.dialect == "2.0":
+            continue
+        reason = _unusable(location, name, placeholders)
+        if reason:
+            context.problems.add(node.problem(f"{reason}; the parameter is left out"))
+        elif (location, name.lower()) not in credentials and not (
+            location == "header" and name.lower() in _NOT_PARAMETERS
+        ):
+            made[location, name] = _parameter(context, node, cast(Location, location), name)
+    for name in placeholders:
+        made.setdefault(
+            ("path", name),
+            Parameter(name, "path", {"type": "string"}, required=True, style="simple", explode=False),
+        )
+    return tuple(sorted(made.values(), key=lambda p: LOCATIONS.index(p.location)))
+
+
+def truth(value: Any) -> bool:
+    """A flag, also where it is written as a string."""
+    return value is True or (isinstance(value, str) and value.strip().lower() == "true")
+
+
+def collection_style(node: Node, location: str) -> tuple[Style, bool]:
+    """Style and explode of a Swagger 2.0 `collectionFormat` (default csv)."""
+    plain: Style = "simple" if location in ("path", "header") else "form"
+    written = node.get("collectionFormat").value
+    if written == "multi":
+        return plain, plain == "form"
+    return _COLLECTIONS.get(str(written), plain), False
+
+
+def simple_schema(node: Node) -> Node:
+    """The schema that a Swagger 2.0 parameter, header or form field holds in itself."""
+    kept = {key: value for key, value in node.value.items() if key in _SCHEMA_KEYS}
+    return Node(kept, node.file, node.pointer)
+
+
+def _unusable(location: str, name: str, placeholders: Collection[str]) -> str:
+    if location not in LOCATIONS:
+        return f"`in` cannot be {location[:40]!r}"
+    if location == "path" and name not in placeholders:
+        return f"the path has no {{{name[:60]}}}"
+    if len(name) > 300 or not name.isprintable():
+        return "its name is too long or not printable"
+    if location in ("header", "cookie") and not _TOKEN.match(name):
+        return f"{name[:60]!r} is not a {location} name"
+    return ""
+
+
+def _parameter(context: Context, node: Node, location: Location, name: str) -> Parameter:
+    required = location == "path" or truth(node.get("required").value)
+    description = clean(node.get("description").value, 500)
+    content = node.get("content")
+    if context.dialect == "2.0":
+        style, explode = collection_style(node, location)
+        schema = context.schemas.convert(simple_schema(node))
+        return Parameter(
+            name, location, schema, required, style, explode, description=description
+        )
+    if isinstance(content.value, dict) and content.value:
+        media_type, media = next(iter(content.items()), ("", content))
+        at = media.get("schema")
+        schema = context.schemas.convert(at) if at.value is not None else True
+        return Parameter(
+            name,
+            location,
+            schema,
+            required,
+            media_type=media_type.strip().lower() or "application/json",
+            description=description,
+        )
+    at = node.get("schema")
+    if at.value is None:
+        at = simple_schema(node)
+    style, explode = _style(context, node, location)
+    return Parameter(
+        name=name,
+        location=location,
+        schema=context.schemas.convert(at),
+        required=required,
+        style=style,
+        explode=explode,
+        allow_reserved=location == "query" and truth(node.get("allowReserved").value),
+        description=description,
+    )
+
+
+def _style(context: Context, node: Node, location: Location) -> tuple[Style, bool]:
+    default: Style = "simple" if location in ("path", "header") else "form"
+    written = node.get("style").value
+    if written is not None and written not in _STYLES[location]:
+        reason = f"style cannot be {str(written)[:40]!r} in {location}; {default} is taken"
+        context.problems.add(node.problem(reason))
+        written = None
+    style = cast(Style, written or default)
+    explode = node.get("explode").value
+    return style, style in ("form", "deepObject") if explode is None else truth(explode)

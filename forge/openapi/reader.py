@@ -1,0 +1,239 @@
+"""An OpenAPI document of any version as an APISpec. What is bad is left out and listed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from urllib.parse import parse_qsl, quote
+
+from forge.document import Document, Problem
+from forge.errors import NotAnApiDescription, NoUsableOperation
+from forge import access
+from forge.openapi import bodies, parameters, security, servers
+from forge.openapi.context import Context, Dialect, LeftOut, Problems
+from forge.openapi.references import Node, References, Unresolved
+from forge.openapi.schemas import Schemas
+from forge.prose import clean, visible
+from sandbox.apispec import APISpec, Operation, Parameter, SecurityScheme
+
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+MAX_OPERATIONS = 5000
+_PLACEHOLDER = re.compile(r"\{([^{}/]+)\}")
+_WHOLE_PLACEHOLDER = re.compile(r"\{([^{}/]+)\}\Z")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was read, and what could not be."""
+
+    spec: APISpec
+    problems: tuple[Problem, ...]
+
+
+def read(document: Document, base_url: str | None = None) -> Reading:
+    """The API that a document describes; `base_url` replaces its servers and basePath whole.
+
+    Raises NotAnApiDescription, and NoUsableOperation where every operation is left out.
+    """
+    dialect = _dialect(document)
+    problems = Problems(dict.fromkeys(document.problems))
+    references = References(document)
+    context = Context(
+        dialect, references, Schemas(references, dialect == "3.1", problems.add), problems
+    )
+    base = _given(document, base_url) if base_url else None
+    schemes = security.schemes(context)
+    operations = tuple(_operations(context, document, base, schemes))
+    named = context.schemas.named()
+    for problem in references.problems:
+        problems.add(problem)
+    found = problems.all(document.name)
+    if not operations:
+        causes = "; ".join(map(str, found[:3])) or "the document lists none"
+        raise NoUsableOperation(document.name, f"no operation can be used ({causes})")
+    used = {name for o in operations for names in o.security for name in names}
+    info = references.root.get("info")
+    spec = APISpec(
+        title=clean(info.get("title").value, 120) or "API",
+        version=visible(info.get("version").value, 40),
+        source=visible(document.url or document.name, 500),
+        dialect=f"{'swagger' if dialect == '2.0' else 'openapi'} {dialect}",
+        operations=operations,
+        description=clean(info.get("description").value, 1000),
+        security_schemes=tuple(s for s in _unique(schemes) if s.name in used),
+        schemas=named,
+    )
+    return Reading(spec, found)
+
+
+def _dialect(document: Document) -> Dialect:
+    root = document.root
+    if not isinstance(root, dict):
+        raise NotAnApiDescription(document.name, "it is not a mapping")
+    version = str(root.get("openapi") or root.get("swagger") or "").strip()
+    if version.startswith("3"):
+        return "3.0" if version.startswith("3.0") or version == "3" else "3.1"
+    if version.startswith("2"):
+        return "2.0"
+    if not version and isinstance(root.get("paths"), dict):
+        return "2.0" if "definitions" in root or "basePath" in root else "3.0"
+    if version:
+        raise NotAnApiDescription(document.name, f"version {version[:40]!r} cannot be read")
+    other = next((key for key in ("asyncapi", "openrpc", "raml", "$schema") if key in root), None)
+    reason = f"it is a document with `{other}`" if other else "it names no `openapi` version"
+    raise NotAnApiDescription(document.name, reason)
+
+
+def _given(document: Document, base_url: str) -> str:
+    url = servers.absolute(base_url)
+    if not url:
+        raise NoUsableOperation(document.name, f"the base URL {base_url!r} is no http(s) URL")
+    return url
+
+
+def _operations(
+    context: Context, document: Document, base: str | None, schemes: dict[str, SecurityScheme]
+) -> Iterator[Operation]:
+    taken: set[str] = set()
+    count = 0
+    for path, item, method, node in _entries(context):
+        if count == MAX_OPERATIONS:
+            reason = f"only the first {MAX_OPERATIONS} operations are compiled"
+            context.problems.add(context.references.root.get("paths").problem(reason))
+            return
+        count += 1
+        try:
+            levels = [node, item, context.references.root]
+            server = base or servers.base_url(context, levels, document.url)
+            if not server:
+                raise LeftOut(node.problem("no server is an absolute http(s) URL; give a base URL"))
+            operation = _operation(context, path, item, method, node, server, schemes)
+        except LeftOut as error:
+            reason = f"{error.problem.reason}; the operation {method.upper()} {path} is left out"
+            at = error.problem
+            context.problems.add(Problem(at.file, at.pointer, visible(reason, 500)))
+            continue
+        yield _distinct(operation, path, taken)
+
+
+def _entries(context: Context) -> Iterator[tuple[str, Node, str, Node]]:
+    """Path, path item, method and operation of each operation that the document lists."""
+    for path, written in context.references.root.get("paths").items():
+        try:
+            item = context.references.follow(written)
+        except Unresolved as error:
+            reason = f"{error.problem.reason}; the path is left out"
+            context.problems.add(written.problem(reason))
+            continue
+        if not isinstance(item.value, dict):
+            context.problems.add(written.problem("a path must be an object; it is left out"))
+            continue
+        own = item
+        if item is not written:
+            beside = {key: value for key, value in written.value.items() if key != "$ref"}
+            own = Node({**item.value, **beside}, item.file, item.pointer)
+        for method in METHODS:
+            if own.value.get(method) is not None:
+                yield path, own, method, own.child(method)
+
+
+def _operation(
+    context: Context,
+    path: str,
+    item: Node,
+    method: str,
+    node: Node,
+    server: str,
+    schemes: dict[str, SecurityScheme],
+) -> Operation:
+    try:
+        node = context.references.follow(node)
+    except Unresolved as error:
+        raise LeftOut(error.problem) from error
+    if not isinstance(node.value, dict):
+        raise LeftOut(node.problem("an operation must be an object"))
+    template, query = _template(path, node)
+    alternatives = security.requirements(context, node, schemes)
+    used = {name for names in alternatives for name in names}
+    secret = {
+        (s.location, s.parameter.lower())
+        for s in schemes.values()
+        if s.name in used and s.kind == "apiKey"
+    }
+    nodes = parameters.collect(context, item, node)
+    placeholders = list(dict.fromkeys(_PLACEHOLDER.findall(path.partition("#")[0])))
+    read = parameters.read(context, nodes, placeholders, secret)
+    body = (
+        bodies.swagger_body(context, nodes, node)
+        if context.dialect == "2.0"
+        else bodies.request_body(context, node)
+    )
+    operation_id = visible(node.get("operationId").value, 200)
+    summary = clean(node.get("summary").value, 200)
+    tags = node.get("tags").elements()
+    return Operation(
+        id=operation_id,
+        method=method.upper(),
+        path=template,
+        server=server,
+        access=access.judge(method.upper(), template, operation_id, summary),
+        summary=summary,
+        description=clean(node.get("description").value, 1000),
+        tags=tuple(filter(None, (visible(tag.value, 60) for tag in tags[:16]))),
+        parameters=_with_query(read, query),
+        body=body,
+        responses=bodies.responses(context, node),
+        security=alternatives,
+        deprecated=parameters.truth(node.get("deprecated").value),
+    )
+
+
+def _template(path: str, node: Node) -> tuple[str, list[tuple[str, str]]]:
+    """A path as it goes on the wire, and the query that some documents write behind it."""
+    bare, _, query = path.partition("#")[0].partition("?")
+    bare = "/" + bare.lstrip("/") if not bare.startswith("/") else bare
+    literals = _PLACEHOLDER.split(bare)[::2]
+    if any(mark in literal for literal in literals for mark in "{}\\"):
+        raise LeftOut(node.problem("the path template is malformed"))
+    if any(segment in (".", "..") for segment in bare.replace("%2e", ".").split("/")):
+        raise LeftOut(node.problem("the path has a `.` or `..` segment"))
+    if not bare.isprintable() or len(bare) > 2000:
+        raise LeftOut(node.problem("the path is too long or not printable"))
+    names = _PLACEHOLDER.split(bare)[1::2]
+    encoded = [quote(literal, safe=servers.PATH_SAFE) for literal in literals]
+    template = encoded[0] + "".join(
+        f"{{{name}}}{literal}" for name, literal in zip(names, encoded[1:], strict=True)
+    )
+    return template, parse_qsl(query, keep_blank_values=True)
+
+
+def _with_query(
+    read: tuple[Parameter, ...], query: list[tuple[str, str]]
+) -> tuple[Parameter, ...]:
+    made = list(read)
+    for name, value in query:
+        whole = _WHOLE_PLACEHOLDER.match(value)
+        inner = next((p for p in made if whole and p.location == "path" and p.name == whole[1]), None)
+        made = [p for p in made if p is not inner and (p.location, p.name) != ("query", name)]
+        if inner is not None:
+            made.append(replace(inner, name=name, location="query", style="form", explode=True))
+        else:
+            made.append(Parameter(name, "query", {"const": value}, required=True))
+    return tuple(sorted(made, key=lambda p: parameters.LOCATIONS.index(p.location)))
+
+
+def _distinct(operation: Operation, path: str, taken: set[str]) -> Operation:
+    """The operation under an id of its own: the document's, or method and path."""
+    written = f"{operation.method} {visible(path, 2000)}"
+    name = operation.id if operation.id and operation.id not in taken else written
+    number = 1
+    while name in taken:
+        number += 1
+        name = f"{written} {number}"
+    taken.add(name)
+    return operation if name == operation.id else replace(operation, id=name)
+
+
+def _unique(schemes: dict[str, SecurityScheme]) -> list[SecurityScheme]:
+    return list({scheme.name: scheme for scheme in schemes.values()}.values())

@@ -1,0 +1,212 @@
+"""Where the parts of a document are: `$ref` over the main file and those beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+
+from forge.document import MAX_BYTES, Document, Problem, escape, parse_value, read_file
+from forge.errors import DocumentError
+
+MAX_FILES = 4000
+MAX_TOTAL_BYTES = 2 * MAX_BYTES
+MAX_HOPS = 64
+_SUFFIXES = frozenset({".yaml", ".yml", ".json", ""})
+
+
+class Node(NamedTuple):
+    """A value of a document and where it stands: the file and a JSON pointer into it."""
+
+    value: Any
+    file: str
+    pointer: str
+
+    def child(self, key: str | int) -> Node:
+        """The value under a key. Raises KeyError or IndexError."""
+        return Node(self.value[key], self.file, f"{self.pointer}/{escape(key)}")
+
+    def get(self, key: str) -> Node:
+        """The value under a key of a mapping; None where there is no mapping or no such key."""
+        value = self.value.get(key) if isinstance(self.value, dict) else None
+        return Node(value, self.file, f"{self.pointer}/{escape(key)}")
+
+    def items(self) -> list[tuple[str, Node]]:
+        """The members of a mapping, extensions (`x-…`) left out; none where it is no mapping."""
+        if not isinstance(self.value, dict):
+            return []
+        return [(key, self.child(key)) for key in self.value if not key.startswith("x-")]
+
+    def elements(self) -> list[Node]:
+        """The elements of a list; none where it is no list."""
+        return list(map(self.child, range(len(self.value)))) if isinstance(self.value, list) else []
+
+    def problem(self, reason: str) -> Problem:
+        return Problem(self.file, self.pointer, reason)
+
+
+class Unresolved(Exception):
+    """A reference leads nowhere. Caught where the reference stands."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        super().__init__(str(problem))
+
+
+class References:
+    """Follows references. Other files are read when first needed and kept.
+
+    Files are named by their path relative to the main file, or by their URL.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._roots: dict[str, Any] = {document.url or document.name: document.root}
+        self._failed: dict[str, str] = {}
+        self._anchors: dict[str, dict[str, Node]] = {}
+        self._names: dict[tuple[str, str], str] = {}
+        self._nesting = 0
+        self._bytes = len(document.content)
+        self.root = Node(document.root, document.url or document.name, "")
+        self.problems: list[Problem] = []
+
+    def follow(self, node: Node) -> Node:
+        """The node itself, or what it refers to in the end. Raises Unresolved."""
+        origin, hops = node, 0
+        while isinstance(node.value, dict) and isinstance(node.value.get("$ref"), str):
+            node, hops = self.target(node, node.value["$ref"]), hops + 1
+            if hops > MAX_HOPS:
+                raise Unresolved(origin.problem("the reference leads back to itself"))
+        return node
+
+    def target(self, node: Node, reference: str) -> Node:
+        """What a reference that stands at `node` names. Raises Unresolved."""
+        location, fragment = urldefrag(reference.strip())
+        shown = reference[:200]
+        try:
+            if not location:
+                return self._point(node.file, fragment)
+            by_id = self._anchored(node.file).get(location)
+            if by_id is not None:
+                return self._walk(by_id, fragment)
+            return self._point(self._open(node.file, location), fragment)
+        except (KeyError, IndexError, ValueError, TypeError) as error:
+            bare = self._bare_name(reference)
+            if bare is not None:
+                return bare
+            told = error.args[0] if isinstance(error, _NotRead) else "there is nothing there"
+            raise Unresolved(node.problem(f"cannot follow $ref {shown!r}: {told}")) from error
+
+    def _point(self, file: str, fragment: str) -> Node:
+        return self._walk(Node(self._roots[file], file, ""), fragment)
+
+    def _walk(self, node: Node, fragment: str) -> Node:
+        if fragment and not fragment.startswith("/"):
+            return self._anchored(node.file)["#" + fragment]
+        for token in fragment.split("/")[1:]:
+            key = unquote(token).replace("~1", "/").replace("~0", "~")
+            if isinstance(node.value, dict) and key not in node.value and "$ref" in node.value:
+                node = self._through(node)
+            node = node.child(int(key) if isinstance(node.value, list) else key)
+        return node
+
+    def _through(self, node: Node) -> Node:
+        if self._nesting >= MAX_HOPS:
+            raise Unresolved(node.problem("the reference leads back to itself"))
+        self._nesting += 1
+        try:
+            return self.follow(node)
+        finally:
+            self._nesting -= 1
+
+    def _bare_name(self, reference: str) -> Node | None:
+        # Swagger 1.2 and early 2.0 documents write `$ref: Pet` for a definition.
+        for place in (("definitions",), ("components", "schemas")):
+            node = self.root
+            for key in place:
+                node = node.get(key)
+            if isinstance(node.value, dict) and reference in node.value:
+                return node.child(reference)
+        return None
+
+    def _anchored(self, file: str) -> dict[str, Node]:
+        """The `$id`s and (with a leading #) `$anchor`s of a file: JSON Schema 2020-12, 8.2."""
+        if file not in self._anchors:
+            found: dict[str, Node] = {}
+            waiting = [Node(self._roots[file], file, "")]
+            while waiting:
+                node = waiting.pop()
+                if isinstance(node.value, dict):
+                    for key, prefix in (("$id", ""), ("$anchor", "#"), ("$dynamicAnchor", "#")):
+                        if isinstance(node.value.get(key), str):
+                            found.setdefault(prefix + node.value[key], node)
+                pairs = node.value.items() if isinstance(node.value, dict) else ()
+                waiting += [node.child(key) for key, v in pairs if isinstance(v, dict | list)]
+                waiting += [n for n in node.elements() if isinstance(n.value, dict | list)]
+            self._anchors[file] = found
+        return self._anchors[file]
+
+    def _open(self, from_file: str, location: str) -> str:
+        file = self._names.get((from_file, location)) or self._name(from_file, location)
+        self._names[from_file, location] = file
+        if file in self._failed:
+            raise _NotRead(self._failed[file])
+        if file not in self._roots:
+            try:
+                content = self._read(file)
+                self._roots[file], problems = parse_value(content, file)
+            except (_NotRead, DocumentError, OSError) as error:
+                reason = error.reason if isinstance(error, DocumentError) else str(error)
+                self._failed[file] = reason
+                raise _NotRead(reason) from error
+            self.problems += problems
+        return file
+
+    def _name(self, from_file: str, location: str) -> str:
+        if self._document.url:
+            return urljoin(from_file, location)
+        if urlsplit(location).scheme not in ("", "file") or location.startswith("//"):
+            raise _NotRead("it is on the network, and only files beside the document are read")
+        main, root = self._document.path, self._document.directory
+        if main is None or root is None:
+            raise _NotRead("the document was given alone, without the files beside it")
+        base = main.parent / from_file
+        path = (base.parent / unquote(location.removeprefix("file://"))).resolve()
+        if not path.is_relative_to(root):
+            raise _NotRead(f"it lies outside the directory {root.name!r}")
+        hidden = any(part.startswith(".") for part in path.relative_to(root).parts)
+        if hidden or path.suffix.lower() not in _SUFFIXES:
+            raise _NotRead("only .json, .yaml and .yml files that are not hidden are read")
+        return self.root.file if path == main else _relative(path, main.parent)
+
+    def _read(self, file: str) -> bytes:
+        if len(self._roots) >= MAX_FILES or self._bytes > MAX_TOTAL_BYTES:
+            raise _NotRead("the document has too many other files")
+        document = self._document
+        if document.url:
+            if _origin(file) != _origin(document.url):
+                raise _NotRead("it is of another origin than the document")
+            if document.fetch is None:
+                raise _NotRead("the document was given alone, without a way to fetch others")
+            content = document.fetch(file)
+        else:
+            assert document.path is not None
+            content = read_file(document.path.parent / file, file)
+        self._bytes += len(content)
+        return content
+
+
+class _NotRead(ValueError):
+    pass
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port
+
+
+def _relative(path: Path, start: Path) -> str:
+    up = 0
+    while not path.is_relative_to(start):
+        start, up = start.parent, up + 1
+    return "../" * up + path.relative_to(start).as_posix()

@@ -1,0 +1,202 @@
+"""The part of an API's schemas that one direction of traffic and one tool need."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from forge.prose import shorten
+from forge.subschemas import PREFIX, rebuilt, references
+from sandbox.apispec import Schema
+
+Direction = Literal["request", "response"]
+MAX_TEXT = 300
+_PROSE = frozenset({"title", "description", "examples", "default", "deprecated"})
+_FLAGS = frozenset({"readOnly", "writeOnly"})
+_DEPTHS = (12, 8, 6, 4, 3, 2, 1)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Schemas that were asked for, and the definitions that they and each other refer to.
+
+    `whole` is False where parts were replaced by true to stay within the size that was allowed.
+    """
+
+    schemas: tuple[Schema, ...]
+    defs: Mapping[str, Schema]
+    whole: bool = True
+
+
+class Projection:
+    """An API's schemas as one direction sees them: requests without readOnly properties, responses
+    without writeOnly ones and, since nobody writes them, without prose.
+    """
+
+    def __init__(self, schemas: Mapping[str, Schema], direction: Direction) -> None:
+        self._schemas, self._direction = schemas, direction
+        self._hide = "readOnly" if direction == "request" else "writeOnly"
+        self._made: dict[str, Schema] = {}
+        self._needs: dict[str, set[str]] = {}
+        self._sizes: dict[str, int] = {}
+
+    def select(self, schemas: Iterable[Schema], limit: int) -> Selection:
+        """The schemas projected, with their definitions, in about `limit` characters of JSON."""
+        roots = tuple(self._project(schema) for schema in schemas)
+        names, whole = self._nearest(roots, limit)
+        if whole:
+            return Selection(roots, {name: self._named(name) for name in names})
+        keep = _keeping(names)
+        if _size(roots) > limit:
+            roots = _flattened(roots, limit)
+        defs = {name: keep(self._named(name)) for name in names}
+        return Selection(tuple(map(keep, roots)), defs, whole=False)
+
+    def _nearest(self, roots: tuple[Schema, ...], limit: int) -> tuple[list[str], bool]:
+        """The names in reach, nearest first, as far as the limit goes, and whether all did."""
+        left = limit - _size(roots)
+        names: dict[str, None] = {}
+        wave = sorted(set().union(*map(references, roots)))
+        whole = left >= 0
+        while wave:
+            fitting = []
+            for name in wave:
+                left -= self._size_of(name)
+                if left < 0:
+                    whole = False
+                else:
+                    names[name] = None
+                    fitting.append(name)
+            wave = sorted(set().union(*(self._needs_of(n) for n in fitting)) - names.keys())
+            if not whole:
+                break
+        return list(names), whole
+
+    def _named(self, name: str) -> Schema:
+        if name not in self._made:
+            self._made[name] = self._project(self._schemas.get(name, True))
+        return self._made[name]
+
+    def _needs_of(self, name: str) -> set[str]:
+        if name not in self._needs:
+            self._needs[name] = references(self._named(name))
+        return self._needs[name]
+
+    def _size_of(self, name: str) -> int:
+        if name not in self._sizes:
+            self._sizes[name] = len(name) + _size(self._named(name))
+        return self._sizes[name]
+
+    def _project(self, schema: Schema, inherited: frozenset[str] = frozenset()) -> Schema:
+        if not isinstance(schema, Mapping):
+            return schema
+        hidden = inherited | self._hidden(schema)
+        kept = {key: value for key, value in schema.items() if key not in _FLAGS}
+        if hidden:
+            kept = _without(kept, hidden)
+        if self._direction == "response":
+            kept = {key: value for key, value in kept.items() if key not in _PROSE}
+        elif len(kept.get("description", "")) > MAX_TEXT:
+            kept["description"] = shorten(kept["description"], MAX_TEXT)
+        if self._direction == "request" and kept.get("format") == "binary":
+            kept.setdefault("contentEncoding", "base64")
+        together = kept.pop("allOf", None)
+        made = rebuilt(kept, self._project)
+        if together is not None:
+            made["allOf"] = [self._project(part, hidden) for part in together]
+        return made
+
+    def _hidden(self, schema: Mapping[str, Any]) -> frozenset[str]:
+        """The properties of an object, in all its parts, that this direction does not carry."""
+        found = set()
+        for part in applied(schema, self._schemas):
+            for name, value in part.get("properties", {}).items():
+                if isinstance(value, Mapping) and self._is_hidden(value):
+                    found.add(name)
+        return frozenset(found)
+
+    def _is_hidden(self, schema: Mapping[str, Any]) -> bool:
+        return any(part.get(self._hide) is True for part in applied(schema, self._schemas))
+
+
+def applied(schema: Schema, schemas: Mapping[str, Schema]) -> list[Mapping[str, Any]]:
+    """The schema and what its `$ref` and `allOf` add to it."""
+    found: list[Mapping[str, Any]] = []
+    seen: set[str] = set()
+    waiting = [schema]
+    while waiting:
+        item = waiting.pop()
+        if not isinstance(item, Mapping):
+            continue
+        found.append(item)
+        waiting += item.get("allOf", ())
+        name = item["$ref"].removeprefix(PREFIX) if "$ref" in item else ""
+        if name in schemas and name not in seen:
+            seen.add(name)
+            waiting.append(schemas[name])
+    return found
+
+
+def merged_properties(schema: Schema | None, schemas: Mapping[str, Schema]) -> dict[str, Schema]:
+    """The properties that an object has by its own, its `$ref`'s and its `allOf`'s word."""
+    made: dict[str, Schema] = {}
+    for part in reversed(applied(True if schema is None else schema, schemas)):
+        made.update(part.get("properties", {}))
+    return made
+
+
+def target(schema: Schema, schemas: Mapping[str, Schema]) -> Mapping[str, Any]:
+    """What a schema's chain of bare references ends at; empty for a boolean."""
+    for _ in range(16):
+        if not isinstance(schema, Mapping):
+            return {}
+        if "$ref" not in schema:
+            return schema
+        schema = schemas.get(schema["$ref"].removeprefix(PREFIX), True)
+    return {}
+
+
+def _without(schema: dict[str, Any], hidden: frozenset[str]) -> dict[str, Any]:
+    made = dict(schema)
+    if "properties" in made:
+        made["properties"] = {k: v for k, v in made["properties"].items() if k not in hidden}
+    if "required" in made:
+        made["required"] = [name for name in made["required"] if name not in hidden]
+        if not made["required"]:
+            del made["required"]
+    return made
+
+
+def _keeping(names: Iterable[str]) -> Callable[[Schema], Schema]:
+    """A function that replaces references to all other names by true."""
+    kept = {PREFIX + name for name in names}
+
+    def keep(schema: Schema) -> Schema:
+        if not isinstance(schema, Mapping):
+            return schema
+        if "$ref" in schema and schema["$ref"] not in kept:
+            return True
+        return rebuilt(schema, keep)
+
+    return keep
+
+
+def _flattened(roots: tuple[Schema, ...], limit: int) -> tuple[Schema, ...]:
+    def cut(schema: Schema, depth: int) -> Schema:
+        if depth == 0 or not isinstance(schema, Mapping):
+            return schema if isinstance(schema, bool) else True
+        return rebuilt(schema, lambda part: cut(part, depth - 1))
+
+    for depth in _DEPTHS:
+        made = tuple(cut(root, depth) for root in roots)
+        if _size(made) <= limit:
+            return made
+    return tuple(True if isinstance(root, Mapping) else root for root in roots)
+
+
+def _size(value: Any) -> int:
+    return len(json.dumps(value, separators=(",", ":")))
+
+

@@ -1,0 +1,59 @@
+"""Text out of a document, made fit to be shown to a person or a model."""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from typing import Any
+
+_TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>|<!--.{0,2000}?-->", re.DOTALL)
+_LINK = re.compile(r"!?\[([^\[\]]{0,200})\]\([^()\s]{0,500}\)")
+_SPACE = re.compile(r"\s+")
+_SENTENCE = re.compile(r"(.{10,}?[.!?])(?:\s|$)")
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
+# Variation selectors and the Hangul fillers are invisible but not in a hidden category.
+_INVISIBLE = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+
+
+def visible(text: Any, limit: int) -> str:
+    """One line of visible characters, at most `limit`: no controls, no bidi or zero-width signs, no
+    tag characters. Anything but a string or number gives "".
+    """
+    if not isinstance(text, str | int | float) or isinstance(text, bool):
+        return ""
+    line = str(text)[: limit * 8 + 2000]
+    if not line.isascii():
+        line = _INVISIBLE.sub("", line)
+        line = "".join(c for c in line if c.isspace() or unicodedata.category(c) not in _HIDDEN)
+    line = _SPACE.sub(" ", line).strip()
+    line = "".join(c for c in line if c.isprintable())
+    return shorten(line, limit)
+
+
+def clean(text: Any, limit: int) -> str:
+    """`visible` text without HTML tags, entities and the targets of Markdown links."""
+    if not isinstance(text, str):
+        return visible(text, limit)
+    line = text[: limit * 8 + 2000]
+    if "<" in line:
+        line = _TAG.sub(" ", line)
+    if "](" in line:
+        line = _LINK.sub(r"\1", line)
+    if "&" in line:
+        line = html.unescape(line)
+    return visible(line, limit)
+
+
+def shorten(text: str, limit: int) -> str:
+    """The text, or its beginning up to a word's end and an ellipsis."""
+    if len(text) <= limit:
+        return text
+    head = text[: limit - 1]
+    return (head[: head.rfind(" ")] if " " in head[limit // 2 :] else head).rstrip() + "…"
+
+
+def first_sentence(text: str, limit: int) -> str:
+    """The first sentence of a cleaned text."""
+    found = _SENTENCE.match(text)
+    return shorten(found.group(1) if found else text, limit)

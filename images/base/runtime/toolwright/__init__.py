@@ -1,0 +1,20 @@
+"""What a forged server's code stands on. docs/runtime-protocol.md, section 4, is its reference."""
+
+from __future__ import annotations
+
+from . import http
+from .errors import HttpError, MalformedAnswer, ToolError
+from .values import UNSET
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+__all__ = ["UNSET", "HttpError", "MalformedAnswer", "ToolError", "http", "tool"]
+
+
+def tool(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a function a tool of that name; its keyword parameters are the arguments."""
+    function.toolwright_tool = True  # type: ignore[attr-defined]
+    return function

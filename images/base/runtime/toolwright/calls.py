@@ -1,0 +1,105 @@
+"""One tool call: whose it is, and running it to its result."""
+
+from __future__ import annotations
+
+import sys
+from contextvars import ContextVar
+
+from .errors import ArgumentInvalid, Cancelled, ToolError
+from .results import bug, failure, success
+from .schema import first_problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Protocol
+
+    from .answers import Answer
+    from .bundle import Tool
+    from .requests import WireRequest
+
+    class Transport(Protocol):
+        """The way out: the host's broker, or an HTTPS client of our own.
+
+        `checks_arguments` is whether the far side has validated them already. `base_url` is what
+        relative templates extend.
+        """
+
+        checks_arguments: bool
+        base_url: str
+
+        def send(self, request: WireRequest, call: Call) -> Answer: ...
+
+
+MAX_NOTE = 2000
+
+
+class Call:
+    """A tool call while it runs. `identity` is the id of its `tools/call` request."""
+
+    def __init__(self, identity: int | str, tool: Tool, transport: Transport) -> None:
+        self.identity, self.tool, self.transport = identity, tool, transport
+
+    @property
+    def base_url(self) -> str:
+        return self.transport.base_url
+
+    def send(self, request: WireRequest) -> Answer:
+        """Raises RequestFailed, or Cancelled where the caller gave up."""
+        return self.transport.send(request, self)
+
+    def run(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The `CallToolResult`. Raises only Cancelled."""
+        token = _CURRENT.set(self)
+        try:
+            return self._result(arguments)
+        finally:
+            _CURRENT.reset(token)
+
+    def _result(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            if not self.transport.checks_arguments:
+                _check(self.tool.definition["input_schema"], arguments)
+            value = self.tool.function(**_bound(self.tool, arguments))
+            return success(value, self.tool.definition["output_schema"])
+        except ToolError as error:
+            return failure(error)
+        except Cancelled:
+            raise
+        # A tool's code may raise anything, also SystemExit; none of it may end the server.
+        except BaseException as error:
+            _note(error)
+            return bug(error)
+
+
+_CURRENT: ContextVar[Call] = ContextVar("call")
+
+
+def current_call() -> Call:
+    """The call whose code is running. Raises RuntimeError outside of one."""
+    try:
+        return _CURRENT.get()
+    except LookupError:
+        raise RuntimeError("http.request works only while a tool is called") from None
+
+
+def _check(schema: Any, arguments: Mapping[str, Any]) -> None:
+    problem = first_problem(schema, arguments)
+    if problem:
+        raise ArgumentInvalid(*problem)
+
+
+def _bound(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    if not tool.takes_any:
+        for name in arguments:
+            if name not in tool.parameters:
+                raise ArgumentInvalid(f"/{name[:60]}", "is not an argument of this tool")
+    return {**tool.defaults, **arguments}
+
+
+def _note(error: BaseException) -> None:
+    """For whoever repairs the code: what the caller is shown has the type and line only."""
+    try:
+        print(f"{type(error).__name__}: {error}"[:MAX_NOTE], file=sys.stderr, flush=True)
+    except BaseException:  # An exception's own __str__ is a tool's code too.
+        return

@@ -1,0 +1,110 @@
+"""Failures of a tool call. Each becomes an `isError` result whose kind is the class's `kind`."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .answers import Answer
+
+BROKER_KINDS = frozenset(
+    {"refused", "timeout", "unreachable", "too_large", "rate_limited", "frozen", "captured"}
+)
+MAX_BODY_TEXT = 64 * 1024
+
+
+class Cancelled(BaseException):
+    """The caller gave the call up. Not an Exception, so that a tool's code does not stop it."""
+
+
+class ToolError(Exception):
+    """The tool cannot do what it was asked; the message is for whoever called it."""
+
+    kind = "tool"
+
+    def details(self) -> dict[str, Any]:
+        """What `_meta["toolwright/error"]` holds besides the kind."""
+        return {}
+
+
+class ArgumentInvalid(ToolError):
+    """An argument cannot be used. `where` is a JSON pointer into the arguments."""
+
+    kind = "arguments"
+
+    def __init__(self, where: str, reason: str) -> None:
+        self.where, self.reason = where, reason
+        super().__init__(f"argument {where or '/'}: {reason}")
+
+    def details(self) -> dict[str, Any]:
+        return {"where": self.where, "reason": self.reason}
+
+
+class HttpError(ToolError):
+    """The API answered with another status than 2xx; `answer` is what it said."""
+
+    kind = "http"
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer, self.status, self.retry_after = answer, answer.status, answer.retry_after
+        wait = "" if self.retry_after is None else f" (retry after {self.retry_after:g} s)"
+        moved = answer.headers.get("location", "")
+        onward = f" to {moved[:2000]}" if 300 <= answer.status < 400 and moved else ""
+        super().__init__(f"HTTP {answer.status} {answer.reason}{wait}{onward}{_quoted(answer)}")
+
+    def details(self) -> dict[str, Any]:
+        wait = {} if self.retry_after is None else {"retry_after": self.retry_after}
+        return {"status": self.status, **wait}
+
+
+class MalformedAnswer(ToolError):
+    """A 2xx answer is declared to be JSON and does not parse; `answer` is what arrived."""
+
+    kind = "malformed"
+
+    def __init__(self, answer: Answer, reason: str) -> None:
+        self.answer, self.reason = answer, reason
+        start = f"HTTP {answer.status}, but the {answer.content_type} body does not parse: {reason}"
+        super().__init__(start + _quoted(answer))
+
+    def details(self) -> dict[str, Any]:
+        return {"status": self.answer.status, "reason": self.reason}
+
+
+class SchemaBroken(ToolError):
+    """The result breaks the tool's output schema. `where` is a JSON pointer into the result."""
+
+    kind = "schema"
+
+    def __init__(self, where: str, reason: str, answer: Answer | None) -> None:
+        self.where, self.reason = where, reason
+        said = f"HTTP {answer.status} {answer.reason}, but " if answer else ""
+        message = f"{said}the result breaks the output schema at {where or '/'}: {reason}"
+        super().__init__(message + (_quoted(answer) if answer else ""))
+
+    def details(self) -> dict[str, Any]:
+        return {"where": self.where, "reason": self.reason}
+
+
+class RequestFailed(ToolError):
+    """No answer was had; `kind` is one of `BROKER_KINDS`."""
+
+    def __init__(self, kind: str, message: str, retry_after: float | None = None) -> None:
+        self.kind, self.retry_after = kind, retry_after
+        wait = "" if retry_after is None else f" (retry after {retry_after:g} s)"
+        super().__init__(f"{kind}: {message}{wait}")
+
+    def details(self) -> dict[str, Any]:
+        return {} if self.retry_after is None else {"retry_after": self.retry_after}
+
+
+class LoadError(Exception):
+    """The bundle cannot be served; the message names the line of `server.py` where there is one."""
+
+
+def _quoted(answer: Answer) -> str:
+    text = answer.printable()
+    if len(text) > MAX_BODY_TEXT:
+        text = f"{text[:MAX_BODY_TEXT]}… ({len(text)} characters in all)"
+    return f"\n\n{text}" if text else ""

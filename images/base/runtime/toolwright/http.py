@@ -1,0 +1,68 @@
+"""`http.request`: a tool's only way to its API."""
+
+from __future__ import annotations
+
+from .bodies import binary_body, form_body, json_body, multipart_body, text_body
+from .calls import current_call
+from .errors import HttpError
+from .requests import build
+from .values import UNSET, Unset
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from .answers import Answer
+
+DEFAULT_ACCEPT = "application/json, */*;q=0.5"
+_BODIES = {
+    "json": json_body,
+    "form": form_body,
+    "multipart": multipart_body,
+    "text": text_body,
+    "binary": binary_body,
+}
+
+
+def request(
+    method: str,
+    template: str,
+    *,
+    path: Mapping[str, Any] | None = None,
+    query: Mapping[str, Any] | None = None,
+    header: Mapping[str, Any] | None = None,
+    cookie: Mapping[str, Any] | None = None,
+    json: Any = UNSET,
+    form: Any = UNSET,
+    multipart: Any = UNSET,
+    text: Any = UNSET,
+    binary: Any = UNSET,
+    content_type: str | None = None,
+    accept: str = DEFAULT_ACCEPT,
+) -> Answer:
+    """Send a request and return the 2xx answer.
+
+    Raises HttpError for any other status, MalformedAnswer where declared JSON does not parse,
+    RequestFailed where no answer was had, ArgumentInvalid where a value cannot be sent.
+    """
+    given = {"json": json, "form": form, "multipart": multipart, "text": text, "binary": binary}
+    bodies = {name: value for name, value in given.items() if not isinstance(value, Unset)}
+    if len(bodies) > 1:
+        raise TypeError(f"a request has one body, not {' and '.join(bodies)}")
+    call = current_call()
+    encoded = [_BODIES[name](value, content_type) for name, value in bodies.items()]
+    wire = build(
+        call.base_url,
+        method,
+        template,
+        path=path or {},
+        query=query or {},
+        header={"accept": accept, **(header or {})},
+        cookie=cookie or {},
+        body=encoded[0] if encoded else None,
+    )
+    answer = call.send(wire)
+    if not 200 <= answer.status < 300:
+        raise HttpError(answer)
+    return answer.checked()

@@ -1,0 +1,152 @@
+"""What clients are told: values turned into MCP tool results."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from orchestrator.calls import Done, Pending, Refused, Reply
+from orchestrator.ledger import request_json
+from registry.records import Approval, Entry, Invocation, Job, Match
+from registry.trust import Standing
+
+Result = dict[str, Any]
+
+
+def answer(value: Mapping[str, Any], text: str = "") -> Result:
+    """A successful result: the value, and for a model a text (the value as JSON by default)."""
+    content = text or json.dumps(value, ensure_ascii=False, indent=1)
+    return {"content": [{"type": "text", "text": content}], "structuredContent": dict(value)}
+
+
+def refusal(reason: str, **more: Any) -> Result:
+    """A failed result that a model can read."""
+    return {
+        "isError": True,
+        "content": [{"type": "text", "text": reason}],
+        "structuredContent": {"error": reason, **more},
+    }
+
+
+def reply_result(reply: Reply) -> Result:
+    """A call's reply: the server's own result where it ran, else what has to happen first."""
+    if isinstance(reply, Refused):
+        return refusal(f"{reply.call.name}: {reply.reason}", state="refused")
+    if isinstance(reply, Pending):
+        value = {
+            "state": "pending",
+            "approval": reply.approval.id,
+            "why": reply.reason,
+            "request": request_json(reply.approval.wire),
+            "expires": reply.approval.expires,
+        }
+        text = (
+            f"Nothing was sent. {reply.reason}: a person has to approve this exact request "
+            f"(approval {reply.approval.id}):\n{reply.approval.wire.method} "
+            f"{reply.approval.wire.url}\nTell the user that `toolwright approve "
+            f"{reply.approval.id}` or the control page decides it, then ask `status`."
+        )
+        return answer(value, text)
+    return _done_result(reply)
+
+
+def _done_result(done: Done) -> Result:
+    meta = {"call": done.invocation, "trust": done.standing.level}
+    result = dict(done.outcome.result)
+    if done.outcome.failure and not result.get("isError"):
+        failure = done.outcome.failure
+        note = f"The answer breaks its schema at {failure.where or '/'}: {failure.message}"
+        result["isError"] = True
+        result["content"] = [{"type": "text", "text": note}, *result["content"]]
+    result["_meta"] = {**(result.get("_meta") or {}), "toolwright": meta}
+    return result
+
+
+def running_result(call: str, identity: str) -> Result:
+    """The handle of a call that takes longer than a client waits."""
+    value = {"state": "running", "call": identity}
+    return answer(value, f"{call} still runs. Ask `status` with call={identity}.")
+
+
+def match_json(match: Match, entry: Entry, standing: Standing) -> dict[str, Any]:
+    """A candidate as `find` shows it."""
+    tool = entry.tool(match.tool)
+    return {
+        "tool": f"{match.entry}.{match.tool}",
+        "call_with": "call_read" if tool.access == "read" else "call_write",
+        "description": match.description,
+        "server": match.title,
+        "similarity": round(match.score, 4),
+        "trust": standing.level,
+        "reliability": standing.score,
+        "inputSchema": tool.definition["inputSchema"],
+    }
+
+
+def job_json(job: Job) -> dict[str, Any]:
+    """A job as clients and scripts see it; the events are its latest fifty."""
+    return {
+        "job": job.id,
+        "kind": job.kind,
+        "state": job.state,
+        "stage": job.stage,
+        "progress": job.progress,
+        "message": job.message,
+        "result": job.result,
+        "attempt": job.attempt,
+        "created": job.created,
+        "updated": job.updated,
+        "events": [[event.time, event.stage, event.message] for event in job.log[-50:]],
+    }
+
+
+def approval_json(approval: Approval) -> dict[str, Any]:
+    """An approval as clients, scripts and the page see it."""
+    return {
+        "approval": approval.id,
+        "state": approval.state,
+        "tool": f"{approval.entry}.{approval.tool}",
+        "version": approval.version,
+        "arguments": dict(approval.arguments),
+        "request": request_json(approval.wire),
+        "digest": approval.wire_digest,
+        "created": approval.created,
+        "expires": approval.expires,
+        "task": approval.task,
+        "reason": approval.reason,
+        "decided_by": approval.decided_by,
+        "decision_reason": approval.decision_reason,
+        "outcome": approval.outcome,
+    }
+
+
+def invocation_json(invocation: Invocation) -> dict[str, Any]:
+    """A finished call as scripts see it."""
+    failure = invocation.failure
+    return {
+        "call": invocation.id,
+        "tool": f"{invocation.entry}.{invocation.tool}",
+        "version": invocation.version,
+        "state": invocation.state,
+        "succeeded": invocation.succeeded,
+        "started": invocation.started,
+        "latency_ms": round(invocation.latency_ms, 3),
+        "failure": failure and vars(failure),
+        "arguments": dict(invocation.arguments),
+        "result": invocation.result,
+        "exchanges": list(invocation.exchanges),
+        "task": invocation.task,
+        "reason": invocation.reason,
+        "approval": invocation.approval,
+    }
+
+
+def ago(moment: float, now: float | None = None) -> str:
+    """A moment for people: `12 s ago`."""
+    seconds = max(0.0, (time.time() if now is None else now) - moment)
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit} ago"
+    return f"{seconds:.0f} s ago"

@@ -1,0 +1,339 @@
+"""Builds everything a process needs from its settings, and closes it again."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import psutil
+from sandbox.image import base_image
+
+from orchestrator import answers
+from orchestrator.brokers import Brokers
+from orchestrator.calls import Call, Reply
+from orchestrator.dispatch import Dispatch
+from orchestrator.errors import OrchestratorError, UnknownTool
+from orchestrator.forging import Forge, Order, Step
+from orchestrator.freeze import is_alive
+from orchestrator.jobs import Jobs, Report
+from orchestrator.ledger import Ledger
+from orchestrator.pulse import Pulse
+from orchestrator.sessions import ReadSessions
+from orchestrator.settings import Settings
+from orchestrator.shelf import Shelf
+from registry.errors import Unknown
+from registry.notary import Notary
+from registry.records import Job, Process, new_id
+from registry.store import Store
+from registry.vault import FileVault, Vault
+from sandbox.brake import Brake
+from sandbox.docker_engine import AbsentEngine, DockerRunner, Labels, connect, kill_containers
+from sandbox.errors import BaseImageMissing, EngineUnavailable, Frozen
+from sandbox.exchange import Upstream
+from sandbox.livehttp import LiveHttp
+from sandbox.policy import Origin
+from sandbox.reaper import reaper
+from sandbox.runner import Runner
+from sandbox.throttle import Throttle
+
+CHORE_SECONDS = 5.0
+SIGN_SECONDS = 60.0
+
+
+@dataclass
+class App:
+    """One process's parts. Made by `open_app`; the front, the commands and the graph use it."""
+
+    settings: Settings
+    process: str
+    store: Store
+    vault: Vault
+    brake: Brake
+    shelf: Shelf
+    pulse: Pulse
+    dispatch: Dispatch
+    forge: Forge
+    jobs: Jobs = field(init=False)
+    carrying_out: set[asyncio.Task[Reply]] = field(default_factory=set)
+
+    def access(self, call: Call) -> str:
+        """`read` or `write`. Raises UnknownTool."""
+        try:
+            return self.store.entry(call.server).tool(call.tool).access
+        except (Unknown, KeyError) as error:
+            raise UnknownTool(call.name) from error
+
+    def exists(self, server: str, tool: str) -> bool:
+        try:
+            self.access(Call(server, tool))
+        except UnknownTool:
+            return False
+        return True
+
+    def candidates(self, task: str, k: int) -> list[dict[str, Any]]:
+        """The tools that fit a task, best first, as clients see them."""
+        found = []
+        for match in self.store.search(task, k):
+            entry = self.store.entry(match.entry)
+            found.append(answers.match_json(match, entry, self.store.standing(match.entry)))
+        return found
+
+    def changes(self, seconds: float) -> AsyncIterator[None]:
+        return self.pulse.changes(seconds)
+
+    def finished(self, identity: str) -> Mapping[str, Any]:
+        return answers.invocation_json(self.store.invocation(identity))
+
+    def resubmit(self, job: str, document: str) -> Job:
+        """A new job for an order whose source was of no use, with the description handed in."""
+        earlier = self.store.job(job)
+        if earlier.kind != "forge":
+            raise OrchestratorError(f"{job} is no forge job. `status` lists the jobs.")
+        return self.jobs.create("forge", {**earlier.request, "document": document, "parent": job})
+
+    def overview(self) -> dict[str, Any]:
+        """What goes on, for `status`, the page and scripts."""
+        state = self.store.freeze_state()
+        return {
+            "frozen": state.frozen,
+            "frozen_by": state.by if state.frozen else "",
+            "frozen_since": state.since if state.frozen else None,
+            "running": [
+                {"call": identity, "tool": call.name, "task": call.task}
+                for identity, (call, _) in self.dispatch.running.items()
+            ],
+            "jobs": [
+                answers.job_json(job)
+                for state_name in ("queued", "running", "waiting")
+                for job in self.store.jobs(state_name)
+            ],
+            "approvals": [answers.approval_json(a) for a in self.store.approvals("pending")],
+            "recent": [
+                {"call": i.id, "tool": f"{i.entry}.{i.tool}", "ok": i.succeeded, "task": i.task}
+                for i in self.store.invocations(limit=10)
+            ],
+            "servers": len(self.store.entries()),
+        }
+
+    async def forge_again(self, server: str, report: Callable[[Step], None]) -> bool:
+        """Forge a server anew from its source; whether that made a new version."""
+        entry = self.store.entry(server)
+        order = Order(source=entry.source, name=server)
+        forged = await self.forge.forge(order, report)
+        return forged.entry.version > entry.version
+
+    async def forge_job(self, job: Job, report: Report) -> Mapping[str, Any]:
+        """Carry out a forge job; what its result says."""
+
+        def step(step: Step) -> None:
+            report(step.stage, step.progress, step.message)
+
+        order = Order.from_json(job.request)
+        forged = await self.forge.forge(order, step, (job.id, job.attempt))
+        return {
+            "server": forged.entry.name,
+            "version": forged.entry.version,
+            "state": forged.entry.state,
+            "tools": [f"{forged.entry.name}.{tool.name}" for tool in forged.entry.tools][:200],
+            "problems": list(forged.left_out)[:50],
+            "milliseconds": {key: round(value, 1) for key, value in forged.timings.items()},
+        }
+
+    async def do_job(self, job: Job, report: Report) -> Mapping[str, Any]:
+        """Carry out a task run. Its graph library is loaded when the first one comes."""
+        graph = await asyncio.to_thread(importlib.import_module, "orchestrator.graph")
+        result: Mapping[str, Any] = await graph.run_task(self, job, report)
+        return result
+
+    async def carry_out_approved(self) -> None:
+        """Claim what people approved, and begin to do it."""
+        for approval in self.store.approvals("approved"):
+            try:
+                claimed = self.store.claim(approval.id, self.process, time.time())
+            except Frozen:
+                return
+            if claimed is not None:
+                task = asyncio.create_task(self.dispatch.carry_out(claimed))
+                self.carrying_out.add(task)
+                task.add_done_callback(self.carrying_out.discard)
+
+
+@asynccontextmanager
+async def open_store(settings: Settings, process: str = "") -> AsyncIterator[Store]:
+    """The registry alone, for commands that need no engine."""
+    with Store.open(settings.database_url, process) as store:
+        yield store
+
+
+@asynccontextmanager
+async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> AsyncIterator[App]:
+    """Everything, for a process that calls or forges.
+
+    A `patient` process lives long: it works off jobs and approvals by itself, and its jobs wait for
+    people. Without an engine it opens all the same, and what needs one says so.
+    """
+    process = new_id()
+    async with AsyncExitStack() as stack:
+        store = stack.enter_context(Store.open(settings.database_url, process))
+        vault = FileVault(settings.vault)
+        shelf = Shelf(settings.home, store)
+        _register(store, process, kind)
+        stack.callback(store.remove_process, process)
+        brake = Brake()
+        pulse = Pulse(store, brake, process)
+        runner, image = await _engine(stack, settings, process, brake)
+        await asyncio.to_thread(recover, settings, store, shelf)
+        network = _Network()
+        stack.push_async_callback(network.close)
+        brokers = Brokers(store, vault, network.upstream, Throttle(), brake)
+        sessions = ReadSessions(runner, brokers.reading, settings.idle_seconds)
+        stack.push_async_callback(sessions.close)
+        ledger = Ledger(store)
+        stack.push_async_callback(ledger.close)
+        dispatch = Dispatch(
+            store,
+            ledger,
+            shelf,
+            sessions,
+            runner,
+            brokers,
+            brake,
+            process,
+            settings.approval_seconds,
+        )
+        forge = Forge(store, vault, shelf, runner, brokers, brake, network.upstream, image)
+        app = App(settings, process, store, vault, brake, shelf, pulse, dispatch, forge)
+        app.jobs = Jobs(
+            store,
+            process,
+            {"forge": app.forge_job, "do": app.do_job},
+            person=_person(app) if patient else None,
+        )
+        stack.push_async_callback(app.jobs.close)
+        stack.enter_context(pulse.running())
+        if patient:
+            stack.push_async_callback(_stopped, asyncio.create_task(_live(app, sessions)))
+        yield app
+
+
+async def _engine(
+    stack: AsyncExitStack, settings: Settings, process: str, brake: Brake
+) -> tuple[Runner, str]:
+    """The runner and the base image's id; a runner that only says why where there is no engine."""
+    try:
+        client = await asyncio.to_thread(connect)
+        image = await asyncio.to_thread(base_image, client)
+        if image is None:
+            raise BaseImageMissing("toolwright-base")
+    except (EngineUnavailable, BaseImageMissing) as error:
+        return AbsentEngine(error), ""
+    stack.callback(client.close)
+    stack.enter_context(reaper(process))
+    runner = DockerRunner(
+        client,
+        image.reference,
+        Labels(settings.instance, process),
+        brake=brake,
+        spares=settings.spares,
+        runtime=settings.container_runtime,
+    )
+    await stack.enter_async_context(runner)
+    return runner, image.id
+
+
+def recover(settings: Settings, store: Store, shelf: Shelf) -> tuple[str, ...]:
+    """Clean up after processes that died: their calls, jobs, containers and half-written files.
+
+    Returns the ids of the dead processes.
+    """
+    dead = tuple(p.id for p in store.processes() if not is_alive(p))
+    now = time.time()
+    store.settle_unknown(dead, now)
+    shelf.recover()
+    store.requeue_orphans(dead, now)
+    if dead:
+        _sweep(dead)
+    for process in dead:
+        store.remove_process(process)
+    return dead
+
+
+def _sweep(dead: tuple[str, ...]) -> None:
+    try:
+        client = connect()
+    except EngineUnavailable:
+        return
+    for process in dead:
+        kill_containers(client, process=process)
+    client.close()
+
+
+def _register(store: Store, process: str, kind: str) -> None:
+    now = time.time()
+    start = psutil.Process().create_time()
+    store.register_process(Process(process, os.getpid(), start, kind, now, now))
+
+
+class _Network:
+    """Connection pools, one per set of private origins that people allowed."""
+
+    def __init__(self) -> None:
+        self._pools: dict[frozenset[Origin], LiveHttp] = {}
+
+    def upstream(self, private: frozenset[Origin]) -> Upstream:
+        if private not in self._pools:
+            self._pools[private] = LiveHttp(private, response_bytes=32 * 1024 * 1024)
+        return self._pools[private]
+
+    async def close(self) -> None:
+        for pool in self._pools.values():
+            await pool.close()
+
+
+def _person(app: App) -> Callable[[], Any]:
+    """Wait until grants, sources or secrets are not what they were."""
+
+    async def done_something() -> None:
+        before = _given(app)
+        while await asyncio.to_thread(_given, app) == before:
+            await app.pulse.wait()
+
+    return done_something
+
+
+def _given(app: App) -> Any:
+    try:
+        modified = app.settings.vault.stat().st_mtime_ns
+    except FileNotFoundError:
+        modified = 0
+    return app.store.grants(), app.store.sources(), modified
+
+
+async def _live(app: App, sessions: ReadSessions) -> None:
+    """What a long-lived process does beside answering: jobs, approvals, chores."""
+    notary = Notary(app.settings.heads)
+    chores, signed = 0.0, 0.0
+    while True:
+        if not app.brake.engaged:
+            app.jobs.advance()
+            await app.carry_out_approved()
+        now = time.monotonic()
+        if now - chores > CHORE_SECONDS:
+            chores = now
+            await sessions.close_idle()
+            await asyncio.to_thread(app.store.expire, time.time())
+        if now - signed > SIGN_SECONDS:
+            signed = now
+            await asyncio.to_thread(notary.sign_heads, app.store, time.time())
+        await app.pulse.wait(1.0)
+
+
+async def _stopped(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,69 @@
+"""The `toolwright` command: a table of commands, each loaded only when it is run."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+# name: (module under orchestrator.commands, one line of help)
+COMMANDS = {
+    "setup": (
+        "setup",
+        "Prepare this machine: home, PIN, engine, base image, client configuration.",
+    ),
+    "serve": ("serve", "Serve MCP over stdio; what an MCP client starts."),
+    "run": ("run", "Serve one forged server by itself over stdio, caged and gated."),
+    "do": ("do", "Do a task in words: run the right tool, or forge it."),
+    "find": ("find", "Show the tools that fit a task."),
+    "forge": ("forge", "Make a server from an API description, prove it and register it."),
+    "call": ("call", "Call one tool of a registered server."),
+    "list": ("list", "List the registered servers."),
+    "show": ("show", "Show one server: record, trust, tools, proofs."),
+    "logs": ("logs", "Show calls and the audit log."),
+    "jobs": ("jobs", "Show forge jobs and what they wait for."),
+    "source": ("source", "Add, list and remove API sources; allow hosts."),
+    "secret": ("secret", "Set, list and remove secrets."),
+    "approvals": ("approvals", "List what waits for a person."),
+    "approve": ("approve", "Approve one waiting request."),
+    "reject": ("reject", "Reject one waiting request."),
+    "kill": ("kill", "Freeze everything now."),
+    "unfreeze": ("unfreeze", "Lift the freeze."),
+    "control": ("control", "Run the control plane: page, approvals, kill switch, metrics."),
+    "export": ("export", "Make an image of one server that runs without Toolwright."),
+    "doctor": ("doctor", "Check files, rows, jobs, audit, containers and the engine."),
+    "demo": ("demo", "Watch the whole story run against a small example API."),
+}
+
+
+class Commands(click.Group):
+    """Commands by name, imported on use."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"orchestrator.commands.{COMMANDS[name][0]}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="toolwright")
+def toolwright(**_: Any) -> None:
+    """Ask for something; if no MCP server can do it, Toolwright makes one, proves it, and keeps it
+    on a short leash until it has earned more.
+    """
+
+
+def main() -> None:
+    """The entry point of the distribution."""
+    toolwright(prog_name="toolwright", args=sys.argv[1:])

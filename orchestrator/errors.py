@@ -1,0 +1,65 @@
+"""Everything fatal that the orchestrator reports. Each message says what to do next."""
+
+from __future__ import annotations
+
+
+class OrchestratorError(Exception):
+    """The base of all errors of this folder."""
+
+
+class NotSetUp(OrchestratorError):
+    def __init__(self, home: str) -> None:
+        super().__init__(f"{home} is not set up. Run `toolwright setup` first.")
+
+
+class HomeUnusable(OrchestratorError):
+    def __init__(self, home: str, reason: str) -> None:
+        super().__init__(
+            f"the directory {home} cannot be used ({reason}). Free space or mend its permissions, "
+            "or set TOOLWRIGHT_HOME to another directory."
+        )
+
+
+class UnknownTool(OrchestratorError):
+    def __init__(self, tool: str) -> None:
+        super().__init__(
+            f"there is no tool {tool!r}. Names are `server.tool`; `find` lists what there is."
+        )
+
+
+class WrongDoor(OrchestratorError):
+    """A write was asked of the reading tool, or the other way round."""
+
+    def __init__(self, tool: str, door: str) -> None:
+        super().__init__(f"{tool} is to be called through `{door}`.")
+
+
+class Denied(OrchestratorError):
+    """The gate refuses a call."""
+
+
+class WrongPin(OrchestratorError):
+    def __init__(self) -> None:
+        super().__init__("that is not the PIN. Nothing was changed.")
+
+
+class ForgeFailed(OrchestratorError):
+    """A forge job ended without a server. The message says at which step and why."""
+
+
+class ForgeWaits(OrchestratorError):
+    """A forge job cannot go on before a person did something.
+
+    `need` is `host` or `credential`, `what` the origin or URL it is about, `how` the command.
+    """
+
+    def __init__(self, need: str, what: str, how: str) -> None:
+        self.need, self.what, self.how = need, what, how
+        super().__init__(f"a person has to say yes first: {how}")
+
+
+class ControlUnreachable(OrchestratorError):
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"the control plane does not answer ({reason}). Start it with `toolwright control`."
+        )

@@ -1,0 +1,209 @@
+"""From a task to a registered server: find the document, compile, prove, publish."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from forge.compile import Compilation, compile_document
+
+from forge.discover import Found, NeedsCredential, NotFound, discover
+from forge.document import Document, load, parse
+from forge.sources import Source as Place
+from forge.sources import choose
+from orchestrator.brokers import SOURCES, Brokers, origins
+from orchestrator.errors import ForgeFailed, ForgeWaits
+from orchestrator.fetching import GuardedFetch
+from orchestrator.shelf import Shelf
+from registry.errors import Unknown
+from registry.records import Entry, Source, entry_from
+from registry.store import Store
+from registry.vault import Vault
+from sandbox.brake import Brake
+from sandbox.bundle import Bundle
+from sandbox.exchange import Upstream
+from sandbox.policy import Origin
+from sandbox.prove import prove
+from sandbox.report import Proof, StageReport
+from sandbox.runner import Runner
+
+MAX_REPAIRS = 3
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is to be forged. `source` is a path, URL or host; `document` an API description given as
+    text instead. `base_url` replaces the servers that the document names.
+    """
+
+    task: str = ""
+    source: str = ""
+    document: str = ""
+    name: str = ""
+    base_url: str = ""
+    experimental: bool = False
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Order:
+        known = {key: data[key] for key in Order.__dataclass_fields__ if data.get(key)}
+        return Order(**known)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Progress of a forge: the stage's name, how far the whole is (0..1), and what happened."""
+
+    stage: str
+    progress: float
+    message: str
+
+
+Report = Callable[[Step], None]
+
+
+@dataclass(frozen=True)
+class Forged:
+    """A forge's result. `left_out` are the document's problems, located."""
+
+    entry: Entry
+    bundle: Bundle
+    proof: Proof
+    left_out: tuple[str, ...] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Forge:
+    """Forges servers. `upstream` gives the live network with these origins' private addresses allowed."""
+
+    store: Store
+    vault: Vault
+    shelf: Shelf
+    runner: Runner
+    brokers: Brokers
+    brake: Brake
+    upstream: Callable[[frozenset[Origin]], Upstream]
+    base_image: str
+    now: Callable[[], float] = time.time
+
+    async def forge(
+        self, order: Order, report: Report, fence: tuple[str, int] | None = None
+    ) -> Forged:
+        """The server that an order asks for, registered. `fence` is the job and its attempt.
+
+        Raises ForgeWaits where a person must first allow a host or give a credential, ForgeFailed,
+        DocumentError, SandboxError, RegistryError; nothing is registered then.
+        """
+        timings: dict[str, float] = {}
+        with _timed(timings, "find"):
+            report(Step("find", 0.05, "looking for an API description"))
+            document = await self._document(order, report)
+        with _timed(timings, "compile"):
+            compilation = await asyncio.to_thread(self._compiled, document, order)
+            bundle = self._versioned(compilation.bundle)
+            count = len(bundle.tools)
+            left = len(compilation.problems)
+            report(Step("compile", 0.25, f"{count} tools of {document.name}; {left} problems"))
+        self._granted(origins(bundle), order.task)
+        bundle, proof = await self._proved(bundle, report, timings)
+        if not proof.passed and not order.experimental:
+            raise ForgeFailed(_verdict(proof))
+        with _timed(timings, "register"):
+            entry = await asyncio.to_thread(self._published, bundle, proof, fence)
+            report(Step("register", 1.0, f"{entry.name} version {entry.version} is registered"))
+        return Forged(entry, bundle, proof, tuple(map(str, compilation.problems)), timings)
+
+    async def _document(self, order: Order, report: Report) -> Document:
+        """The machine-readable description, from the order itself or from where it points."""
+        if order.document:
+            return await asyncio.to_thread(
+                parse, order.document.encode(), "the submitted document", url=order.source or None
+            )
+        places = choose(order.task, order.source or None, map(self._place, self.store.sources()))
+        reasons = []
+        for place in places:
+            found = await self._look(place)
+            if isinstance(found, Found):
+                report(Step("find", 0.15, f"found {found.dialect} at {found.location}"))
+                if place.path is not None:
+                    return await asyncio.to_thread(load, place.path)
+                return await asyncio.to_thread(
+                    parse, found.content, found.location, url=found.location
+                )
+            reasons.append(f"{place.location}: {found.reason}")
+        if not reasons:
+            raise ForgeFailed(
+                "the task names no API. Give a source: the path or URL of an OpenAPI document, "
+                "or the host that serves the API."
+            )
+        raise ForgeFailed("no API description was found (" + "; ".join(reasons) + ")")
+
+    async def _look(self, place: Place) -> Found | NotFound:
+        if place.path is None:
+            self._granted(place.origins, "")
+        fetch = GuardedFetch(self.upstream(self._allowed(place.origins)), self.brake)
+        found = await discover(place, fetch)
+        if isinstance(found, NeedsCredential):
+            raise ForgeWaits("credential", found.url, found.question())
+        return found
+
+    def _place(self, source: Source) -> Place:
+        secret = self.vault.get(SOURCES, source.secret) if source.secret else None
+        headers = ((source.header, secret.reveal()),) if secret else ()
+        return Place(source.url, headers)
+
+    def _granted(self, wanted: frozenset[Origin], task: str) -> None:
+        """Raises ForgeWaits for the first origin that no person has named yet."""
+        named = {grant.origin for grant in self.store.grants()}
+        for origin in sorted(wanted, key=str):
+            host = f"{origin.host}:{origin.port}"
+            if host not in named:
+                raise ForgeWaits("host", host, f"toolwright source allow {host}")
+
+    def _allowed(self, wanted: frozenset[Origin]) -> frozenset[Origin]:
+        named = {g.origin for g in self.store.grants() if g.kind == "private_host"}
+        return frozenset(o for o in wanted if f"{o.host}:{o.port}" in named)
+
+    def _compiled(self, document: Document, order: Order) -> Compilation:
+        return compile_document(document, name=order.name or None, base_url=order.base_url or None)
+
+    def _versioned(self, bundle: Bundle) -> Bundle:
+        """The bundle as the next version of its server, or as it is registered already."""
+        made = replace(bundle.provenance, base_image=self.base_image)
+        try:
+            entry = self.store.entry(bundle.name)
+        except Unknown:
+            return replace(bundle, version=1, provenance=made)
+        same = replace(bundle, version=entry.version, provenance=made)
+        if same.digest() == entry.digest:
+            return same
+        return replace(same, version=entry.version + 1)
+
+    async def _proved(
+        self, bundle: Bundle, report: Report, timings: dict[str, float]
+    ) -> tuple[Bundle, Proof]:
+        """Prove; at most three times leave out the operations that failed, and prove again."""
+        for repair in range(MAX_REPAIRS + 1):
+
+            def on_stage(stage: StageReport | str) -> None:
+                if isinstance(stage, StageReport):
+                    timings[stage.stage] = timings.get(stage.stage, 0) + stage.elapsed_ms
+                    report(Step(stage.stage, _PROGRESS[stage.stage], _told(stage)))
+
+            live = self.brokers.reading(bundle)
+            proof = await prove(bundle, self.runner, live=live, on_stage=on_stage)
+            mended = _without_failures(bundle, proof)
+            if proof.passed or mended is None or repair == MAX_REPAIRS:
+                break
+            left = len(bundle.tools) - len(mended.tools)
+            report(Step("repair", 0.5, f"round {repair + 1}: {left} operations left out"))
+            bundle = mended
+        return bundle, proof
+
+    def _published(self, bundle: Bundle, proof: Proof, fence: tuple[str, int] | None) -> Entry:
+        state = "active" if proof.passed else "experimental"
+        entry = entry_from(bundle, self.now(), state=state)
+        return self.shelf.publish(bundle, entry, proof.reports, fence)

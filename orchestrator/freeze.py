@@ -1,0 +1,103 @@
+"""The kill switch: freeze, see every process stop, kill what does not, count what is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import psutil
+
+from registry.records import Process
+from registry.store import Store
+
+SILENCE_SECONDS = 0.5
+POLL_SECONDS = 0.005
+CONTAINER_SECONDS = 10.0
+PASSIVE = frozenset({"control", "command"})
+"""Kinds of process that never call or forge and so have nothing to stop."""
+
+
+@dataclass(frozen=True)
+class Killed:
+    """What a kill found and did. `left` is how many sandboxes still run: 0 unless the engine fails."""
+
+    epoch: int
+    processes: int
+    acknowledged: int
+    sigkilled: int
+    containers: int
+    left: int
+    milliseconds: float
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def kill(
+    store: Store,
+    by: str,
+    reason: str,
+    kill_sandboxes: Callable[[], int],
+    clock: Callable[[], float],
+) -> Killed:
+    """Freeze and return when nothing runs any more.
+
+    `kill_sandboxes` kills all of this installation's and returns how many it found. A process that
+    does not acknowledge within 500 ms is killed by SIGKILL.
+    """
+    started = time.monotonic()
+    epoch = store.freeze(clock(), by, reason)
+    silent = _awaited(store, epoch)
+    processes = [p for p in store.processes() if p.kind not in PASSIVE]
+    sigkilled = sum(_sigkill(process) for process in silent)
+    found = kill_sandboxes()
+    left = found
+    while left and time.monotonic() - started < CONTAINER_SECONDS:
+        left = kill_sandboxes()
+    return Killed(
+        epoch=epoch,
+        processes=len(processes),
+        acknowledged=len(processes) - len(silent),
+        sigkilled=sigkilled,
+        containers=found,
+        left=left,
+        milliseconds=round((time.monotonic() - started) * 1000, 1),
+    )
+
+
+def is_alive(process: Process) -> bool:
+    """Whether that very process still runs; its start time tells it from a reused pid."""
+    try:
+        return abs(psutil.Process(process.pid).create_time() - process.start_time) < 1.0
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.AccessDenied:
+        return True
+
+
+def _awaited(store: Store, epoch: int) -> list[Process]:
+    """The live processes that stay silent for half a second."""
+    end = time.monotonic() + SILENCE_SECONDS
+    while True:
+        silent = [
+            process
+            for process in store.processes()
+            if process.kind not in PASSIVE
+            and process.acknowledged_epoch < epoch
+            and is_alive(process)
+        ]
+        if not silent or time.monotonic() > end:
+            return silent
+        time.sleep(POLL_SECONDS)
+
+
+def _sigkill(process: Process) -> bool:
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(process.pid, signal.SIGKILL)
+        return True
+    return False

@@ -1,0 +1,178 @@
+"""The seven tools that Toolwright shows its clients: constant, in a fixed order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_WORDS = {
+    "task": {
+        "type": "string",
+        "maxLength": 4000,
+        "description": "What the user wants, in the user's words. Kept in the audit log.",
+    },
+    "reason": {
+        "type": "string",
+        "maxLength": 4000,
+        "description": "Why you make this call. Kept in the audit log and shown to approvers.",
+    },
+    "session": {
+        "type": "string",
+        "maxLength": 200,
+        "description": "Any id that ties the calls of one conversation together.",
+    },
+}
+_TOOL = {
+    "type": "string",
+    "maxLength": 100,
+    "description": "The tool as `server.tool`, as `find` names it.",
+}
+_ARGUMENTS = {"type": "object", "description": "The tool's arguments, by its inputSchema."}
+
+
+def _tool(
+    name: str,
+    title: str,
+    description: str,
+    properties: dict[str, Any],
+    required: tuple[str, ...],
+    read_only: bool,
+    destructive: bool = False,
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "title": title,
+        "description": description,
+        "inputSchema": {
+            "type": "object",
+            "properties": properties,
+            "required": list(required),
+            "additionalProperties": False,
+        },
+        "annotations": {
+            "readOnlyHint": read_only,
+            "destructiveHint": destructive,
+            "idempotentHint": read_only,
+            "openWorldHint": True,
+        },
+    }
+
+
+TOOLS = (
+    _tool(
+        "find",
+        "Find tools",
+        "Find the registered tools that fit a task, best first, each with its schema, trust and "
+        "whether it reads or writes. Call this first. If none fits, call `forge`.",
+        {
+            "task": _WORDS["task"],
+            "k": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5},
+        },
+        ("task",),
+        read_only=True,
+    ),
+    _tool(
+        "call_read",
+        "Call a reading tool",
+        "Call a registered tool that only reads. A tool that writes is refused here: use "
+        "`call_write`. A call that takes longer than 25 s answers with a handle for `status`.",
+        {"tool": _TOOL, "arguments": _ARGUMENTS, **_WORDS},
+        ("tool",),
+        read_only=True,
+    ),
+    _tool(
+        "call_write",
+        "Call a writing tool",
+        "Call a registered tool that writes. Unless the tool has earned an exemption, nothing is "
+        "sent: a person is shown the exact request, and you get an approval id to ask `status` "
+        "about. Tell the user what waits for them.",
+        {"tool": _TOOL, "arguments": _ARGUMENTS, **_WORDS},
+        ("tool",),
+        read_only=False,
+        destructive=True,
+    ),
+    _tool(
+        "do",
+        "Do a task",
+        "Do a task: with `tool` (your choice among the candidates) it is run; with `tool` set to "
+        "`none` a new server is forged from `source`; with words alone you get the candidates.",
+        {
+            "tool": {**_TOOL, "description": f"{_TOOL['description']} Or `none`."},
+            "arguments": _ARGUMENTS,
+            "source": {
+                "type": "string",
+                "maxLength": 2000,
+                "description": "Where the API is, if one has to be forged: URL, host or path.",
+            },
+            **_WORDS,
+        },
+        ("task",),
+        read_only=False,
+        destructive=True,
+    ),
+    _tool(
+        "forge",
+        "Forge a server",
+        "Make a new server from an API's machine-readable description, prove it in a sandbox and "
+        "register it. Answers at once with a job; follow it with `status`. New hosts and "
+        "credentials wait for a person.",
+        {
+            "source": {
+                "type": "string",
+                "maxLength": 2000,
+                "description": "Path or URL of an OpenAPI document, or the host of the API.",
+            },
+            "name": {
+                "type": "string",
+                "pattern": "^[a-z][a-z0-9_]{0,39}$",
+                "description": "A name for the server.",
+            },
+            "base_url": {
+                "type": "string",
+                "maxLength": 2000,
+                "description": "Replaces the server that the document names.",
+            },
+            **_WORDS,
+        },
+        ("task",),
+        read_only=False,
+    ),
+    _tool(
+        "submit",
+        "Submit for a job",
+        "Hand in what a forge job asked for: an API description (OpenAPI, JSON or YAML) that you "
+        "wrote from the API's documentation. It goes through every stage like any other.",
+        {
+            "job": {"type": "string", "maxLength": 64},
+            "document": {
+                "type": "string",
+                "maxLength": 2_000_000,
+                "description": "An OpenAPI 3.1 document.",
+            },
+            **_WORDS,
+        },
+        ("job", "document"),
+        read_only=False,
+    ),
+    _tool(
+        "status",
+        "Show what goes on",
+        "Show jobs, waiting approvals, running calls and whether Toolwright is frozen; or one job, "
+        "call or approval, waiting up to `wait` seconds for it to change.",
+        {
+            "job": {"type": "string", "maxLength": 64},
+            "call": {"type": "string", "maxLength": 64},
+            "approval": {"type": "string", "maxLength": 64},
+            "wait": {"type": "number", "minimum": 0, "maximum": 25, "default": 0},
+            "session": _WORDS["session"],
+        },
+        (),
+        read_only=True,
+    ),
+)
+
+INSTRUCTIONS = (
+    "Toolwright routes tasks to registered MCP servers and forges new ones. Use `find` for a task; "
+    "call what it finds with `call_read` or `call_write`. If nothing fits, `forge` with the API's "
+    "URL, then follow the job with `status`. Writes wait for a person's approval outside this "
+    "conversation: you cannot give it. Never ask the user for a PIN or secret here."
+)

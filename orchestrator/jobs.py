@@ -1,0 +1,99 @@
+"""Work that outlives a call: queued as rows, carried out by whichever process is alive."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from forge.errors import ForgeError
+from orchestrator.errors import ForgeWaits, OrchestratorError
+from registry.errors import JobLost, RegistryError
+from registry.records import Job, JobKind, new_id
+from registry.store import Store
+from sandbox.errors import SandboxError
+
+Report = Callable[[str, float, str], None]
+Work = Callable[[Job, Report], Awaitable[Mapping[str, Any]]]
+KNOWN_FAILURES = (ForgeError, OrchestratorError, RegistryError, SandboxError, OSError)
+AT_ONCE = 2
+
+
+@dataclass
+class Jobs:
+    """Claims queued jobs and runs them with the `work` of their kind, two at a time.
+
+    `person` returns when a person may have done what a waiting job waits for; the job is then tried
+    again. Where it is None a job that would wait fails and says what it needs.
+    """
+
+    store: Store
+    process: str
+    work: Mapping[JobKind, Work]
+    person: Callable[[], Awaitable[None]] | None = None
+    _running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+
+    def create(self, kind: JobKind, request: Mapping[str, Any]) -> Job:
+        """A queued job; `advance` starts it."""
+        now = time.time()
+        job = Job(new_id(), kind, dict(request), created=now, updated=now)
+        self.store.create_job(job)
+        return job
+
+    def advance(self) -> None:
+        """Claim what is queued, as far as there is room. Does not wait."""
+        for job in reversed(self.store.jobs("queued")):
+            if len(self._active()) >= AT_ONCE:
+                return
+            claimed = self.store.claim_job(job.id, self.process, time.time())
+            if claimed is not None:
+                task = asyncio.get_running_loop().create_task(self.run(claimed))
+                self._running[job.id] = task
+                task.add_done_callback(lambda _, key=job.id: self._running.pop(key, None))
+
+    async def run(self, job: Job) -> None:
+        """Carry out a claimed job and store how it ended; never raises for the job's own failure."""
+        try:
+            result = await self._worked(job)
+            self.store.finish_job(job.id, job.attempt, "done", dict(result), time.time())
+        except JobLost:
+            return
+        except KNOWN_FAILURES as error:
+            need = {"needs": error.how} if isinstance(error, ForgeWaits) else None
+            self._fail(job, str(error), need)
+
+    async def close(self) -> None:
+        """Stop; what ran goes back into the queue with the process's other orphans."""
+        tasks = tuple(self._running.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _worked(self, job: Job) -> Mapping[str, Any]:
+        def report(stage: str, progress: float, message: str) -> None:
+            self.store.update_job(
+                job.id, job.attempt, time.time(), stage=stage, progress=progress, message=message
+            )
+
+        while True:
+            try:
+                return await self.work[job.kind](job, report)
+            except ForgeWaits as error:
+                if self.person is None:
+                    raise
+                self.store.update_job(
+                    job.id, job.attempt, time.time(), state="waiting", message=str(error)
+                )
+                await self.person()
+
+    def _active(self) -> list[str]:
+        waiting = {job.id for job in self.store.jobs("waiting")}
+        return [key for key in self._running if key not in waiting]
+
+    def _fail(self, job: Job, message: str, result: Any) -> None:
+        try:
+            self.store.finish_job(job.id, job.attempt, "failed", result, time.time(), message)
+        except JobLost:
+            return

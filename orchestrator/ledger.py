@@ -1,0 +1,84 @@
+"""Recording calls: reads by group commit, everything else at once."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from orchestrator.calls import Call
+from registry.records import Invocation
+from registry.store import Store
+from sandbox.exchange import Exchange, WireRequest
+
+GROUP_SECONDS = 0.02
+MAX_LOGGED_BODY = 64 * 1024
+
+
+@dataclass
+class Ledger:
+    """Writes finished reads in groups, at most 20 ms late; a SIGKILL may lose those."""
+
+    store: Store
+    _waiting: list[Invocation] = field(default_factory=list)
+    _flush: asyncio.Task[None] | None = None
+
+    def record_soon(self, invocation: Invocation) -> None:
+        self._waiting.append(invocation)
+        if self._flush is None or self._flush.done():
+            self._flush = asyncio.get_running_loop().create_task(self._flushed())
+
+    def note(self, kind: str, call: Call, reason: str) -> None:
+        """An audit row for a call that did not run."""
+        payload = {"tool": call.name, "reason": reason, "task": call.task, "session": call.session}
+        self.store.append_audit(kind, payload, time.time())
+
+    async def close(self) -> None:
+        """Return when everything is written."""
+        while self._flush and not self._flush.done():
+            await self._flush
+
+    async def _flushed(self) -> None:
+        while self._waiting:
+            await asyncio.sleep(GROUP_SECONDS)
+            group, self._waiting = self._waiting, []
+            await asyncio.to_thread(self.store.record_many, group)
+
+
+def exchange_json(exchange: Exchange) -> dict[str, Any]:
+    """An exchange as the audit keeps it: bodies as text or base64, cut at 64 kB."""
+    response = exchange.response
+    return {
+        "request": request_json(exchange.request),
+        "response": response
+        and {
+            "status": response.status,
+            "headers": [list(pair) for pair in response.headers],
+            **_body_json(response.body),
+        },
+        "refusal": exchange.refusal,
+        "reason": exchange.reason,
+        "attempts": exchange.attempts,
+        "elapsed_ms": round(exchange.elapsed_ms, 3),
+    }
+
+
+def request_json(request: WireRequest) -> dict[str, Any]:
+    """A wire request as people and the audit see it."""
+    return {
+        "method": request.method,
+        "url": request.url,
+        "headers": [list(pair) for pair in request.headers],
+        **_body_json(request.body),
+    }
+
+
+def _body_json(body: bytes) -> dict[str, Any]:
+    kept = body[:MAX_LOGGED_BODY]
+    cut = {"cut_at": MAX_LOGGED_BODY, "bytes": len(body)} if len(body) > MAX_LOGGED_BODY else {}
+    try:
+        return {"body": kept.decode(), **cut}
+    except UnicodeDecodeError:
+        return {"body_base64": base64.b64encode(kept).decode(), **cut}

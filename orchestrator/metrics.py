@@ -1,0 +1,38 @@
+"""Prometheus metrics, read from the registry when asked for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from registry.store import Store
+
+
+class StoreCollector(Collector):
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def collect(self) -> Iterator[Metric]:
+        yield GaugeMetricFamily(
+            "toolwright_frozen", "1 while frozen.", value=self._store.freeze_state().frozen
+        )
+        yield _gauge("servers", "state", Counter(e.state for e in self._store.entries()))
+        yield _gauge("jobs", "state", Counter(job.state for job in self._store.jobs(limit=1000)))
+        yield _gauge("approvals", "state", Counter(a.state for a in self._store.approvals()))
+        yield _gauge("processes", "kind", Counter(p.kind for p in self._store.processes()))
+        calls = CounterMetricFamily("toolwright_calls", "Calls recorded.", labels=["server", "ok"])
+        for entry in self._store.entries():
+            standing = self._store.standing(entry.name)
+            calls.add_metric([entry.name, "true"], standing.successful)
+            calls.add_metric([entry.name, "false"], standing.total - standing.successful)
+        yield calls
+
+
+def _gauge(name: str, label: str, counts: Counter[str]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(f"toolwright_{name}", f"{name} by {label}.", labels=[label])
+    for value, count in sorted(counts.items()):
+        family.add_metric([value], count)
+    return family

@@ -1,0 +1,207 @@
+"""Toolwright as an MCP server: the low-level SDK server in front of dispatch and jobs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import mcp.types as types
+from mcp import MCPError
+from mcp.server.lowlevel import Server
+
+from orchestrator import answers
+from orchestrator.answers import Result
+from orchestrator.app import App
+from orchestrator.calls import Call, Reply, split_name
+from orchestrator.errors import OrchestratorError
+from orchestrator.front import INSTRUCTIONS, TOOLS
+from orchestrator.stdio import stdio
+from registry.errors import RegistryError, Unknown
+from sandbox.errors import SandboxError
+from sandbox.validation import checker
+
+VERSION = "0.1.0"
+MAX_WAIT = 25.0
+TOLD = (OrchestratorError, RegistryError, SandboxError)
+
+Arguments = Mapping[str, Any]
+Progress = Callable[[float, float, str], Awaitable[None]]
+
+
+class Front:
+    """Answers the seven tools. Failures that a model can act on are results, not exceptions."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._tools: dict[str, Callable[[Arguments, Progress], Awaitable[Result]]] = {
+            "find": self._find,
+            "call_read": self._call_read,
+            "call_write": self._call_write,
+            "do": self._do,
+            "forge": self._forge,
+            "submit": self._submit,
+            "status": self._status,
+        }
+        self._checkers = {tool["name"]: checker(tool["inputSchema"]) for tool in TOOLS}
+
+    async def call(self, name: str, arguments: Arguments, progress: Progress) -> Result:
+        """The result of one tool. Raises KeyError for a name that is not one of the seven."""
+        tool = self._tools[name]
+        problem = self._checkers[name].problem(arguments)
+        if problem:
+            return answers.refusal(f"{name}: argument {problem.where or '/'}: {problem.reason}")
+        try:
+            return await tool(arguments, progress)
+        except TOLD as error:
+            return answers.refusal(str(error))
+
+    async def _find(self, arguments: Arguments, progress: Progress) -> Result:
+        found = await asyncio.to_thread(
+            self._app.candidates, arguments["task"], arguments.get("k", 5)
+        )
+        text = "" if found else "No registered tool fits. `forge` one: give the API's URL or host."
+        return answers.answer({"candidates": found, "none": "forge"}, text)
+
+    async def _call_read(self, arguments: Arguments, progress: Progress) -> Result:
+        return await self._called(arguments, "read")
+
+    async def _call_write(self, arguments: Arguments, progress: Progress) -> Result:
+        return await self._called(arguments, "write")
+
+    async def _called(self, arguments: Arguments, access: str) -> Result:
+        call = _call(arguments)
+        if self._app.access(call) != access:
+            other = "call_write" if access == "read" else "call_read"
+            return answers.refusal(
+                f"{call.name} {'writes' if access == 'read' else 'only reads'}: use `{other}`."
+            )
+        identity, task = self._app.dispatch.start(call)
+        return await self._patiently(call.name, identity, task)
+
+    async def _patiently(self, name: str, identity: str, task: asyncio.Task[Reply]) -> Result:
+        """The reply, or a handle where it takes longer than a client waits."""
+        try:
+            async with asyncio.timeout(self._app.settings.answer_seconds):
+                return answers.reply_result(await asyncio.shield(task))
+        except TimeoutError:
+            return answers.running_result(name, identity)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+
+    async def _do(self, arguments: Arguments, progress: Progress) -> Result:
+        job = self._app.jobs.create("do", arguments)
+        self._app.jobs.advance()
+        return await self._followed(job.id, self._app.settings.answer_seconds, progress)
+
+    async def _forge(self, arguments: Arguments, progress: Progress) -> Result:
+        job = self._app.jobs.create("forge", arguments)
+        self._app.jobs.advance()
+        return answers.answer(
+            {"job": job.id, "state": job.state},
+            f"Forging. Ask `status` with job={job.id} and wait=25.",
+        )
+
+    async def _submit(self, arguments: Arguments, progress: Progress) -> Result:
+        job = await asyncio.to_thread(self._app.resubmit, arguments["job"], arguments["document"])
+        self._app.jobs.advance()
+        return answers.answer({"job": job.id, "state": job.state})
+
+    async def _status(self, arguments: Arguments, progress: Progress) -> Result:
+        wait = arguments.get("wait", 0)
+        if "job" in arguments:
+            return await self._followed(arguments["job"], wait, progress)
+        if "call" in arguments:
+            return await self._call_status(arguments["call"], wait)
+        if "approval" in arguments:
+            return await self._approval_status(arguments["approval"], wait)
+        return answers.answer(await asyncio.to_thread(self._app.overview))
+
+    async def _followed(self, identity: str, wait: float, progress: Progress) -> Result:
+        """A job's state, waiting for its end and passing on its progress."""
+        job = self._app.store.job(identity)
+        told = -1.0
+        async for _ in self._app.changes(wait):
+            job = await asyncio.to_thread(self._app.store.job, identity)
+            if job.progress != told:
+                told = job.progress
+                await progress(job.progress, 1.0, job.message or job.stage or job.state)
+            if job.state not in ("queued", "running"):
+                break
+        if job.kind == "do" and job.state == "done" and isinstance(job.result, dict):
+            return dict(job.result)
+        return answers.answer(answers.job_json(job))
+
+    async def _call_status(self, identity: str, wait: float) -> Result:
+        running = self._app.dispatch.running.get(identity)
+        if running is None:
+            return answers.answer(
+                answers.invocation_json(await asyncio.to_thread(self._app.finished, identity))
+            )
+        call, task = running
+        done, _ = await asyncio.wait({task}, timeout=wait)
+        return (
+            answers.reply_result(task.result())
+            if done
+            else answers.running_result(call.name, identity)
+        )
+
+    async def _approval_status(self, identity: str, wait: float) -> Result:
+        approval = self._app.store.approval(identity)
+        async for _ in self._app.changes(wait):
+            approval = await asyncio.to_thread(self._app.store.approval, identity)
+            if approval.state not in ("pending", "approved", "claimed"):
+                break
+        return answers.answer(answers.approval_json(approval))
+
+
+def _call(arguments: Arguments) -> Call:
+    parts = split_name(arguments["tool"])
+    if parts is None:
+        raise Unknown("tool", arguments["tool"])
+    return Call(
+        server=parts[0],
+        tool=parts[1],
+        arguments=arguments.get("arguments") or {},
+        task=arguments.get("task", ""),
+        reason=arguments.get("reason", ""),
+        session=arguments.get("session", ""),
+    )
+
+
+async def serve(app: App) -> None:
+    """Serve MCP on stdin and stdout until end of file."""
+    front = Front(app)
+
+    async def on_list_tools(context: Any, params: Any) -> Any:
+        return {"tools": list(TOOLS)}
+
+    async def on_call_tool(context: Any, params: types.CallToolRequestParams) -> Any:
+        if params.name not in {tool["name"] for tool in TOOLS}:
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}")
+        return await front.call(
+            params.name, params.arguments or {}, context.session.report_progress
+        )
+
+    await serve_stdio(on_list_tools, on_call_tool, "toolwright", INSTRUCTIONS)
+
+
+async def serve_stdio(
+    on_list_tools: Callable[..., Awaitable[Any]],
+    on_call_tool: Callable[..., Awaitable[Any]],
+    name: str,
+    instructions: str,
+) -> None:
+    """An MCP server in both protocol eras on stdin and stdout, until end of file."""
+    server: Server[Any] = Server(
+        name,
+        version=VERSION,
+        instructions=instructions,
+        on_list_tools=on_list_tools,
+        on_call_tool=on_call_tool,
+    )
+    # The SDK's tracing middleware costs 0.05 ms a call; the audit log holds what it would say.
+    server.middleware.clear()
+    async with stdio() as (inbound, outbound):
+        await server.run(inbound, outbound, server.create_initialization_options())

@@ -1,0 +1,91 @@
+"""MCP over this process's stdin and stdout, on asyncio pipes.
+
+The SDK's own transport passes every line through a worker thread; this one takes 0.2 ms less CPU
+per call (bench/call.py). It also keeps the wire to itself: file descriptor 1 leads to stderr
+while serving, so that nothing printed can corrupt it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import mcp.types as types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+
+MAX_LINE = 64 * 1024 * 1024
+
+Streams = tuple[
+    MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
+]
+
+
+@asynccontextmanager
+async def stdio() -> AsyncIterator[Streams]:
+    """The streams that `mcp.server.lowlevel.Server.run` wants. Ends at end of file."""
+    source, sink = _taken(0, os.devnull), _taken(1, None)
+    reader, writer = await _pipes(source, sink)
+    to_server, inbound = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    outbound, from_server = anyio.create_memory_object_stream[SessionMessage](0)
+
+    async def read() -> None:
+        async with to_server:
+            while line := await _line(reader):
+                try:
+                    message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    await to_server.send(SessionMessage(message))
+                except ValueError as error:
+                    await to_server.send(error)
+                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    return
+
+    async def write() -> None:
+        async with from_server:
+            async for message in from_server:
+                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                writer.write(text.encode() + b"\n")
+                try:
+                    await writer.drain()
+                except ConnectionError:
+                    return
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(read)
+        tasks.start_soon(write)
+        yield inbound, outbound
+        tasks.cancel_scope.cancel()
+
+
+def _taken(descriptor: int, replacement: str | None) -> int:
+    """A private duplicate of a standard descriptor, which then leads elsewhere."""
+    sys.stdout.flush()
+    private = os.dup(descriptor)
+    other = os.open(replacement, os.O_RDONLY) if replacement else os.dup(2)
+    os.dup2(other, descriptor)
+    os.close(other)
+    return private
+
+
+async def _pipes(source: int, sink: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=MAX_LINE)
+    await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(source, "rb", buffering=0)
+    )
+    transport, protocol = await loop.connect_write_pipe(
+        asyncio.streams.FlowControlMixin, os.fdopen(sink, "wb", buffering=0)
+    )
+    return reader, asyncio.StreamWriter(transport, protocol, None, loop)
+
+
+async def _line(reader: asyncio.StreamReader) -> bytes:
+    """The next line, or nothing at the end or where a line is longer than allowed."""
+    try:
+        return await reader.readline()
+    except ValueError:
+        return b""

@@ -1,0 +1,195 @@
+"""The append-only account of everything that was done: hash chains, one per process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, func, insert, select
+
+from registry import schema
+from registry.database import Database
+from registry.jsontext import canonical, clean, sha256
+from registry.records import AuditRow
+
+GENESIS = "0" * 64
+LOCAL_CHAIN = "local"
+_COLUMNS = tuple(schema.audit.c[field.name] for field in fields(AuditRow))
+
+
+@dataclass(frozen=True)
+class Broken:
+    """The first row of a chain that is not what was written, and what is wrong with it."""
+
+    chain: str
+    sequence: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Head:
+    """The newest row of a chain."""
+
+    chain: str
+    sequence: int
+    hash: str
+
+
+class Ledger:
+    """The part of the store that all other parts write through.
+
+    Rows go to the chain of the process, or to `local` where none is named.
+    """
+
+    def __init__(self, database: Database, process: str = "") -> None:
+        self._database = database
+        self._chain = process or LOCAL_CHAIN
+
+    def audit(self, limit: int = 100, since: int | None = None) -> tuple[AuditRow, ...]:
+        """The newest rows, newest first; with `since`, the first ones after that id, in order."""
+        query = select(*_COLUMNS).limit(limit)
+        if since is None:
+            query = query.order_by(schema.audit.c.id.desc())
+        else:
+            query = query.where(schema.audit.c.id > since).order_by(schema.audit.c.id)
+        with self._database.read() as connection:
+            return tuple(AuditRow(**row) for row in connection.execute(query).mappings())
+
+    def audit_heads(self) -> tuple[Head, ...]:
+        """The newest row of every chain, by chain."""
+        with self._database.read() as connection:
+            return heads_of(connection)
+
+    def verify_audit(self, signed: Iterable[Head] = ()) -> Broken | None:
+        """The first broken link, or None.
+
+        Finds edited, removed, added and reordered rows, invocations whose stored content is not
+        what was audited, and, given heads that were `signed` outside the database (see
+        `registry.notary`), chains that were cut short, replaced or removed.
+        """
+        expected = {(head.chain, head.sequence): head.hash for head in signed}
+        with self._database.read() as connection:
+            broken = _check_chains(_rows(connection), expected)
+            return broken or _check_contents(connection)
+
+    def _append(
+        self,
+        connection: Connection,
+        kind: str,
+        subject: str,
+        payload: Mapping[str, Any],
+        now: float,
+    ) -> None:
+        audit = schema.audit
+        query = (
+            select(audit.c.sequence, audit.c.hash)
+            .where(audit.c.chain == self._chain)
+            .order_by(audit.c.sequence.desc())
+            .limit(1)
+        )
+        last = connection.execute(query).first()
+        row = AuditRow(
+            id=0,
+            chain=self._chain,
+            sequence=last.sequence + 1 if last else 1,
+            time=now,
+            kind=kind,
+            subject=clean(subject, 2000),
+            payload=canonical(payload),
+            previous=last.hash if last else GENESIS,
+            hash="",
+        )
+        values = vars(replace(row, hash=link(row)))
+        connection.execute(insert(audit), {k: v for k, v in values.items() if k != "id"})
+
+
+def link(row: AuditRow) -> str:
+    """The hash that a row must carry: SHA-256 over the canonical JSON of everything before it."""
+    said = (row.chain, row.sequence, row.time, row.kind, row.subject, row.payload)
+    return sha256(canonical([*said, row.previous]))
+
+
+def content_digest(row: Mapping[Any, Any] | RowMapping) -> str:
+    """SHA-256 over what an `invocations` row says happened; later marks on it are left out."""
+    return sha256(canonical([row[name] for name in _CONTENT]))
+
+
+_CONTENT = (
+    "id",
+    "entry",
+    "version",
+    "tool",
+    "access",
+    "started",
+    "arguments",
+    "task",
+    "reason",
+    "session",
+    "result",
+    "failure_kind",
+    "failure_message",
+    "failure_status",
+    "latency_ms",
+    "exchanges",
+    "approval",
+)
+
+
+def heads_of(connection: Connection) -> tuple[Head, ...]:
+    audit = schema.audit
+    newest = select(audit.c.chain, func.max(audit.c.sequence).label("sequence"))
+    last = newest.group_by(audit.c.chain).subquery()
+    query = (
+        select(audit.c.chain, audit.c.sequence, audit.c.hash)
+        .join(last, (audit.c.chain == last.c.chain) & (audit.c.sequence == last.c.sequence))
+        .order_by(audit.c.chain)
+    )
+    return tuple(Head(**row) for row in connection.execute(query).mappings())
+
+
+def _rows(connection: Connection) -> Iterator[AuditRow]:
+    query = select(*_COLUMNS).order_by(schema.audit.c.chain, schema.audit.c.sequence)
+    result = connection.execution_options(yield_per=1000).execute(query)
+    return (AuditRow(**row) for row in result.mappings())
+
+
+def _check_chains(rows: Iterable[AuditRow], expected: dict[tuple[str, int], str]) -> Broken | None:
+    chain, sequence, previous = "", 0, GENESIS
+    missing = dict(expected)
+    for row in rows:
+        if row.chain != chain:
+            chain, sequence, previous = row.chain, 0, GENESIS
+        sequence += 1
+        if row.sequence != sequence:
+            return Broken(chain, sequence, "the row is missing")
+        if row.previous != previous:
+            return Broken(chain, sequence, "the row does not follow the one before it")
+        if row.hash != link(row):
+            return Broken(chain, sequence, "the row was edited")
+        if missing.pop((chain, sequence), row.hash) != row.hash:
+            return Broken(chain, sequence, "the row is not the one whose hash was signed")
+        previous = row.hash
+    if missing:
+        chain, sequence = min(missing)
+        return Broken(chain, sequence, "the row was signed and is missing")
+    return None
+
+
+def _check_contents(connection: Connection) -> Broken | None:
+    """Each audited invocation must still be there, with the content that was audited."""
+    audit, invocations = schema.audit, schema.invocations
+    query = (
+        select(audit.c.chain, audit.c.sequence, audit.c.payload)
+        .add_columns(*(invocations.c[name] for name in _CONTENT))
+        .join_from(audit, invocations, invocations.c.id == audit.c.subject, isouter=True)
+        .where(audit.c.kind == "invocation")
+        .order_by(audit.c.id)
+    )
+    for row in connection.execution_options(yield_per=1000).execute(query).mappings():
+        if row["id"] is None:
+            return Broken(row["chain"], row["sequence"], "the audited invocation is missing")
+        if content_digest(row) != json.loads(row["payload"])["content"]:
+            return Broken(row["chain"], row["sequence"], "the audited invocation was edited")
+    return None

@@ -1,0 +1,168 @@
+"""Opening the database, and the two kinds of transaction there are."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError
+
+from registry.errors import DatabaseUnusable
+from registry.schema import HEAD, metadata
+
+BUSY_SECONDS = 10.0
+
+
+class Database:
+    """One database, opened by one process. Threads may share it; a child process may not.
+
+    Reads run side by side. Writes of a process queue on a lock, and those of all processes on
+    SQLite's: every writing transaction starts with BEGIN IMMEDIATE, since a reader that turns
+    writer fails at once where another one writes.
+    """
+
+    def __init__(self, location: str | Path) -> None:
+        self._url = _sqlite_url(location)
+        self.path = Path(str(self._url.database)).absolute()
+        self._write_lock = threading.Lock()
+        self._watch_lock = threading.Lock()
+        self._engine = _engine(self._url)
+        try:
+            _create_file(self.path)
+            _switch_to_wal(self.path)
+            self._bring_up_to_date()
+            self._watch = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None)
+        except (OSError, sqlite3.Error, DatabaseError) as error:
+            self._engine.dispose()
+            raise self._unusable(error) from error
+
+    def close(self) -> None:
+        self._watch.close()
+        self._engine.dispose()
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A consistent view. Raises DatabaseUnusable."""
+        try:
+            with self._engine.connect() as connection:
+                yield connection
+        except DatabaseError as error:
+            raise self._unusable(error) from error
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A transaction that is on disk when the block ends and void when it raises.
+
+        Not re-entrant. Raises DatabaseUnusable, also where the lock is not had in 10 s.
+        """
+        try:
+            with self._write_lock, self._engine.connect() as connection:
+                writing = connection.execution_options(immediate=True)
+                with writing.begin():
+                    yield writing
+        except IntegrityError:
+            raise
+        except DatabaseError as error:
+            raise self._unusable(error) from error
+
+    def data_version(self) -> int:
+        """A number that changes whenever anyone commits. Only those of one `Database` compare.
+
+        See https://www.sqlite.org/pragma.html#pragma_data_version.
+        """
+        with self._watch_lock:
+            rows = self._watch.execute("PRAGMA data_version").fetchall()
+        return int(rows[0][0])
+
+    def _bring_up_to_date(self) -> None:
+        with self.write() as connection:
+            found = _revision(connection)
+            if found is None:
+                metadata.create_all(connection)
+                connection.execute(
+                    text(
+                        "CREATE TABLE alembic_version (version_num VARCHAR(32) "
+                        "NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
+                    )
+                )
+                connection.execute(
+                    text("INSERT INTO alembic_version VALUES (:head)"), {"head": HEAD}
+                )
+            elif found != HEAD:
+                # Alembic costs most of a second to import and is needed once per upgrade.
+                migrate = importlib.import_module("registry.migrate")
+                migrate.upgrade(connection, str(self.path), found)
+
+    def _unusable(self, error: Exception) -> DatabaseUnusable:
+        reason = str(getattr(error, "orig", None) or error)
+        return DatabaseUnusable(str(self.path), reason)
+
+
+def _sqlite_url(location: str | Path) -> URL:
+    if isinstance(location, Path) or "://" not in location:
+        return URL.create("sqlite", database=str(location))
+    try:
+        url = make_url(location)
+    except ArgumentError as error:
+        raise DatabaseUnusable(location, str(error)) from error
+    if url.get_backend_name() != "sqlite":
+        raise DatabaseUnusable(repr(url), "only sqlite:///PATH is supported by this version")
+    if not url.database or url.database == ":memory:":
+        raise DatabaseUnusable(repr(url), "a database in memory would be forgotten; name a file")
+    return url
+
+
+def _engine(url: URL) -> Engine:
+    engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS})
+    event.listen(engine, "connect", _configure)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _configure(connection: sqlite3.Connection, _record: object) -> None:
+    # None keeps the driver from beginning transactions by itself; `_begin` does it.
+    connection.isolation_level = None
+    connection.execute("PRAGMA synchronous=FULL").close()
+    connection.execute("PRAGMA foreign_keys=ON").close()
+
+
+def _begin(connection: Connection) -> None:
+    immediate = connection.get_execution_options().get("immediate", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+
+def _create_file(path: Path) -> None:
+    # Arguments and results of calls are nobody else's business.
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def _switch_to_wal(path: Path) -> None:
+    deadline = time.monotonic() + BUSY_SECONDS
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    try:
+        while True:
+            # SQLite does not call the busy handler for this switch (7 of 180 racing openers
+            # failed at once), so whoever loses tries again.
+            with suppress(sqlite3.OperationalError):
+                if connection.execute("PRAGMA journal_mode=WAL").fetchall() == [("wal",)]:
+                    return
+            if time.monotonic() > deadline:
+                raise sqlite3.OperationalError("the write-ahead log cannot be switched on")
+            time.sleep(0.005)
+    finally:
+        connection.close()
+
+
+def _revision(connection: Connection) -> str | None:
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    return None if found is None else str(found)

@@ -1,0 +1,74 @@
+"""Files that survive a crash: whole or not at all, private where they must be, one writer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows: no advisory locks; rename is atomic there as well.
+    fcntl = None  # type: ignore[assignment]
+
+
+def write_atomically(path: Path, content: bytes, mode: int = 0o600) -> None:
+    """Replace a file by another one, flushed to disk. A failure leaves the old one untouched."""
+    fresh = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    try:
+        _write_new(fresh, content, mode)
+        os.replace(fresh, path)
+    except OSError:
+        with suppress(OSError):
+            fresh.unlink()
+        raise
+    flush_directory(path.parent)
+
+
+def create_secret(path: Path, content: bytes) -> bytes:
+    """The content of a private file, which is made with `content` where there is none.
+
+    Of several processes that make it at once, all get the same one's content.
+    """
+    fresh = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    if not path.exists():
+        try:
+            _write_new(fresh, content, 0o600)
+            with suppress(FileExistsError):
+                os.link(fresh, path)
+        finally:
+            with suppress(OSError):
+                fresh.unlink()
+        flush_directory(path.parent)
+    return path.read_bytes()
+
+
+def flush_directory(directory: Path) -> None:
+    """Make renames in a directory durable (`man 2 fsync`, on directories)."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock that belongs to a file, over all processes. The lock is a file beside it."""
+    beside = path.with_name(f".{path.name}.lock")
+    descriptor = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        if fcntl is not None:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _write_new(path: Path, content: bytes, mode: int) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(descriptor)

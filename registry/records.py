@@ -1,0 +1,311 @@
+"""The nouns of the registry, as values. Times are epoch seconds unless named otherwise."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from registry import trust
+from sandbox.apispec import Access
+from sandbox.bundle import Bundle
+from sandbox.exchange import WireRequest
+
+EntryState = Literal["active", "experimental", "quarantined", "archived"]
+InvocationState = Literal["intended", "done", "unknown"]
+ApprovalState = Literal[
+    "pending", "approved", "rejected", "expired", "claimed", "done", "failed", "unknown"
+]
+JobState = Literal["queued", "running", "waiting", "done", "failed", "cancelled"]
+JobKind = Literal["forge", "call", "do"]
+GrantKind = Literal["host", "private_host"]
+
+CALLABLE: tuple[EntryState, ...] = ("active", "experimental")
+"""The states in which a server may be found and called."""
+
+
+def new_id() -> str:
+    """An id that cannot be guessed, for approvals, invocations, jobs and processes."""
+    return secrets.token_hex(8)
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool of a registered version. `listed` is the JSON text of what `tools/list` shows."""
+
+    name: str
+    access: Access
+    destructive: bool
+    listed: str
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """The tool as `tools/list` shows it."""
+        value: dict[str, Any] = json.loads(self.listed)
+        return value
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One version of a registered server. `parent` is the `name@version` it was made from, or "".
+
+    `source` is the document or task it was made from, `created_by` who made it (author, model).
+    """
+
+    name: str
+    version: int
+    digest: str
+    title: str
+    description: str
+    state: EntryState
+    created: float
+    created_by: str
+    source: str
+    permissions: tuple[str, ...]
+    base_url: str
+    base_image: str = ""
+    parent: str = ""
+    tools: tuple[Tool, ...] = field(default=(), repr=False)
+
+    def tool(self, name: str) -> Tool:
+        """The tool of that name. Raises KeyError."""
+        for tool in self.tools:
+            if tool.name == name:
+                return tool
+        raise KeyError(name)
+
+
+def entry_from(
+    bundle: Bundle, now: float, state: EntryState = "active", created_by: str = "", parent: str = ""
+) -> Entry:
+    """The entry of a bundle. `created_by` is its author and model where none is given."""
+    made = bundle.provenance
+    return Entry(
+        name=bundle.name,
+        version=bundle.version,
+        digest=bundle.digest(),
+        title=bundle.title,
+        description=bundle.description,
+        state=state,
+        created=now,
+        created_by=created_by or " ".join(filter(None, (made.author, made.model))),
+        source=made.source,
+        permissions=bundle.permissions,
+        base_url=bundle.base_url,
+        base_image=made.base_image,
+        parent=parent,
+        tools=tuple(
+            Tool(tool.name, tool.access, tool.destructive, json.dumps(tool.listed()))
+            for tool in bundle.tools
+        ),
+    )
+
+
+def dossier(entry: Entry, standing: trust.Standing) -> dict[str, Any]:
+    """What `toolwright show NAME --json` says of a server, as plain JSON values."""
+    return {
+        "tool_id": entry.name,
+        "version": entry.version,
+        "digest": entry.digest,
+        "title": entry.title,
+        "description": entry.description,
+        "state": entry.state,
+        "created": entry.created,
+        "created_by": entry.created_by,
+        "source": entry.source,
+        "parent": entry.parent,
+        "base_url": entry.base_url,
+        "base_image": entry.base_image,
+        "permissions": list(entry.permissions),
+        "tools": [{"name": tool.name, "access": tool.access} for tool in entry.tools],
+        "trust_level": standing.level,
+        "reliability_score": standing.score,
+        "window_ratio": standing.ratio,
+        "window_lower_bound": standing.wilson,
+        "window_size": standing.window,
+        "total_invocations": standing.total,
+        "successful_invocations": standing.successful,
+        "counted_invocations": standing.counted,
+        "avg_latency_ms": standing.average_latency_ms,
+        "last_failure": standing.last_failure,
+        "last_failure_reason": standing.last_failure_reason,
+    }
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Why a call did not succeed: a kind of `registry.trust.COUNTED`, and the HTTP status."""
+
+    kind: str
+    message: str = ""
+    status: int | None = None
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """One tool call. Stored as `intended` before a write leaves, as `done` with what came of it.
+
+    `exchanges` are plain JSON values whose secrets were taken out before; `approval` is the id of
+    the approval it ran on. `disputed`: a person marked the result wrong. The store bounds texts
+    and JSON (see `registry.jsontext.bounded`).
+    """
+
+    id: str
+    entry: str
+    version: int
+    tool: str
+    access: Access
+    started: float
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    task: str = ""
+    reason: str = ""
+    session: str = ""
+    result: Any = None
+    failure: Failed | None = None
+    latency_ms: float = 0.0
+    exchanges: tuple[Mapping[str, Any], ...] = ()
+    approval: str | None = None
+    process: str = ""
+    state: InvocationState = "done"
+    disputed: bool = False
+
+    @property
+    def succeeded(self) -> bool:
+        return self.state == "done" and self.failure is None and not self.disputed
+
+    @property
+    def counted(self) -> bool:
+        """Whether the outcome enters the ladder (`registry.trust.counts`)."""
+        if self.state != "done":
+            return False
+        return self.failure is None or trust.counts(self.failure.kind, self.failure.status)
+
+
+@dataclass(frozen=True)
+class Approval:
+    """One write that a person is asked about: that call, and the exact request it would send.
+
+    `wire` is the captured request without credentials, `wire_digest` what execution must
+    reproduce. Only a pending, unexpired approval can be decided, once; only an approved, unexpired
+    one can be claimed, once.
+    """
+
+    id: str
+    entry: str
+    version: int
+    tool: str
+    arguments: Mapping[str, Any]
+    wire: WireRequest
+    wire_digest: str
+    created: float
+    expires: float
+    state: ApprovalState = "pending"
+    task: str = ""
+    session: str = ""
+    reason: str = ""
+    decided_by: str = ""
+    decided_at: float | None = None
+    decision_reason: str = ""
+    claimed_by: str = ""
+    outcome: Any = None
+
+
+@dataclass(frozen=True)
+class JobEvent:
+    time: float
+    stage: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """Work that outlives a call. `progress` is 0..1; `attempt` counts claims and fences writes."""
+
+    id: str
+    kind: JobKind
+    request: Mapping[str, Any]
+    created: float
+    updated: float
+    state: JobState = "queued"
+    stage: str = ""
+    progress: float = 0.0
+    message: str = ""
+    result: Any = None
+    attempt: int = 0
+    owner: str = ""
+    log: tuple[JobEvent, ...] = ()
+
+
+@dataclass(frozen=True)
+class Process:
+    """A running Toolwright process. `start_time` is the operating system's, against reused pids."""
+
+    id: str
+    pid: int
+    start_time: float
+    kind: str
+    started: float
+    heartbeat: float
+    acknowledged_epoch: int = 0
+
+
+@dataclass(frozen=True)
+class Freeze:
+    """Whether anything may act. `epoch` grows with every freeze and never shrinks."""
+
+    epoch: int
+    frozen: bool
+    since: float
+    by: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where documentation may be read: a URL, and the vault's name of the secret for a header."""
+
+    url: str
+    header: str = ""
+    secret: str = ""
+
+
+@dataclass(frozen=True)
+class Grant:
+    """A `host:port` that a person allowed; `private_host` also where its address is private."""
+
+    origin: str
+    kind: GrantKind
+    granted_by: str
+    granted: float
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """One link of an audit chain. `hash` covers all fields but `id`, which orders all chains.
+
+    `subject` is the id or name of what the row is about; `payload` is canonical JSON.
+    """
+
+    id: int
+    chain: str
+    sequence: int
+    time: float
+    kind: str
+    subject: str
+    payload: str
+    previous: str
+    hash: str
+
+
+@dataclass(frozen=True)
+class Match:
+    """A tool that fits a task. A higher `score` fits better; scores of two tasks do not compare."""
+
+    entry: str
+    tool: str
+    score: float
+    description: str
+    title: str
+    entry_description: str

@@ -1,0 +1,10 @@
+"""Whether a server keeps to its API's contract, judged by code that shares nothing with the code
+that builds its requests: what it sends (`check_request`) and what it makes of answers
+(`check_answer`).
+"""
+
+from sandbox.contract.places import Place, check_claims, places
+from sandbox.contract.request import check_request
+from sandbox.contract.result import Expectation, check_result
+
+__all__ = ["Expectation", "Place", "check_claims", "check_request", "check_result", "places"]

@@ -1,0 +1,190 @@
+"""Reading a request body back by its media type."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote_plus
+
+from sandbox.apispec import Encoding, MediaType, Parameter, Style
+from sandbox.contract.styles import read_query
+from sandbox.contract.texts import NOT_JSON, base64_bytes, parse_json, reads_as, same
+
+_BOUNDARY = re.compile(r';\s*boundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))', re.IGNORECASE)
+_FIELD = re.compile(r';\s*(name|filename)="((?:[^"\\]|\\.)*)"', re.IGNORECASE)
+_STREAMS = ("ndjson", "jsonl", "json-seq", "stream+json")
+_ESCAPES = {"%22": '"', "%0D": "\r", "%0A": "\n"}
+MAX_PARTS = 10_000
+
+
+def essence(content_type: str) -> str:
+    """The type and subtype in lower case, without parameters (RFC 9110, section 8.3.1)."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def is_json(media_type: str) -> bool:
+    """Whether the type's content is one JSON value (RFC 6839, section 3.1), not a stream."""
+    subtype = media_type.partition("/")[2]
+    if any(name in subtype for name in _STREAMS):
+        return False
+    return subtype == "json" or subtype.endswith("+json")
+
+
+def documented(content_type: str, content: tuple[MediaType, ...]) -> MediaType | None:
+    """The media type of a body that a Content-Type falls under, the most exact one, or None."""
+    sent = essence(content_type)
+    ranges = (sent, sent.partition("/")[0] + "/*", "*/*")
+    for wanted in ranges:
+        for media in content:
+            if essence(media.type) == wanted:
+                return media
+    return None
+
+
+def read_body(media: MediaType, content_type: str, value: Any, body: bytes) -> str | None:
+    """What keeps the body from being the argument, or None where it is the argument."""
+    sent = essence(content_type)
+    if is_json(sent):
+        parsed = parse_json(body)
+        if parsed is NOT_JSON:
+            return "is not JSON"
+        return None if same(parsed, value) else f"holds {_short(parsed)} in place of the argument"
+    if sent == "application/x-www-form-urlencoded":
+        return _form(media, value, body)
+    if sent.startswith("multipart/"):
+        return _multipart(media, content_type, value, body)
+    if any(name in sent for name in _STREAMS):
+        lines = [parse_json(line.strip(b"\x1e \r")) for line in body.split(b"\n") if line.strip()]
+        return None if same(lines, value) else "does not hold the argument line by line"
+    return None if _is_content(body, value) else "does not hold the argument"
+
+
+def _short(value: Any) -> str:
+    return repr(value)[:120]
+
+
+def _is_content(body: bytes, value: Any) -> bool:
+    """Text as it is, bytes from base64, or anything else as JSON."""
+    if isinstance(value, str):
+        return body == value.encode() or body == base64_bytes(value)
+    return reads_as(body.decode("utf-8", "replace"), value)
+
+
+def _form(media: MediaType, value: Any, body: bytes) -> str | None:
+    if not isinstance(value, Mapping):
+        return None if _is_content(body, value) else "does not hold the argument"
+    try:
+        text = body.decode("ascii")
+    except UnicodeDecodeError:
+        return "is not percent-encoded"
+    split = [pair.partition("=") for pair in text.split("&") if pair]
+    pairs = [(unquote_plus(name), raw) for name, _, raw in split]
+    used: set[int] = set()
+    for name, item in value.items():
+        found = _form_field(name, item, media.encoding.get(name), pairs)
+        if found is None:
+            return f"does not hold the field {name}"
+        used |= found
+    extra = [pairs[at][0] for at in range(len(pairs)) if at not in used]
+    return f"holds the field {extra[0]!r} that is not in the argument" if extra else None
+
+
+def _form_field(
+    name: str, value: Any, encoding: Encoding | None, pairs: list[tuple[str, str]]
+) -> frozenset[int] | None:
+    """Positions of a field. Without an encoding lists are repeated; objects have no set form."""
+    encoding = encoding or Encoding()
+    own = [at for at, (key, _) in enumerate(pairs) if key == name]
+    if value is None and not own:
+        return frozenset()
+    styles: tuple[Style, ...] = (encoding.style,) if encoding.style else ("form", "deepObject")
+    if isinstance(value, Mapping) and not encoding.style and len(own) == 1:
+        return frozenset(own) if reads_as(unquote_plus(pairs[own[0]][1]), value) else None
+    for style in styles:
+        parameter = Parameter(name, "query", style=style, explode=encoding.explode)
+        found = read_query(parameter, value, pairs)
+        if found is not None:
+            return found
+    if encoding.content_type and is_json(essence(encoding.content_type)) and len(own) == 1:
+        return frozenset(own) if reads_as(unquote_plus(pairs[own[0]][1]), value) else None
+    return None
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a multipart body (RFC 7578)."""
+
+    name: str
+    filename: str | None
+    content_type: str
+    content: bytes
+
+
+def parse_multipart(content_type: str, body: bytes) -> list[Part] | None:
+    """The parts of a body, or None where it is not well-formed."""
+    found = _BOUNDARY.search(content_type)
+    if not found:
+        return None
+    mark = b"--" + (found[1] or found[2]).encode()
+    pieces = (b"\r\n" + body).split(b"\r\n" + mark)
+    if len(pieces) < 2 or len(pieces) > MAX_PARTS or not pieces[-1].startswith(b"--"):
+        return None
+    parts = [_part(piece) for piece in pieces[1:-1]]
+    return None if None in parts else [part for part in parts if part]
+
+
+def _part(piece: bytes) -> Part | None:
+    head, gap, content = piece.partition(b"\r\n\r\n")
+    headers = {}
+    for line in head.decode("utf-8", "replace").split("\r\n"):
+        key, _, text = line.partition(":")
+        headers[key.strip().lower()] = text.strip()
+    fields = {
+        key.lower(): _unescaped(text)
+        for key, text in _FIELD.findall(headers.get("content-disposition", ""))
+    }
+    if not gap or "name" not in fields:
+        return None
+    return Part(fields["name"], fields.get("filename"), headers.get("content-type", ""), content)
+
+
+def _unescaped(text: str) -> str:
+    for escape, letter in _ESCAPES.items():
+        text = text.replace(escape, letter)
+    return re.sub(r"\\(.)", r"\1", text)
+
+
+def _multipart(media: MediaType, content_type: str, value: Any, body: bytes) -> str | None:
+    parts = parse_multipart(content_type, body)
+    if parts is None:
+        return "is not a well-formed multipart body"
+    if not isinstance(value, Mapping):
+        return "is multipart, and the argument is not an object"
+    for name, item in value.items():
+        own = [part for part in parts if part.name == name]
+        if item is None and not own:
+            continue
+        if not _holds(own, item):
+            return f"does not hold the part {name}"
+        if _is_file(media, name) and any(part.filename is None for part in own):
+            return f"sends the file {name} without a file name"
+    extra = [part.name for part in parts if part.name not in value]
+    return f"holds the part {extra[0]!r} that is not in the argument" if extra else None
+
+
+def _holds(parts: list[Part], value: Any) -> bool:
+    if len(parts) == 1 and _is_content(parts[0].content, value):
+        return True
+    if not isinstance(value, list) or len(parts) != len(value):
+        return False
+    return all(_is_content(part.content, item) for part, item in zip(parts, value, strict=True))
+
+
+def _is_file(media: MediaType, name: str) -> bool:
+    schema = media.schema if isinstance(media.schema, Mapping) else {}
+    field = (schema.get("properties") or {}).get(name)
+    if not isinstance(field, Mapping):
+        return False
+    return field.get("format") == "binary" or field.get("contentMediaType") is not None

@@ -1,0 +1,77 @@
+"""Where each argument of a tool is claimed to go: the annotation `x-in` of its input schema.
+
+`path:id`, `query:name`, `header:X-Name`, `cookie:name` or `body`. It is a claim of whoever wrote
+the bundle, so it is checked against the operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sandbox.apispec import Operation, Parameter
+from sandbox.bundle import ToolDefinition
+
+LOCATIONS = frozenset({"path", "query", "header", "cookie"})
+IGNORED_HEADERS = frozenset({"accept", "content-type", "authorization"})
+"""Header parameters of these names have no meaning (OpenAPI 3.1, section 4.8.12.2.1)."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A parameter's location and name, or ("body", "")."""
+
+    location: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.location} {self.name}".strip()
+
+
+def places(tool: ToolDefinition) -> Mapping[str, Place]:
+    """The claimed place of every argument that has a readable claim."""
+    claimed = {}
+    for argument, schema in tool.input_schema.get("properties", {}).items():
+        claim = schema.get("x-in") if isinstance(schema, Mapping) else None
+        if isinstance(claim, str):
+            location, _, name = claim.partition(":")
+            if claim == "body" or (location in LOCATIONS and name):
+                claimed[argument] = Place(location, name)
+    return claimed
+
+
+def check_claims(
+    tool: ToolDefinition, operation: Operation, credentials: frozenset[Place] = frozenset()
+) -> tuple[str, ...]:
+    """What is wrong with a tool's claims: arguments without a place in the operation, two with the
+    same, and parameters that no argument fills. `credentials` are places that the broker fills.
+    """
+    claimed = places(tool)
+    known = {place_of(parameter): parameter for parameter in operation.parameters}
+    problems = []
+    for argument in tool.input_schema.get("properties", {}):
+        place = claimed.get(argument)
+        if place is None:
+            problems.append(f"the argument {argument} does not say where it goes")
+        elif place.location == "body":
+            if operation.body is None:
+                problems.append(f"{argument} goes into a body that the operation does not have")
+        elif place not in known:
+            problems.append(f"{argument} goes to {place}, which the operation does not have")
+    if len(set(claimed.values())) != len(claimed):
+        problems.append("two arguments go to the same place")
+    missing = set(known) - set(claimed.values()) - credentials
+    problems += [f"no argument fills {place}" for place in sorted(map(str, missing - _ignored()))]
+    if operation.body is not None and Place("body", "") not in claimed.values():
+        problems.append("no argument fills the body")
+    return tuple(problems)
+
+
+def place_of(parameter: Parameter) -> Place:
+    """Where a parameter goes; header names compare without case, so they are kept as written."""
+    return Place(parameter.location, parameter.name)
+
+
+def _ignored() -> set[Place]:
+    names = ("Accept", "Content-Type", "Authorization")
+    return {Place("header", form) for name in names for form in (name, name.lower())}

@@ -1,0 +1,190 @@
+"""What a server sends, against the operation it claims to call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from sandbox.apispec import Operation, Parameter
+from sandbox.contract.body import documented, read_body
+from sandbox.contract.places import IGNORED_HEADERS, Place
+from sandbox.contract.styles import (
+    Pairs,
+    is_nothing,
+    read_cookie,
+    read_header,
+    read_path,
+    read_query,
+)
+from sandbox.contract.url import url_template
+from sandbox.exchange import WireRequest
+from sandbox.judge import Judge
+
+PLUMBING = frozenset(
+    {"accept", "accept-language", "content-type", "content-length", "user-agent", "cookie"}
+)
+"""Headers that carry no parameter, or whose parameters are read from elsewhere."""
+
+
+def check_request(
+    operation: Operation,
+    arguments: Mapping[str, Any],
+    bound: Mapping[str, Place],
+    request: WireRequest,
+    judge: Judge,
+) -> tuple[str, ...]:
+    """The ways in which the wire request is not the documented request for these arguments.
+
+    `bound` is the place of each argument. Every argument has to stand at its place in its
+    documented style, whatever is required has to be there, and nothing else may be.
+    """
+    given = {bound[name]: value for name, value in arguments.items() if name in bound}
+    problems = [f"the argument {name} has no place" for name in arguments if name not in bound]
+    if request.method != operation.method.upper():
+        problems.append(f"the method is {request.method}, not {operation.method.upper()}")
+    problems += _path(operation, given, request)
+    problems += _query(operation, given, request)
+    problems += _headers(operation, given, request)
+    problems += _cookies(operation, given, request)
+    problems += _body(operation, given, request, judge)
+    problems += _values(operation, given, judge)
+    return tuple(problems)
+
+
+def _parameters(operation: Operation, location: str) -> Iterator[tuple[Place, Parameter]]:
+    for parameter in operation.parameters:
+        if parameter.location == location:
+            yield Place(location, parameter.name), parameter
+
+
+def _values(operation: Operation, given: Mapping[Place, Any], judge: Judge) -> Iterator[str]:
+    """The server's input schema must not let through what the document forbids."""
+    for parameter in operation.parameters:
+        place = Place(parameter.location, parameter.name)
+        if place in given:
+            problem = judge.problem(parameter.schema, given[place])
+            if problem:
+                yield f"{place} takes a value that its document forbids: {problem}"
+
+
+def _path(operation: Operation, given: Mapping[Place, Any], request: WireRequest) -> Iterator[str]:
+    template = url_template(operation.url)
+    sent = request.url.partition("#")[0].partition("?")[0]
+    found = template.path.match(sent)
+    if not found:
+        yield f"the URL {sent[:160]} is not {operation.url}"
+        return
+    segments = dict(zip(template.names, found.groups(), strict=True))
+    for place, parameter in _parameters(operation, "path"):
+        raw = segments.get(parameter.name)
+        if raw is None:
+            continue
+        if place not in given:
+            yield f"{place} stands in the path and is no argument"
+        elif not read_path(parameter, given[place], raw):
+            yield _astray(place, parameter, given[place], raw)
+
+
+def _astray(place: Place, parameter: Parameter, value: Any, raw: object) -> str:
+    style = parameter.media_type or f"{parameter.style}{'*' if parameter.explode else ''}"
+    return f"{place} ({style}) is {str(raw)[:100]!r}, not {str(value)[:100]!r}"
+
+
+def _query(operation: Operation, given: Mapping[Place, Any], request: WireRequest) -> Iterator[str]:
+    pairs = _pairs(urlsplit(request.url).query, "&")
+    used: set[int] = set()
+    for place, parameter in _parameters(operation, "query"):
+        if place in given:
+            found = read_query(parameter, given[place], pairs)
+            if found is None:
+                yield _astray(place, parameter, given[place], dict(pairs).get(parameter.name, ""))
+            used |= found or set()
+        elif parameter.required:
+            yield f"{place} is required and no argument was given"
+    for name, value in url_template(operation.url).query:
+        fixed = [at for at, pair in enumerate(pairs) if pair == (name, value)]
+        if not fixed:
+            yield f"{name}={value} of the template is missing"
+        used |= set(fixed)
+    for at, (name, _) in enumerate(pairs):
+        if at not in used and not any(problem_at(name, place) for place in given):
+            yield f"the query holds {name[:60]!r}, which is not documented or was not given"
+
+
+def problem_at(name: str, place: Place) -> bool:
+    """Whether a left-over query name has been told of already, as a value that went astray."""
+    return place.location == "query" and (name == place.name or name.startswith(f"{place.name}["))
+
+
+def _pairs(text: str, delimiter: str) -> Pairs:
+    split = [item.strip().partition("=") for item in text.split(delimiter) if item.strip()]
+    return [(unquote(name.replace("+", " ")), raw) for name, _, raw in split]
+
+
+def _headers(
+    operation: Operation, given: Mapping[Place, Any], request: WireRequest
+) -> Iterator[str]:
+    known = set(PLUMBING)
+    for place, parameter in _parameters(operation, "header"):
+        name = parameter.name.lower()
+        if name in IGNORED_HEADERS:
+            continue
+        known.add(name)
+        sent = [text for key, text in request.headers if key.lower() == name]
+        if place not in given:
+            if parameter.required:
+                yield f"{place} is required and no argument was given"
+            if sent:
+                yield f"{place} was sent and no argument was given"
+        elif not (len(sent) == 1 and read_header(parameter, given[place], sent[0])):
+            if sent or not is_nothing(given[place]):
+                yield _astray(place, parameter, given[place], ", ".join(sent))
+    for name, _ in request.headers:
+        if name.lower() not in known:
+            yield f"the header {name[:60]!r} is not documented"
+
+
+def _cookies(
+    operation: Operation, given: Mapping[Place, Any], request: WireRequest
+) -> Iterator[str]:
+    pairs = _pairs(request.header("cookie") or "", ";")
+    used: set[int] = set()
+    for place, parameter in _parameters(operation, "cookie"):
+        if place in given:
+            found = read_cookie(parameter, given[place], pairs)
+            if found is None:
+                yield _astray(place, parameter, given[place], request.header("cookie") or "")
+            used |= found or {at for at, pair in enumerate(pairs) if pair[0] == parameter.name}
+        elif parameter.required:
+            yield f"{place} is required and no argument was given"
+    for at, (name, _) in enumerate(pairs):
+        if at not in used:
+            yield f"the cookie {name[:60]!r} is not documented or was not given"
+
+
+def _body(
+    operation: Operation, given: Mapping[Place, Any], request: WireRequest, judge: Judge
+) -> Iterator[str]:
+    place = Place("body", "")
+    if operation.body is None:
+        if request.body:
+            yield "a body was sent and none is documented"
+        return
+    if place not in given:
+        if request.body:
+            yield "a body was sent and no argument was given"
+        elif operation.body.required:
+            yield "the body is required and no argument was given"
+        return
+    content_type = request.header("content-type") or ""
+    media = documented(content_type, operation.body.content)
+    if media is None:
+        yield f"the body's media type {content_type[:80]!r} is not documented"
+        return
+    problem = read_body(media, content_type, given[place], request.body)
+    if problem:
+        yield f"the body ({media.type}) {problem}"
+    forbidden = judge.problem(media.schema, given[place])
+    if forbidden:
+        yield f"the body is one that its document forbids: {forbidden}"

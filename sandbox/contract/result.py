@@ -1,0 +1,146 @@
+"""What a server makes of an answer, against the answer that it was given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from sandbox.contract.body import essence, is_json
+from sandbox.contract.texts import NOT_JSON, base64_bytes, parse_json, same
+from sandbox.exchange import WireResponse
+from sandbox.runner import Outcome
+
+Expectation = Literal["answer", "http", "malformed", "schema", "timeout", "too_large"]
+"""`answer`: a success that arrives whole. The others: a failure of that kind, never a success."""
+
+_SHOWN = 120
+
+
+def check_result(
+    expectation: Expectation, response: WireResponse | None, outcome: Outcome
+) -> tuple[str, ...]:
+    """The ways in which the outcome is not what the contract makes of this answer.
+
+    `response` is what the API answered, None where no whole answer reached the server.
+    """
+    if expectation == "answer":
+        assert response is not None
+        return tuple(_answer(response, outcome))
+    return tuple(_failure(expectation, response, outcome))
+
+
+def _answer(response: WireResponse, outcome: Outcome) -> Iterator[str]:
+    if outcome.failure is not None or outcome.result.get("isError"):
+        told = outcome.failure
+        yield (
+            f"a good answer became a failure: {told.kind if told else 'isError'}: "
+            + ((told.message if told else outcome.text)[:_SHOWN])
+        )
+        return
+    given = outcome.structured
+    if not isinstance(given, Mapping):
+        yield "the result has no structuredContent"
+        return
+    if given.get("status") != response.status:
+        yield f"the status {response.status} arrived as {given.get('status')!r}"
+    yield from _content(response, given)
+
+
+def _content(response: WireResponse, given: Mapping[str, Any]) -> Iterator[str]:
+    present = {"body", "text", "base64"} & given.keys()
+    if not response.body:
+        if present:
+            yield f"an empty answer arrived as {str(given[min(present)])[:_SHOWN]!r}"
+        return
+    content_type = response.header("content-type") or ""
+    if is_json(essence(content_type)):
+        sent = parse_json(response.body)
+        if "body" not in given:
+            yield "the answer's body is missing from structuredContent"
+        elif not same(sent, given["body"]):
+            yield difference(sent, given["body"])
+        return
+    arrived = given.get("text")
+    content = arrived.encode() if isinstance(arrived, str) else base64_bytes(given.get("base64"))
+    if content != response.body:
+        yield f"the answer's {len(response.body)} bytes of {content_type} did not arrive as sent"
+    elif essence(str(given.get("content_type"))) != essence(content_type):
+        yield f"the content type {content_type} arrived as {given.get('content_type')!r}"
+
+
+def difference(sent: Any, arrived: Any, where: str = "body") -> str:
+    """Where two JSON values first differ, in words."""
+    if isinstance(sent, Mapping) and isinstance(arrived, Mapping):
+        for key in sent:
+            if key not in arrived:
+                return f"{where}.{key} is lost"
+            if not same(sent[key], arrived[key]):
+                return difference(sent[key], arrived[key], f"{where}.{key}")
+        return f"{where}.{next(key for key in arrived if key not in sent)} was never sent"
+    if isinstance(sent, list) and isinstance(arrived, list) and len(sent) == len(arrived):
+        for at, (left, right) in enumerate(zip(sent, arrived, strict=True)):
+            if not same(left, right):
+                return difference(left, right, f"{where}[{at}]")
+    return f"{where} is {str(arrived)[:_SHOWN]!r}, not {str(sent)[:_SHOWN]!r}"
+
+
+def _failure(
+    expectation: Expectation, response: WireResponse | None, outcome: Outcome
+) -> Iterator[str]:
+    failure = outcome.failure
+    if failure is None or not outcome.result.get("isError"):
+        what = f"the status {response.status}" if response else f"no answer ({expectation})"
+        yield f"success is claimed where the API gave {what}: {str(outcome.structured)[:_SHOWN]}"
+        return
+    if failure.kind not in _kinds(expectation, response):
+        yield f"the failure is told as {failure.kind}, not {expectation}: {failure.message[:200]}"
+    if response is None:
+        return
+    if expectation == "http":
+        yield from _status(response, outcome)
+    if response.body and not tells(outcome.text, response.body):
+        yield f"the failure does not tell what the API said: {outcome.text[:_SHOWN]!r}"
+
+
+def _kinds(expectation: Expectation, response: WireResponse | None) -> tuple[str, ...]:
+    if expectation == "http" and response is not None and response.status == 429:
+        return ("http", "rate_limited")
+    return (expectation,)
+
+
+def _status(response: WireResponse, outcome: Outcome) -> Iterator[str]:
+    failure = outcome.failure
+    assert failure is not None
+    if failure.status != response.status:
+        yield f"the status {response.status} is told as {failure.status}"
+    if str(response.status) not in outcome.text:
+        yield f"the text does not name the status {response.status}"
+    wait = response.header("retry-after")
+    if response.status == 429 and wait is not None and failure.retry_after != float(wait):
+        yield f"Retry-After: {wait} is told as {failure.retry_after}"
+
+
+def tells(text: str, body: bytes) -> bool:
+    """Whether a text holds a body, or at least each name and value of its JSON."""
+    said = body.decode("utf-8", "replace")
+    if said in text:
+        return True
+    parsed = parse_json(body)
+    if parsed is NOT_JSON:
+        return False
+    return all(leaf in text or json.dumps(leaf)[1:-1] in text for leaf in _leaves(parsed))
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield str(key)
+            yield from _leaves(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _leaves(item)
+    elif isinstance(value, str):
+        yield value
+    else:
+        yield json.dumps(value)

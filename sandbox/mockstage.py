@@ -1,0 +1,213 @@
+"""The mock stage: every operation with every case, against an API that is not there."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+
+from sandbox.apispec import APISpec
+from sandbox.broker import Broker, Caps
+from sandbox.bundle import Bundle
+from sandbox.cases import Case, Subject, subjects
+from sandbox.contract import check_request, check_result
+from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken
+from sandbox.exchange import WireRequest
+from sandbox.judge import Judge
+from sandbox.mockapi import MockApi
+from sandbox.policy import tool_policy
+from sandbox.report import CaseResult, Finding, StageReport, Verdict
+from sandbox.runner import Outcome, Session
+
+MOCK_CAPS = Caps(response_bytes=256 * 1024, exchanges=1_000_000)
+"""A small limit for answers, so that crossing it costs little; the rest as in earnest."""
+
+MAX_BREAKS = 3
+MAX_EVIDENCE = 600
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One lane: a session, the broker it asks, and the mock that the broker asks."""
+
+    session: Session
+    broker: Broker
+    mock: MockApi
+
+
+OpenBench = Callable[[], AbstractAsyncContextManager[Bench]]
+
+
+async def prove_mock(
+    bundle: Bundle, open_bench: OpenBench, *, lanes: int = 2, caps: Caps = MOCK_CAPS, seed: int = 0
+) -> StageReport:
+    """Try every operation of the bundle with every case, in as many sessions as `lanes`.
+
+    `caps` are those of the benches' brokers. A session that breaks fails its cell and is replaced,
+    a few times.
+    """
+    started = time.perf_counter()
+    if bundle.spec is None:
+        note = "pure code: there is no API to imitate"
+        return StageReport("mock", "skipped", 0.0, coverage=0.0, note=note)
+    rows = subjects(bundle.spec, bundle.tools, caps, seed)
+    queue = deque(rows)
+    judge = Judge(bundle.spec.schemas, "request")
+    try:
+        found = await _together([_Lane(bundle, open_bench, queue, judge) for _ in range(lanes)])
+    except LoadFailed as error:
+        finding = Finding("server.py", "", "load", str(error))
+        return StageReport("mock", "failed", _since(started), findings=(finding,), coverage=0.0)
+    return _report(_in_order(bundle.spec, rows, found), _since(started))
+
+
+async def _together(lanes: Sequence[_Lane]) -> dict[tuple[str, str], CaseResult]:
+    tasks = [asyncio.ensure_future(lane.run()) for lane in lanes]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return {key: result for lane in lanes for key, result in lane.results.items()}
+
+
+@dataclass
+class _Lane:
+    """Works through rows of the common queue, one call after another."""
+
+    bundle: Bundle
+    open_bench: OpenBench
+    queue: deque[Subject]
+    judge: Judge
+    results: dict[tuple[str, str], CaseResult] = field(default_factory=dict)
+    pending: deque[tuple[Subject, Case]] = field(default_factory=deque)
+    checked: dict[WireRequest, tuple[str, ...]] = field(default_factory=dict)
+    breaks: int = 0
+
+    async def run(self) -> None:
+        while self._more():
+            async with self.open_bench() as bench:
+                await self._work(bench)
+
+    async def _work(self, bench: Bench) -> None:
+        """Call until nothing is left or the session has ended."""
+        while self._more():
+            subject, case = self.pending.popleft()
+            if case.skipped:
+                self._enter(subject, case, "skipped", case.skipped)
+                continue
+            try:
+                outcome = await _called(self.bundle, bench, subject, case)
+            except (SessionBroken, CallTimedOut) as error:
+                self._enter(subject, case, "failed", str(error))
+                self._broke()
+                return
+            problems = (*self._sent(subject, case, outcome), *_made_of(case, outcome))
+            evidence = _evidence(case, outcome, problems)
+            self._enter(subject, case, "failed" if problems else "passed", evidence)
+
+    def _more(self) -> bool:
+        while not self.pending and self.queue:
+            subject = self.queue.popleft()
+            self.checked = {}
+            self.pending.extend((subject, case) for case in subject.cases())
+        return bool(self.pending)
+
+    def _broke(self) -> None:
+        self.breaks += 1
+        if self.breaks > MAX_BREAKS:
+            for subject, case in self.pending:
+                self._enter(subject, case, "failed", "not run: the sessions break too often")
+            self.pending.clear()
+
+    def _enter(self, subject: Subject, case: Case, verdict: Verdict, evidence: str) -> None:
+        key = (subject.tool.name, case.name)
+        self.results[key] = CaseResult(_row(subject), case.name, verdict, evidence[:MAX_EVIDENCE])
+
+    def _sent(self, subject: Subject, case: Case, outcome: Outcome) -> Iterator[str]:
+        """What is wrong with the requests of a call."""
+        refused = [e for e in outcome.exchanges if e.refusal in ("refused", "unsupported")]
+        for exchange in refused:
+            request = exchange.request
+            yield f"{request.method} {request.url[:120]} was refused: {exchange.reason[:160]}"
+        count = len(outcome.exchanges)
+        if count != 1:
+            yield f"{count} requests were made, not one"
+        if not count:
+            return
+        request = outcome.exchanges[0].request
+        # Most cases of a row send the same request, whose verdict is the same.
+        known = self.checked.get(request)
+        if known is None or case.name.startswith("ok:"):
+            known = self.checked[request] = check_request(
+                subject.operation, case.arguments, subject.places, request, self.judge
+            )
+        yield from known
+
+
+async def _called(bundle: Bundle, bench: Bench, subject: Subject, case: Case) -> Outcome:
+    bench.broker.policy = tool_policy(bundle, subject.tool.name)
+    bench.mock.script(case.answer)
+    return await bench.session.call(subject.tool.name, case.arguments)
+
+
+def _made_of(case: Case, outcome: Outcome) -> tuple[str, ...]:
+    assert case.answer is not None
+    undelivered = case.expectation in ("timeout", "too_large")
+    return check_result(case.expectation, None if undelivered else case.answer.response, outcome)
+
+
+def _evidence(case: Case, outcome: Outcome, problems: tuple[str, ...]) -> str:
+    if problems:
+        return "; ".join(problems)
+    exchange = outcome.exchanges[0]
+    status = exchange.response.status if exchange.response else exchange.refusal
+    retries = f" after {exchange.attempts} attempts" if exchange.attempts > 1 else ""
+    told = f", told as {outcome.failure.kind}" if outcome.failure else ""
+    return f"{exchange.request.method} {exchange.request.url[:160]}: {status}{retries}{told}"
+
+
+def _row(subject: Subject) -> str:
+    return subject.operation.id
+
+
+def _in_order(
+    spec: APISpec, rows: Sequence[Subject], found: dict[tuple[str, str], CaseResult]
+) -> tuple[CaseResult, ...]:
+    """The whole matrix: a cell without an entry fails, and so does an operation without a tool."""
+    cells = [
+        found.get(
+            (row.tool.name, name), CaseResult(_row(row), name, "failed", "the cell has no entry")
+        )
+        for row in rows
+        for name in row.cells()
+    ]
+    called = {row.operation.id for row in rows}
+    cells += [
+        CaseResult(operation.id, "tool", "failed", "no tool calls this operation")
+        for operation in spec.operations
+        if operation.id not in called
+    ]
+    return tuple(cells)
+
+
+def _report(cells: tuple[CaseResult, ...], elapsed_ms: float) -> StageReport:
+    ran = [cell for cell in cells if cell.verdict != "skipped"]
+    failed = any(cell.verdict == "failed" for cell in cells)
+    proved = {cell.operation for cell in ran}
+    unproved = sorted({cell.operation for cell in cells} - proved)
+    note = f"could not be tried at all: {', '.join(unproved)[:400]}" if unproved else ""
+    if not ran:
+        return StageReport("mock", "skipped", elapsed_ms, cells, coverage=0.0, note=note or "empty")
+    verdict: Verdict = "failed" if failed else "passed"
+    return StageReport(
+        "mock", verdict, elapsed_ms, cells, coverage=len(ran) / len(cells), note=note
+    )
+
+
+def _since(started: float) -> float:
+    return (time.perf_counter() - started) * 1000

@@ -1,0 +1,80 @@
+"""Proving a bundle: the stages in their order."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from sandbox.broker import Broker
+from sandbox.bundle import Bundle
+from sandbox.clock import VirtualClock
+from sandbox.errors import LoadFailed, SessionBroken
+from sandbox.livestage import candidates, prove_live, skipped
+from sandbox.mockapi import MockApi
+from sandbox.mockstage import MOCK_CAPS, Bench, OpenBench, prove_mock
+from sandbox.policy import Policy, read_policy
+from sandbox.report import Proof, Stage, StageReport
+from sandbox.runner import Runner
+from sandbox.static.stage import prove_static
+
+OnStage = Callable[[StageReport | Stage], None]
+"""Told the name of a stage when it starts and its report when it is over."""
+
+
+async def prove(
+    bundle: Bundle,
+    runner: Runner,
+    *,
+    live: Broker | None = None,
+    on_stage: OnStage = lambda stage: None,
+    lanes: int = 2,
+    seed: int = 0,
+) -> Proof:
+    """Run the stages of a bundle: static, mock, live; nothing follows a failed stage.
+
+    `live` is a broker whose upstream is the real API; its policy becomes the bundle's read policy.
+    Without it the live stage is skipped.
+    """
+    on_stage("static")
+    reports = [prove_static(bundle)]
+    on_stage(reports[-1])
+    if reports[-1].passed:
+        on_stage("mock")
+        bench = mock_bench(bundle, runner, seed)
+        reports.append(await prove_mock(bundle, bench, lanes=lanes, seed=seed))
+        on_stage(reports[-1])
+    if reports[-1].passed:
+        on_stage("live")
+        reports.append(await _live(bundle, runner, live))
+        on_stage(reports[-1])
+    return Proof(bundle.digest(), tuple(reports))
+
+
+def mock_bench(bundle: Bundle, runner: Runner, seed: int = 0) -> OpenBench:
+    """Opens benches for the mock stage: a fresh session whose upstream is a mock of the bundle's
+    API on a virtual clock. The bundle must have a spec.
+    """
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[Bench]:
+        assert bundle.spec is not None
+        clock = VirtualClock()
+        mock = MockApi(bundle.spec, clock, seed)
+        broker = Broker(Policy(()), mock, caps=MOCK_CAPS, clock=clock)
+        async with runner.open(bundle, broker) as session:
+            yield Bench(session, broker, mock)
+
+    return opened
+
+
+async def _live(bundle: Bundle, runner: Runner, live: Broker | None) -> StageReport:
+    if live is None:
+        return skipped("there is no upstream to try, or the credential is missing")
+    if not candidates(bundle):
+        return skipped("no safe read can be called without arguments")
+    live.policy = read_policy(bundle)
+    try:
+        async with runner.open(bundle, live) as session:
+            return await prove_live(bundle, session)
+    except (LoadFailed, SessionBroken) as error:
+        return StageReport("live", "inconclusive", 0.0, coverage=0.0, note=str(error))

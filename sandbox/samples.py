@@ -1,0 +1,333 @@
+"""Instances of JSON Schemas, made from a seed: the same seed gives the same values.
+
+Leaves are recognisable: strings and numbers differ from each other, so that whoever gets them back
+can tell which one was lost. Every sample has been judged an instance before it is handed out.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sandbox.apispec import Schema
+from sandbox.judge import HIDDEN, Judge
+from sandbox.merge import merge
+from sandbox.pattern import read as read_pattern
+from sandbox.strings import sample_string
+
+Variant = Literal["minimal", "full"]
+ATTEMPTS = 8
+MAX_NODES = 2_000
+OPTIONAL_NODES = 150
+MAX_DEPTH = 24
+OPTIONAL_DEPTH = 4
+MAX_ITEMS = 500
+MAX_REFERENCES = 32
+
+
+class Unsatisfiable(Exception):
+    """No instance was found. The message says what stood in the way."""
+
+
+@dataclass(frozen=True)
+class _Endings:
+    usual: str
+    inside: Mapping[str, str]
+
+
+class Sampler:
+    """Makes instances that `judge` accepts, travelling in the judge's direction."""
+
+    def __init__(self, judge: Judge, seed: int = 0) -> None:
+        self._judge, self._seed = judge, seed
+
+    def make(
+        self,
+        schema: Schema | None,
+        variant: Variant = "full",
+        suffixes: Mapping[str, str] | None = None,
+        suffix: str = "",
+    ) -> Any:
+        """An instance: only what is required, or as much as the budget allows.
+
+        Free strings end with `suffix`, or with what `suffixes` has for the top-level property they
+        are in. Raises Unsatisfiable.
+        """
+        endings = _Endings(suffix, suffixes or {})
+        reason = ""
+        for attempt in range(ATTEMPTS):
+            attempted = _Attempt(self._judge, self._seed, attempt, variant == "full", endings)
+            try:
+                value = attempted.value(True if schema is None else schema, 0)
+            except (Unsatisfiable, RecursionError) as obstacle:
+                reason = str(obstacle)
+                continue
+            except (TypeError, ValueError, AttributeError, ArithmeticError) as malformed:
+                raise Unsatisfiable(f"the schema is malformed: {malformed}") from malformed
+            problem = self._judge.problem(schema, value)
+            if problem is None:
+                return value
+            reason = problem
+        raise Unsatisfiable(reason[:300])
+
+
+class _Attempt:
+    """One try: where a schema leaves a choice, `attempt` turns it another way."""
+
+    def __init__(
+        self, judge: Judge, seed: int, attempt: int, full: bool, endings: _Endings
+    ) -> None:
+        self.judge, self.attempt = judge, attempt
+        # What tells the branches of a oneOf apart is often optional.
+        self.full = full or attempt >= ATTEMPTS // 2
+        self.endings, self.suffix = endings, endings.usual
+        self.rng = random.Random(seed * ATTEMPTS + attempt)
+        self.numbers = itertools.count(self.rng.randrange(1_000, 5_000))
+        self.nodes = 0
+
+    def value(self, schema: Schema, depth: int) -> Any:
+        self.nodes += 1
+        if self.nodes > MAX_NODES or depth > MAX_DEPTH:
+            raise Unsatisfiable("the schema needs more values than the budget allows")
+        flat = self.flatten(schema)
+        if "const" in flat:
+            return flat["const"]
+        if flat.get("enum"):
+            choices = [choice for choice in flat["enum"] if choice is not None] or [None]
+            return choices[next(self.numbers) % len(choices)]
+        kind = self._type(flat)
+        if kind == "object":
+            return self._object(flat, depth)
+        if kind == "array":
+            return self._array(flat, depth)
+        if kind in ("integer", "number"):
+            return self._number(flat, kind)
+        if kind == "boolean":
+            return next(self.numbers) % 2 == 0
+        return None if kind == "null" else self._string(flat)
+
+    def flatten(self, schema: Schema, depth: int = 0) -> dict[str, Any]:
+        """The schema without references and branches: one way through them is chosen."""
+        if schema is False:
+            raise Unsatisfiable("the schema is false")
+        if schema is True:
+            return {}
+        if depth > MAX_DEPTH:
+            raise Unsatisfiable("the schema refers to itself without end")
+        flat = self._dereferenced(schema)
+        for part in flat.pop("allOf", ()):
+            flat = merge(flat, self.flatten(part, depth + 1))
+        for key in ("anyOf", "oneOf"):
+            branches = flat.pop(key, None)
+            if branches:
+                flat = merge(self.flatten(self._branch(branches), depth + 1), flat)
+        if "if" in flat:
+            flat = self._conditional(flat, depth)
+        if any(key in flat for key in ("$ref", "allOf", "anyOf", "oneOf")):
+            return self.flatten(flat, depth + 1)
+        return flat
+
+    def _dereferenced(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        flat = dict(schema)
+        for _ in range(MAX_REFERENCES):
+            reference = flat.pop("$ref", None)
+            if reference is None:
+                return flat
+            target = self.judge.resolve(reference)
+            if target is None or target is False:
+                raise Unsatisfiable(f"{reference} leads nowhere")
+            flat = merge({} if target is True else target, flat)
+        raise Unsatisfiable("references lead in a circle")
+
+    def _branch(self, branches: list[Schema]) -> Schema:
+        usable = [branch for branch in branches if not _is_null(branch)] or branches
+        if self.attempt < len(usable):
+            return usable[self.attempt]
+        return self.rng.choice(usable)
+
+    def _conditional(self, flat: dict[str, Any], depth: int) -> dict[str, Any]:
+        condition = flat.pop("if")
+        positive, negative = flat.pop("then", True), flat.pop("else", True)
+        if self.attempt % 2:
+            return merge(flat, self.flatten(negative, depth + 1))
+        flat = merge(flat, self.flatten(condition, depth + 1))
+        return merge(flat, self.flatten(positive, depth + 1))
+
+    def _type(self, flat: Mapping[str, Any]) -> str:
+        kind = flat.get("type")
+        if isinstance(kind, list):
+            kinds = [name for name in kind if name != "null"] or ["null"]
+            return str(kinds[self.attempt % len(kinds)])
+        if isinstance(kind, str):
+            return kind
+        for name, keys in _IMPLIED.items():
+            if any(key in flat for key in keys):
+                return name
+        return "string"
+
+    def _object(self, flat: Mapping[str, Any], depth: int) -> dict[str, Any]:
+        properties: Mapping[str, Schema] = flat.get("properties") or {}
+        required = list(flat.get("required") or ())
+        out: dict[str, Any] = {}
+        for name in required:
+            schema = properties.get(name, self._rest(flat))
+            if self.attempt < ATTEMPTS // 2 and self._hidden(schema):
+                continue
+            out[name] = self._property(name, schema, depth)
+        if self.full and depth < OPTIONAL_DEPTH:
+            self._optional(out, properties, flat.get("maxProperties"), depth)
+        self._further(out, flat, depth)
+        return out
+
+    def _property(self, name: str, schema: Schema, depth: int) -> Any:
+        if depth:
+            return self.value(schema, depth + 1)
+        self.suffix = self.endings.inside.get(name, self.endings.usual)
+        value = self.value(schema, depth + 1)
+        self.suffix = self.endings.usual
+        return value
+
+    def _optional(
+        self, out: dict[str, Any], properties: Mapping[str, Schema], most: int | None, depth: int
+    ) -> None:
+        for name, schema in properties.items():
+            if name in out or self.nodes > OPTIONAL_NODES or len(out) == most:
+                continue
+            # What keeps a value from being an instance is often one optional property too many.
+            if self._hidden(schema) or (self.attempt > 3 and self.rng.random() < 0.5):
+                continue
+            nodes = self.nodes
+            try:
+                out[name] = self._property(name, schema, depth)
+            except Unsatisfiable:
+                self.nodes = nodes
+
+    def _further(self, out: dict[str, Any], flat: Mapping[str, Any], depth: int) -> None:
+        """Properties that are not named: as many as are needed, one where there are no others."""
+        for name, needed in (flat.get("dependentRequired") or {}).items():
+            for other in needed if name in out else ():
+                if other not in out:
+                    schema = (flat.get("properties") or {}).get(other, True)
+                    out[other] = self.value(schema, depth + 1)
+        open_ended = flat.get("additionalProperties", True) is not False
+        patterned = dict(flat.get("patternProperties") or {})
+        wanted = int(flat.get("minProperties") or 0)
+        spare = self.full and not flat.get("properties") and depth < OPTIONAL_DEPTH
+        if spare and flat.get("maxProperties") != 0 and (open_ended or patterned):
+            wanted = max(wanted, 1)
+        for name, schema in (flat.get("properties") or {}).items():
+            if len(out) < wanted and name not in out:
+                out[name] = self.value(schema, depth + 1)
+        for _ in range(min(wanted, MAX_ITEMS) * 4):
+            if len(out) >= wanted:
+                break
+            expression, schema = next(iter(patterned.items()), ("", self._rest(flat)))
+            out[self._name(flat, expression)] = self.value(schema, depth + 1)
+
+    def _name(self, flat: Mapping[str, Any], expression: str) -> str:
+        if expression:
+            parsed = read_pattern(expression)
+            return parsed.sample(self.rng, 3) if parsed else f"k{next(self.numbers)}"
+        names = flat.get("propertyNames", True)
+        name = self.value({"type": "string", **names} if names is not True else True, 0)
+        return str(name) if names is not True else f"k{next(self.numbers)}"
+
+    def _rest(self, flat: Mapping[str, Any]) -> Schema:
+        rest: Schema = flat.get("additionalProperties", True)
+        return rest
+
+    def _hidden(self, schema: Schema) -> bool:
+        """Whether a property does not travel in the judge's direction."""
+        if not isinstance(schema, Mapping):
+            return False
+        flag = HIDDEN[self.judge.direction]
+        if flag in schema or "$ref" not in schema:
+            return schema.get(flag) is True
+        target = self.judge.resolve(schema["$ref"])
+        return isinstance(target, Mapping) and target.get(flag) is True
+
+    def _array(self, flat: Mapping[str, Any], depth: int) -> list[Any]:
+        low, high = int(flat.get("minItems") or 0), flat.get("maxItems", MAX_ITEMS)
+        if low > MAX_ITEMS:
+            raise Unsatisfiable(f"minItems is {low}")
+        wanted = max(low, 0 if not self.full else 1 if depth > 2 else 2)
+        out = [self.value(schema, depth + 1) for schema in flat.get("prefixItems") or ()]
+        items: Schema = flat.get("items", True)
+        if "contains" in flat and len(out) < high:
+            out.append(self.value({"allOf": [items, flat["contains"]]}, depth + 1))
+        for _ in range(4 * wanted):
+            if len(out) >= min(wanted, high) or items is False:
+                break
+            nodes = self.nodes
+            try:
+                value = self.value(items, depth + 1)
+            except Unsatisfiable:
+                if len(out) < low:
+                    raise
+                self.nodes = nodes
+                break
+            if not flat.get("uniqueItems") or value not in out:
+                out.append(value)
+        return out
+
+    def _number(self, flat: Mapping[str, Any], kind: str) -> float:
+        low, high = _bounds(flat, 1 if kind == "integer" else 0.25)
+        n = next(self.numbers)
+        step = flat.get("multipleOf")
+        value: float = n if kind == "integer" else n + 0.5
+        if low is not None and high is not None:
+            value = low + n % (int(high - low) + 1) if high - low >= 1 else (low + high) / 2
+        elif low is not None:
+            value = max(value, low + n % 50)
+        elif high is not None:
+            value = min(value, high - n % 50)
+        if step:
+            value = _multiple(value, step, low, high)
+        if kind == "integer" and value != int(value) and low is not None:
+            value = -(-low // 1)
+        return int(value) if kind == "integer" else value
+
+    def _string(self, flat: Mapping[str, Any]) -> str:
+        text = sample_string(flat, next(self.numbers), self.rng, self.suffix)
+        if text is None:
+            raise Unsatisfiable(f"no string for pattern {str(flat.get('pattern'))[:100]!r}")
+        return text
+
+
+_IMPLIED = {
+    "object": ("properties", "additionalProperties", "required", "patternProperties"),
+    "array": ("items", "prefixItems", "minItems", "contains"),
+    "number": ("minimum", "maximum", "multipleOf"),
+}
+
+
+def _is_null(schema: Schema) -> bool:
+    return isinstance(schema, Mapping) and (
+        schema.get("type") == "null" or schema.get("enum") == [None]
+    )
+
+
+def _bounds(flat: Mapping[str, Any], step: float) -> tuple[float | None, float | None]:
+    lows = [flat[key] for key in ("minimum",) if key in flat]
+    highs = [flat[key] for key in ("maximum",) if key in flat]
+    if "exclusiveMinimum" in flat:
+        lows.append(flat["exclusiveMinimum"] + step)
+    if "exclusiveMaximum" in flat:
+        highs.append(flat["exclusiveMaximum"] - step)
+    if lows and highs and max(lows) > min(highs) and step < 1:
+        middle = (max(lows) + min(highs)) / 2
+        return middle, middle
+    return max(lows, default=None), min(highs, default=None)
+
+
+def _multiple(value: float, step: float, low: float | None, high: float | None) -> float:
+    count = round(value / step)
+    if high is not None and count * step > high:
+        count = int(high // step)
+    if low is not None and count * step < low:
+        count = -int(-low // step)
+    product = count * step
+    return product if isinstance(step, int) else round(product, 9)

@@ -1,0 +1,83 @@
+"""A parsed `server.py`, as the rules see it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+MAX_BYTES = 4 * 1024 * 1024
+MAX_DEPTH = 60
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Source:
+    """`nodes` is every node of `tree` once; `tools` are the functions under `@tool`."""
+
+    tree: ast.Module
+    nodes: tuple[ast.AST, ...]
+    tools: tuple[FunctionNode, ...]
+
+
+@dataclass(frozen=True)
+class Unparsable:
+    line: int
+    reason: str
+
+
+def parse(code: str) -> Source | Unparsable:
+    """The source of a server, or why it is none. Bounds its size and nesting."""
+    if len(code) > MAX_BYTES:
+        return Unparsable(0, f"longer than {MAX_BYTES} characters")
+    try:
+        tree = ast.parse(code)
+    except SyntaxError as error:
+        return Unparsable(error.lineno or 0, error.msg or "syntax error")
+    except (ValueError, RecursionError, MemoryError) as error:
+        return Unparsable(0, f"{type(error).__name__}: {error}")
+    nodes, deepest = _walk(tree)
+    if deepest is not None:
+        return Unparsable(deepest, f"nested deeper than {MAX_DEPTH} levels")
+    tools = tuple(
+        node
+        for node in tree.body
+        if isinstance(node, FunctionNode) and any(map(is_tool_decorator, node.decorator_list))
+    )
+    return Source(tree, nodes, tools)
+
+
+def is_tool_decorator(node: ast.expr) -> bool:
+    """Whether a decorator is `tool` or `toolwright.tool`."""
+    if isinstance(node, ast.Attribute):
+        return node.attr == "tool" and isinstance(node.value, ast.Name)
+    return isinstance(node, ast.Name) and node.id == "tool"
+
+
+def called_name(node: ast.Call) -> str:
+    """The dotted name of what is called; "" where it is not a plain name."""
+    parts: list[str] = []
+    target: ast.expr = node.func
+    while isinstance(target, ast.Attribute):
+        parts.append(target.attr)
+        target = target.value
+    if not isinstance(target, ast.Name):
+        return ""
+    return ".".join([target.id, *reversed(parts)])
+
+
+def _walk(tree: ast.Module) -> tuple[tuple[ast.AST, ...], int | None]:
+    """All nodes, and the line of the first that is nested too deep."""
+    found: list[ast.AST] = []
+    level: list[ast.AST] = [tree]
+    for _ in range(MAX_DEPTH):
+        found += level
+        level = list(_children(level))
+        if not level:
+            return tuple(found), None
+    return tuple(found), getattr(level[0], "lineno", 0)
+
+
+def _children(nodes: list[ast.AST]) -> Iterator[ast.AST]:
+    for node in nodes:
+        yield from ast.iter_child_nodes(node)

@@ -1,0 +1,66 @@
+"""The static stage of a bundle."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from sandbox.bundle import Bundle
+from sandbox.report import Finding, StageReport
+from sandbox.static import code, definitions
+from sandbox.static.security import bandit_findings
+from sandbox.static.source import Source, Unparsable, parse
+
+MAX_FINDINGS = 200
+MAX_DETAIL = 300
+
+
+def prove_static(bundle: Bundle) -> StageReport:
+    """Judge a bundle without running it: any finding fails the stage."""
+    started = time.perf_counter()
+    findings = tuple(_bounded(_findings(bundle)))
+    return StageReport(
+        stage="static",
+        verdict="failed" if findings else "passed",
+        elapsed_ms=(time.perf_counter() - started) * 1000,
+        findings=findings,
+    )
+
+
+def _bounded(found: Iterator[Finding]) -> Iterator[Finding]:
+    for number, finding in enumerate(found):
+        if number == MAX_FINDINGS:
+            yield Finding(finding.file, "", "too-many", f"more than {MAX_FINDINGS} findings")
+            return
+        yield finding
+
+
+def _findings(bundle: Bundle) -> Iterator[Finding]:
+    for rule in definitions.RULES:
+        for where, detail in rule(bundle):
+            yield Finding("tools.json", where[:MAX_DETAIL], _name(rule), _reason(rule, detail))
+    source = parse(bundle.source_code)
+    if isinstance(source, Unparsable):
+        yield Finding("server.py", f"line {source.line}", "syntax", source.reason[:MAX_DETAIL])
+        return
+    yield from _code_findings(source, bundle)
+
+
+def _code_findings(source: Source, bundle: Bundle) -> Iterator[Finding]:
+    for rule in code.RULES:
+        for line, detail in rule(source):
+            yield Finding("server.py", f"line {line}", _name(rule), _reason(rule, detail))
+    for line, detail in definitions.mismatches(source, bundle):
+        reason = _reason(definitions.mismatches, detail)
+        yield Finding("server.py", f"line {line}", _name(definitions.mismatches), reason)
+    for line, test, message in bandit_findings(bundle.source_code):
+        yield Finding("server.py", f"line {line}", f"bandit-{test}", message[:MAX_DETAIL])
+
+
+def _name(rule: Callable[..., object]) -> str:
+    return rule.__name__.replace("_", "-")
+
+
+def _reason(rule: Callable[..., object], detail: str) -> str:
+    finding = (rule.__doc__ or "").partition("\n")[0].rstrip(".")
+    return f"{finding}: {detail}"[:MAX_DETAIL]

@@ -1,0 +1,135 @@
+# Set-up shared by the scripts; sourced, from the repository's root, by a shell with `set -euo pipefail`.
+# Every function does nothing where its work is done already. Messages go to stderr.
+
+say() { printf '%s\n' "==> $*" >&2; }
+
+stop() {
+  printf '%s\n' "$*" >&2
+  exit 1
+}
+
+# Sets INSTALL_ENGINE and REST from the script's arguments.
+read_arguments() {
+  INSTALL_ENGINE=no
+  REST=()
+  local argument
+  for argument in "$@"; do
+    if [ "$argument" = --install-engine ]; then INSTALL_ENGINE=yes; else REST+=("$argument"); fi
+  done
+}
+
+# Prints a Python >= 3.11 that can make virtual environments; fails where there is none.
+find_python() {
+  local name
+  for name in python3.13 python3.12 python3.11 python3.14 python3; do
+    if command -v "$name" >/dev/null 2>&1 \
+      && "$name" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
+        >/dev/null 2>&1; then
+      command -v "$name"
+      return
+    fi
+  done
+  return 1
+}
+
+is_debian_root() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; }
+
+install_packages() {
+  say "installing with apt-get: $*"
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >&2
+}
+
+# The package lists are fetched once where the machine has none that know the package.
+refresh_packages() {
+  apt-cache show "$1" >/dev/null 2>&1 || apt-get update -qq >&2
+}
+
+ensure_environment() {
+  local python wanted stamp=.venv/toolwright.stamp
+  if [ ! -x .venv/bin/python ]; then
+    if ! python=$(find_python); then
+      if [ "$INSTALL_ENGINE" = no ] || ! is_debian_root; then
+        stop "Python 3.11 or newer with its venv module is needed (Debian, Ubuntu: apt-get install python3-venv)."
+      fi
+      refresh_packages python3-venv
+      install_packages python3-venv
+      python=$(find_python) || stop "This system's Python is older than 3.11; install a newer one."
+    fi
+    say "making .venv with $python"
+    "$python" -m venv .venv
+  fi
+  wanted=$(cat requirements.lock pyproject.toml | sha256sum)
+  if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted $PWD" ]; then return; fi
+  say "installing the locked dependencies into .venv"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check \
+    --require-hashes --requirement requirements.lock >&2
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check \
+    --no-index --no-deps --no-build-isolation --editable . >&2
+  printf '%s' "$wanted $PWD" >"$stamp"
+}
+
+engine_answers() {
+  .venv/bin/python - <<'PYTHON' >/dev/null 2>&1
+import docker
+
+client = docker.from_env(timeout=5)
+client.ping()
+client.close()
+PYTHON
+}
+
+ensure_engine() {
+  if engine_answers; then return; fi
+  if [ "$INSTALL_ENGINE" = no ]; then
+    stop "No Docker engine answers. Start one, or run this again with --install-engine (as root on Debian or Ubuntu)."
+  fi
+  is_debian_root || stop "--install-engine needs root on Debian or Ubuntu."
+  local package missing=()
+  for package in docker.io iptables mmdebstrap; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+  done
+  if [ ${#missing[@]} -gt 0 ]; then
+    refresh_packages docker.io
+    install_packages "${missing[@]}"
+  fi
+  engine_answers || start_engine
+}
+
+# A container or bare machine may have no cgroups mounted and no init to start a daemon.
+mount_cgroups() {
+  if grep -q cgroup /proc/mounts; then return; fi
+  say "mounting the control groups"
+  mkdir -p /sys/fs/cgroup
+  if grep -q cgroup2 /proc/filesystems && mount -t cgroup2 cgroup2 /sys/fs/cgroup; then return; fi
+  mount -t tmpfs cgroup /sys/fs/cgroup
+  local controller
+  for controller in $(awk 'NR > 1 && $4 == 1 { print $1 }' /proc/cgroups); do
+    mkdir -p "/sys/fs/cgroup/$controller"
+    mount -t cgroup -o "$controller" cgroup "/sys/fs/cgroup/$controller" \
+      || rmdir "/sys/fs/cgroup/$controller"
+  done
+}
+
+start_engine() {
+  local log=/var/log/toolwright-dockerd.log pid
+  mount_cgroups
+  say "starting dockerd (log: $log)"
+  setsid dockerd --pidfile /var/run/docker.pid </dev/null >>"$log" 2>&1 &
+  pid=$!
+  for _ in $(seq 120); do
+    if engine_answers; then return; fi
+    kill -0 "$pid" 2>/dev/null || break
+    sleep 0.25
+  done
+  tail -n 20 "$log" >&2
+  stop "dockerd did not start; its last words are above, the rest is in $log."
+}
+
+ensure_base_image() { .venv/bin/toolwright setup --base-image >&2; }
+
+prepare() {
+  read_arguments "$@"
+  ensure_environment
+  ensure_engine
+  ensure_base_image
+}

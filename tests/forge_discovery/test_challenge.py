@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forge.challenge import MAX_CANDIDATES, NeedsCredential, read_challenge
+from forge.sources import Fetched
+
+
+def asked(challenge: str = "", body: bytes = b"", **headers: str) -> NeedsCredential:
+    named = [(name.replace("_", "-"), value) for name, value in headers.items()]
+    if challenge:
+        named.append(("WWW-Authenticate", challenge))
+    return read_challenge(Fetched(401, tuple(named), body, "http://h/api"))
+
+
+@pytest.mark.parametrize(
+    ("challenge", "kind", "header"),
+    [
+        ('X-API-Key realm="PowerDNS"', "apiKey", "X-API-Key"),
+        ('Bearer realm="api", error="invalid_token"', "bearer", "Authorization"),
+        ("Basic", "basic", "Authorization"),
+        ('Digest realm="x", nonce="y", Basic realm="z"', "basic", "Authorization"),
+        ('ApiKey realm="x", header="X-Shop-Key"', "apiKey", "X-Shop-Key"),
+        ("Negotiate", "other", "Authorization"),
+    ],
+)
+def test_www_authenticate_says_what_is_wanted(challenge: str, kind: str, header: str) -> None:
+    needs = asked(challenge)
+    assert (needs.kind, needs.headers, needs.certain) == (kind, (header,), True)
+
+
+def test_without_it_a_header_named_in_the_body_is_the_first_candidate() -> None:
+    needs = asked(body=b'{"error": "Send your key in the X-Shop-Token header"}')
+    assert needs.headers == ("X-Shop-Token", "X-API-Key", "Authorization")
+    assert needs.certain
+    assert needs.kind == "apiKey"
+
+
+def test_the_headers_that_cross_origin_scripts_may_send_are_candidates() -> None:
+    needs = asked(Access_Control_Allow_Headers="Content-Type, X-Auth-Token, Authorization")
+    assert needs.headers == ("X-Auth-Token", "Authorization", "X-API-Key")
+    assert not needs.certain
+
+
+def test_without_any_hint_the_common_headers_are_guessed_and_said_to_be_guesses() -> None:
+    needs = asked()
+    assert needs.headers == ("X-API-Key", "Authorization")
+    assert not needs.certain
+    assert "not said where it goes" in needs.question()
+
+
+@pytest.mark.parametrize(
+    ("challenge", "secret", "header"),
+    [
+        ("Bearer", "abc", ("Authorization", "Bearer abc")),
+        ("Bearer", "Token abc", ("Authorization", "Token abc")),
+        ("Basic", "me:pw", ("Authorization", "Basic bWU6cHc=")),
+        ("X-API-Key", "abc", ("X-API-Key", "abc")),
+    ],
+)
+def test_a_secret_becomes_the_header_that_carries_it(
+    challenge: str, secret: str, header: tuple[str, str]
+) -> None:
+    assert asked(challenge).header(secret) == header
+
+
+@given(st.text(max_size=400), st.binary(max_size=400))
+def test_any_challenge_gives_a_bounded_question_without_control_characters(
+    challenge: str, body: bytes
+) -> None:
+    needs = asked(challenge, body)
+    assert 1 <= len(needs.headers) <= MAX_CANDIDATES
+    assert len(needs.question()) < 1200
+    assert needs.realm.isprintable()

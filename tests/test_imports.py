@@ -1,0 +1,107 @@
+"""Which folder may import which, and where a heavy package may be imported at all."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("forge", "orchestrator", "registry", "sandbox", "images")
+MAY_IMPORT = {
+    "sandbox": {"sandbox"},
+    "registry": {"registry", "sandbox"},
+    "forge": {"forge", "sandbox"},
+    "orchestrator": {"orchestrator", "forge", "registry", "sandbox"},
+}
+ONLY_IN = {
+    "docker": ("sandbox/docker_engine.py", "sandbox/image.py"),
+    "bandit": ("sandbox/static*",),
+    "alembic": ("registry/migrate.py", "registry/migrations/*"),
+    "langgraph": ("orchestrator/graph.py",),
+    "openai": ("forge/authors*",),
+}
+"""Packages that cost much to import: the files that may, and that others load when they need."""
+
+SOURCES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for folder in FOLDERS
+    if folder != "images"
+    for path in (ROOT / folder).rglob("*.py")
+)
+
+
+def imports(source: str) -> Iterator[tuple[int, str]]:
+    """(line, absolute dotted name) of every import, wherever it stands in the file."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.lineno, "." * node.level + (node.module or "")
+
+
+def layer_breaches(path: str, source: str) -> list[str]:
+    allowed = MAY_IMPORT[path.partition("/")[0]]
+    return [
+        f"{path}:{line} imports {name}"
+        for line, name in imports(source)
+        if name.startswith(".") or (name.partition(".")[0] in {*FOLDERS, "tests"} - allowed)
+    ]
+
+
+def hidden_imports(path: str, source: str) -> list[str]:
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    return [
+        f"{path}:{inner.lineno} imports inside {getattr(outer, 'name', 'a lambda')}"
+        for outer in ast.walk(ast.parse(source))
+        if isinstance(outer, functions)
+        for inner in ast.walk(outer)
+        if isinstance(inner, ast.Import | ast.ImportFrom)
+    ]
+
+
+def heavy_imports(path: str, source: str) -> list[str]:
+    return [
+        f"{path}:{line} imports {name}, which only {', '.join(ONLY_IN[package])} may"
+        for line, name in imports(source)
+        if (package := name.partition(".")[0]) in ONLY_IN
+        and not any(fnmatch(path, pattern) for pattern in ONLY_IN[package])
+    ]
+
+
+@pytest.mark.parametrize("path", SOURCES)
+def test_a_file_keeps_to_its_layer(path: str) -> None:
+    source = (ROOT / path).read_text()
+    assert layer_breaches(path, source) == []
+    assert hidden_imports(path, source) == []
+    assert heavy_imports(path, source) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("sandbox/x.py", "import forge.design"),
+        ("sandbox/x.py", "def f():\n    from registry import store"),
+        ("registry/x.py", "from forge import sources"),
+        ("forge/x.py", "import registry.store as s"),
+        ("forge/x.py", "from . import sources"),
+        ("orchestrator/x.py", "import images.base"),
+        ("orchestrator/x.py", "from tests.world import site"),
+    ],
+)
+def test_a_breach_of_the_layers_is_seen(path: str, source: str) -> None:
+    assert len(layer_breaches(path, source)) == 1
+
+
+def test_an_import_inside_a_function_is_seen() -> None:
+    assert hidden_imports("forge/x.py", "class A:\n    async def f(self):\n        import json\n")
+
+
+def test_a_heavy_import_is_seen_outside_its_files_and_allowed_in_them() -> None:
+    assert heavy_imports("orchestrator/server.py", "from langgraph.graph import StateGraph")
+    assert heavy_imports("forge/render.py", "if True:\n    import openai")
+    assert not heavy_imports("sandbox/static_rules.py", "import bandit")
+    assert not heavy_imports("sandbox/x.py", "import dockerfile_parse")

@@ -1,0 +1,1 @@
+"""Parts that play the world outside: real servers, real clients, real packages."""

@@ -1,0 +1,42 @@
+"""The example API as a process of its own, and its log as the proof of what reached it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "harbour"
+
+
+@dataclass(frozen=True)
+class HarbourApi:
+    url: str
+    log: Path
+
+    def entries(self) -> list[dict[str, Any]]:
+        """The log's lines, oldest first; see `examples/harbour/api.py` for their shape."""
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+    def received(self, method: str) -> list[dict[str, Any]]:
+        """The requests with that method that reached the API."""
+        return [e for e in self.entries() if e["event"] == "received" and e["method"] == method]
+
+
+@contextmanager
+def harbour_api(directory: Path, *options: str) -> Iterator[HarbourApi]:
+    """Start it on a free port with its log in the directory; stopped when the block ends."""
+    log = directory / "requests.jsonl"
+    command = [sys.executable, str(EXAMPLE / "api.py"), "--port", "0", "--log", str(log), *options]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            port = json.loads(process.stdout.readline())["port"]
+            yield HarbourApi(f"http://127.0.0.1:{port}", log)
+        finally:
+            process.terminate()
