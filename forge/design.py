@@ -164,15 +164,24 @@ def _input_schema(
         schemas.append(_body_schema(api, operation, body))
         names.append(body.name)
         required += [body.name] * body.required
+    places = [f"{a.parameter.location}:{a.parameter.name}" for a in arguments] + ["body"]
     chosen = projection.select(schemas, MAX_INPUT)
+    placed = map(_placed, chosen.schemas, places)
     root: dict[str, Any] = {
         "type": "object",
-        "properties": dict(zip(names, chosen.schemas, strict=True)),
+        "properties": dict(zip(names, placed, strict=True)),
         "additionalProperties": False,
     }
     if required:
         root["required"] = required
     return _with_defs(root, chosen), chosen.whole
+
+
+def _placed(schema: Schema, place: str) -> Schema:
+    """The schema saying where its value goes, which the mock stage checks against the spec."""
+    if schema is False:
+        return False
+    return {**(schema if isinstance(schema, Mapping) else {}), "x-in": place}
 
 
 def _argument_schema(api: APISpec, parameter: Parameter) -> Schema:

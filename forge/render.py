@@ -6,88 +6,183 @@ escapes, or a name that `forge.naming` made.
 
 from __future__ import annotations
 
+import ast
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from forge.design import Argument, BodyArgument, ServerSpec, ToolSpec, constant
+from forge.fields import Wrapper, wrappers
 from forge.media import DEFAULT_TYPES, bare, is_json
 from forge.naming import STYLES
-from forge.projection import merged_properties, target
+from forge.projection import target
 from forge.prose import visible
-from sandbox.apispec import Encoding, MediaType, Parameter, Schema
+from sandbox.apispec import Operation, Parameter, Schema
 
 WIDTH = 88
-_WRAPPERS = {
-    "spaceDelimited": "ssv",
-    "pipeDelimited": "pipes",
-    "tabDelimited": "tsv",
-    "label": "label",
-    "matrix": "matrix",
-}
-_SCALARS = frozenset({"string", "integer", "number", "boolean"})
+_DELIMITED = {"spaceDelimited": "ssv", "pipeDelimited": "pipes", "tabDelimited": "tsv"}
+_PREFIXED = frozenset({"label", "matrix"})
+_SCALARS = frozenset({"string", "integer", "number", "boolean", "null"})
 
 
 def render(server: ServerSpec) -> str:
     """The source for the runtime of docs/runtime-protocol.md, section 4."""
-    functions = [_function(tool, server) for tool in server.tools]
-    code = "\n\n\n".join(functions)
-    count = f"{len(server.tools)} operation" + ("s" if len(server.tools) != 1 else "")
+    code = "\n\n\n".join("\n".join(_function(tool, server)) for tool in server.tools)
+    used = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
+    count = f"{len(server.tools)} operation{'s' if len(server.tools) != 1 else ''}"
     head = _docstring(f"{server.title}: {count}, compiled from {server.api.source}.", "")
-    names = [name for name in ("UNSET", "http", "tool") if name != "UNSET" or "UNSET" in code]
-    lines = [head, "", f"from toolwright import {', '.join(names)}"]
-    styles = [name for name in STYLES if f"{name}(" in code and _calls(functions, name)]
-    if styles:
-        lines.append(f"from toolwright.styles import {', '.join(sorted(styles))}")
+    lines = [*head, "", _import("toolwright", used & {"UNSET", "http", "tool"})]
+    if used & set(STYLES):
+        lines.append(_import("toolwright.styles", used & set(STYLES)))
     return "\n".join(lines) + "\n\n\n" + code + "\n"
 
 
-def literal(text: str | int | float) -> str:
-    """A Python literal, in double quotes where that needs no escape."""
-    if not isinstance(text, str):
-        return repr(text)
-    # A leading apostrophe makes repr() choose double quotes unless the text holds one.
-    return '"' + repr("'" + text)[2:] if '"' not in text else repr(text)
+def literal(value: str | int | float) -> str:
+    """A Python literal, a string in double quotes where that needs no escape."""
+    if not isinstance(value, str) or '"' in value:
+        return repr(value)
+    # repr() takes double quotes for a text with an apostrophe; the one put in front is cut off.
+    return '"' + repr("'" + value)[2:]
 
 
-def _function(tool: ToolSpec, server: ServerSpec) -> str:
-    name = tool.definition.name
-    required = [a.name for a in tool.arguments if a.parameter.required]
+def _import(module: str, names: Iterable[str]) -> str:
+    ordered = sorted(names, key=lambda name: (not name.isupper(), name))
+    return f"from {module} import {', '.join(ordered)}"
+
+
+def _function(tool: ToolSpec, server: ServerSpec) -> list[str]:
+    needed = [a.name for a in tool.arguments if a.parameter.required]
     optional = [f"{a.name}=UNSET" for a in tool.arguments if not a.parameter.required]
-    if tool.body is not None:
-        (required if tool.body.required else optional).append(
-            tool.body.name if tool.body.required else f"{tool.body.name}=UNSET"
-        )
+    body = tool.body
+    if body is not None and body.required:
+        needed.append(body.name)
+    elif body is not None:
+        optional.append(f"{body.name}=UNSET")
     text = tool.operation.summary or tool.definition.title or tool.operation.id
-    signature = _wrapped(f"def {name}(", [*required, *optional], "):", 0)
-    docstring = _docstring(visible(text, 300), "    ")
-    return "\n".join(["@tool", *signature, docstring, *_request(tool, server)])
+    fields = _fields(body, server.api.schemas) if body is not None else []
+    return [
+        "@tool",
+        *_listed(f"def {tool.definition.name}(", [*needed, *optional], "):", ""),
+        *_docstring(visible(text, 300), "    "),
+        *(_replaced(body, fields) if body is not None and not body.required else []),
+        *_request(tool, server, fields),
+    ]
 
 
-def _request(tool: ToolSpec, server: ServerSpec) -> list[str]:
+def _request(tool: ToolSpec, server: ServerSpec, fields: list[str]) -> list[str]:
     operation = tool.operation
     is_relative = operation.server == server.base_url
-    template = operation.path if is_relative else operation.url
-    parts = [literal(operation.method), literal(template)]
-    lines = [f"        {part}," for part in parts]
+    route = operation.path if is_relative else operation.url
+    written = [[f"        {literal(operation.method)},"], [f"        {literal(route)},"]]
     for location in ("path", "query", "header", "cookie"):
-        pairs = [
-            f"{literal(argument.parameter.name)}: {_value(argument, server.api.schemas)}"
-            for argument in tool.arguments
-            if argument.parameter.location == location
-        ]
-        pairs += [
-            f"{literal(parameter.name)}: {literal(_constant(parameter))}"
-            for parameter in tool.constants
-            if parameter.location == location
-        ]
+        here = [a for a in tool.arguments if a.parameter.location == location]
+        pairs = [f"{literal(a.parameter.name)}: {_value(a, server.api.schemas)}" for a in here]
+        fixed = [p for p in tool.constants if p.location == location]
+        pairs += [f"{literal(p.name)}: {literal(constant(p) or '')}" for p in fixed]
         if pairs:
-            parts.append(f"{location}={{{', '.join(pairs)}}}")
-            lines += _wrapped(f"        {location}={{", pairs, "},", 8)
+            written.append(_listed(f"{location}={{", pairs, "},", "        "))
     if tool.body is not None:
-        for name, value in _body(tool.body, server.api.schemas):
-            parts.append(f"{name}={value}")
-            lines += _body_lines(name, value, tool.body)
-    single = f"    return http.request({', '.join(parts)})"
-    if len(single) <= WIDTH and len(parts) <= 3:
+        written += _body(tool.body, fields)
+    accepted = _accepted(operation)
+    if accepted:
+        written.append([f"        accept={literal(accepted)},"])
+    return _call(written)
+
+
+def _accepted(operation: Operation) -> str:
+    """What to ask for where no success is JSON, the runtime's own preference."""
+    kinds = [
+        content.type
+        for response in operation.responses
+        if response.status.startswith("2")
+        for content in response.content
+    ]
+    plain = dict.fromkeys(visible(kind, 100) for kind in kinds)
+    return "" if any(is_json(kind) or kind == "*/*" for kind in plain) else ", ".join(plain)[:300]
+
+
+def _call(arguments: list[list[str]]) -> list[str]:
+    """`return http.request(…)` on one line where that is short, else an argument a line."""
+    short = ", ".join(lines[0].strip().removesuffix(",") for lines in arguments)
+    single = f"    return http.request({short})"
+    if all(len(lines) == 1 for lines in arguments) and len(single) <= WIDTH:
         return [single]
-    return ["    return http.request(", *lines, "    )"]
+    return ["    return http.request(", *(line for lines in arguments for line in lines), "    )"]
+
+
+def _value(argument: Argument, schemas: Mapping[str, Schema]) -> str:
+    parameter, value = argument.parameter, argument.name
+    if parameter.media_type is not None:
+        return f"json_text({value})" if is_json(parameter.media_type) else value
+    if not _is_scalar(parameter, schemas) or parameter.style in _PREFIXED:
+        value = _styled(parameter, value)
+    return f"raw({value})" if parameter.allow_reserved else value
+
+
+def _styled(parameter: Parameter, value: str) -> str:
+    style, explode = parameter.style, parameter.explode
+    if style in _PREFIXED:
+        return f"{style}({value}{', explode=True' if explode else ''})"
+    if style == "deepObject":
+        return f"deep({value})"
+    if parameter.location in ("query", "cookie"):
+        return value if explode else f"{_DELIMITED.get(style, 'csv')}({value})"
+    if style in _DELIMITED:
+        return f"{_DELIMITED[style]}({value})"
+    return f"exploded({value})" if explode else value
+
+
+def _is_scalar(parameter: Parameter, schemas: Mapping[str, Schema]) -> bool:
+    """Whether style and explode cannot matter: the value is neither array nor object."""
+    kinds = target(parameter.schema, schemas).get("type", "object")
+    return _SCALARS.issuperset([kinds] if isinstance(kinds, str) else kinds)
+
+
+def _body(body: BodyArgument, fields: list[str]) -> list[list[str]]:
+    if fields and body.required:
+        written = [_listed(f"{body.kind}={{", fields, "},", "        ")]
+    else:
+        written = [[f"        {body.kind}={body.name},"]]
+    kind = bare(body.media.type)
+    if "*" not in kind and kind != DEFAULT_TYPES[body.kind]:
+        written.append([f"        content_type={literal(visible(body.media.type, 200))},"])
+    return written
+
+
+def _replaced(body: BodyArgument, fields: list[str]) -> list[str]:
+    """The statement that wraps the fields of a body that may be absent."""
+    if not fields:
+        return []
+    head = f"{body.name} = {{"
+    return [f"    if {body.name} is not UNSET:", *_listed(head, fields, "}", "        ")]
+
+
+def _fields(body: BodyArgument, schemas: Mapping[str, Schema]) -> list[str]:
+    if body.kind not in ("form", "multipart"):
+        return []
+    wrapped = wrappers(body.media, schemas)
+    pairs = [
+        f"{literal(name)}: {_wrapper(wrapper, f'{body.name}.get({literal(name)}, UNSET)')}"
+        for name, wrapper in wrapped.items()
+    ]
+    return [f"**{body.name}", *pairs] if pairs else []
+
+
+def _wrapper(wrapper: Wrapper, value: str) -> str:
+    named = [f"{name}={literal(text)}" for name, text in wrapper.arguments.items()]
+    return f"{wrapper.function}({', '.join([value, *named])})"
+
+
+def _listed(head: str, items: list[str], tail: str, indent: str) -> list[str]:
+    """`head item, item tail` on one line, or an item a line where that is too long."""
+    single = f"{indent}{head}{', '.join(items)}{tail}"
+    if len(single) <= WIDTH:
+        return [single]
+    return [f"{indent}{head}", *(f"{indent}    {item}," for item in items), f"{indent}{tail}"]
+
+
+def _docstring(text: str, indent: str) -> list[str]:
+    safe = text.replace("\\", "\\\\").replace('"', "'") or "…"
+    if len(indent) + len(safe) + 6 <= WIDTH:
+        return [f'{indent}"""{safe}"""']
+    first, *rest = textwrap.wrap(safe, WIDTH - len(indent) - 3, break_on_hyphens=False)
+    return [f'{indent}"""{first}', *(indent + line for line in rest), f'{indent}"""']

@@ -94,7 +94,7 @@ class Dispatch:
         entry, bundle = self._found(call)
         if entry.version != approval.version:
             reason = f"{call.server} is at version {entry.version} now; ask again"
-            self.store.settle(approval.id, "failed", {"error": reason}, self.now())
+            self.store.settle(approval.id, self.process, "failed", {"error": reason}, self.now())
             return Refused(call, reason)
         access = bundle.tool(call.tool).access
         standing = self.store.standing(call.server)
@@ -188,13 +188,18 @@ class Dispatch:
         standing: Standing,
     ) -> Reply:
         """Store the intent, send at most one write, store what became of it."""
-        await asyncio.to_thread(self.store.intend, invocation)
+        await asyncio.to_thread(self.store.intend, invocation, self.now())
         outcome, broker = await self._single_use(call, bundle, release)
         settled = _settled(invocation, outcome)
-        await asyncio.to_thread(self.store.record, settled)
+        await asyncio.to_thread(self.store.record, settled, self.now())
         if invocation.approval:
-            state = "done" if broker.released and outcome.ok else "failed"
-            self.store.settle(invocation.approval, state, settled.result, self.now())
+            self.store.settle(
+                invocation.approval,
+                self.process,
+                "done" if broker.released and outcome.ok else "failed",
+                settled.result,
+                self.now(),
+            )
         if broker.captured is not None and not broker.released:
             reason = "the call would now send another request than the one approved"
             return self._pending(call, invocation.version, broker, reason)
@@ -218,7 +223,9 @@ def _settled(invocation: Invocation, outcome: Outcome) -> Invocation:
         invocation,
         state="done",
         result=dict(outcome.result),
-        failure=failure and Failed(_kind(failure), failure.message, failure.status),
+        failure=None
+        if failure is None
+        else Failed(_kind(failure), failure.message, failure.status),
         latency_ms=outcome.elapsed_ms,
         exchanges=tuple(map(exchange_json, outcome.exchanges)),
     )

@@ -39,8 +39,7 @@ class Denied(OrchestratorError):
 
 
 class WrongPin(OrchestratorError):
-    def __init__(self) -> None:
-        super().__init__("that is not the PIN. Nothing was changed.")
+    """A person's step was tried without the right PIN."""
 
 
 class ForgeFailed(OrchestratorError):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from forge.challenge import NeedsCredential
 from forge.compile import Compilation, compile_document
-
-from forge.discover import Found, NeedsCredential, NotFound, discover
+from forge.discover import Found, NotFound, discover
 from forge.document import Document, load, parse
+from forge.omission import without_operations
 from forge.sources import Source as Place
 from forge.sources import choose
 from orchestrator.brokers import SOURCES, Brokers, origins
@@ -19,7 +21,7 @@ from orchestrator.errors import ForgeFailed, ForgeWaits
 from orchestrator.fetching import GuardedFetch
 from orchestrator.shelf import Shelf
 from registry.errors import Unknown
-from registry.records import Entry, Source, entry_from
+from registry.records import Entry, EntryState, Source, entry_from
 from registry.store import Store
 from registry.vault import Vault
 from sandbox.brake import Brake
@@ -77,7 +79,7 @@ class Forged:
 
 @dataclass(frozen=True)
 class Forge:
-    """Forges servers. `upstream` gives the live network with these origins' private addresses allowed."""
+    """Forges servers. `upstream` is the live network with these origins' private addresses."""
 
     store: Store
     vault: Vault
@@ -195,7 +197,8 @@ class Forge:
 
             live = self.brokers.reading(bundle)
             proof = await prove(bundle, self.runner, live=live, on_stage=on_stage)
-            mended = _without_failures(bundle, proof)
+            failed = {case.operation for stage in proof.reports for case in stage.failures()}
+            mended = await asyncio.to_thread(without_operations, bundle, failed)
             if proof.passed or mended is None or repair == MAX_REPAIRS:
                 break
             left = len(bundle.tools) - len(mended.tools)
@@ -204,6 +207,37 @@ class Forge:
         return bundle, proof
 
     def _published(self, bundle: Bundle, proof: Proof, fence: tuple[str, int] | None) -> Entry:
-        state = "active" if proof.passed else "experimental"
+        state: EntryState = "active" if proof.passed else "experimental"
         entry = entry_from(bundle, self.now(), state=state)
         return self.shelf.publish(bundle, entry, proof.reports, fence)
+
+
+_PROGRESS = {"static": 0.4, "mock": 0.7, "live": 0.9}
+
+
+def _told(report: StageReport) -> str:
+    """A stage's verdict in a line."""
+    ran = sum(case.verdict != "skipped" for case in report.cases)
+    parts = [report.verdict, f"{ran} checks" if ran else "", report.note]
+    parts += [f"{f.file}:{f.where} {f.reason}" for f in report.findings[:1]]
+    parts += [f"{c.operation} {c.case}: {c.evidence}" for c in report.failures()[:1]]
+    return ", ".join(part[:200] for part in parts if part)
+
+
+def _verdict(proof: Proof) -> str:
+    """Why a bundle is not registered."""
+    failed = next(report for report in proof.reports if not report.passed)
+    return (
+        f"stage {failed.stage} failed: {_told(failed)}. Nothing was registered; "
+        "`toolwright jobs` keeps the report."
+    )
+
+
+@contextmanager
+def _timed(timings: dict[str, float], stage: str) -> Iterator[None]:
+    """Add the milliseconds that the block took."""
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        timings[stage] = timings.get(stage, 0.0) + (time.perf_counter() - started) * 1000

@@ -24,7 +24,7 @@ PASSIVE = frozenset({"control", "command"})
 
 @dataclass(frozen=True)
 class Killed:
-    """What a kill found and did. `left` is how many sandboxes still run: 0 unless the engine fails."""
+    """What a kill found and did. `left` sandboxes still run: 0 unless the engine fails."""
 
     epoch: int
     processes: int

@@ -1,4 +1,4 @@
-"""The task run as a state machine: plan, route, gate, execute, judge, retry, repair, escalate, forge.
+"""The task run as a state machine: plan, route, execute, retry, repair, escalate, forge.
 
 Checkpointed after every node (LangGraph, SQLite), so that a run goes on after a crash with the job
 that owns it. Nodes may run twice, so none of them sends anything by itself: a call goes through
@@ -8,7 +8,7 @@ dispatch under an id made from the job and the attempt, which refuses to act twi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypedDict
+from typing import Any, TypedDict
 
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
@@ -73,7 +73,7 @@ class TaskGraph:
         return {"steps": list(plan(state["task"])), "attempts": 0, "repairs": 0}
 
     async def route(self, state: Run) -> Run:
-        """Find who can do it. An exact tool name or the client's choice runs; words only propose."""
+        """Find who can do it: an exact name or the client's choice runs, words propose."""
         self._report("route", 0.1, "looking for a server that can do it")
         chosen = state.get("tool") or self._named(state["task"])
         if chosen == NONE:
@@ -82,7 +82,7 @@ class TaskGraph:
             return {"tool": chosen}
         return {"result": self._proposal(state["steps"])}
 
-    def after_route(self, state: Run) -> Literal["execute", "forge", "__end__"]:
+    def after_route(self, state: Run) -> str:
         if state.get("result"):
             return END
         return "forge" if state["tool"] == NONE else "execute"
@@ -111,7 +111,7 @@ class TaskGraph:
             "retriable": self._app.access(call) == "read",
         }
 
-    def after_execute(self, state: Run) -> Literal["execute", "repair", "escalate", "__end__"]:
+    def after_execute(self, state: Run) -> str:
         kind = state.get("failure", "")
         if kind in TRANSIENT and state["retriable"] and state["attempts"] < MAX_ATTEMPTS:
             return "execute"
@@ -129,7 +129,7 @@ class TaskGraph:
             changed = False
         return {"repairs": 1 if changed else -1}
 
-    def after_repair(self, state: Run) -> Literal["execute", "escalate"]:
+    def after_repair(self, state: Run) -> str:
         return "execute" if state["repairs"] > 0 and state["retriable"] else "escalate"
 
     async def escalate(self, state: Run) -> Run:

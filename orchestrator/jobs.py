@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from forge.errors import ForgeError
@@ -51,10 +52,10 @@ class Jobs:
             if claimed is not None:
                 task = asyncio.get_running_loop().create_task(self.run(claimed))
                 self._running[job.id] = task
-                task.add_done_callback(lambda _, key=job.id: self._running.pop(key, None))
+                task.add_done_callback(partial(self._ended, job.id))
 
     async def run(self, job: Job) -> None:
-        """Carry out a claimed job and store how it ended; never raises for the job's own failure."""
+        """Carry out a claimed job and store how it ended, also where it failed."""
         try:
             result = await self._worked(job)
             self.store.finish_job(job.id, job.attempt, "done", dict(result), time.time())
@@ -87,6 +88,9 @@ class Jobs:
                     job.id, job.attempt, time.time(), state="waiting", message=str(error)
                 )
                 await self.person()
+
+    def _ended(self, key: str, task: asyncio.Task[None]) -> None:
+        self._running.pop(key, None)
 
     def _active(self) -> list[str]:
         waiting = {job.id for job in self.store.jobs("waiting")}

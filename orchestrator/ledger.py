@@ -33,7 +33,7 @@ class Ledger:
     def note(self, kind: str, call: Call, reason: str) -> None:
         """An audit row for a call that did not run."""
         payload = {"tool": call.name, "reason": reason, "task": call.task, "session": call.session}
-        self.store.append_audit(kind, payload, time.time())
+        self.store.note(kind, call.name, payload, time.time())
 
     async def close(self) -> None:
         """Return when everything is written."""
@@ -44,7 +44,7 @@ class Ledger:
         while self._waiting:
             await asyncio.sleep(GROUP_SECONDS)
             group, self._waiting = self._waiting, []
-            await asyncio.to_thread(self.store.record_many, group)
+            await asyncio.to_thread(self.store.record_many, group, time.time())
 
 
 def exchange_json(exchange: Exchange) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A task in words as steps. Deterministic: words alone never act, so a plan only has to be honest."""
+"""A task in words as steps. Words alone never act, so splitting them is enough."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
 
 
 def plan(task: str) -> tuple[str, ...]:
-    """The steps of a task in order: split at lines, semicolons and `then`; at least one, at most ten."""
+    """The steps of a task in order, one to ten: split at lines, semicolons and `then`."""
     parts = (_BULLET.sub("", part).strip(" .") for part in _JOINTS.split(task))
     steps = tuple(part for part in parts if part)[:MAX_STEPS]
     return steps or (task,)

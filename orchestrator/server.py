@@ -136,9 +136,7 @@ class Front:
     async def _call_status(self, identity: str, wait: float) -> Result:
         running = self._app.dispatch.running.get(identity)
         if running is None:
-            return answers.answer(
-                answers.invocation_json(await asyncio.to_thread(self._app.finished, identity))
-            )
+            return answers.answer(await asyncio.to_thread(self._app.finished, identity))
         call, task = running
         done, _ = await asyncio.wait({task}, timeout=wait)
         return (

@@ -53,7 +53,7 @@ class ReadSessions:
             warm.used = time.monotonic()
 
     async def drop(self, name: str, session: Session | None = None) -> None:
-        """Close the sessions of a server, or only this one: it broke, or its bundle was replaced."""
+        """Close the sessions of a server, or only this one."""
         for key in [key for key in self._warm if key[0] == name]:
             if session is None or self._warm[key].session is session:
                 await self._warm.pop(key).stack.aclose()

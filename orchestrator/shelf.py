@@ -1,4 +1,4 @@
-"""The bundles that may run: read from disk, checked against the registered digest, kept in memory."""
+"""The bundles that may run: read from disk and checked against the registered digest."""
 
 from __future__ import annotations
 

@@ -45,27 +45,30 @@ refresh_packages() {
 }
 
 ensure_environment() {
-  local python wanted stamp=.venv/toolwright.stamp
-  if [ ! -x .venv/bin/python ]; then
-    if ! python=$(find_python); then
-      if [ "$INSTALL_ENGINE" = no ] || ! is_debian_root; then
-        stop "Python 3.11 or newer with its venv module is needed (Debian, Ubuntu: apt-get install python3-venv)."
-      fi
-      refresh_packages python3-venv
-      install_packages python3-venv
-      python=$(find_python) || stop "This system's Python is older than 3.11; install a newer one."
-    fi
-    say "making .venv with $python"
-    "$python" -m venv .venv
-  fi
-  wanted=$(cat requirements.lock pyproject.toml | sha256sum)
-  if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted $PWD" ]; then return; fi
+  local wanted stamp=.venv/toolwright.stamp
+  wanted="$(cat requirements.lock pyproject.toml | sha256sum) $PWD"
+  if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && .venv/bin/python -c ''; then return; fi
+  if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then make_environment; fi
   say "installing the locked dependencies into .venv"
   .venv/bin/python -m pip install --quiet --disable-pip-version-check \
     --require-hashes --requirement requirements.lock >&2
   .venv/bin/python -m pip install --quiet --disable-pip-version-check \
     --no-index --no-deps --no-build-isolation --editable . >&2
-  printf '%s' "$wanted $PWD" >"$stamp"
+  printf '%s' "$wanted" >"$stamp"
+}
+
+make_environment() {
+  local python
+  if ! python=$(find_python); then
+    if [ "$INSTALL_ENGINE" = no ] || ! is_debian_root; then
+      stop "Python 3.11 or newer with its venv module is needed (Debian, Ubuntu: apt-get install python3-venv)."
+    fi
+    refresh_packages python3-venv
+    install_packages python3-venv
+    python=$(find_python) || stop "This system's Python is older than 3.11; install a newer one."
+  fi
+  say "making .venv with $python"
+  "$python" -m venv --clear .venv
 }
 
 engine_answers() {
@@ -111,18 +114,22 @@ mount_cgroups() {
 }
 
 start_engine() {
-  local log=/var/log/toolwright-dockerd.log pid
-  mount_cgroups
-  say "starting dockerd (log: $log)"
-  setsid dockerd --pidfile /var/run/docker.pid </dev/null >>"$log" 2>&1 &
-  pid=$!
+  local log=/var/log/toolwright-dockerd.log
+  if [ -d /run/systemd/system ]; then
+    say "starting the docker service"
+    systemctl start docker
+    log="journalctl -u docker"
+  else
+    mount_cgroups
+    say "starting dockerd (log: $log)"
+    setsid dockerd --pidfile /var/run/docker.pid </dev/null >>"$log" 2>&1 &
+  fi
   for _ in $(seq 120); do
     if engine_answers; then return; fi
-    kill -0 "$pid" 2>/dev/null || break
     sleep 0.25
   done
-  tail -n 20 "$log" >&2
-  stop "dockerd did not start; its last words are above, the rest is in $log."
+  if [ -f "$log" ]; then tail -n 20 "$log" >&2; fi
+  stop "dockerd does not answer after 30 s. Look at $log."
 }
 
 ensure_base_image() { .venv/bin/toolwright setup --base-image >&2; }

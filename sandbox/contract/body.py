@@ -9,13 +9,21 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 from sandbox.apispec import Encoding, MediaType, Parameter, Style
-from sandbox.contract.styles import read_query
-from sandbox.contract.texts import NOT_JSON, base64_bytes, parse_json, reads_as, same
+from sandbox.contract.styles import is_nothing, read_query
+from sandbox.contract.texts import (
+    NOT_JSON,
+    all_read_as,
+    base64_bytes,
+    parse_json,
+    reads_as,
+    same,
+)
 
 _BOUNDARY = re.compile(r';\s*boundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))', re.IGNORECASE)
 _FIELD = re.compile(r';\s*(name|filename)="((?:[^"\\]|\\.)*)"', re.IGNORECASE)
 _STREAMS = ("ndjson", "jsonl", "json-seq", "stream+json")
 _ESCAPES = {"%22": '"', "%0D": "\r", "%0A": "\n"}
+_FILE_KEYS = frozenset({"base64", "text", "filename", "content_type"})
 MAX_PARTS = 10_000
 
 
@@ -97,7 +105,7 @@ def _form_field(
     """Positions of a field. Without an encoding lists are repeated; objects have no set form."""
     encoding = encoding or Encoding()
     own = [at for at, (key, _) in enumerate(pairs) if key == name]
-    if value is None and not own:
+    if is_nothing(value) and not own:
         return frozenset()
     styles: tuple[Style, ...] = (encoding.style,) if encoding.style else ("form", "deepObject")
     if isinstance(value, Mapping) and not encoding.style and len(own) == 1:
@@ -164,9 +172,9 @@ def _multipart(media: MediaType, content_type: str, value: Any, body: bytes) -> 
         return "is multipart, and the argument is not an object"
     for name, item in value.items():
         own = [part for part in parts if part.name == name]
-        if item is None and not own:
+        if is_nothing(item) and not own:
             continue
-        if not _holds(own, item):
+        if not _holds(own, item) and not _joined(own, item, media.encoding.get(name)):
             return f"does not hold the part {name}"
         if _is_file(media, name) and any(part.filename is None for part in own):
             return f"sends the file {name} without a file name"
@@ -175,11 +183,31 @@ def _multipart(media: MediaType, content_type: str, value: Any, body: bytes) -> 
 
 
 def _holds(parts: list[Part], value: Any) -> bool:
-    if len(parts) == 1 and _is_content(parts[0].content, value):
+    if len(parts) == 1 and _is_part(parts[0], value):
         return True
     if not isinstance(value, list) or len(parts) != len(value):
         return False
-    return all(_is_content(part.content, item) for part, item in zip(parts, value, strict=True))
+    return all(_is_part(part, item) for part, item in zip(parts, value, strict=True))
+
+
+def _is_part(part: Part, value: Any) -> bool:
+    """The value itself, or a file given as its content, file name and type."""
+    if _is_content(part.content, value):
+        return True
+    if not isinstance(value, Mapping) or not _FILE_KEYS.issuperset(value):
+        return False
+    told = {"filename": part.filename, "content_type": part.content_type}
+    content = value.get("text", value.get("base64"))
+    return _is_content(part.content, content) and all(
+        told[key] == value[key] for key in told if key in value
+    )
+
+
+def _joined(parts: list[Part], value: Any, encoding: Encoding | None) -> bool:
+    """Whether a list that is not exploded stands in one part (Swagger 2.0's csv)."""
+    if not isinstance(value, list) or encoding is None or encoding.explode or len(parts) != 1:
+        return False
+    return all_read_as(parts[0].content.decode("utf-8", "replace").split(","), value)
 
 
 def _is_file(media: MediaType, name: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, unquote_plus, urlsplit
 
 from sandbox.apispec import Operation, Parameter
 from sandbox.contract.body import documented, read_body
@@ -17,7 +17,8 @@ from sandbox.contract.styles import (
     read_path,
     read_query,
 )
-from sandbox.contract.url import url_template
+from sandbox.contract.texts import reads_as
+from sandbox.contract.url import UrlTemplate, url_template
 from sandbox.exchange import WireRequest
 from sandbox.judge import Judge
 
@@ -79,8 +80,9 @@ def _path(operation: Operation, given: Mapping[Place, Any], request: WireRequest
     for place, parameter in _parameters(operation, "path"):
         raw = segments.get(parameter.name)
         if raw is None:
-            continue
-        if place not in given:
+            if parameter.name not in [name for _, name in template.slots]:
+                yield f"{place} does not stand in {operation.path}"
+        elif place not in given:
             yield f"{place} stands in the path and is no argument"
         elif not read_path(parameter, given[place], raw):
             yield _astray(place, parameter, given[place], raw)
@@ -93,7 +95,7 @@ def _astray(place: Place, parameter: Parameter, value: Any, raw: object) -> str:
 
 def _query(operation: Operation, given: Mapping[Place, Any], request: WireRequest) -> Iterator[str]:
     pairs = _pairs(urlsplit(request.url).query, "&")
-    used: set[int] = set()
+    used: set[int | None] = set()
     for place, parameter in _parameters(operation, "query"):
         if place in given:
             found = read_query(parameter, given[place], pairs)
@@ -102,17 +104,29 @@ def _query(operation: Operation, given: Mapping[Place, Any], request: WireReques
             used |= found or set()
         elif parameter.required:
             yield f"{place} is required and no argument was given"
-    for name, value in url_template(operation.url).query:
-        fixed = [at for at, pair in enumerate(pairs) if pair == (name, value)]
-        if not fixed:
-            yield f"{name}={value} of the template is missing"
-        used |= set(fixed)
+    used |= set(own := _own_pairs(url_template(operation.url), given, pairs))
+    if None in own:
+        yield f"the query that the template holds is missing or wrong: {operation.path}"
     for at, (name, _) in enumerate(pairs):
-        if at not in used and not any(problem_at(name, place) for place in given):
+        if at not in used and not any(_told(name, place) for place in given):
             yield f"the query holds {name[:60]!r}, which is not documented or was not given"
 
 
-def problem_at(name: str, place: Place) -> bool:
+def _own_pairs(template: UrlTemplate, given: Mapping[Place, Any], pairs: Pairs) -> list[int | None]:
+    """The position of each pair that the template itself holds; None where one is missing."""
+    decoded = [(name, unquote_plus(raw)) for name, raw in pairs]
+    wanted: list[tuple[str, Any]] = list(template.query)
+    wanted += [(key, given.get(Place("path", name))) for key, name in template.slots]
+    return [
+        next(
+            (at for at, (n, text) in enumerate(decoded) if n == name and reads_as(text, value)),
+            None,
+        )
+        for name, value in wanted
+    ]
+
+
+def _told(name: str, place: Place) -> bool:
     """Whether a left-over query name has been told of already, as a value that went astray."""
     return place.location == "query" and (name == place.name or name.startswith(f"{place.name}["))
 

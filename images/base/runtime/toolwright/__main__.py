@@ -57,8 +57,13 @@ def _standalone(bundle: Bundle) -> Transport:
     return transport
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """Serve, and end the process with `main`'s status."""
     status = main(sys.argv[1:])
     sys.stderr.flush()
     # A call that still runs must not keep the process: threads of a tool's code know no end.
     os._exit(status)
+
+
+if __name__ == "__main__":
+    run()

@@ -115,7 +115,9 @@ class Answer:
         return max(0.0, until - (_http_date(self.headers.get("date", "")) or time.time()))
 
     def is_declared_json(self) -> bool:
-        return bool(re.match(_JSON, self.content_type)) and not re.match(_JSON_LINES, self.content_type)
+        return bool(re.match(_JSON, self.content_type)) and not re.match(
+            _JSON_LINES, self.content_type
+        )
 
     def checked(self) -> Answer:
         """The answer itself. Raises MalformedAnswer where declared JSON does not parse."""
@@ -164,7 +166,9 @@ class Answer:
             except (UnicodeDecodeError, LookupError):
                 return self.data.decode("latin-1")
         kind = self.content_type
-        textual = bool(re.match(_JSON, kind) or re.match(_TEXT, kind) or re.match(_JSON_LINES, kind))
+        textual = bool(
+            re.match(_JSON, kind) or re.match(_TEXT, kind) or re.match(_JSON_LINES, kind)
+        )
         return _guessed(self.data, textual) if textual or not kind else None
 
     def _may_be_json(self, text: str) -> bool:

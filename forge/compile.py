@@ -1,0 +1,62 @@
+"""The arrow from a document to a bundle: read, design, write. No model, no network, no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from forge.design import ServerSpec, design
+from forge.document import Document, Problem, escape
+from forge.errors import NameInvalid
+from forge.openapi import read
+from forge.render import render
+from sandbox.apispec import APISpec
+from sandbox.bundle import NAME, Bundle, Provenance
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """A bundle, its base image not yet named, and what of its document it lacks."""
+
+    bundle: Bundle
+    problems: tuple[Problem, ...]
+
+
+def compile_document(
+    document: Document, *, name: str | None = None, base_url: str | None = None, version: int = 1
+) -> Compilation:
+    """Compile every usable operation of an API description.
+
+    `name` is by default made from the title; `base_url` replaces the document's servers whole.
+    Raises NotAnApiDescription, NoUsableOperation or NameInvalid.
+    """
+    if name is not None and not NAME.match(name):
+        raise NameInvalid(name)
+    reading = read(document, base_url)
+    server = design(reading.spec, name)
+    bundle = Bundle(
+        name=server.name,
+        version=version,
+        title=server.title,
+        description=server.description,
+        base_url=server.base_url,
+        source_code=render(server),
+        tools=tuple(tool.definition for tool in server.tools),
+        provenance=Provenance(source=reading.spec.source, source_digest=document.digest),
+        permissions=server.permissions,
+        credentials=server.credentials,
+        spec=reading.spec,
+    )
+    return Compilation(bundle, (*reading.problems, *_trimmed(server, reading.spec)))
+
+
+def _trimmed(server: ServerSpec, spec: APISpec) -> Iterator[Problem]:
+    for tool in server.tools:
+        for which in tool.trimmed:
+            reason = (
+                f"the {which} schema of {tool.definition.name} is too large; its inner parts take "
+                "any value"
+            )
+            operation = tool.operation
+            pointer = f"/paths/{escape(operation.path)}/{operation.method.lower()}"
+            yield Problem(spec.source, pointer, reason)

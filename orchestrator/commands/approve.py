@@ -1,0 +1,22 @@
+"""`toolwright approve`: decide one waiting request."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from orchestrator.deciding import decide_at_terminal
+from orchestrator.terminal import json_option, pin_option, reported
+
+
+@click.command("approve")
+@click.argument("approval")
+@click.option("--reason", default="", help="Kept with the decision.")
+@click.option("--wait", default=30.0, show_default=True, help="Seconds to wait for the outcome.")
+@pin_option
+@json_option
+@reported
+def command(approval: str, reason: str, wait: float, pin_file: Path | None, as_json: bool) -> None:
+    """Approve the waiting request APPROVAL. Asks for the PIN."""
+    decide_at_terminal(approval, True, pin_file, reason, wait, as_json)

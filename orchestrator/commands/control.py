@@ -1,0 +1,106 @@
+"""`toolwright control`: run the control plane, open its page, stop it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import socket
+import time
+import webbrowser
+
+import click
+import psutil
+import uvicorn
+
+from orchestrator.control import Control, keeping_heartbeat
+from orchestrator.control_process import Address, answering, read_address, write_address
+from orchestrator.errors import ControlUnreachable
+from orchestrator.freeze import PASSIVE, is_alive
+from orchestrator.settings import Settings, load_settings
+from orchestrator.terminal import reported, run, say
+from registry.records import Process, new_id
+from registry.store import Store
+from sandbox.docker_engine import kill_instance
+
+IDLE_SECONDS = 600.0
+CHECK_SECONDS = 10.0
+
+
+@click.command("control")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=0, help="Port to listen on; 0 takes a free one.")
+@click.option("--open", "show", is_flag=True, help="Open the page of the running control plane.")
+@click.option("--url", "tell", is_flag=True, help="Print the page's address with its token.")
+@click.option("--stop", is_flag=True, help="Stop the running control plane.")
+@click.option("--until-idle", is_flag=True, help="End by itself when nobody needs it any more.")
+@reported
+def command(host: str, port: int, show: bool, tell: bool, stop: bool, until_idle: bool) -> None:
+    """Run the control plane: page, approvals, kill switch, metrics."""
+    settings = load_settings()
+    if show or tell:
+        _page(settings, show)
+    elif stop:
+        _stop(settings)
+    else:
+        run(_serve(settings, host, port, until_idle))
+
+
+def _page(settings: Settings, show: bool) -> None:
+    address = answering(settings)
+    if address is None:
+        raise ControlUnreachable("none is running")
+    url = f"{address.url}/?token={address.token}"
+    say(url)
+    if show:
+        webbrowser.open(url)
+
+
+def _stop(settings: Settings) -> None:
+    address = read_address(settings.control)
+    if answering(settings) is None or address is None:
+        say("None is running.")
+        return
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(address.pid, signal.SIGTERM)
+    say("Stopped.")
+
+
+async def _serve(settings: Settings, host: str, port: int, until_idle: bool) -> None:
+    process = new_id()
+    with Store.open(settings.database_url, process) as store, socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        now = time.time()
+        start = psutil.Process().create_time()
+        store.register_process(Process(process, os.getpid(), start, "control", now, now))
+        token = secrets.token_urlsafe(24)
+        control = Control(settings, store, token, lambda: kill_instance(settings.instance))
+        server = uvicorn.Server(
+            uvicorn.Config(control.application(), log_level="warning", access_log=False)
+        )
+        name = "127.0.0.1" if host == "0.0.0.0" else host
+        address = Address(f"http://{name}:{listener.getsockname()[1]}", token, os.getpid())
+        write_address(settings.control, address)
+        say(f"control plane at {address.url}")
+        try:
+            async with keeping_heartbeat(store, process):
+                idle = asyncio.create_task(_end_when_idle(server, store)) if until_idle else None
+                await server.serve(sockets=[listener])
+                if idle:
+                    idle.cancel()
+        finally:
+            store.remove_process(process)
+
+
+async def _end_when_idle(server: uvicorn.Server, store: Store) -> None:
+    """End the server when no process that it could stop has been alive for a while."""
+    seen = time.monotonic()
+    while time.monotonic() - seen < IDLE_SECONDS:
+        await asyncio.sleep(CHECK_SECONDS)
+        processes = await asyncio.to_thread(store.processes)
+        if any(p.kind not in PASSIVE and is_alive(p) for p in processes):
+            seen = time.monotonic()
+    server.should_exit = True

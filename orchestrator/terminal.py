@@ -1,0 +1,115 @@
+"""What commands share: tables and JSON for output, the PIN for input, exit codes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from forge.errors import ForgeError
+from orchestrator.errors import OrchestratorError, WrongPin
+from orchestrator.people import check_pin
+from orchestrator.settings import Settings
+from registry.errors import RegistryError
+from sandbox.errors import SandboxError
+
+FAILED, WAITING, MISUSED = 1, 3, 2
+"""Exit codes: it failed; it waits for a person; (click's own) the command line is wrong."""
+
+OUR_ERRORS = (ForgeError, OrchestratorError, RegistryError, SandboxError)
+
+T = TypeVar("T")
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+pin_option = click.option(
+    "--pin-file",
+    type=click.Path(path_type=Path, allow_dash=True),
+    help="Read the PIN from a file, or from standard input with `-`, instead of asking for it.",
+)
+
+
+def reported(command: Callable[..., T]) -> Callable[..., T]:
+    """Print our own errors as one line on stderr and leave with status 1."""
+
+    @wraps(command)
+    def guarded(*args: Any, **kwargs: Any) -> T:
+        try:
+            return command(*args, **kwargs)
+        except OUR_ERRORS as error:
+            err.print(Text(str(error), style="red"))
+            raise SystemExit(FAILED) from error
+
+    return guarded
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a command's coroutine; Ctrl-C leaves with status 130."""
+    try:
+        return asyncio.run(work)
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+def print_json(value: Any) -> None:
+    click.echo(json.dumps(value, ensure_ascii=False, indent=1))
+
+
+def print_table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    """A table a person can scan; cells are text, never markup."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for head in heads:
+        table.add_column(head, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_printable(str(cell))) for cell in row))
+    out.print(table)
+
+
+def say(message: str, style: str = "") -> None:
+    out.print(Text(_printable(message), style=style))
+
+
+def ask_pin(settings: Settings, pin_file: Path | None) -> None:
+    """Return when the person has given the PIN. Raises WrongPin or OrchestratorError."""
+    pin = read_line(pin_file) if pin_file else click.prompt("PIN", hide_input=True, err=True)
+    refused = check_pin(settings, pin, time.time())
+    if refused:
+        raise WrongPin(refused)
+
+
+def read_line(path: Path) -> str:
+    """The first line of a file, or of standard input for `-`."""
+    if str(path) == "-":
+        return sys.stdin.readline().rstrip("\r\n")
+    try:
+        return path.read_text().partition("\n")[0].rstrip("\r")
+    except (OSError, UnicodeDecodeError) as error:
+        raise OrchestratorError(f"{path} cannot be read: {error}.") from error
+
+
+def parse_arguments(text: str) -> Mapping[str, Any]:
+    """A JSON object given on the command line. Raises click.BadParameter."""
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise click.BadParameter(f"not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise click.BadParameter("not a JSON object")
+    return value
+
+
+def _printable(text: str) -> str:
+    """Without control characters, which a terminal would obey."""
+    return "".join(c for c in text if c in "\n\t" or (ord(c) >= 32 and not 127 <= ord(c) < 160))

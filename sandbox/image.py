@@ -1,0 +1,230 @@
+"""The base image that every forged server runs in, and images that carry one server."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tarfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import docker
+import docker.errors
+import requests
+
+from sandbox.bundle import Bundle
+from sandbox.debian import build_root, mirrors
+from sandbox.errors import BaseImageBuildFailed, BaseImageMissing, EngineUnavailable
+
+REPOSITORY = "toolwright-base"
+PREFERRED_BASE = "python:3.12-slim"
+ROOT_REPOSITORY = "toolwright-root"
+ROOT_AGE = timedelta(days=7)
+PULL_SILENCE_SECONDS = 15.0
+"""A registry that says nothing for so long is taken to be out of reach."""
+MAX_OUTPUT = 4000
+BUNDLE_DOCKERFILE = "FROM {base}\nCOPY bundle /bundle\n"
+ENGINE_ERRORS = (docker.errors.DockerException, requests.RequestException, OSError)
+SKIPPED = frozenset({"__pycache__"})
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class BaseImage:
+    """`reference` names it to the engine and changes with its sources; `id` is its content's."""
+
+    reference: str
+    id: str
+
+
+def base_reference() -> str:
+    """The name of the base image made of this version's Dockerfile and runtime."""
+    total = hashlib.sha256()
+    for name, content in sorted(_sources().items()):
+        total.update(f"{name}\0{len(content)}\0".encode() + content)
+    return f"{REPOSITORY}:{total.hexdigest()[:12]}"
+
+
+def base_image(client: docker.DockerClient) -> BaseImage | None:
+    """The base image if the engine has it. Raises EngineUnavailable."""
+    reference = base_reference()
+    try:
+        return BaseImage(reference, _identity(client, reference))
+    except docker.errors.ImageNotFound:
+        return None
+    except ENGINE_ERRORS as error:
+        raise EngineUnavailable(str(error)[:200]) from error
+
+
+def build_base(client: docker.DockerClient, progress: Progress) -> BaseImage:
+    """Build the base image unless the engine has it: on python:3.12-slim, or where that cannot be
+    pulled on a root file system of Debian packages.
+
+    `progress` gets one line per step. Raises EngineUnavailable or BaseImageBuildFailed.
+    """
+    present = base_image(client)
+    if present:
+        return present
+    try:
+        base = _pulled(client, progress) or _debian_root(client, progress)
+        progress(f"building {base_reference()} on {base}")
+        identity = _build(client, _sources(), base_reference(), {"BASE": base}, {})
+    except ENGINE_ERRORS as error:
+        raise EngineUnavailable(str(error)[:200]) from error
+    return BaseImage(base_reference(), identity)
+
+
+def export_image(client: docker.DockerClient, bundle: Bundle, tag: str) -> str:
+    """Build an image of one bundle that any MCP client can `docker run -i`; returns its id.
+
+    Raises BaseImageMissing, BaseImageBuildFailed or EngineUnavailable.
+    """
+    base = base_image(client)
+    if base is None:
+        raise BaseImageMissing(base_reference())
+    files = {
+        "Dockerfile": BUNDLE_DOCKERFILE.format(base=base.reference).encode(),
+        "bundle/manifest.json": json.dumps(bundle.manifest()).encode(),
+        "bundle/tools.json": json.dumps({"tools": bundle.runtime_tools()}).encode(),
+        "bundle/server.py": bundle.source_code.encode(),
+    }
+    try:
+        return _build(client, files, tag, {}, _labels(bundle))
+    except ENGINE_ERRORS as error:
+        raise EngineUnavailable(str(error)[:200]) from error
+
+
+def _labels(bundle: Bundle) -> dict[str, str]:
+    return {
+        "org.opencontainers.image.title": bundle.title,
+        "org.opencontainers.image.description": bundle.description[:1000],
+        "org.opencontainers.image.version": str(bundle.version),
+        "io.modelcontextprotocol.server.name": f"toolwright/{bundle.name}",
+        "toolwright.bundle.digest": bundle.digest(),
+    }
+
+
+def _sources() -> dict[str, bytes]:
+    """The build context of the base image by path, from the installed package."""
+    return dict(_files(resources.files("images").joinpath("base"), ""))
+
+
+def _files(directory: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
+    for entry in directory.iterdir():
+        if entry.is_dir() and entry.name not in SKIPPED:
+            yield from _files(entry, f"{prefix}{entry.name}/")
+        elif entry.is_file():
+            yield prefix + entry.name, entry.read_bytes()
+
+
+def _context(files: Mapping[str, bytes]) -> io.BytesIO:
+    """A tar of files that any user may read, the same for the same files."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        for name, content in sorted(files.items()):
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(content), 0o644
+            archive.addfile(member, io.BytesIO(content))
+    stream.seek(0)
+    return stream
+
+
+def _build(
+    client: docker.DockerClient,
+    files: Mapping[str, bytes],
+    tag: str,
+    arguments: Mapping[str, str],
+    labels: Mapping[str, str],
+) -> str:
+    output: list[str] = []
+    for event in client.api.build(
+        fileobj=_context(files),
+        custom_context=True,
+        tag=tag,
+        buildargs=dict(arguments),
+        labels=dict(labels),
+        rm=True,
+        forcerm=True,
+        decode=True,
+    ):
+        output.append(str(event.get("stream") or ""))
+        if "error" in event:
+            told = "".join(output) + str(event["error"])
+            raise BaseImageBuildFailed(f"docker build of {tag}", told[-MAX_OUTPUT:])
+    return _identity(client, tag)
+
+
+def _identity(client: docker.DockerClient, reference: str) -> str:
+    return str(client.images.get(reference).id)
+
+
+def _pulled(client: docker.DockerClient, progress: Progress) -> str | None:
+    """The preferred base if the engine has it or gets it, else None."""
+    try:
+        _identity(client, PREFERRED_BASE)
+        return PREFERRED_BASE
+    except docker.errors.ImageNotFound:
+        progress(f"pulling {PREFERRED_BASE}")
+    said: SimpleQueue[str | None] = SimpleQueue()
+    threading.Thread(target=_pull, args=(client, said), daemon=True).start()
+    try:
+        while (problem := said.get(timeout=PULL_SILENCE_SECONDS)) == "":
+            continue
+    except Empty:
+        problem = f"no word from the registry for {PULL_SILENCE_SECONDS:g} s"
+    if problem:
+        progress(f"{PREFERRED_BASE} cannot be pulled ({problem[:200]})")
+    return None if problem else PREFERRED_BASE
+
+
+def _pull(client: docker.DockerClient, said: SimpleQueue[str | None]) -> None:
+    """Pull, saying "" for every sign of life, and at the end None or the problem."""
+    try:
+        for event in client.api.pull(PREFERRED_BASE, stream=True, decode=True):
+            said.put(str(event.get("error") or ""))
+        said.put(None)
+    except ENGINE_ERRORS as error:
+        said.put(str(getattr(error, "explanation", None) or error))
+
+
+def _debian_root(client: docker.DockerClient, progress: Progress) -> str:
+    """The reference of a root file system of Debian packages, imported unless a recent one is."""
+    found = mirrors()
+    reference = f"{ROOT_REPOSITORY}:{found.suite}"
+    if _is_recent(client, reference):
+        return reference
+    progress(f"unpacking Debian packages ({found.suite}) instead")
+    with TemporaryDirectory(prefix="toolwright-") as directory:
+        archive = Path(directory) / "root.tar"
+        build_root(found, archive)
+        answer: Any = json.loads(
+            client.api.import_image_from_file(
+                str(archive),
+                repository=ROOT_REPOSITORY,
+                tag=found.suite,
+                changes=["ENV PATH=/usr/local/bin:/usr/bin:/bin", "ENV LANG=C.UTF-8"],
+            ).splitlines()[-1]
+        )
+    if "error" in answer:
+        raise BaseImageBuildFailed("docker import", str(answer["error"])[:MAX_OUTPUT])
+    return reference
+
+
+def _is_recent(client: docker.DockerClient, reference: str) -> bool:
+    """Whether the engine has the image, made lately enough to hold the security updates."""
+    try:
+        created = str(client.images.get(reference).attrs["Created"])
+    except docker.errors.ImageNotFound:
+        return False
+    age = datetime.now(UTC) - datetime.fromisoformat(created[:19]).replace(tzinfo=UTC)
+    return age < ROOT_AGE

@@ -1,0 +1,102 @@
+"""Small values that the registry's tests are made of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from registry.records import Approval, Entry, Failed, Invocation, Job, Tool
+from sandbox.bundle import Bundle, Provenance, ToolDefinition
+from sandbox.exchange import WireRequest
+from sandbox.report import CaseResult, StageReport
+
+OBJECT = {"type": "object", "properties": {}}
+
+
+def tool(
+    name: str,
+    description: str = "",
+    access: Any = "read",
+    parameters: dict[str, str] | None = None,
+) -> Tool:
+    properties = {key: {"description": text} for key, text in (parameters or {}).items()}
+    listed = {
+        "name": name,
+        "description": description or f"{name} it",
+        "inputSchema": {"type": "object", "properties": properties},
+    }
+    return Tool(name, access, False, json.dumps(listed))
+
+
+def entry(name: str = "dns", version: int = 1, *tools: Tool, **changes: Any) -> Entry:
+    values: dict[str, Any] = {
+        "digest": f"{name}-{version}",
+        "title": name.title(),
+        "description": f"The {name} API",
+        "state": "active",
+        "created": 10.0,
+        "created_by": "compiler",
+        "source": "https://api.example/openapi.json",
+        "permissions": ("network:api.example",),
+        "base_url": "https://api.example",
+        "tools": tools or (tool("list_zones"), tool("create_zone", access="write")),
+    }
+    return Entry(name, version, **{**values, **changes})
+
+
+REPORTS = (
+    StageReport("static", "passed", 1.5),
+    StageReport("mock", "passed", 20.0, (CaseResult("list_zones", "200", "passed", "GET /"),)),
+)
+
+
+def ids() -> Iterator[str]:
+    return (f"call{number}" for number in range(10**9))
+
+
+def invocation(id: str, failed: str | None = None, **changes: Any) -> Invocation:
+    values: dict[str, Any] = {
+        "entry": "dns",
+        "version": 1,
+        "tool": "list_zones",
+        "access": "read",
+        "started": 100.0,
+        "latency_ms": 10.0,
+        "failure": failed and Failed(failed, "it broke"),
+    }
+    return Invocation(id, **{**values, **changes})
+
+
+def approval(id: str = "a1", **changes: Any) -> Approval:
+    values: dict[str, Any] = {
+        "entry": "dns",
+        "version": 1,
+        "tool": "create_zone",
+        "arguments": {"name": "example.org", "big": 2**60},
+        "wire": WireRequest(
+            "POST", "https://api.example/zones", (("accept", "*/*"),), b"\x00\xff{}"
+        ),
+        "wire_digest": "d" * 64,
+        "created": 100.0,
+        "expires": 200.0,
+    }
+    return Approval(id, **{**values, **changes})
+
+
+def job(id: str = "j1", created: float = 1.0) -> Job:
+    return Job(id, "forge", {"task": "list zones"}, created, created)
+
+
+def bundle(name: str = "dns", version: int = 1, source_code: str = "# code\n") -> Bundle:
+    definition = ToolDefinition("list_zones", "List all zones.", OBJECT, OBJECT, "read")
+    return Bundle(
+        name=name,
+        version=version,
+        title="DNS",
+        base_url="https://api.example",
+        source_code=source_code,
+        tools=(definition,),
+        provenance=Provenance("https://api.example/openapi.json", "0" * 64),
+        permissions=("network:api.example",),
+    )

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from registry import trust
+from registry.trust import Observation, TrustRecord, level_of, observe, standing_of
+
+
+def record(window: str, successes: int | None = None, **changes: int) -> TrustRecord:
+    good = window.count("1") if successes is None else successes
+    return replace(TrustRecord(1), window=window, ladder_successes=good, **changes)
+
+
+def outcomes(good: int, bad: int) -> str:
+    return "0" * bad + "1" * good
+
+
+def seen(succeeded: bool = True, counted: bool = True, version: int = 1) -> Observation:
+    return Observation(version, succeeded, counted, latency_ms=20.0, at=5.0, reason="bug: x")
+
+
+@pytest.mark.parametrize(
+    ("window", "successes", "level"),
+    [
+        ("", 0, "probationary"),
+        (outcomes(9, 0), 9, "probationary"),
+        (outcomes(10, 0), 10, "standard"),
+        # 80 % exactly is not more than 80 %; 40 of 50, 41 of 50.
+        (outcomes(8, 2), 8, "probationary"),
+        (outcomes(40, 10), 40, "probationary"),
+        (outcomes(41, 9), 41, "standard"),
+        (outcomes(10, 2), 10, "standard"),
+        (outcomes(12, 3), 12, "probationary"),
+        # 95 %: 47 of 50 is not enough, 48 of 50 is; 19 of 20 is exactly 95 %.
+        (outcomes(49, 0), 49, "standard"),
+        (outcomes(50, 0), 50, "trusted"),
+        (outcomes(48, 2), 49, "standard"),
+        (outcomes(48, 2), 50, "trusted"),
+        (outcomes(47, 3), 60, "standard"),
+        (outcomes(19, 1), 60, "standard"),
+        # Degraded needs 5 counted outcomes and less than 70 %: 7 of 10 and 35 of 50 are not less.
+        (outcomes(0, 4), 0, "probationary"),
+        (outcomes(0, 5), 0, "degraded"),
+        (outcomes(3, 2), 3, "degraded"),
+        (outcomes(4, 1), 4, "probationary"),
+        (outcomes(7, 3), 7, "probationary"),
+        (outcomes(35, 15), 35, "probationary"),
+        (outcomes(34, 16), 34, "degraded"),
+        (outcomes(34, 16), 400, "degraded"),
+    ],
+)
+def test_the_level_changes_exactly_at_its_boundary(
+    window: str, successes: int, level: str
+) -> None:
+    assert level_of(record(window, successes)) == level
+
+
+def test_an_experimental_server_never_rises_by_counting() -> None:
+    assert level_of(record(outcomes(50, 0), 500), experimental=True) == "experimental"
+
+
+def test_an_experimental_server_that_fails_is_degraded() -> None:
+    assert level_of(record(outcomes(0, 5)), experimental=True) == "degraded"
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "counted"),
+    [
+        ("", None, True),
+        ("bug", None, True),
+        ("schema", 200, True),
+        ("malformed", 200, True),
+        ("drift", None, True),
+        ("rate_limited", None, True),
+        ("tool", None, True),
+        ("crashed", None, True),
+        ("wrong", None, True),
+        ("http", 429, True),
+        ("http", 400, False),
+        ("http", 401, False),
+        ("http", 404, False),
+        ("http", 500, False),
+        ("http", 503, False),
+        ("credential", 401, False),
+        ("arguments", None, False),
+        ("refused", None, False),
+        ("timeout", None, False),
+        ("unreachable", None, False),
+        ("too_large", None, False),
+        ("frozen", None, False),
+        ("a kind that the container made up", None, True),
+    ],
+)
+def test_only_what_the_server_is_to_blame_for_counts(
+    kind: str, status: int | None, counted: bool
+) -> None:
+    assert trust.counts(kind, status) is counted
+
+
+def test_an_uncounted_failure_is_recorded_and_leaves_the_ladder_alone() -> None:
+    before = record(outcomes(10, 0), counted=10, total=10, successful=10)
+    after = observe(before, seen(succeeded=False, counted=False))
+    assert (after.total, after.counted, after.window) == (11, 10, before.window)
+    assert (after.last_failure, after.last_failure_reason) == (5.0, "bug: x")
+    assert standing_of(after).score == 1.0
+
+
+def test_the_window_forgets_what_is_older_than_fifty_counted_outcomes() -> None:
+    after = observe(record("0" + "1" * 49), seen())
+    assert after.window == "1" * 50
+
+
+def test_a_late_call_of_an_earlier_version_enters_the_lifetime_only() -> None:
+    before = record(outcomes(5, 0), version=2, version_successes=5)
+    after = observe(before, seen(succeeded=False, version=1))
+    assert (after.window, after.version_successes, after.ordinal) == (before.window, 5, 0)
+    assert (after.total, after.counted) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("successes", "window", "exempt"),
+    [
+        (49, outcomes(50, 0), False),
+        (50, outcomes(50, 0), True),
+        (50, outcomes(47, 3), False),
+    ],
+)
+def test_a_write_is_exempt_only_when_trusted_and_done_fifty_times_under_this_version(
+    successes: int, window: str, exempt: bool
+) -> None:
+    server = standing_of(record(window, 100))
+    operation = standing_of(record("1", version_successes=successes))
+    assert trust.write_exempt(server, operation) is exempt
+
+
+def test_a_new_version_keeps_the_score_and_the_rung_and_loses_the_exemption() -> None:
+    before = record(outcomes(50, 0), total=60, successful=60, counted=60, version_successes=60)
+    after = trust.carried_over(before, 2, repaired=False)
+    assert level_of(after) == "trusted"
+    assert (after.version, after.version_successes, after.successful) == (2, 0, 60)
+
+
+def test_a_repair_starts_the_ladder_again_and_keeps_the_lifetime_score() -> None:
+    before = record(outcomes(34, 16), total=60, successful=40, counted=60)
+    after = trust.carried_over(before, 2, repaired=True)
+    assert level_of(after) == "probationary"
+    assert (after.window, after.ladder_successes, after.ladder_version) == ("", 0, 2)
+    assert standing_of(after).score == pytest.approx(40 / 60)
+
+
+@pytest.mark.parametrize(
+    ("age", "version", "window", "ladder"),
+    [
+        (0, 1, "1110", 3),
+        (3, 1, "0111", 3),
+        (4, 1, "1111", 3),
+        (None, 1, "1111", 4),
+        (0, 0, "1111", 4),
+    ],
+)
+def test_a_result_marked_wrong_becomes_a_failure_where_it_still_stands(
+    age: int | None, version: int, window: str, ladder: int
+) -> None:
+    before = record("1111", successful=4, counted=4, version_successes=4)
+    after = trust.overturn(before, version, age, at=9.0, reason="wrong")
+    assert (after.window, after.ladder_successes) == (window, ladder)
+    assert (after.successful, after.counted, after.last_failure) == (3, 4, 9.0)
+
+
+@pytest.mark.parametrize(
+    ("good", "total", "bound"), [(0, 0, 0.0), (0, 10, 0.0), (10, 10, 0.7225), (50, 50, 0.9287)]
+)
+def test_the_wilson_bound_is_the_published_one(good: int, total: int, bound: float) -> None:
+    assert trust.wilson(good, total) == pytest.approx(bound, abs=1e-4)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(1, 2)), max_size=120))
+def test_no_sequence_of_calls_breaks_the_records_invariants(
+    calls: list[tuple[bool, bool, int]],
+) -> None:
+    current = TrustRecord(2)
+    for good, blamed, version in calls:
+        current = observe(current, seen(good, counted=good or blamed, version=version))
+    assert 0 <= current.successful <= current.counted <= current.total == len(calls)
+    assert len(current.window) <= trust.WINDOW
+    assert current.window.count("1") <= current.ladder_successes <= current.ordinal
+    standing = standing_of(current)
+    assert standing.ratio is None or standing.wilson <= standing.ratio

@@ -1,0 +1,81 @@
+"""What the repository's own files promise: the lock, the compose file, the scripts."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
+LOCK = (ROOT / "requirements.lock").read_text()
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+SCRIPTS = ("scripts/setup.sh", "scripts/test", "scripts/check", "scripts/demo", ".ci/run")
+
+
+def canonical(requirement: str) -> str:
+    """The name in a requirement as PEP 503 writes it."""
+    match = re.match(r"[A-Za-z0-9._-]+", requirement)
+    assert match, requirement
+    return re.sub(r"[-_.]+", "-", match.group()).lower()
+
+
+def requirements() -> Iterator[str]:
+    yield from PROJECT["project"]["dependencies"]
+    yield from PROJECT["dependency-groups"]["dev"]
+    yield from PROJECT["build-system"]["requires"]
+
+
+@pytest.mark.parametrize("requirement", list(requirements()))
+def test_every_requirement_is_locked(requirement: str) -> None:
+    assert re.search(rf"^{re.escape(canonical(requirement))}==", LOCK, re.MULTILINE)
+
+
+def test_every_locked_package_has_one_version_and_hashes_and_no_address() -> None:
+    entries = re.split(r"\n(?=\S)", LOCK.strip())
+    assert all(re.match(r"[a-z0-9-]+==\S+", entry) for entry in entries)
+    assert all("--hash=sha256:" in entry for entry in entries)
+    assert "://" not in LOCK
+
+
+def test_the_control_plane_is_published_on_this_machine_only() -> None:
+    assert COMPOSE["version"] == "2.4"
+    for service in COMPOSE["services"].values():
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
+    assert COMPOSE["services"]["control"]["command"][:3] == ["control", "--host", "0.0.0.0"]
+
+
+def test_serve_speaks_on_its_standard_streams_and_shares_its_home_with_the_control_plane() -> None:
+    control, serve = COMPOSE["services"]["control"], COMPOSE["services"]["serve"]
+    assert serve["stdin_open"] is True
+    assert "tty" not in serve
+    assert serve["command"] == ["serve"]
+    home = "home:/var/lib/toolwright"
+    assert home in control["volumes"]
+    assert home in serve["volumes"]
+    assert "home" in COMPOSE["volumes"]
+
+
+def test_the_containers_of_compose_have_no_privileges_of_their_own() -> None:
+    for service in COMPOSE["services"].values():
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert service["read_only"] is True
+        assert not service.get("privileged")
+    dockerfile = ROOT / COMPOSE["services"]["control"]["build"]["dockerfile"]
+    assert re.search(r"^USER 10001:10001$", dockerfile.read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_parses_and_stops_at_the_first_error(script: str) -> None:
+    subprocess.run(["bash", "-n", ROOT / script], check=True, stdin=subprocess.DEVNULL)
+    if script != "scripts/setup.sh":
+        assert "\nset -euo pipefail\n" in (ROOT / script).read_text()
+        assert os.access(ROOT / script, os.X_OK)
