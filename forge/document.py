@@ -171,8 +171,9 @@ def _decode(content: bytes, name: str) -> tuple[str, tuple[Problem, ...]]:
     encoding = next((e for mark, e in _BYTE_ORDER_MARKS if content.startswith(mark)), None)
     if encoding is None:
         # RFC 4627 section 3: the zero bytes of the first two characters tell UTF-16 apart.
-        zeros = tuple(byte == 0 for byte in content[:2])
-        encoding = {(True, False): "utf-16-be", (False, True): "utf-16-le"}.get(zeros, "utf-8")
+        zeros = [byte == 0 for byte in content[:2]]
+        big_or_plain = "utf-16-be" if zeros == [True, False] else "utf-8"
+        encoding = "utf-16-le" if zeros == [False, True] else big_or_plain
     try:
         return content.decode(encoding), ()
     except UnicodeDecodeError as error:

@@ -13,12 +13,11 @@ from sandbox.apispec import Operation, Parameter
 
 MAX_NAME = 40
 MAX_ARGUMENT = 64
-STYLES = ("csv", "deep", "exploded", "file", "json_text", "label", "matrix", "part", "pipes", "raw")
-STYLES += ("ssv", "tsv")
+STYLES = tuple("csv deep exploded file json_text label matrix part pipes raw ssv tsv".split())
 API = frozenset({"UNSET", "http", "tool", *STYLES})
 """What `server.py` imports, and so nothing else in it may be called."""
 
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?:[a-rt-z]|s[a-z]))")
 _OTHER = re.compile(r"[^a-z0-9]+")
 _NOT_IDENTIFIER = re.compile(r"[^A-Za-z0-9_]+")
 _PREFIX_SEGMENT = re.compile(r"api|rest|v\d+(\.\d+)*", re.IGNORECASE)
@@ -54,7 +53,7 @@ def tool_names(operations: Sequence[Operation]) -> dict[str, str]:
 def server_name(title: str) -> str:
     """A server's name from the API's title."""
     name = snake(title)
-    for noise in ("_api", "_rest", "_openapi", "_specification"):
+    for noise in ("_specification", "_openapi", "_rest", "_api", "_apis"):
         name = name.removesuffix(noise)
     name = name.removeprefix("the_")
     return _fitted(name if name[:1].isalpha() else f"api_{name}".rstrip("_"), title, "")

@@ -198,5 +198,3 @@ def _flattened(roots: tuple[Schema, ...], limit: int) -> tuple[Schema, ...]:
 
 def _size(value: Any) -> int:
     return len(json.dumps(value, separators=(",", ":")))
-
-

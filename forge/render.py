@@ -184,5 +184,6 @@ def _docstring(text: str, indent: str) -> list[str]:
     safe = text.replace("\\", "\\\\").replace('"', "'") or "…"
     if len(indent) + len(safe) + 6 <= WIDTH:
         return [f'{indent}"""{safe}"""']
-    first, *rest = textwrap.wrap(safe, WIDTH - len(indent) - 3, break_on_hyphens=False)
+    # Narrower, so that there are two lines at least: formatters join what would fit on one.
+    first, *rest = textwrap.wrap(safe, WIDTH - len(indent) - 12, break_on_hyphens=False)
     return [f'{indent}"""{first}', *(indent + line for line in rest), f'{indent}"""']

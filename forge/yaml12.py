@@ -99,9 +99,7 @@ class _Builder:
 
     def _start(self, value: dict[str, Any] | list[Any], anchor: str | None) -> None:
         if len(self._open) >= self._max_depth:
-            raise Unacceptable(
-                DocumentTooLarge, f"it nests deeper than {self._max_depth} levels"
-            )
+            raise Unacceptable(DocumentTooLarge, f"it nests deeper than {self._max_depth} levels")
         if anchor:
             self._anchors.pop(anchor, None)
         self._open.append(_Frame(value, anchor))

@@ -74,6 +74,11 @@ class Ledger:
             broken = _check_chains(_rows(connection), expected)
             return broken or _check_contents(connection)
 
+    def note(self, kind: str, subject: str, payload: Mapping[str, Any], now: float) -> None:
+        """Add a row for something that happened outside the registry."""
+        with self._database.write() as connection:
+            self._append(connection, kind, subject, payload, now)
+
     def _append(
         self,
         connection: Connection,

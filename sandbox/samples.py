@@ -253,7 +253,9 @@ class _Attempt:
         low, high = int(flat.get("minItems") or 0), flat.get("maxItems", MAX_ITEMS)
         if low > MAX_ITEMS:
             raise Unsatisfiable(f"minItems is {low}")
-        wanted = max(low, 0 if not self.full else 1 if depth > 2 else 2)
+        # A minimal argument that is a list has an item: a path cannot leave it out.
+        usual = 2 if self.full and depth <= 2 else 1 if self.full or depth == 1 else 0
+        wanted = max(low, usual)
         out = [self.value(schema, depth + 1) for schema in flat.get("prefixItems") or ()]
         items: Schema = flat.get("items", True)
         if "contains" in flat and len(out) < high:

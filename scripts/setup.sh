@@ -98,18 +98,23 @@ ensure_engine() {
   engine_answers || start_engine
 }
 
-# A container or bare machine may have no cgroups mounted and no init to start a daemon.
+# A bare machine may have no control groups mounted: version 2 where it has the controllers that limit
+# a container, else each controller of version 1, as Debian's cgroupfs-mount does it.
 mount_cgroups() {
+  local controller root=/sys/fs/cgroup
   if grep -q cgroup /proc/mounts; then return; fi
   say "mounting the control groups"
-  mkdir -p /sys/fs/cgroup
-  if grep -q cgroup2 /proc/filesystems && mount -t cgroup2 cgroup2 /sys/fs/cgroup; then return; fi
-  mount -t tmpfs cgroup /sys/fs/cgroup
-  local controller
-  for controller in $(awk 'NR > 1 && $4 == 1 { print $1 }' /proc/cgroups); do
-    mkdir -p "/sys/fs/cgroup/$controller"
-    mount -t cgroup -o "$controller" cgroup "/sys/fs/cgroup/$controller" \
-      || rmdir "/sys/fs/cgroup/$controller"
+  mkdir -p "$root"
+  if mount -t cgroup2 cgroup2 "$root" 2>/dev/null; then
+    if grep -qw memory "$root/cgroup.controllers" && grep -qw pids "$root/cgroup.controllers"; then
+      return
+    fi
+    umount "$root"
+  fi
+  mount -t tmpfs cgroup "$root"
+  awk 'NR > 1 && $4 == 1 { print $1 }' /proc/cgroups | while read -r controller; do
+    mkdir -p "$root/$controller"
+    mount -t cgroup -o "$controller" cgroup "$root/$controller" || rmdir "$root/$controller"
   done
 }
 

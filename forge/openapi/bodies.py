@@ -153,6 +153,6 @@ def _listed(context: Context, operation: Node, key: str) -> tuple[str, ...]:
     if written is None:
         written = context.references.root.get(key).value
     kinds = written if isinstance(written, list) else [written]
-    return tuple(
-        dict.fromkeys(k for k in kinds if isinstance(k, str) and _MEDIA_TYPE.match(k))
-    )[:MAX_MEDIA_TYPES]
+    return tuple(dict.fromkeys(k for k in kinds if isinstance(k, str) and _MEDIA_TYPE.match(k)))[
+        :MAX_MEDIA_TYPES
+    ]

@@ -164,9 +164,11 @@ def _dependent(raw: Any) -> Any:
     if not isinstance(raw, dict):
         return INVALID
     made = {name: _names(value) for name, value in raw.items()}
-    return INVALID if any(value is INVALID for value in made.values()) else {
-        name: value or [] for name, value in made.items()
-    }
+    return (
+        INVALID
+        if any(value is INVALID for value in made.values())
+        else {name: value or [] for name, value in made.items()}
+    )
 
 
 VALUES: dict[str, Callable[[Any], Any]] = {

@@ -87,7 +87,9 @@ def read(
     for name in placeholders:
         made.setdefault(
             ("path", name),
-            Parameter(name, "path", {"type": "string"}, required=True, style="simple", explode=False),
+            Parameter(
+                name, "path", {"type": "string"}, required=True, style="simple", explode=False
+            ),
         )
     return tuple(sorted(made.values(), key=lambda p: LOCATIONS.index(p.location)))
 
@@ -131,9 +133,7 @@ def _parameter(context: Context, node: Node, location: Location, name: str) -> P
     if context.dialect == "2.0":
         style, explode = collection_style(node, location)
         schema = context.schemas.convert(simple_schema(node))
-        return Parameter(
-            name, location, schema, required, style, explode, description=description
-        )
+        return Parameter(name, location, schema, required, style, explode, description=description)
     if isinstance(content.value, dict) and content.value:
         media_type, media = next(iter(content.items()), ("", content))
         at = media.get("schema")

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl, quote
 
+from forge import access
 from forge.document import Document, Problem
 from forge.errors import NotAnApiDescription, NoUsableOperation
-from forge import access
 from forge.openapi import bodies, parameters, security, servers
 from forge.openapi.context import Context, Dialect, LeftOut, Problems
 from forge.openapi.references import Node, References, Unresolved
@@ -208,13 +208,13 @@ def _template(path: str, node: Node) -> tuple[str, list[tuple[str, str]]]:
     return template, parse_qsl(query, keep_blank_values=True)
 
 
-def _with_query(
-    read: tuple[Parameter, ...], query: list[tuple[str, str]]
-) -> tuple[Parameter, ...]:
+def _with_query(read: tuple[Parameter, ...], query: list[tuple[str, str]]) -> tuple[Parameter, ...]:
     made = list(read)
     for name, value in query:
         whole = _WHOLE_PLACEHOLDER.match(value)
-        inner = next((p for p in made if whole and p.location == "path" and p.name == whole[1]), None)
+        inner = next(
+            (p for p in made if whole and p.location == "path" and p.name == whole[1]), None
+        )
         made = [p for p in made if p is not inner and (p.location, p.name) != ("query", name)]
         if inner is not None:
             made.append(replace(inner, name=name, location="query", style="form", explode=True))

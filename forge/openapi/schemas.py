@@ -19,7 +19,15 @@ from forge.subschemas import MANY, NAMED, ONE, PREFIX, cut, endless, sound
 from sandbox.apispec import Schema
 
 MAX_DEPTH = 32
-_ANNOTATIONS = ("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly")
+_ANNOTATIONS = (
+    "title",
+    "description",
+    "default",
+    "examples",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+)
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -190,12 +198,16 @@ def _as_typed(values: list[Any], kind: Any) -> list[Any]:
             for v in values
         ]
     if kind == "integer":
-        return [int(v) if isinstance(v, str) and re.fullmatch(r"-?\d{1,18}", v) else v for v in values]
+        return [
+            int(v) if isinstance(v, str) and re.fullmatch(r"-?\d{1,18}", v) else v for v in values
+        ]
     return values
 
 
 def _name_of(target: Node) -> str:
-    tokens = [token.replace("~1", "/").replace("~0", "~") for token in target.pointer.split("/")[1:]]
+    tokens = [
+        token.replace("~1", "/").replace("~0", "~") for token in target.pointer.split("/")[1:]
+    ]
     if not tokens:
         tokens = [target.file.rsplit("/", 1)[-1].rsplit(".", 1)[0]]
     elif tokens[-2:-1] not in (["schemas"], ["definitions"], ["$defs"]):

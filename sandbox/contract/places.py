@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sandbox.apispec import Operation, Parameter
 from sandbox.bundle import ToolDefinition
@@ -60,11 +61,22 @@ def check_claims(
             problems.append(f"{argument} goes to {place}, which the operation does not have")
     if len(set(claimed.values())) != len(claimed):
         problems.append("two arguments go to the same place")
-    missing = set(known) - set(claimed.values()) - credentials
+    missing = set(known) - set(claimed.values()) - credentials - set(constants(operation))
     problems += [f"no argument fills {place}" for place in sorted(map(str, missing - _ignored()))]
     if operation.body is not None and Place("body", "") not in claimed.values():
         problems.append("no argument fills the body")
     return tuple(problems)
+
+
+def constants(operation: Operation) -> dict[Place, Any]:
+    """The required parameters that can have one value only, which need no argument."""
+    return {
+        place_of(parameter): parameter.schema["const"]
+        for parameter in operation.parameters
+        if parameter.required
+        and isinstance(parameter.schema, Mapping)
+        and "const" in parameter.schema
+    }
 
 
 def place_of(parameter: Parameter) -> Place:

@@ -8,7 +8,7 @@ from urllib.parse import unquote, unquote_plus, urlsplit
 
 from sandbox.apispec import Operation, Parameter
 from sandbox.contract.body import documented, read_body
-from sandbox.contract.places import IGNORED_HEADERS, Place
+from sandbox.contract.places import IGNORED_HEADERS, Place, constants
 from sandbox.contract.styles import (
     Pairs,
     is_nothing,
@@ -40,7 +40,8 @@ def check_request(
     `bound` is the place of each argument. Every argument has to stand at its place in its
     documented style, whatever is required has to be there, and nothing else may be.
     """
-    given = {bound[name]: value for name, value in arguments.items() if name in bound}
+    given = constants(operation)
+    given |= {bound[name]: value for name, value in arguments.items() if name in bound}
     problems = [f"the argument {name} has no place" for name in arguments if name not in bound]
     if request.method != operation.method.upper():
         problems.append(f"the method is {request.method}, not {operation.method.upper()}")

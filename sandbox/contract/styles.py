@@ -36,7 +36,10 @@ _STEP = re.compile(r"\[([^\[\]]*)\]")
 
 def is_nothing(value: Any) -> bool:
     """Null and empty values are undefined to RFC 6570 (section 3.2.1) and may be left out."""
-    return value is None or value in ([], {})
+    items = value.values() if isinstance(value, Mapping) else value
+    return value is None or (
+        isinstance(value, list | Mapping) and all(item is None for item in items)
+    )
 
 
 def read_path(parameter: Parameter, value: Any, raw: str) -> bool:

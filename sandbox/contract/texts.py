@@ -42,6 +42,9 @@ def reads_as(text: str, value: Any) -> bool:
 
 
 def all_read_as(texts: Sequence[str], values: Sequence[Any]) -> bool:
+    """Whether texts stand for a list; null items may be left out (RFC 6570, section 3.2.1)."""
+    if len(texts) != len(values):
+        values = [value for value in values if value is not None]
     return len(texts) == len(values) and all(map(reads_as, texts, values))
 
 

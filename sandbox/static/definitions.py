@@ -10,7 +10,7 @@ from typing import Any
 from sandbox.apispec import Operation
 from sandbox.bundle import Bundle, RequestPattern, ToolDefinition
 from sandbox.contract.places import Place, check_claims
-from sandbox.policy import SAFE_METHODS, granted_hosts, origin_of
+from sandbox.policy import granted_hosts, origin_of
 from sandbox.static.schemas import schema_problems
 from sandbox.static.source import FunctionNode, Source
 
@@ -18,7 +18,6 @@ Found = Iterator[tuple[str, str]]
 """Where in `tools.json` (a tool's name and a pointer) and the detail."""
 Rule = Callable[[Bundle], Found]
 
-MAX_TEXT = 100_000
 _VISIBLE_CONTROLS = frozenset("\n\t")
 _INVISIBLE = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
 _PROSE = frozenset({"description", "title"})
@@ -95,6 +94,13 @@ def unknown_operation(bundle: Bundle) -> Found:
             yield f"{tool.name}/operation", tool.operation[:120]
 
 
+def unproved_request(bundle: Bundle) -> Found:
+    """A tool asks for the network without an operation that it could be proved against."""
+    for tool in bundle.tools:
+        if tool.requests and not tool.operation:
+            yield f"{tool.name}/requests", f"{tool.requests[0].method} {tool.requests[0].url[:120]}"
+
+
 def other_request(bundle: Bundle) -> Found:
     """A tool declares requests other than its operation's own."""
     for tool, operation in _pairs(bundle):
@@ -114,11 +120,6 @@ def understated_access(bundle: Bundle) -> Found:
     for tool, operation in _pairs(bundle):
         if tool.access == "read" and operation.access == "write":
             yield f"{tool.name}/access", f"{operation.id} is a write"
-    for tool in bundle.tools:
-        if tool.access == "read" and not tool.operation:
-            for request in tool.requests:
-                if request.method not in SAFE_METHODS:
-                    yield f"{tool.name}/access", f"{request.method} {request.url[:120]}"
 
 
 def wrong_places(bundle: Bundle) -> Found:
@@ -149,6 +150,7 @@ RULES: tuple[Rule, ...] = (
     hidden_text,
     undeclared_host,
     unknown_operation,
+    unproved_request,
     other_request,
     understated_access,
     wrong_places,

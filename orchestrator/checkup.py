@@ -1,0 +1,119 @@
+"""What `doctor` checks: does what is on disk agree with what the registry says, and what runs?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import docker
+
+from orchestrator.freeze import is_alive
+from orchestrator.settings import Settings
+from registry import catalogue
+from registry.notary import Notary
+from registry.store import Store
+from sandbox.docker_engine import connect, list_containers
+from sandbox.errors import EngineUnavailable
+from sandbox.image import base_image
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at. `hint` says what to do where it is not well."""
+
+    name: str
+    verdict: Literal["ok", "warning", "failed"]
+    found: str
+    hint: str = ""
+
+
+def check_all(settings: Settings, store: Store) -> tuple[Check, ...]:
+    return (
+        *_files(settings, store),
+        *_rows(store),
+        _audit(settings, store),
+        *_engine(settings, store),
+        _pin(settings),
+    )
+
+
+def _files(settings: Settings, store: Store) -> Iterator[Check]:
+    found = catalogue.check(settings.home, store)
+    for problem in found:
+        verdict: Literal["warning", "failed"] = (
+            "warning" if problem.kind in ("changed", "unregistered") else "failed"
+        )
+        hint = "forge it again, or put the files back"
+        yield Check("files", verdict, f"{problem.name}: {problem.kind}: {problem.detail}", hint)
+    if not found:
+        yield Check("files", "ok", f"{len(store.entries())} servers agree with the registry")
+
+
+def _rows(store: Store) -> Iterator[Check]:
+    alive = {process.id for process in store.processes() if is_alive(process)}
+    dead = [process.id for process in store.processes() if process.id not in alive]
+    lost = [job.id for job in store.jobs("running") if job.owner not in alive]
+    intended = [
+        call.id
+        for call in store.invocations(limit=1000)
+        if call.state == "intended" and call.process not in alive
+    ]
+    hint = "start `toolwright serve` once: it cleans up after dead processes"
+    yield _counted("processes", f"{len(alive)} alive", dead, "dead, not yet swept", hint)
+    yield _counted("jobs", "none is orphaned", lost, "orphaned", hint)
+    yield _counted("calls", "every intent is settled", intended, "with an unknown outcome", hint)
+    frozen = store.freeze_state()
+    if frozen.frozen:
+        yield Check("freeze", "warning", f"frozen by {frozen.by}", "toolwright unfreeze")
+
+
+def _counted(name: str, well: str, bad: list[str], what: str, hint: str) -> Check:
+    if not bad:
+        return Check(name, "ok", well)
+    return Check(name, "warning", f"{len(bad)} {what}: {', '.join(bad[:5])}", hint)
+
+
+def _audit(settings: Settings, store: Store) -> Check:
+    broken = Notary(settings.heads).verify(store)
+    if broken is None:
+        return Check("audit", "ok", "every chain is whole")
+    return Check(
+        "audit",
+        "failed",
+        f"chain {broken.chain} row {broken.sequence}: {broken.reason}",
+        "somebody changed the database; restore it from a backup",
+    )
+
+
+def _engine(settings: Settings, store: Store) -> Iterator[Check]:
+    try:
+        client = connect()
+    except EngineUnavailable as error:
+        yield Check("engine", "failed", str(error))
+        return
+    try:
+        version = client.version().get("Version", "?")
+        yield Check("engine", "ok", f"Docker {version}")
+        image = base_image(client)
+        if image is None:
+            yield Check("base image", "failed", "missing", "toolwright setup")
+        else:
+            yield Check("base image", "ok", image.reference)
+        yield _containers(settings, store, client)
+    finally:
+        client.close()
+
+
+def _containers(settings: Settings, store: Store, client: docker.DockerClient) -> Check:
+    alive = {process.id for process in store.processes() if is_alive(process)}
+    found = list_containers(client, instance=settings.instance)
+    strays = [c["Id"][:12] for c in found if c["Labels"].get("toolwright.process") not in alive]
+    hint = "start `toolwright serve` once, or `docker rm -f` them"
+    return _counted("sandboxes", f"{len(found)} running", strays, "without an owner", hint)
+
+
+def _pin(settings: Settings) -> Check:
+    if settings.pin.exists():
+        return Check("PIN", "ok", "set")
+    return Check("PIN", "warning", "none is set: nothing can be approved", "toolwright setup")

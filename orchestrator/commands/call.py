@@ -1,0 +1,65 @@
+"""`toolwright call`: call one tool of a registered server."""
+
+from __future__ import annotations
+
+import click
+
+from orchestrator import answers
+from orchestrator.app import open_app
+from orchestrator.calls import Call, Done, Pending, Reply, split_name
+from orchestrator.errors import UnknownTool
+from orchestrator.settings import load_settings
+from orchestrator.terminal import (
+    FAILED,
+    WAITING,
+    json_option,
+    parse_arguments,
+    print_json,
+    reported,
+    run,
+    say,
+)
+
+
+@click.command("call")
+@click.argument("tool")
+@click.argument("arguments", default="{}")
+@click.option("--task", default="", help="What it is for; kept in the audit log.")
+@json_option
+@reported
+def command(tool: str, arguments: str, task: str, as_json: bool) -> None:
+    """Call TOOL (`server.tool`) with ARGUMENTS, a JSON object.
+
+    A write waits for `toolwright approve`; a running `toolwright serve` then carries it out.
+    """
+    parts = split_name(tool)
+    if parts is None:
+        raise UnknownTool(tool)
+    call = Call(*parts, parse_arguments(arguments), task, "called at the terminal", "terminal")
+    reply = run(_called(call))
+    if as_json:
+        print_json(answers.reply_result(reply))
+    else:
+        _print(reply)
+    if isinstance(reply, Pending):
+        raise SystemExit(WAITING)
+    if not isinstance(reply, Done) or not reply.outcome.ok:
+        raise SystemExit(FAILED)
+
+
+async def _called(call: Call) -> Reply:
+    async with open_app(load_settings(), "call") as app:
+        return await app.dispatch.call(call)
+
+
+def _print(reply: Reply) -> None:
+    if isinstance(reply, Done):
+        if reply.outcome.failure:
+            say(reply.outcome.failure.message, "red")
+        else:
+            say(reply.outcome.text)
+    elif isinstance(reply, Pending):
+        say(f"{reply.approval.wire.method} {reply.approval.wire.url} waits for a person.")
+        say(f"toolwright approve {reply.approval.id}")
+    else:
+        say(reply.reason, "red")

@@ -1,0 +1,68 @@
+"""`toolwright logs`: calls and the audit log."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import click
+
+from orchestrator.answers import ago, invocation_json
+from orchestrator.settings import load_settings
+from orchestrator.terminal import json_option, print_json, print_table, reported
+from registry.store import Store
+
+
+@click.command("logs")
+@click.argument("server", required=False)
+@click.option("--audit", is_flag=True, help="Show the audit log instead of the calls.")
+@click.option("--call", "identity", default="", help="Show one call whole, with its exchanges.")
+@click.option("-n", "limit", default=30, show_default=True, type=click.IntRange(1, 10000))
+@click.option("--mark-wrong", is_flag=True, help="With --call: count its result as a failure.")
+@json_option
+@reported
+def command(
+    server: str | None, audit: bool, identity: str, limit: int, mark_wrong: bool, as_json: bool
+) -> None:
+    """Show the latest calls, of SERVER or of all; or the audit log."""
+    with Store.open(load_settings().database_url) as store:
+        if mark_wrong and identity:
+            store.mark_wrong(identity, "terminal", time.time(), "marked at the terminal")
+        if identity:
+            print_json(invocation_json(store.invocation(identity)))
+        elif audit:
+            _print_audit(store, limit, as_json)
+        else:
+            _print_calls(store, server, limit, as_json)
+
+
+def _print_audit(store: Store, limit: int, as_json: bool) -> None:
+    rows = store.audit(limit)
+    if as_json:
+        print_json([{**vars(row), "payload": json.loads(row.payload)} for row in rows])
+    else:
+        print_table(
+            ("", "when", "chain", "what", "about"),
+            ((row.id, ago(row.time), row.chain[:8], row.kind, row.payload[:120]) for row in rows),
+        )
+
+
+def _print_calls(store: Store, server: str | None, limit: int, as_json: bool) -> None:
+    calls = store.invocations(server, limit)
+    if as_json:
+        print_json([invocation_json(call) for call in calls])
+    else:
+        print_table(
+            ("call", "when", "tool", "outcome", "ms", "task"),
+            (
+                (
+                    call.id,
+                    ago(call.started),
+                    f"{call.entry}.{call.tool}",
+                    "ok" if call.succeeded else (call.failure.kind if call.failure else call.state),
+                    f"{call.latency_ms:.0f}",
+                    call.task[:60],
+                )
+                for call in calls
+            ),
+        )

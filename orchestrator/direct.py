@@ -1,0 +1,56 @@
+"""One forged server by itself: its tools listed flat, caged and gated as behind `serve`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import mcp.types as types
+from mcp import MCPError
+
+from orchestrator import answers
+from orchestrator.answers import Result
+from orchestrator.app import App
+from orchestrator.calls import Call, Done
+from orchestrator.server import TOLD, serve_stdio
+from sandbox.bundle import Bundle
+
+
+async def serve_one(app: App, name: str) -> None:
+    """Serve the registered server of that name until end of file. Raises Unknown."""
+    entry = app.store.entry(name)
+    bundle = app.shelf.bundle(entry)
+    tools = {tool.name: tool.listed() for tool in bundle.tools}
+
+    async def on_list_tools(context: Any, params: Any) -> Any:
+        return {"tools": list(tools.values())}
+
+    async def on_call_tool(context: Any, params: types.CallToolRequestParams) -> Any:
+        if params.name not in tools:
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}")
+        return await _called(app, Call(name, params.name, params.arguments or {}, session="run"))
+
+    await serve_stdio(on_list_tools, on_call_tool, name, _instructions(bundle))
+
+
+async def _called(app: App, call: Call) -> Result:
+    """The tool's own result; what was not carried out is an error result that says why."""
+    _, task = app.dispatch.start(call)
+    try:
+        reply = await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
+    except TOLD as error:
+        return answers.refusal(str(error))
+    result = answers.reply_result(reply)
+    if isinstance(reply, Done):
+        return result
+    return {"isError": True, "content": result["content"]}
+
+
+def _instructions(bundle: Bundle) -> str:
+    return (
+        f"{bundle.title}. Forged by Toolwright and run in its sandbox. A writing tool answers that "
+        "a person has to approve the exact request; it is carried out after that."
+    )

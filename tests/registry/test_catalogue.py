@@ -1,0 +1,260 @@
+from __future__ import annotations
+
+import resource
+import shutil
+from pathlib import Path
+
+import pytest
+
+from registry import catalogue
+from registry.catalogue import check, directory, install, load, recover
+from registry.errors import DatabaseUnusable, VersionConflict
+from registry.records import Entry, entry_from
+from registry.store import Store
+from sandbox.bundle import Bundle, read_bundle
+from sandbox.errors import BundleInvalid
+from tests.registry.processes import in_child, race, survives_kill_at
+from tests.registry.samples import REPORTS, bundle, entry
+
+
+def put(home: Path, store: Store, made: Bundle) -> Entry:
+    return install(home, store, made, entry_from(made, 1.0), REPORTS, now=1.0)
+
+
+def leftovers(home: Path) -> list[str]:
+    return [path.name for path in (home / "servers").iterdir() if path.name.startswith(".s")]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def test_an_installed_bundle_is_on_disk_and_in_the_store(home: Path, store: Store) -> None:
+    registered = install(
+        home,
+        store,
+        bundle(),
+        entry_from(bundle(), 1.0),
+        REPORTS,
+        now=1.0,
+        tests={"cases.json": b"[]"},
+    )
+    place = home / "servers" / "dns"
+    assert load(home, "dns", registered.digest) == bundle() == read_bundle(place)
+    assert sorted(path.name for path in (place / "reports").iterdir()) == [
+        "mock.json",
+        "static.json",
+    ]
+    assert (place / "tests" / "cases.json").read_bytes() == b"[]"
+    assert check(home, store) == ()
+
+
+def test_a_new_version_moves_the_earlier_ones_into_its_history(home: Path, store: Store) -> None:
+    for version in (1, 2, 3):
+        put(home, store, bundle(version=version))
+    place = directory(home, "dns")
+    assert read_bundle(place) == bundle(version=3)
+    for version in (1, 2):
+        assert read_bundle(place / "history" / str(version)) == bundle(version=version)
+    assert sorted(path.name for path in (place / "history").iterdir()) == ["1", "2"]
+    assert check(home, store) == ()
+    assert leftovers(home) == []
+
+
+def test_a_refused_version_leaves_nothing_behind(home: Path, store: Store) -> None:
+    put(home, store, bundle(version=2))
+    with pytest.raises(VersionConflict):
+        put(home, store, bundle(version=1))
+    assert read_bundle(directory(home, "dns")) == bundle(version=2)
+    assert check(home, store) == ()
+
+
+def test_installing_the_registered_digest_again_mends_its_files(home: Path, store: Store) -> None:
+    put(home, store, bundle())
+    (directory(home, "dns") / "server.py").write_text("edited")
+    put(home, store, bundle())
+    assert check(home, store) == ()
+    shutil.rmtree(directory(home, "dns"))
+    put(home, store, bundle())
+    assert check(home, store) == ()
+
+
+def test_files_that_were_not_registered_are_not_loaded(home: Path, store: Store) -> None:
+    registered = put(home, store, bundle())
+    (directory(home, "dns") / "server.py").write_text("import os")
+    with pytest.raises(BundleInvalid, match="not those that were registered"):
+        load(home, "dns", registered.digest)
+
+
+@pytest.mark.parametrize("name", ["..", "a/b", "", "A", ".staging-x-0"])
+def test_only_a_servers_name_is_a_directory(home: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="not a server's name"):
+        directory(home, name)
+
+
+def test_a_test_file_cannot_be_written_elsewhere(home: Path, store: Store) -> None:
+    with pytest.raises(ValueError, match="not a file name"):
+        install(
+            home,
+            store,
+            bundle(),
+            entry_from(bundle(), 1.0),
+            now=1.0,
+            tests={"../server.py": b""},
+        )
+    assert store.entries() == ()
+    assert leftovers(home) == []
+
+
+def test_check_names_every_disagreement_and_changes_nothing(home: Path, store: Store) -> None:
+    for name in ("gone", "edited", "broken", "fine"):
+        put(home, store, bundle(name))
+    servers = home / "servers"
+    shutil.rmtree(servers / "gone")
+    (servers / "edited" / "server.py").write_text("edited")
+    (servers / "broken" / "tools.json").write_text("{")
+    shutil.copytree(servers / "fine", servers / "stranger")
+    staging = servers / f".staging-fine-{'0' * 16}"
+    staging.mkdir()
+    before = sorted(servers.rglob("*"))
+    assert {(found.name, found.kind) for found in check(home, store)} == {
+        ("gone", "missing"),
+        ("edited", "changed"),
+        ("broken", "unreadable"),
+        ("stranger", "unregistered"),
+        (staging.name, "leftover"),
+    }
+    assert sorted(servers.rglob("*")) == before
+    assert recover(home, store) == ("fine",)
+    assert not staging.exists()
+
+
+def test_recovery_touches_no_directory_that_it_did_not_make(home: Path, store: Store) -> None:
+    put(home, store, bundle())
+    strange = home / "servers" / ".staging-..-x"
+    strange.mkdir()
+    assert recover(home, store) == ()
+    assert strange.exists()
+
+
+def test_recovery_of_an_empty_home_does_nothing(home: Path, store: Store) -> None:
+    assert recover(home, store) == ()
+    assert check(home, store) == ()
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_kill_at_any_step_of_installing_is_settled_at_the_next_start(
+    home: Path, first: bool
+) -> None:
+    path = home / "registry.db"
+    old, new = bundle(version=1), bundle(version=2, source_code="# better\n")
+    with Store.open(path) as store:
+        if not first:
+            put(home, store, old)
+
+    def upgrade() -> None:
+        with Store.open(path) as store:
+            put(home, store, new)
+
+    for step in range(400):
+        shutil.rmtree(home / "copy", ignore_errors=True)
+        shutil.copytree(home, home.parent / "copy", dirs_exist_ok=True)
+        finished = survives_kill_at(step, upgrade)
+        with Store.open(path) as store:
+            names = [(entry.name, entry.version) for entry in store.entries()]
+            for entry_ in store.entries():
+                assert load(home, "dns", entry_.digest).version == entry_.version
+            recover(home, store)
+            assert check(home, store) == ()
+            assert leftovers(home) == []
+            assert names in ([("dns", 2)], [] if first else [("dns", 1)])
+            history = directory(home, "dns") / "history" / "1"
+            if not first and names == [("dns", 2)]:
+                assert read_bundle(history) == old
+        if finished:
+            break
+        shutil.rmtree(home)
+        (home.parent / "copy").rename(home)
+    shutil.rmtree(home.parent / "copy", ignore_errors=True)
+    assert step > 30
+
+
+def test_two_processes_that_install_at_once_end_consistent(home: Path) -> None:
+    path = home / "registry.db"
+    with Store.open(path):
+        pass
+
+    def upgrade(number: int) -> str:
+        made = bundle(version=number + 1)
+        with Store.open(path) as store:
+            try:
+                put(home, store, made)
+            except VersionConflict:
+                return "late"
+            recover(home, store)
+        return "installed"
+
+    answers = race(upgrade, 4)
+    with Store.open(path) as store:
+        assert "installed" in answers
+        assert store.entry("dns").version == 4
+        assert check(home, store) == ()
+
+
+def limit_files_to(size: int) -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+def test_a_full_disk_while_staging_leaves_the_old_version_untouched(home: Path) -> None:
+    path = home / "registry.db"
+    with Store.open(path) as store:
+        put(home, store, bundle())
+
+    def upgrade() -> None:
+        with Store.open(path) as store, pytest.raises(OSError, match="too large"):
+            put(home, store, bundle(version=2, source_code="#" * 4_000_000))
+
+    assert in_child(lambda: limit_files_to(2_000_000), upgrade) == 0
+    with Store.open(path) as store:
+        assert store.entry("dns").version == 1
+        assert check(home, store) == ()
+
+
+def test_a_full_disk_while_publishing_leaves_the_old_version_untouched(home: Path) -> None:
+    path = home / "registry.db"
+    with Store.open(path) as store:
+        put(home, store, bundle())
+    size = path.stat().st_size
+    made = bundle(version=2)
+    large = entry("dns", 2, *entry_from(made, 1.0).tools, digest=made.digest(), source="x" * 20_000)
+
+    def upgrade() -> None:
+        with Store.open(path) as store, pytest.raises(DatabaseUnusable):
+            for number in range(200):
+                store.freeze(float(number), by="x" * 2000, reason="y" * 2000)
+            install(home, store, made, large, REPORTS, now=2.0)
+
+    assert in_child(lambda: limit_files_to(size), upgrade) == 0
+    with Store.open(path) as store:
+        assert store.entry("dns").version == 1
+        assert store.verify_audit() is None
+        assert check(home, store) == ()
+        assert leftovers(home) == []
+
+
+def test_what_is_published_but_not_yet_in_place_can_already_be_loaded(
+    home: Path, store: Store
+) -> None:
+    put(home, store, bundle())
+    newer = bundle(version=2)
+    store.publish(entry_from(newer, 2.0), now=2.0)
+    staged = home / "servers" / f"{catalogue.STAGING}-dns-{'a' * 16}"
+    shutil.copytree(directory(home, "dns"), staged)
+    for path in staged.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    catalogue.write_bundle(newer, staged)
+    assert load(home, "dns", newer.digest()) == newer
+    assert recover(home, store) == ("dns",)
+    assert read_bundle(directory(home, "dns")) == newer
+    assert check(home, store) == ()
