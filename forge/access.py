@@ -27,13 +27,15 @@ _ACTS = frozenset(
 )
 # These name a thing at least as often as an act, so alone at the end of a path they say nothing.
 _ALSO_NOUNS = frozenset(
-    "backup ban block book boot change charge claim clone close copy edit exec follow force import "
-    "invite lock mark merge notify open order patch pause pay pin post release request run save "
-    "schedule set sign star sync transfer trash trigger update upgrade upload vote".split()
+    "archive backup ban block book boot change charge claim clone close copy edit exec follow "
+    "force import invite leave lock mark merge notify open order patch pause pay pin post "
+    "release request run save schedule set sign star sync transfer trash trigger update "
+    "upgrade upload vote".split()
 )
 _READS = frozenset(
-    "get list read show find search fetch describe check count view retrieve query lookup is has "
-    "head export download browse index all exists browse load select see return returns".split()
+    "all browse check count describe download exists export fetch find get has head index "
+    "inspect is list load lookup query read retrieve return returns search see select show "
+    "view".split()
 )
 _CREATES = frozenset("add create insert new post register upload".split())
 
@@ -60,16 +62,14 @@ def creates(method: str, operation_id: str, summary: str) -> bool:
 
 def _acts(path: str, operation_id: str, summary: str) -> bool:
     named = words(operation_id)
-    if named and named[0] in _ACTS:
+    if named and named[-1] not in _READS and named[0] in _ACTS:
         return True
     if named and named[0] not in _READS and named[-1] in _ACTS - _ALSO_NOUNS:
         return True
-    told = words(summary)
-    if told and _verb(told[:1]) in _ACTS - _ALSO_NOUNS:
+    if _verb(words(summary)[:1]) in _ACTS - _ALSO_NOUNS:
         return True
-    segments = [part for part in path.split("/") if part and "{" not in part]
-    last = words(segments[-1]) if segments and not path.rstrip("/").endswith("}") else []
-    return bool(last) and last[0] in _ACTS - _ALSO_NOUNS
+    last = words(path.rstrip("/").rpartition("/")[2])
+    return len(last) == 1 and last[0] in _ACTS - _ALSO_NOUNS
 
 
 def _verb(first: list[str]) -> str:

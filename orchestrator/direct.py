@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
-
-import mcp.types as types
-from mcp import MCPError
 
 from orchestrator import answers
 from orchestrator.answers import Result
@@ -20,17 +18,11 @@ async def serve_one(app: App, name: str) -> None:
     """Serve the registered server of that name until end of file. Raises Unknown."""
     entry = app.store.entry(name)
     bundle = app.shelf.bundle(entry)
-    tools = {tool.name: tool.listed() for tool in bundle.tools}
 
-    async def on_list_tools(context: Any, params: Any) -> Any:
-        return {"tools": list(tools.values())}
+    async def call(tool: str, arguments: Mapping[str, Any], progress: object) -> Result:
+        return await _called(app, Call(name, tool, arguments, session="run"))
 
-    async def on_call_tool(context: Any, params: types.CallToolRequestParams) -> Any:
-        if params.name not in tools:
-            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}")
-        return await _called(app, Call(name, params.name, params.arguments or {}, session="run"))
-
-    await serve_stdio(on_list_tools, on_call_tool, name, _instructions(bundle))
+    await serve_stdio((tool.listed() for tool in bundle.tools), call, name, _instructions(bundle))
 
 
 async def _called(app: App, call: Call) -> Result:

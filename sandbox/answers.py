@@ -86,9 +86,13 @@ class Answers:
         )
 
     def wrong_type(self, operation: Operation) -> WireResponse | None:
-        """A success whose JSON no documented success allows, or None where any JSON is allowed."""
+        """A success whose JSON no documented success allows, or None where any JSON is allowed.
+
+        `default` does not count: as a rule it describes errors.
+        """
         documented = self.json_success(operation)
-        if documented is None or documented.media is None:
+        explicit = any(_SUCCESS.match(response.status) for response in operation.responses)
+        if documented is None or documented.media is None or not explicit:
             return None
         schemas = [
             success.media.schema

@@ -8,7 +8,9 @@ from typing import Any
 _LARGER = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"})
 _SMALLER = frozenset({"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"})
 _JOINED = frozenset({"properties", "patternProperties", "dependentRequired", "dependentSchemas"})
-_BRANCHES = frozenset({"oneOf", "anyOf", "$ref", "not", "items", "contains", "if"})
+_BOTH = frozenset({"items", "contains", "propertyNames"})
+_BRANCHES = frozenset({"oneOf", "anyOf", "$ref"})
+_FIRST = frozenset({"format", "pattern", "contentEncoding", "readOnly", "writeOnly", "if"})
 
 
 def merge(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,9 +43,11 @@ def _combine(merged: dict[str, Any], key: str, left: Any, right: Any) -> None:
         merged[key] = False if left is False or right is False else {"allOf": [left, right]}
     elif key in _BRANCHES:
         merged["allOf"] = [*merged.get("allOf", ()), {key: right}]
-    elif key in ("format", "pattern", "contentEncoding", "readOnly", "writeOnly"):
-        pass
-    else:
+    elif key in _BOTH:
+        merged[key] = {"allOf": [left, right]}
+    elif key == "not":
+        merged[key] = {"anyOf": [left, right]}
+    elif key not in _FIRST:
         merged[key] = right
 
 

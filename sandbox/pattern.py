@@ -25,6 +25,7 @@ _CLASSES = {
     "S": string.ascii_letters + string.digits,
 }
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "0": "\0"}
+_FLAGS = re.compile(r"\(\?[ims]{1,3}\)")
 _NAMED_GROUP = re.compile(r"\(\?<(?=[A-Za-z_])")
 _COUNT = re.compile(r"\{(\d{1,6})(?:(,)(\d{1,6})?)?\}")
 
@@ -79,7 +80,8 @@ def read(pattern: str) -> Pattern | None:
     if len(pattern) > MAX_PATTERN:
         return None
     try:
-        tree = _Reader(pattern).whole()
+        flags = _FLAGS.match(pattern)
+        tree = _Reader(pattern[flags.end() :] if flags else pattern).whole()
     except (Unreadable, RecursionError):
         return None
     return Pattern(tree, *_repeats(tree))

@@ -19,7 +19,10 @@ from sandbox.pattern import read as read_pattern
 from sandbox.strings import sample_string
 
 Variant = Literal["minimal", "full"]
-ATTEMPTS = 8
+ATTEMPTS = 12
+ROUND = 4
+"""Attempts of a kind: with what is asked for, with all that is optional, with some of that."""
+
 MAX_NODES = 2_000
 OPTIONAL_NODES = 150
 MAX_DEPTH = 24
@@ -82,7 +85,7 @@ class _Attempt:
     ) -> None:
         self.judge, self.attempt = judge, attempt
         # What tells the branches of a oneOf apart is often optional.
-        self.full = full or attempt >= ATTEMPTS // 2
+        self.full = full or attempt >= ROUND
         self.endings, self.suffix = endings, endings.usual
         self.rng = random.Random(seed * ATTEMPTS + attempt)
         self.numbers = itertools.count(self.rng.randrange(1_000, 5_000))
@@ -144,8 +147,9 @@ class _Attempt:
 
     def _branch(self, branches: list[Schema]) -> Schema:
         usable = [branch for branch in branches if not _is_null(branch)] or branches
-        if self.attempt < len(usable):
-            return usable[self.attempt]
+        turn = self.attempt % ROUND
+        if turn < len(usable) and self.attempt < 2 * ROUND:
+            return usable[turn]
         return self.rng.choice(usable)
 
     def _conditional(self, flat: dict[str, Any], depth: int) -> dict[str, Any]:
@@ -174,7 +178,7 @@ class _Attempt:
         out: dict[str, Any] = {}
         for name in required:
             schema = properties.get(name, self._rest(flat))
-            if self.attempt < ATTEMPTS // 2 and self._hidden(schema):
+            if self.attempt < ROUND and self._hidden(schema):
                 continue
             out[name] = self._property(name, schema, depth)
         if self.full and depth < OPTIONAL_DEPTH:
@@ -197,7 +201,7 @@ class _Attempt:
             if name in out or self.nodes > OPTIONAL_NODES or len(out) == most:
                 continue
             # What keeps a value from being an instance is often one optional property too many.
-            if self._hidden(schema) or (self.attempt > 3 and self.rng.random() < 0.5):
+            if self._hidden(schema) or (self.attempt >= 2 * ROUND and self.rng.random() < 0.5):
                 continue
             nodes = self.nodes
             try:

@@ -51,6 +51,13 @@ def documented(content_type: str, content: tuple[MediaType, ...]) -> MediaType |
     return None
 
 
+def has_fields(content_type: str) -> bool:
+    """Whether a schema describes the content's values, and not its bytes or lines."""
+    sent = essence(content_type)
+    is_form = sent == "application/x-www-form-urlencoded" or sent.startswith("multipart/")
+    return is_form or is_json(sent)
+
+
 def read_body(media: MediaType, content_type: str, value: Any, body: bytes) -> str | None:
     """What keeps the body from being the argument, or None where it is the argument."""
     sent = essence(content_type)
@@ -63,7 +70,7 @@ def read_body(media: MediaType, content_type: str, value: Any, body: bytes) -> s
         return _form(media, value, body)
     if sent.startswith("multipart/"):
         return _multipart(media, content_type, value, body)
-    if any(name in sent for name in _STREAMS):
+    if any(name in sent for name in _STREAMS) and isinstance(value, list):
         lines = [parse_json(line.strip(b"\x1e \r")) for line in body.split(b"\n") if line.strip()]
         return None if same(lines, value) else "does not hold the argument line by line"
     return None if _is_content(body, value) else "does not hold the argument"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
@@ -124,7 +125,7 @@ def _status(response: WireResponse, outcome: Outcome) -> Iterator[str]:
 def tells(text: str, body: bytes) -> bool:
     """Whether a text holds a body, or at least each name and value of its JSON."""
     said = body.decode("utf-8", "replace")
-    if said in text:
+    if said in text or base64.b64encode(body).decode() in text:
         return True
     parsed = parse_json(body)
     if parsed is NOT_JSON:

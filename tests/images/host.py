@@ -52,9 +52,9 @@ def load_params(
 def answer(status: int, body: Any = None, **headers: str) -> dict[str, Any]:
     """What a broker returns for an HTTP answer: JSON unless `body` is text."""
     text = body if isinstance(body, str) else "" if body is None else json.dumps(body)
-    named = {"content-type": "application/json", **headers}
-    listed = [[name.replace("_", "-"), value] for name, value in named.items()]
-    return {"result": {"status": status, "headers": listed, "body": text}}
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    named = {"content-type": "application/json", **given}
+    return {"result": {"status": status, "headers": list(named.items()), "body": text}}
 
 
 def refusal(kind: str, message: str, **data: Any) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def _failure(error: Any) -> RequestFailed:
     data = data if isinstance(data, dict) else {}
     kind, wait = data.get("kind"), data.get("retry_after")
     return RequestFailed(
-        kind if kind in BROKER_KINDS else "refused",
+        kind if isinstance(kind, str) and kind in BROKER_KINDS else "refused",
         str(error.get("message") or "the host gave no reason")[:MAX_MESSAGE],
         float(wait) if isinstance(wait, int | float) and not isinstance(wait, bool) else None,
     )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from queue import SimpleQueue
 
 from .broker import BrokerTransport
-from .errors import Cancelled, RequestFailed
+from .errors import Cancelled
 from .protocol import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -17,7 +16,7 @@ from .protocol import (
     PendingCall,
     error,
 )
-from .results import failure
+from .wire import MAX_LINE, decode, encode, outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
 MAX_CALLS = 8
 MAX_WAITING = 1024
-MAX_LINE = 48 * 1024 * 1024
-MAX_RESULT = 40 * 1024 * 1024
 GRACE_SECONDS = 1.0
 
 
@@ -53,7 +50,7 @@ class Pipe:
         self._calls: dict[int | str, bool] = {}
         """The calls that are queued or running; True once cancelled."""
         self._exchanges: dict[str, tuple[int | str, SimpleQueue[Any]]] = {}
-        self._threads = self._count = 0
+        self._threads = self._count = self._unfinished = 0
         self._ended = False
 
     def run(self) -> None:
@@ -67,7 +64,7 @@ class Pipe:
             self._ended = True
             for _, answer in self._exchanges.values():
                 answer.put(None)
-            self._changed.wait_for(lambda: not self._calls, GRACE_SECONDS)
+            self._changed.wait_for(lambda: not self._unfinished, GRACE_SECONDS)
 
     def _lines(self) -> Iterator[bytes | None]:
         """The lines of the input; None for one that was too long and has been passed over."""
@@ -81,8 +78,8 @@ class Pipe:
 
     def _receive(self, line: bytes) -> None:
         try:
-            message = json.loads(line.decode())
-        except (ValueError, RecursionError):
+            message = decode(line)
+        except ValueError:
             self._send(error(None, PARSE_ERROR, "the line is not JSON"))
             return
         if isinstance(message, dict) and "method" not in message and "id" in message:
@@ -101,8 +98,9 @@ class Pipe:
             known, full = call.identity in self._calls, len(self._calls) >= MAX_WAITING
             if not known and not full:
                 self._calls[call.identity] = False
+                self._unfinished += 1
                 self._queue.put(call)
-                if self._threads < MAX_CALLS and self._threads < len(self._calls):
+                if self._threads < MAX_CALLS and self._threads < self._unfinished:
                     self._threads += 1
                     threading.Thread(target=self._work, daemon=True).start()
         if known:
@@ -115,14 +113,17 @@ class Pipe:
         while True:
             call = self._queue.get()
             try:
-                line = None if self._calls.get(call.identity) else _encoded(call)
+                line = None if self._calls.get(call.identity) else outcome(call)
             except Cancelled:
                 line = None
+            # The id is free before its answer is out: the peer may use it again at once.
             with self._changed:
                 cancelled = self._calls.pop(call.identity, False)
-                self._changed.notify_all()
             if line is not None and not cancelled:
                 self._write(line)
+            with self._changed:
+                self._unfinished -= 1
+                self._changed.notify_all()
 
     def _cancel(self, params: Any) -> None:
         identity = params.get("requestId") if isinstance(params, dict) else None
@@ -166,7 +167,7 @@ class Pipe:
         return self._standalone(bundle)
 
     def _send(self, message: dict[str, Any]) -> None:
-        self._write(_line(message))
+        self._write(encode(message))
 
     def _write(self, line: bytes) -> None:
         with self._writing:
@@ -176,22 +177,3 @@ class Pipe:
             except OSError:
                 # Nobody listens any more; the end of input follows, and there is no one to tell.
                 os._exit(0)
-
-
-def _encoded(call: PendingCall) -> bytes:
-    answer = call.run()
-    try:
-        line = _line(answer)
-    except ValueError:
-        reason = "the result holds a number that no double can hold"
-        return _line(call.answer(failure(RequestFailed("too_large", reason))))
-    if len(line) > MAX_RESULT:
-        reason = f"the result takes {len(line)} bytes, more than {MAX_RESULT}"
-        return _line(call.answer(failure(RequestFailed("too_large", reason))))
-    return line
-
-
-def _line(message: dict[str, Any]) -> bytes:
-    text = json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    # Half of a surrogate pair has no UTF-8 form and would make the whole line invalid.
-    return text.encode("utf-8", "replace") + b"\n"
