@@ -81,11 +81,21 @@ class Story:
             self._client = client
             listed = await client.list_tools()
             say("  tools: " + ", ".join(tool.name for tool in listed.tools))
+            # The client's task group would wrap an error that left this block.
+            trouble = await self._chapters()
+        if trouble:
+            raise trouble
+        return all(self._claims.held.values())
+
+    async def _chapters(self) -> OrchestratorError | None:
+        try:
             tool = await self._forge()
             await self._read(tool)
             await self._write()
             await self._freeze()
-        return all(self._claims.held.values())
+        except OrchestratorError as error:
+            return error
+        return None
 
     async def _forge(self) -> str:
         say(f"\nIt asks for something: {TASK!r}", "bold")
@@ -97,7 +107,9 @@ class Story:
         job = await self._call("forge", {"task": TASK, "source": self._harbour.url})
         done = await self._follow(job["job"])
         took = time.monotonic() - begun
-        self._claims.check(f"forged, proved and registered ({took:.1f} s)", done["state"] == "done")
+        if done["state"] != "done":
+            raise OrchestratorError(f"the forge failed: {done['message']}")
+        self._claims.check(f"forged, proved and registered ({took:.1f} s)", True)
         found = await self._call("find", {"task": PARAPHRASE})
         best = str(found["candidates"][0]["tool"]) if found["candidates"] else ""
         self._claims.check(
