@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import Connection, Engine, create_engine, event, insert, inspect, select
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError
 
 from registry.errors import DatabaseUnusable
-from registry.schema import HEAD, metadata
+from registry.schema import HEAD, alembic_version, metadata
 
 BUSY_SECONDS = 10.0
 
@@ -87,15 +87,8 @@ class Database:
             found = _revision(connection)
             if found is None:
                 metadata.create_all(connection)
-                connection.execute(
-                    text(
-                        "CREATE TABLE alembic_version (version_num VARCHAR(32) "
-                        "NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
-                    )
-                )
-                connection.execute(
-                    text("INSERT INTO alembic_version VALUES (:head)"), {"head": HEAD}
-                )
+                alembic_version.create(connection)
+                connection.execute(insert(alembic_version).values(version_num=HEAD))
             elif found != HEAD:
                 # Alembic costs most of a second to import and is needed once per upgrade.
                 migrate = importlib.import_module("registry.migrate")
@@ -164,5 +157,5 @@ def _switch_to_wal(path: Path) -> None:
 def _revision(connection: Connection) -> str | None:
     if not inspect(connection).has_table("alembic_version"):
         return None
-    found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    found = connection.execute(select(alembic_version.c.version_num)).scalar()
     return None if found is None else str(found)

@@ -12,6 +12,7 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
+    PrimaryKeyConstraint,
     String,
     Table,
     Text,
@@ -238,6 +239,14 @@ documents = Table(
     Column("parameters", Text, nullable=False),
     # The server's name and title, and the classes of the verbs in `name`.
     Column("context", Text, nullable=False),
+)
+
+# Alembic's own table, which its migrations make by themselves.
+alembic_version = Table(
+    "alembic_version",
+    MetaData(),
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
 
 # External content (https://www.sqlite.org/fts5.html, section 4.4.3): the texts are stored once,

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
 from itertools import islice
+from math import log
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, text
+from sqlalchemy import Connection, TextClause, delete, insert, text
 
 from registry import schema
 from registry.audit import Ledger
 from registry.records import CALLABLE, Entry, Match, Tool
 
 WEIGHTS = {"name": 4.0, "description": 2.0, "parameters": 1.0, "context": 1.0}
+IMPLIED = 0.3
+"""What a hit on an implied word is worth, compared with the task's own word."""
 MAX_TERMS = 8
+"""How many of a task's words are looked for, with what they imply."""
 MAX_TASK = 4_000
 MAX_TEXT = 4_000
 MAX_PARAMETERS = 100
@@ -39,6 +45,8 @@ _CLASS = {verb: f"verb{name}" for name, verbs in VERBS.items() for verb in verbs
 _MANY = dict.fromkeys(("all", "every", "each"), "list")
 _WORD = re.compile(r"[^\W_]+")
 _CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+# FTS5's least weight of a term (`fts5_aux.c`, fts5Bm25GetData).
+_FTS5_LEAST = 1e-6
 _DIGITS = re.compile(r"\d+|\D+")
 
 
@@ -53,8 +61,22 @@ class Search(Ledger):
             terms = _rarest(connection, query_terms(task))
             if not terms:
                 return ()
-            rows = connection.execute(_QUERY, {"match": " OR ".join(terms), "k": k})
+            size = connection.execute(_SIZE).scalar_one()
+            values: dict[str, Any] = {"k": k}
+            for number, (term, found) in enumerate(terms.items()):
+                values[f"term{number}"] = f'"{term.word}"'
+                values[f"factor{number}"] = -term.weight * _reweight(size, found)
+            rows = connection.execute(_query(len(terms)), values)
             return tuple(Match(**row) for row in rows.mappings())
+
+
+@dataclass(frozen=True)
+class Term:
+    """A word to look for, how much a hit is worth, and the word of the task it stands for."""
+
+    word: str
+    weight: float
+    origin: str
 
 
 def index(connection: Connection, entry: Entry) -> None:
@@ -96,33 +118,48 @@ def words(phrase: str) -> list[str]:
     return found
 
 
-def query_terms(task: str) -> list[str]:
-    """FTS5 expressions for the words of a task, without stop words and repetitions.
+def query_terms(task: str) -> list[Term]:
+    """What to look for: the words of a task without stop words, and what they imply.
 
-    Every word is a quoted string of letters and digits (https://www.sqlite.org/fts5.html, section
-    3.1), so that nothing in the task is read as syntax.
+    Words are letters and digits only, so that nothing in a task is read as FTS5 syntax once it is
+    quoted (https://www.sqlite.org/fts5.html, section 3.1).
     """
     wanted = dict.fromkeys(word for word in words(task[:MAX_TASK]) if word not in STOP_WORDS)
-    return list(dict.fromkeys(map(_expression, wanted)))
-
-
-def _expression(word: str) -> str:
-    alternatives = (word, _CLASS.get(word), _MANY.get(word))
-    quoted = [f'"{alternative}"' for alternative in alternatives if alternative]
-    return f"({' OR '.join(quoted)})" if len(quoted) > 1 else quoted[0]
+    terms: dict[str, Term] = {}
+    for word in wanted:
+        terms[word] = Term(word, 1.0, word)
+        for implied in (_CLASS.get(word), _MANY.get(word)):
+            if implied and implied not in wanted:
+                terms.setdefault(implied, Term(implied, IMPLIED, word))
+    return list(terms.values())
 
 
 def _classes(name: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(_CLASS[word] for word in name if word in _CLASS))
 
 
-def _rarest(connection: Connection, terms: list[str]) -> list[str]:
-    counted = []
+def _rarest(connection: Connection, terms: list[Term]) -> dict[Term, int]:
+    """The terms of the task's rarest words, with the number of documents that have each."""
+    found = {}
     for term in terms:
-        found = connection.execute(_FREQUENCY, {"match": term}).scalar_one()
-        if found:
-            counted.append((found, term))
-    return [term for _, term in sorted(counted)[:MAX_TERMS]]
+        count = connection.execute(_FREQUENCY, {"term": f'"{term.word}"'}).scalar_one()
+        if count:
+            found[term] = count
+    rarity: dict[str, int] = {}
+    for term, count in found.items():
+        rarity[term.origin] = min(count, rarity.get(term.origin, count))
+    kept = sorted(rarity, key=lambda word: (rarity[word], word))[:MAX_TERMS]
+    return {term: count for term, count in found.items() if term.origin in kept}
+
+
+def _reweight(size: int, found: int) -> float:
+    """What turns SQLite's weight of a term into one that stays positive.
+
+    FTS5 gives a term next to no weight where over half of the documents have it, as "zone" in a
+    registry whose only server is about zones. Lucene's form of the same weight does not.
+    """
+    odds = (size - found + 0.5) / (found + 0.5)
+    return log(1 + odds) / max(log(odds), _FTS5_LEAST)
 
 
 def _parameters(schema: Mapping[str, Any]) -> str:
@@ -153,24 +190,34 @@ _LEARN = text(
     f"INSERT INTO search_index(rowid, {_COLUMNS}) "
     f"SELECT id, {_COLUMNS} FROM search_documents WHERE entry = :entry"
 )
-_FREQUENCY = text("SELECT count(*) FROM search_index WHERE search_index MATCH :match")
+_FREQUENCY = text("SELECT count(*) FROM search_index WHERE search_index MATCH :term")
+_SIZE = text("SELECT count(*) FROM search_documents")
 _RANK = f"bm25(search_index, {', '.join(str(weight) for weight in WEIGHTS.values())})"
 _STATES = ", ".join(f"'{state}'" for state in CALLABLE)
-# bm25() is the better the lower it is (https://www.sqlite.org/fts5.html, section 5.1.1).
-_QUERY = text(f"""
-    SELECT found.entry, found.tool, found.score, versions.title,
-           versions.description AS entry_description,
-           json_extract(tools.listed, '$.description') AS description
-    FROM (
-        SELECT documents.entry, documents.tool, entries.version, -{_RANK} AS score
-        FROM search_index
-        JOIN search_documents AS documents ON documents.id = search_index.rowid
-        JOIN entries ON entries.name = documents.entry
-        WHERE search_index MATCH :match AND entries.state IN ({_STATES})
-        ORDER BY score DESC, documents.entry, documents.tool
-        LIMIT :k
-    ) AS found
-    JOIN versions ON versions.entry = found.entry AND versions.version = found.version
-    JOIN tools ON tools.entry = found.entry AND tools.version = found.version
-         AND tools.name = found.tool
-    ORDER BY found.score DESC, found.entry, found.tool""")
+
+
+@cache
+def _query(terms: int) -> TextClause:
+    # LIMIT keeps SQLite from merging the selects into one, in which bm25() cannot be used.
+    hits = " UNION ALL ".join(
+        f"SELECT * FROM (SELECT rowid AS id, {_RANK} * :factor{number} AS score "
+        f"FROM search_index WHERE search_index MATCH :term{number} LIMIT -1)"
+        for number in range(terms)
+    )
+    return text(f"""
+        SELECT found.entry, found.tool, found.score, versions.title,
+               versions.description AS entry_description,
+               json_extract(tools.listed, '$.description') AS description
+        FROM (
+            SELECT documents.entry, documents.tool, entries.version, sums.score
+            FROM (SELECT id, sum(score) AS score FROM ({hits}) AS hits GROUP BY id) AS sums
+            JOIN search_documents AS documents ON documents.id = sums.id
+            JOIN entries ON entries.name = documents.entry
+            WHERE entries.state IN ({_STATES})
+            ORDER BY score DESC, documents.entry, documents.tool
+            LIMIT :k
+        ) AS found
+        JOIN versions ON versions.entry = found.entry AND versions.version = found.version
+        JOIN tools ON tools.entry = found.entry AND tools.version = found.version
+             AND tools.name = found.tool
+        ORDER BY found.score DESC, found.entry, found.tool""")

@@ -11,7 +11,7 @@ from sandbox.answers import Answers, Documented, generic_error
 from sandbox.apispec import APISpec, Operation
 from sandbox.broker import Caps
 from sandbox.bundle import ToolDefinition
-from sandbox.contract import Expectation, Place, places
+from sandbox.contract import Expectation, Place, documented_schemas, places
 from sandbox.exchange import WireResponse
 from sandbox.judge import Judge
 from sandbox.mockapi import Scripted
@@ -44,13 +44,20 @@ class Subject:
     """One tool and its operation, and the cases it is tried with."""
 
     def __init__(
-        self, tool: ToolDefinition, operation: Operation, answers: Answers, caps: Caps, seed: int
+        self,
+        tool: ToolDefinition,
+        operation: Operation,
+        answers: Answers,
+        judge: Judge,
+        caps: Caps,
+        seed: int,
     ) -> None:
         self.tool, self.operation = tool, operation
         self.places: Mapping[str, Place] = places(tool)
-        self._answers, self._caps = answers, caps
+        self._answers, self._judge, self._caps = answers, judge, caps
         definitions = tool.input_schema.get("$defs", {})
         self._sampler = Sampler(Judge(definitions, "request"), seed)
+        self._documented_sampler = Sampler(judge, seed)
         self._bare = operation.method.upper() == "HEAD"
 
     def cells(self) -> tuple[str, ...]:
@@ -88,7 +95,21 @@ class Subject:
             made = self._sampler.make(self.tool.input_schema, variant, self._suffixes)
         except Unsatisfiable as obstacle:
             return f"no arguments were found: {obstacle}"
-        return dict(made) if isinstance(made, dict) else "the input schema takes no object"
+        if not isinstance(made, dict):
+            return "the input schema takes no object"
+        return {name: self._allowed(name, value, variant) for name, value in made.items()}
+
+    def _allowed(self, name: str, value: Any, variant: Variant) -> Any:
+        """The value, or where an input schema is looser than the document, one by the document."""
+        schemas = documented_schemas(self.operation, self.places.get(name))
+        if not schemas or any(self._judge.accepts(schema, value) for schema in schemas):
+            return value
+        try:
+            return self._documented_sampler.make(
+                schemas[0], variant, suffix=self._suffixes.get(name, "")
+            )
+        except Unsatisfiable:
+            return value
 
     @cached_property
     def _suffixes(self) -> Mapping[str, str]:
@@ -200,10 +221,10 @@ def subjects(
     spec: APISpec, tools: tuple[ToolDefinition, ...], caps: Caps, seed: int = 0
 ) -> tuple[Subject, ...]:
     """The tools that call an operation of the spec, each with its cases yet to be made."""
-    answers = Answers(spec, seed)
+    answers, judge = Answers(spec, seed), Judge(spec.schemas, "request")
     known = {operation.id: operation for operation in spec.operations}
     return tuple(
-        Subject(tool, known[tool.operation], answers, caps, seed)
+        Subject(tool, known[tool.operation], answers, judge, caps, seed)
         for tool in tools
         if tool.operation in known
     )

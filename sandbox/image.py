@@ -8,6 +8,7 @@ import json
 import tarfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib import resources
@@ -20,6 +21,7 @@ from typing import Any
 import docker
 import docker.errors
 import requests
+import urllib3.exceptions
 
 from sandbox.bundle import Bundle
 from sandbox.debian import build_root, mirrors
@@ -33,7 +35,12 @@ PULL_SILENCE_SECONDS = 15.0
 """A registry that says nothing for so long is taken to be out of reach."""
 MAX_OUTPUT = 4000
 BUNDLE_DOCKERFILE = "FROM {base}\nCOPY bundle /bundle\n"
-ENGINE_ERRORS = (docker.errors.DockerException, requests.RequestException, OSError)
+ENGINE_ERRORS = (
+    docker.errors.DockerException,
+    requests.RequestException,
+    urllib3.exceptions.HTTPError,
+    OSError,
+)
 SKIPPED = frozenset({"__pycache__"})
 
 Progress = Callable[[str], None]
@@ -58,12 +65,11 @@ def base_reference() -> str:
 def base_image(client: docker.DockerClient) -> BaseImage | None:
     """The base image if the engine has it. Raises EngineUnavailable."""
     reference = base_reference()
-    try:
-        return BaseImage(reference, _identity(client, reference))
-    except docker.errors.ImageNotFound:
-        return None
-    except ENGINE_ERRORS as error:
-        raise EngineUnavailable(str(error)[:200]) from error
+    with _translated(f"looking for {reference}"):
+        try:
+            return BaseImage(reference, _identity(client, reference))
+        except docker.errors.ImageNotFound:
+            return None
 
 
 def build_base(client: docker.DockerClient, progress: Progress) -> BaseImage:
@@ -75,12 +81,10 @@ def build_base(client: docker.DockerClient, progress: Progress) -> BaseImage:
     present = base_image(client)
     if present:
         return present
-    try:
+    with _translated(f"docker build of {base_reference()}"):
         base = _pulled(client, progress) or _debian_root(client, progress)
         progress(f"building {base_reference()} on {base}")
         identity = _build(client, _sources(), base_reference(), {"BASE": base}, {})
-    except ENGINE_ERRORS as error:
-        raise EngineUnavailable(str(error)[:200]) from error
     return BaseImage(base_reference(), identity)
 
 
@@ -98,8 +102,16 @@ def export_image(client: docker.DockerClient, bundle: Bundle, tag: str) -> str:
         "bundle/tools.json": json.dumps({"tools": bundle.runtime_tools()}).encode(),
         "bundle/server.py": bundle.source_code.encode(),
     }
-    try:
+    with _translated(f"docker build of {tag}"):
         return _build(client, files, tag, {}, _labels(bundle))
+
+
+@contextmanager
+def _translated(step: str) -> Iterator[None]:
+    try:
+        yield
+    except docker.errors.APIError as error:
+        raise BaseImageBuildFailed(step, str(error)[:MAX_OUTPUT]) from error
     except ENGINE_ERRORS as error:
         raise EngineUnavailable(str(error)[:200]) from error
 

@@ -181,7 +181,7 @@ def _operation(
         summary=summary,
         description=clean(node.get("description").value, 1000),
         tags=tuple(filter(None, (visible(tag.value, 60) for tag in tags[:16]))),
-        parameters=_with_query(read, query),
+        parameters=_with_query(read, query, template),
         body=body,
         responses=bodies.responses(context, node),
         security=alternatives,
@@ -208,19 +208,23 @@ def _template(path: str, node: Node) -> tuple[str, list[tuple[str, str]]]:
     return template, parse_qsl(query, keep_blank_values=True)
 
 
-def _with_query(read: tuple[Parameter, ...], query: list[tuple[str, str]]) -> tuple[Parameter, ...]:
-    made = list(read)
+def _with_query(
+    read: tuple[Parameter, ...], query: list[tuple[str, str]], template: str
+) -> tuple[Parameter, ...]:
+    """The parameters with those of a query that stands in the path: constants, or placeholders."""
+    made = {(p.location, p.name): p for p in read}
     for name, value in query:
         whole = _WHOLE_PLACEHOLDER.match(value)
-        inner = next(
-            (p for p in made if whole and p.location == "path" and p.name == whole[1]), None
+        inner = made.get(("path", whole[1])) if whole else None
+        if inner is None:
+            made["query", name] = Parameter(name, "query", {"const": value}, required=True)
+            continue
+        if f"{{{inner.name}}}" not in template:
+            del made["path", inner.name]
+        made["query", name] = replace(
+            inner, name=name, location="query", style="form", explode=True
         )
-        made = [p for p in made if p is not inner and (p.location, p.name) != ("query", name)]
-        if inner is not None:
-            made.append(replace(inner, name=name, location="query", style="form", explode=True))
-        else:
-            made.append(Parameter(name, "query", {"const": value}, required=True))
-    return tuple(sorted(made, key=lambda p: parameters.LOCATIONS.index(p.location)))
+    return tuple(sorted(made.values(), key=lambda p: parameters.LOCATIONS.index(p.location)))
 
 
 def _distinct(operation: Operation, path: str, taken: set[str]) -> Operation:

@@ -210,7 +210,7 @@ def _name_of(target: Node) -> str:
     ]
     if not tokens:
         tokens = [target.file.rsplit("/", 1)[-1].rsplit(".", 1)[0]]
-    elif tokens[-2:-1] not in (["schemas"], ["definitions"], ["$defs"]):
-        tokens = tokens[-3:]
+    is_named = tokens[-2:-1] in (["schemas"], ["definitions"], ["$defs"])
+    tokens = tokens[-1:] if is_named else tokens[-3:]
     name = _UNSAFE.sub("_", "_".join(tokens)).strip("_.-")[:80]
     return name or "schema"

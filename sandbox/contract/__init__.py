@@ -4,7 +4,15 @@ that builds its requests: what it sends (`check_request`) and what it makes of a
 """
 
 from sandbox.contract.places import Place, check_claims, places
-from sandbox.contract.request import check_request
+from sandbox.contract.request import check_request, documented_schemas
 from sandbox.contract.result import Expectation, check_result
 
-__all__ = ["Expectation", "Place", "check_claims", "check_request", "check_result", "places"]
+__all__ = [
+    "Expectation",
+    "Place",
+    "check_claims",
+    "check_request",
+    "check_result",
+    "documented_schemas",
+    "places",
+]

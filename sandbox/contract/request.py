@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote, unquote_plus, urlsplit
 
-from sandbox.apispec import Operation, Parameter
+from sandbox.apispec import Operation, Parameter, Schema
 from sandbox.contract.body import documented, has_fields, read_body
 from sandbox.contract.places import IGNORED_HEADERS, Place, constants
 from sandbox.contract.styles import (
@@ -49,7 +49,7 @@ def check_request(
     problems += _query(operation, given, request)
     problems += _headers(operation, given, request)
     problems += _cookies(operation, given, request)
-    problems += _body(operation, given, request, judge)
+    problems += _body(operation, given, request)
     problems += _values(operation, given, judge)
     return tuple(problems)
 
@@ -60,14 +60,22 @@ def _parameters(operation: Operation, location: str) -> Iterator[tuple[Place, Pa
             yield Place(location, parameter.name), parameter
 
 
+def documented_schemas(operation: Operation, place: Place | None) -> tuple[Schema, ...]:
+    """The schemas that the document has for the value at a place; none for bytes and text."""
+    if place == Place("body", "") and operation.body is not None:
+        content = [media for media in operation.body.content if has_fields(media.type)]
+        return tuple(True if media.schema is None else media.schema for media in content)
+    found = [p for p in operation.parameters if Place(p.location, p.name) == place]
+    return tuple(parameter.schema for parameter in found)
+
+
 def _values(operation: Operation, given: Mapping[Place, Any], judge: Judge) -> Iterator[str]:
-    """The server's input schema must not let through what the document forbids."""
-    for parameter in operation.parameters:
-        place = Place(parameter.location, parameter.name)
-        if place in given:
-            problem = judge.problem(parameter.schema, given[place])
-            if problem:
-                yield f"{place} takes a value that its document forbids: {problem}"
+    """A value that the document forbids makes a call that proves nothing."""
+    for place, value in given.items():
+        schemas = documented_schemas(operation, place)
+        problems = [judge.problem(schema, value) for schema in schemas]
+        if problems and all(problems):
+            yield f"{place} has a value that its document forbids: {problems[0]}"
 
 
 def _path(operation: Operation, given: Mapping[Place, Any], request: WireRequest) -> Iterator[str]:
@@ -178,9 +186,7 @@ def _cookies(
             yield f"the cookie {name[:60]!r} is not documented or was not given"
 
 
-def _body(
-    operation: Operation, given: Mapping[Place, Any], request: WireRequest, judge: Judge
-) -> Iterator[str]:
+def _body(operation: Operation, given: Mapping[Place, Any], request: WireRequest) -> Iterator[str]:
     place = Place("body", "")
     if operation.body is None:
         if request.body:
@@ -200,6 +206,3 @@ def _body(
     problem = read_body(media, content_type, given[place], request.body)
     if problem:
         yield f"the body ({media.type}) {problem}"
-    forbidden = judge.problem(media.schema, given[place])
-    if forbidden and has_fields(content_type):
-        yield f"the body is one that its document forbids: {forbidden}"

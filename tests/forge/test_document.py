@@ -119,7 +119,14 @@ def test_the_largest_size_is_still_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"<html><body>404</body></html>", b'{"a": ', b"a: [1", b"\x89PNG\r\n\x1a\n\x00\x00\xff", b"a: *b"]
+    "content",
+    [
+        b"<html><body>404</body></html>",
+        b'{"a": ',
+        b"a: [1",
+        b"\x89PNG\r\n\x1a\n\x00\x00\xff",
+        b"a: *b",
+    ],
 )
 def test_what_is_neither_json_nor_yaml_is_unreadable(content: bytes) -> None:
     with pytest.raises(DocumentUnreadable, match="path or URL"):
@@ -160,7 +167,9 @@ def test_any_bytes_are_values_or_a_document_error(content: bytes) -> None:
 
 _VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4)
+    ),
     max_leaves=20,
 )
 

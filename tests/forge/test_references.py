@@ -23,7 +23,9 @@ get:
   responses:
     200: {description: ok, content: {application/json: {schema: {$ref: '../schemas.yaml#/Pet'}}}}
 """
-SCHEMAS = "Pet: {type: object, properties: {child: {$ref: '#/Pet'}, toy: {$ref: './main.yaml#/x~1y'}}}"
+SCHEMAS = (
+    "Pet: {type: object, properties: {child: {$ref: '#/Pet'}, toy: {$ref: './main.yaml#/x~1y'}}}"
+)
 
 
 def _split(directory: Path, **files: str) -> Path:
@@ -65,7 +67,9 @@ def test_a_problem_in_another_file_names_that_file(tmp_path: Path) -> None:
     assert [(p.file, p.pointer) for p in found.problems] == [("schemas.yaml", "/Pet")]
 
 
-@pytest.mark.parametrize("reference", ["../../outside.yaml", "/etc/hosts.yaml", "file:///etc/x.yaml"])
+@pytest.mark.parametrize(
+    "reference", ["../../outside.yaml", "/etc/hosts.yaml", "file:///etc/x.yaml"]
+)
 def test_a_reference_never_leaves_the_directory(tmp_path: Path, reference: str) -> None:
     (tmp_path / "outside.yaml").write_text("get: {operationId: secret}")
     directory = tmp_path / "a" / "b"
@@ -143,6 +147,8 @@ def test_anchors_and_dynamic_references_of_2020_12_are_followed() -> None:
 @pytest.mark.parametrize("target", ["#/paths/~1pets", "#/components/x/y", "#/paths/~1a"])
 def test_references_in_a_circle_end_as_problems(target: str) -> None:
     rest = "components: {x: {$ref: '#/components/x/y'}}"
-    found = reading(f"/pets: {{$ref: '{target}'}}\n/a: {{$ref: '#/paths/~1pets'}}\n{OTHER.strip()}", rest)
+    found = reading(
+        f"/pets: {{$ref: '{target}'}}\n/a: {{$ref: '#/paths/~1pets'}}\n{OTHER.strip()}", rest
+    )
     assert [o.path for o in found.spec.operations] == ["/other"]
     assert len(found.problems) == 2

@@ -11,7 +11,7 @@ import pytest
 from tests.images.conftest import Start
 from tests.images.host import Host, answer, definition, refusal
 
-SOURCE = '''
+SOURCE = """
 from toolwright import UNSET, HttpError, ToolError, http, tool
 from toolwright.styles import csv
 
@@ -68,7 +68,7 @@ def forgiving(key):
         return http.request("GET", "/items/{key}", path={"key": key})
     except HttpError as error:
         return {"status": error.status, "said": error.answer.body}
-'''
+"""
 BODY = {
     "type": "object",
     "properties": {"status": {"type": "integer"}, "body": {"$ref": "#/$defs/Item"}},
@@ -183,7 +183,10 @@ def test_another_status_than_2xx_is_told_with_all_the_api_said(host: Host, statu
 
 
 def test_a_retry_date_is_told_in_seconds(host: Host) -> None:
-    dates = {"retry_after": "Wed, 21 Oct 2015 07:28:30 GMT", "date": "Wed, 21 Oct 2015 07:28:00 GMT"}
+    dates = {
+        "retry_after": "Wed, 21 Oct 2015 07:28:30 GMT",
+        "date": "Wed, 21 Oct 2015 07:28:00 GMT",
+    }
     host.broker = lambda params: answer(503, "<p>later</p>", content_type="text/html", **dates)
     result = host.call("fetch")
     assert failure(result)["retry_after"] == 30.0

@@ -239,9 +239,7 @@ def test_a_value_that_would_change_the_route_is_refused(value: Any) -> None:
     ("template", "values"),
     [("/a/{x}{y}", {"x": ".", "y": "."}), ("/a/{x}.", {"x": "."}), ("/{x}", {"x": label("")})],
 )
-def test_values_that_together_make_dots_are_refused(
-    template: str, values: dict[str, str]
-) -> None:
+def test_values_that_together_make_dots_are_refused(template: str, values: dict[str, str]) -> None:
     with pytest.raises(ArgumentInvalid):
         expand_path(template, values)
 

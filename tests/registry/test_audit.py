@@ -199,9 +199,7 @@ def test_a_signature_of_another_key_does_not_count(busy: Store, tmp_path: Path) 
     assert "signature" in found.reason
 
 
-def test_the_key_is_private_and_a_damaged_one_is_not_replaced(
-    busy: Store, tmp_path: Path
-) -> None:
+def test_the_key_is_private_and_a_damaged_one_is_not_replaced(busy: Store, tmp_path: Path) -> None:
     Notary(tmp_path / "audit").sign_heads(busy, 60.0)
     key = tmp_path / "audit" / KEY
     assert key.stat().st_mode & 0o777 == 0o600

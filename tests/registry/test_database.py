@@ -168,8 +168,13 @@ def test_threads_read_while_another_one_writes(dns: Store) -> None:
 
 def test_a_failed_transaction_leaves_no_trace(dns: Store) -> None:
     before = dns.audit()
-    with pytest.raises(ZeroDivisionError), dns._database.write() as connection:
-        connection.exec_driver_sql("DELETE FROM search_documents")
-        raise ZeroDivisionError
+
+    def fail() -> None:
+        with dns._database.write() as connection:
+            connection.exec_driver_sql("DELETE FROM search_documents")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert dns.audit() == before
     assert dns.search("list zones")

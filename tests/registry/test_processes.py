@@ -17,7 +17,10 @@ def test_a_process_is_registered_seen_alive_and_removed(store: Store) -> None:
     store.register_process(process("p2", 2.0))
     store.register_process(process())
     store.heartbeat("p1", 5.0)
-    assert [(found.id, found.heartbeat) for found in store.processes()] == [("p1", 5.0), ("p2", 2.0)]
+    assert [(found.id, found.heartbeat) for found in store.processes()] == [
+        ("p1", 5.0),
+        ("p2", 2.0),
+    ]
     store.remove_process("p1")
     store.remove_process("p1")
     assert store.processes() == (process("p2", 2.0),)

@@ -92,9 +92,8 @@ def test_nothing_in_a_task_is_read_as_query_syntax(found: Any, task: str) -> Non
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_a_valid_task(task: str) -> None:
-    for term in query_terms(task):
-        assert term.replace(" OR ", "").strip("()").replace('"', "").isalnum()
+def test_only_letters_and_digits_are_ever_looked_for(task: str) -> None:
+    assert all(term.word.isalnum() for term in query_terms(task))
 
 
 def test_any_text_can_be_searched_for(found: Any) -> None:
@@ -102,10 +101,19 @@ def test_any_text_can_be_searched_for(found: Any) -> None:
         found(f"zo{chr(code)}nes")
 
 
-def test_a_very_long_task_is_cut_to_its_rarest_words(found: Any) -> None:
-    common = " ".join(["zones", "server", "record", "list", "keys", "pets", "status", "search"])
-    assert found(f"{common} {common} order {'x' * 10_000}")[0] == "place_order"
-    assert MAX_TERMS == 8
+def test_a_very_long_task_is_cut_to_its_rarest_words(store: Store) -> None:
+    common = [f"common{number}x" for number in range(MAX_TERMS)]
+    tools = [tool(f"tool_{number}", " ".join(common)) for number in range(3)]
+    store.publish(entry("many", 1, *tools, tool("other", "rare word")), now=1.0)
+    found = store.search(f"{' '.join(common)} rare word {'x' * 10_000}")
+    assert found[0].tool == "other"
+    assert store.search(" ".join(common))[0].tool == "tool_0"
+
+
+def test_a_word_that_nearly_every_tool_has_still_tells_them_apart(store: Store) -> None:
+    tools = [tool(f"{verb}_zone", f"{verb} it") for verb in ("get", "make", "check")]
+    store.publish(entry("dns", 1, tool("ping", "Ping the zone server."), *tools), now=1.0)
+    assert store.search("the zone")[0].tool != "ping"
 
 
 @pytest.mark.parametrize("state", ["quarantined", "archived"])

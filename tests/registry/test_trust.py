@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from registry import trust
 from registry.trust import Observation, TrustRecord, level_of, observe, standing_of
 
 
-def record(window: str, successes: int | None = None, **changes: int) -> TrustRecord:
+def record(window: str, successes: int | None = None, **changes: Any) -> TrustRecord:
     good = window.count("1") if successes is None else successes
     return replace(TrustRecord(1), window=window, ladder_successes=good, **changes)
 
@@ -53,9 +54,7 @@ def seen(succeeded: bool = True, counted: bool = True, version: int = 1) -> Obse
         (outcomes(34, 16), 400, "degraded"),
     ],
 )
-def test_the_level_changes_exactly_at_its_boundary(
-    window: str, successes: int, level: str
-) -> None:
+def test_the_level_changes_exactly_at_its_boundary(window: str, successes: int, level: str) -> None:
     assert level_of(record(window, successes)) == level
 
 

@@ -159,9 +159,12 @@ def test_five_wrong_pins_in_a_row_lock_for_a_minute_also_over_a_restart(tmp_path
     for _ in range(ATTEMPTS):
         assert verify_pin(path, "000000", 100.0) == PinCheck(False)
     until = 100.0 + LOCK_SECONDS
-    assert in_child(
-        lambda: None, lambda: _expect(verify_pin(path, "123456", 101.0), PinCheck(False, until))
-    ) == 0
+    assert (
+        in_child(
+            lambda: None, lambda: _expect(verify_pin(path, "123456", 101.0), PinCheck(False, until))
+        )
+        == 0
+    )
     assert verify_pin(path, "123456", until - 0.1) == PinCheck(False, until)
     assert verify_pin(path, "000000", until) == PinCheck(False)
     assert verify_pin(path, "123456", until + 1) == PinCheck(False, until + LOCK_SECONDS)

@@ -172,7 +172,7 @@ def test_length_and_pattern_are_met_together() -> None:
         ({"$ref": "#/$defs/Loop"}, "circle"),
         ({"type": "array", "minItems": 10**9}, "minItems"),
         ({"type": "string", "minLength": 10**9}, "no string"),
-        ({"type": "integer", "minimum": 5, "maximum": 4}, "less than"),
+        ({"type": "integer", "minimum": 5, "maximum": 4}, "greater than"),
         ({"type": "string", "maxLength": 3, "format": "uuid"}, "no string"),
         ({"type": "object", "required": 7}, "malformed"),
         ({"type": "object", "required": ["a"], "properties": {"a": False}}, "false"),

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     Problem = tuple[tuple["str | int", ...], str]
     Check = Callable[["Validation", Any, Any, dict[str, Any], int], "Problem | None"]
 
-MAX_DEPTH = 200
-MAX_STEPS = 2_000_000
+MAX_DEPTH = 400
+MAX_STEPS = 1_000_000
 MAX_SHOWN = 80
 MAX_PATTERN_INPUT = 64 * 1024
 _NUMBERS = (int, float)
@@ -30,14 +30,14 @@ class Exhausted(Exception):
 class Validation:
     """One check of an instance against a root schema."""
 
-    def __init__(self, root: Any) -> None:
-        self.root, self.steps = root, 0
+    def __init__(self, root: Any, steps: int) -> None:
+        self.root, self.left = root, steps
 
     def problem(self, schema: Any, value: Any, depth: int) -> Problem | None:
         """The first problem, its path relative to the value."""
-        self.steps += 1
-        if self.steps > MAX_STEPS or depth > MAX_DEPTH:
-            raise Exhausted("takes too many steps" if depth <= MAX_DEPTH else "nests too deeply")
+        self.left -= 1
+        if self.left < 0 or depth > MAX_DEPTH:
+            raise Exhausted("takes too many steps" if self.left < 0 else "nests too deeply")
         if schema is True:
             return None
         if schema is False:
@@ -65,10 +65,13 @@ class Validation:
         return target
 
 
-def first_problem(schema: Any, value: Any) -> tuple[str, str] | None:
-    """The first problem as a JSON pointer into the value and a reason, or None."""
+def first_problem(schema: Any, value: Any, steps: int = MAX_STEPS) -> tuple[str, str] | None:
+    """The first problem as a JSON pointer into the value and a reason, or None.
+
+    `steps` is how many pairs of a schema and a value may be looked at.
+    """
     try:
-        found = Validation(schema).problem(schema, value, 0)
+        found = Validation(schema, steps).problem(schema, value, 0)
     except Exhausted as bound:
         return "", f"cannot be checked: the schema {bound}"
     except (TypeError, ValueError, AttributeError, RecursionError, ArithmeticError) as error:

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from forge.compile import compile_document
+from forge.document import load, parse
+from forge.errors import DocumentError, NameInvalid
+from forge.subschemas import references
+from sandbox.apispec import from_json, to_json
+from sandbox.bundle import NAME, Bundle, read_bundle, render_files, write_bundle
+from sandbox.policy import read_policy, tool_policy
+from tests.forge.samples import api, compiled, swagger
+
+SPECS = sorted((Path(__file__).parents[3] / "shared" / "specs").glob("*/index.json"))
+
+
+def _check(bundle: Bundle) -> None:
+    """What holds for every bundle, whatever its document."""
+    assert NAME.match(bundle.name)
+    compile(bundle.source_code, "server.py", "exec")
+    for tool in bundle.tools:
+        for schema in (tool.input_schema, tool.output_schema):
+            Draft202012Validator.check_schema(schema)
+            assert schema["type"] == "object"
+            defs = schema.get("$defs", {})
+            assert references(schema).union(*map(references, defs.values())) == set(defs)
+    assert bundle.spec is not None
+    assert from_json(json.loads(json.dumps(to_json(bundle.spec), allow_nan=False))) == bundle.spec
+
+
+def test_a_bundle_can_be_written_and_read_back(tmp_path: Path) -> None:
+    document = api("/pets/{id}: {get: {operationId: getPet}}")
+    bundle = compile_document(document).bundle
+    write_bundle(bundle, tmp_path)
+    again = read_bundle(tmp_path)
+    assert again.digest() == bundle.digest()
+    assert bundle.name == "pets"
+    assert bundle.provenance.author == "compiler"
+    assert bundle.provenance.source_digest == hashlib.sha256(document.content).hexdigest()
+    assert bundle.spec is not None
+    assert bundle.spec.operation("getPet").path == "/pets/{id}"
+
+
+def test_a_document_compiles_to_the_same_bytes_again() -> None:
+    text = "/a: {get: {operationId: x}, post: {operationId: x}}\n/b: {get: {}}"
+    assert compiled(text).bundle.digest() == compiled(text).bundle.digest()
+
+
+def test_a_policy_lets_through_what_a_tool_asks_for() -> None:
+    bundle = compiled("/a b/{id}: {get: {}, delete: {operationId: drop}}").bundle
+    url = "https://api.example.com/v1/a%20b/7"
+    assert read_policy(bundle).match("GET", url)
+    assert read_policy(bundle).match("DELETE", url) is None
+    assert tool_policy(bundle, "drop").match("DELETE", url)
+
+
+def test_half_of_a_document_broken_leaves_the_other_half() -> None:
+    paths = "\n".join(
+        f"/p{n}: {{post: {{requestBody: {{$ref: '#/components/requestBodies/B{n % 2}'}}}}}}"
+        for n in range(10)
+    )
+    rest = "components: {requestBodies: {B0: {content: {application/json: {}}}}}"
+    made = compiled(paths, rest)
+    assert [tool.name for tool in made.bundle.tools] == [f"post_p{n}" for n in (0, 2, 4, 6, 8)]
+    assert {problem.pointer for problem in made.problems} == {
+        f"/paths/~1p{n}/post/requestBody" for n in (1, 3, 5, 7, 9)
+    }
+    _check(made.bundle)
+
+
+def test_a_given_name_and_base_url_win() -> None:
+    made = compile_document(
+        swagger("/a: {get: {}}"), name="mine", base_url="http://localhost:8081/api/v1"
+    ).bundle
+    assert (made.name, made.base_url) == ("mine", "http://localhost:8081/api/v1")
+    assert made.permissions == ("network:localhost:8081",)
+
+
+@pytest.mark.parametrize("name", ["", "Mine", "1a", "a-b", "a" * 41, "../x"])
+def test_a_name_that_is_no_name_is_refused(name: str) -> None:
+    with pytest.raises(NameInvalid, match="lower-case"):
+        compiled("/a: {get: {}}", name=name)
+
+
+_WORDS = st.sampled_from(
+    "openapi swagger 3.0.0 3.1.0 2.0 paths /a /{b} get post parameters name in query path body schema "
+    "formData $ref #/paths #/components/schemas/A components schemas A requestBody content type "
+    "application/json responses 200 security servers url https://h host required object array items "
+    "properties allOf oneOf info title definitions description operationId tags".split()
+)
+_TREES = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 300) | _WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_WORDS, inner, max_size=5),
+    max_leaves=40,
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(_TREES, _TREES, _TREES, st.sampled_from(["openapi", "swagger"]))
+def test_any_tree_compiles_or_is_refused(
+    item: object, shared: object, rest: object, kind: str
+) -> None:
+    root = {
+        **(rest if isinstance(rest, dict) else {}),
+        kind: "2.0" if kind == "swagger" else "3.1.0",
+        "paths": {"/a": item, "/b/{c}": {"post": item}, "/d": {"get": {}}},
+        "components": {"schemas": {"A": shared}, "parameters": shared},
+    }
+    try:
+        made = compile_document(parse(json.dumps(root).encode(), "x"), base_url="http://h")
+    except DocumentError as error:
+        assert error.reason
+    else:
+        _check(made.bundle)
+
+
+if SPECS:
+
+    @pytest.mark.parametrize("index", SPECS, ids=lambda path: path.parent.name)
+    def test_a_real_description_compiles_whole(index: Path) -> None:
+        main = index.parent / json.loads(index.read_text())["main"]
+        document = load(main)
+        made = compile_document(document, base_url="http://127.0.0.1:9/base")
+        listed = sum(
+            method in item
+            for path, item in document.root["paths"].items()
+            if isinstance(item, dict) and path.startswith("/")
+            for method in ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+        )
+        assert len(made.bundle.tools) >= listed
+        assert all(problem.reason for problem in made.problems)
+        assert set(render_files(made.bundle)) == {
+            "bundle.toml",
+            "server.py",
+            "tools.json",
+            "spec.json",
+        }
+        compile(made.bundle.source_code, "server.py", "exec")

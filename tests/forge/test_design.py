@@ -1,0 +1,277 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from forge.design import ToolSpec, design
+from forge.openapi import read
+from sandbox.bundle import Credential, RequestPattern
+from tests.forge.samples import BASE, api, reading
+
+PET = """
+components:
+  schemas:
+    Pet:
+      type: object
+      required: [id, name, secret]
+      properties:
+        id: {type: integer, readOnly: true}
+        name: {type: string, description: What it is called.}
+        secret: {type: string, writeOnly: true}
+        parent: {$ref: '#/components/schemas/Pet'}
+    Unused: {type: string}
+    Named: {allOf: [{$ref: '#/components/schemas/Pet'}, {type: object, required: [id, name]}]}
+"""
+
+
+def tool(paths: str, rest: str = "", version: str = "3.0.3") -> ToolSpec:
+    (only,) = design(reading(paths, rest, version).spec).tools
+    return only
+
+
+def body_of(schema: str, media: str = "application/json", extra: str = "") -> Any:
+    made = tool(
+        f"/a: {{post: {{requestBody: {{{extra}content: {{{media}: {{schema: {schema}}}}}}}}}}}", PET
+    )
+    return made.definition.input_schema
+
+
+def answer_of(responses: str) -> Any:
+    return tool(f"/a: {{get: {{responses: {{{responses}}}}}}}", PET).definition.output_schema
+
+
+JSON_PET = "content: {application/json: {schema: {$ref: '#/components/schemas/Pet'}}}"
+
+
+def test_the_input_is_an_object_of_every_parameter_and_the_body() -> None:
+    made = tool(
+        """
+        /a/{id}:
+          post:
+            parameters:
+              - {name: id, in: path, schema: {type: string}, description: Which.}
+              - {name: from, in: query, schema: {type: integer, minimum: 1}}
+              - {name: X-Trace, in: header, required: true, schema: {type: string}}
+              - {name: sid, in: cookie, schema: {type: string}}
+            requestBody: {required: true, content: {application/json: {schema: {type: array}}}}
+        """
+    )
+    assert made.definition.input_schema == {
+        "type": "object",
+        "properties": {
+            "id": {"type": "string", "description": "Which.", "minLength": 1},
+            "from_": {"type": "integer", "minimum": 1},
+            "x_trace": {"type": "string"},
+            "sid": {"type": "string"},
+            "body": {"type": "array"},
+        },
+        "additionalProperties": False,
+        "required": ["id", "x_trace", "body"],
+    }
+
+
+def test_a_request_has_no_read_only_properties_and_only_the_definitions_it_needs() -> None:
+    schema = body_of("{$ref: '#/components/schemas/Pet'}")
+    assert set(schema["$defs"]) == {"Pet"}
+    assert set(schema["$defs"]["Pet"]["properties"]) == {"name", "secret", "parent"}
+    assert schema["$defs"]["Pet"]["required"] == ["name", "secret"]
+    assert "required" not in schema
+
+
+def test_read_only_properties_are_not_required_by_a_sibling_either() -> None:
+    schema = body_of("{$ref: '#/components/schemas/Named'}")
+    assert Draft202012Validator(schema).is_valid({"body": {"name": "a", "secret": "b"}})
+    assert not Draft202012Validator(schema).is_valid({"body": {"secret": "b"}})
+
+
+def test_the_output_wraps_what_is_documented_without_write_only_properties() -> None:
+    schema = answer_of(f"200: {{{JSON_PET}}}, 404: {{description: none}}")
+    assert schema == {
+        "type": "object",
+        "required": ["status"],
+        "properties": {
+            "status": {"type": "integer"},
+            "body": {"$ref": "#/$defs/Pet"},
+            "text": {"type": "string"},
+            "base64": {"type": "string"},
+            "content_type": {"type": "string"},
+        },
+        "$defs": {
+            "Pet": {
+                "type": "object",
+                "required": ["id", "name"],
+                "properties": {
+                    "id": {"type": "integer"},
+                    "name": {"type": "string"},
+                    "parent": {"$ref": "#/$defs/Pet"},
+                },
+            }
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("responses", "body"),
+    [
+        ("204: {description: none}", True),
+        ("default: {content: {application/json: {schema: {type: string}}}}", True),
+        ("200: {content: {text/plain: {schema: {type: string}}}}", True),
+        ("200: {content: {application/hal+json: {schema: {type: array}}}}", {"type": "array"}),
+        ("2XX: {content: {'*/*': {schema: {type: array}}}}", {"type": "array"}),
+        (
+            "200: {content: {application/json: {schema: {type: array}}}}, "
+            "201: {content: {application/json: {schema: {type: object}}}}, "
+            "202: {content: {application/json: {schema: {type: array}}}}",
+            {"anyOf": [{"type": "array"}, {"type": "object"}]},
+        ),
+        (
+            "200: {content: {application/json: {schema: {type: array}}}}, "
+            "201: {content: {application/json: {}}}",
+            True,
+        ),
+    ],
+)
+def test_the_body_of_an_answer_is_one_of_the_documented_successes(
+    responses: str, body: object
+) -> None:
+    assert answer_of(responses)["properties"]["body"] == body
+
+
+@pytest.mark.parametrize(
+    ("listed", "chosen", "kind"),
+    [
+        ("application/xml, application/json, text/plain", "application/json", "json"),
+        ("application/vnd.x+json, application/json", "application/json", "json"),
+        ("text/plain, application/vnd.x+json; v=1", "application/vnd.x+json; v=1", "json"),
+        ("multipart/form-data, application/x-www-form-urlencoded", None, "form"),
+        ("application/octet-stream, multipart/form-data", "multipart/form-data", "multipart"),
+        ("image/png, text/csv", "text/csv", "text"),
+        ("application/x-ndjson", "application/x-ndjson", "text"),
+        ("application/xml", "application/xml", "text"),
+        ("'*/*'", "*/*", "json"),
+        ("application/pdf", "application/pdf", "binary"),
+    ],
+)
+def test_one_media_type_is_chosen(listed: str, chosen: str | None, kind: str) -> None:
+    content = ", ".join(
+        f"{name.strip()}: {{schema: {{type: object}}}}" for name in listed.split(",")
+    )
+    made = tool(f"/a: {{post: {{requestBody: {{content: {{{content}}}}}}}}}")
+    assert made.body is not None
+    assert made.body.kind == kind
+    assert made.body.media.type == (chosen or "application/x-www-form-urlencoded")
+
+
+def test_bytes_are_taken_as_base64_and_xml_as_text() -> None:
+    binary = body_of("{type: string, format: binary}", "image/png")["properties"]["body"]
+    assert (binary["type"], binary["contentEncoding"]) == ("string", "base64")
+    text = body_of("{$ref: '#/components/schemas/Pet'}", "application/xml")
+    assert text["properties"]["body"]["type"] == "string"
+    assert "$defs" not in text
+    part = body_of("{type: object, properties: {f: {type: string, format: binary}}}", "multipart/x")
+    assert part["properties"]["body"]["properties"]["f"]["contentEncoding"] == "base64"
+
+
+def test_a_form_without_a_type_is_an_object() -> None:
+    for schema in ("{}", "{properties: {a: {type: string}}}"):
+        body = body_of(schema, "multipart/form-data")["properties"]["body"]
+        assert body["type"] == "object"
+
+
+def test_a_parameter_with_one_possible_value_is_no_argument() -> None:
+    made = tool("'/a?action=list': {get: {}}")
+    assert made.arguments == ()
+    assert [(p.name, p.schema) for p in made.constants] == [("action", {"const": "list"})]
+
+
+@pytest.mark.parametrize(
+    ("written", "access", "destructive", "idempotent"),
+    [
+        ("get: {operationId: listPets}", "read", False, True),
+        ("post: {operationId: createPet}", "write", False, False),
+        ("post: {summary: Adds a pet}", "write", False, False),
+        ("post: {operationId: runJob}", "write", True, False),
+        ("post: {operationId: deletePets}", "write", True, False),
+        ("put: {operationId: createPet}", "write", True, True),
+        ("patch: {operationId: changePet}", "write", True, False),
+        ("delete: {operationId: deletePet}", "write", True, True),
+        ("get: {operationId: deletePet}", "write", True, False),
+    ],
+)
+def test_annotations_follow_from_method_and_words(
+    written: str, access: str, destructive: bool, idempotent: bool
+) -> None:
+    made = tool(f"/a: {{{written}}}").definition
+    assert (made.access, made.destructive, made.idempotent) == (access, destructive, idempotent)
+
+
+def test_a_description_begins_with_what_it_does_and_stays_short() -> None:
+    made = tool(
+        "/a: {get: {summary: List pets., deprecated: true, description: " + "word " * 500 + "}}"
+    ).definition
+    assert made.description.startswith("Deprecated. List pets. GET /a. word word")
+    assert len(made.description) <= 600
+    assert made.title == "List pets."
+
+
+def test_without_a_summary_the_first_sentence_stands_in() -> None:
+    made = tool("/a: {get: {description: Shows the pets. All of them.}}").definition
+    assert made.description == "Shows the pets. GET /a. All of them."
+
+
+def test_requests_permissions_and_credentials_are_what_the_operations_use() -> None:
+    rest = """
+    components:
+      securitySchemes:
+        key: {type: apiKey, in: query, name: k}
+        other: {type: http, scheme: basic}
+    """
+    found = reading(
+        """
+        /a/{id}: {get: {security: [{key: []}]}}
+        /b: {servers: [{url: 'http://h.example:8080/x'}], get: {}}
+        /c: {servers: [{url: 'http://h.example:80'}], get: {}}
+        """,
+        rest,
+    )
+    server = design(found.spec)
+    assert server.base_url == BASE
+    assert server.permissions == (
+        "network:api.example.com",
+        "network:h.example:8080",
+        "network:h.example",
+    )
+    assert server.credentials == (Credential("key", "apiKey", "query", "k"),)
+    first = server.tools[0].definition
+    assert first.requests == (RequestPattern("GET", f"{BASE}/a/{{id}}"),)
+    assert first.security == (("key",),)
+
+
+def test_schemas_too_large_for_a_tool_are_cut_but_stay_valid() -> None:
+    chain = "\n".join(
+        f"    S{n}: {{type: object, properties: {{p: {{type: string, description: {'d' * 200}, "
+        f"enum: [{', '.join(f'v{n}x{i:04}' for i in range(100))}]}}, "
+        f"n: {{oneOf: [{{$ref: '#/components/schemas/S{n + 1}'}}, {{type: integer}}]}}}}}}"
+        for n in range(100)
+    )
+    rest = f"components:\n  schemas:\n{chain}\n    S100: {{type: string}}\n"
+    reference = "{content: {application/json: {schema: {$ref: '#/components/schemas/S0'}}}}"
+    text = f"/a: {{post: {{requestBody: {reference}, responses: {{200: {reference}}}}}}}"
+    document = api(text)
+    spec = read(type(document)("x", b"", {**document.root, **_parsed(rest)})).spec
+    (made,) = design(spec).tools
+    assert made.trimmed == ("input", "output")
+    for schema in (made.definition.input_schema, made.definition.output_schema):
+        Draft202012Validator.check_schema(schema)
+        assert len(str(schema)) < 80_000
+    validator = Draft202012Validator(made.definition.output_schema)
+    assert validator.is_valid({"status": 200, "body": {"n": {"n": 3}}})
+    assert not validator.is_valid({"status": 200, "body": {"n": {"p": 3}}})
+
+
+def _parsed(text: str) -> Any:
+    return api("/x: {}", text).root.items() and {
+        key: value for key, value in api("/x: {}", text).root.items() if key == "components"
+    }

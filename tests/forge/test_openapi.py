@@ -1,0 +1,504 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from forge.document import parse
+from forge.errors import NotAnApiDescription, NoUsableOperation
+from forge.openapi import read
+from sandbox.apispec import Encoding, MediaType, Response, SecurityScheme, from_json, to_json
+from tests.forge.samples import BASE, api, document, operation, reading, swagger, swagger_operation
+
+
+@pytest.mark.parametrize(
+    ("written", "dialect"),
+    [
+        ("openapi: 3.0.3", "openapi 3.0"),
+        ("openapi: '3.0'", "openapi 3.0"),
+        ("openapi: 3.1.0", "openapi 3.1"),
+        ("openapi: 3.2.0", "openapi 3.1"),
+        ("swagger: 2.0", "swagger 2.0"),
+        ("definitions: {}", "swagger 2.0"),
+    ],
+)
+def test_every_dialect_is_told_by_its_version(written: str, dialect: str) -> None:
+    spec = read(
+        document(f"{written}\nhost: h\nservers: [url: 'http://h']\npaths: {{/a: {{get: {{}}}}}}")
+    ).spec
+    assert (spec.dialect, spec.title) == (dialect, "API")
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        ("- a", "not a mapping"),
+        ("swagger: '1.2'", "1.2"),
+        ("asyncapi: 2.0.0", "asyncapi"),
+        ("$schema: x", r"\$schema"),
+        ("just text", "not a mapping"),
+    ],
+)
+def test_what_is_no_api_description_is_refused(written: str, reason: str) -> None:
+    with pytest.raises(NotAnApiDescription, match=reason):
+        read(document(written))
+
+
+def test_a_document_without_a_usable_operation_is_refused_with_its_causes() -> None:
+    with pytest.raises(NoUsableOperation, match="/paths/~1a/get"):
+        read(api("/a: {get: [x]}"))
+    with pytest.raises(NoUsableOperation, match="lists none"):
+        read(document("openapi: 3.0.0"))
+
+
+def test_a_bad_operation_is_left_out_and_located_and_the_rest_kept() -> None:
+    found = reading(
+        """
+        /good: {get: {operationId: good}}
+        /list: {get: []}
+        /{broken: {get: {}}
+        /a/../b: {get: {}}
+        /body: {post: {requestBody: {$ref: '#/components/requestBodies/None'}}}
+        /item: 3
+        /gone: {$ref: '#/components/pathItems/None'}
+        """
+    )
+    assert [o.id for o in found.spec.operations] == ["good"]
+    assert {p.pointer for p in found.problems} == {
+        "/paths/~1list/get",
+        "/paths/~1{broken/get",
+        "/paths/~1a~1..~1b/get",
+        "/paths/~1body/post/requestBody",
+        "/paths/~1item",
+        "/paths/~1gone",
+    }
+    assert all("left out" in p.reason and p.file == "api.yaml" for p in found.problems)
+
+
+def test_dangling_schemas_and_responses_cost_no_operation() -> None:
+    found = reading(
+        """
+        /a:
+          post:
+            requestBody: {content: {application/json: {schema: {$ref: '#/no'}}}}
+            responses: {200: {$ref: '#/none'}}
+        """
+    )
+    (only,) = found.spec.operations
+    assert only.body is not None
+    assert only.body.content == (MediaType("application/json", True),)
+    assert only.responses == (Response("200"),)
+    assert len(found.problems) == 2
+
+
+def test_the_spec_survives_its_json_form() -> None:
+    spec = reading(
+        "/a/{id}: {get: {parameters: [{name: q, in: query, schema: {type: array}}]}}"
+    ).spec
+    assert from_json(to_json(spec)) == spec
+
+
+def _parameters(text: str, path: str = "/a/{id}") -> dict[str, tuple[Any, ...]]:
+    found = operation(f"{path}: {{get: {{parameters: [{text}]}}}}")
+    return {p.name: (p.location, p.style, p.explode, p.required) for p in found.parameters}
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("name: id, in: path", ("path", "simple", False, True)),
+        ("name: id, in: path, style: label, explode: true", ("path", "label", True, True)),
+        ("name: id, in: path, style: matrix", ("path", "matrix", False, True)),
+        ("name: q, in: query", ("query", "form", True, False)),
+        ("name: q, in: query, explode: false", ("query", "form", False, False)),
+        ("name: q, in: query, style: spaceDelimited", ("query", "spaceDelimited", False, False)),
+        ("name: q, in: query, style: pipeDelimited", ("query", "pipeDelimited", False, False)),
+        ("name: q, in: query, style: deepObject", ("query", "deepObject", True, False)),
+        ("name: X-H, in: header, required: true", ("header", "simple", False, True)),
+        ("name: c, in: cookie, required: 'false'", ("cookie", "form", True, False)),
+        ("name: q, in: query, required: 'true'", ("query", "form", True, True)),
+    ],
+)
+def test_parameter_styles_of_openapi_3(written: str, meant: tuple[Any, ...]) -> None:
+    found = _parameters(f"{{{written}, schema: {{type: array}}}}")
+    assert meant in found.values()
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("in: query", ("form", False)),
+        ("in: query, collectionFormat: multi", ("form", True)),
+        ("in: query, collectionFormat: ssv", ("spaceDelimited", False)),
+        ("in: query, collectionFormat: tsv", ("tabDelimited", False)),
+        ("in: query, collectionFormat: pipes", ("pipeDelimited", False)),
+        ("in: header", ("simple", False)),
+    ],
+)
+def test_collection_formats_of_swagger_2(written: str, meant: tuple[str, bool]) -> None:
+    found = swagger_operation(
+        f"/a: {{get: {{parameters: [{{name: q, {written}, type: array, items: {{type: string}}}}]}}}}"
+    )
+    (only,) = found.parameters
+    assert (only.style, only.explode) == meant
+    assert only.schema == {"type": "array", "items": {"type": "string"}}
+
+
+def test_a_content_parameter_keeps_its_media_type() -> None:
+    found = operation(
+        "/a: {get: {parameters: [{name: q, in: query, content: {application/json: {schema: {type: object}}}}]}}"
+    )
+    assert (found.parameters[0].media_type, found.parameters[0].schema) == (
+        "application/json",
+        {"type": "object"},
+    )
+
+
+def test_path_level_parameters_are_inherited_and_overridden() -> None:
+    found = operation(
+        """
+        /a:
+          parameters:
+            - {name: q, in: query, schema: {type: string}}
+            - {name: r, in: query, schema: {type: string}}
+          get: {parameters: [{name: q, in: query, schema: {type: integer}}]}
+        """
+    )
+    assert {p.name: p.schema for p in found.parameters} == {
+        "q": {"type": "integer"},
+        "r": {"type": "string"},
+    }
+
+
+def test_undeclared_path_parameters_are_inferred_also_where_a_reference_dangles() -> None:
+    found = reading("/a/{id}@{time}: {get: {parameters: [{$ref: '#/components/parameters/None'}]}}")
+    (only,) = found.spec.operations
+    assert [(p.name, p.location, p.required) for p in only.parameters] == [
+        ("id", "path", True),
+        ("time", "path", True),
+    ]
+    assert len(found.problems) == 1
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "{name: q}",
+        "{in: query}",
+        "{name: q, in: nowhere}",
+        "{name: other, in: path}",
+        "{name: 'bad header', in: header}",
+        "{name: 'a\\tb', in: query}",
+        "text",
+        "{$ref: '#/none'}",
+    ],
+)
+def test_an_unusable_parameter_is_reported_and_the_operation_kept(written: str) -> None:
+    found = reading(f"/a: {{get: {{parameters: [{written.replace(chr(39), chr(34))}]}}}}")
+    assert found.spec.operations[0].parameters == ()
+    assert [p.pointer for p in found.problems] == ["/paths/~1a/get/parameters/0"]
+
+
+def test_headers_that_are_no_parameters_are_ignored_in_silence() -> None:
+    names = ("Accept", "content-type", "AUTHORIZATION", "Host", "Content-Length")
+    listed = ", ".join(f"{{name: {name}, in: header, required: true}}" for name in names)
+    assert _parameters(listed, "/a") == {}
+
+
+def test_a_credential_is_never_a_parameter() -> None:
+    rest = "components: {securitySchemes: {key: {type: apiKey, in: header, name: X-Key}}}"
+    found = operation(
+        "/a: {get: {security: [key: []], parameters: [{name: x-key, in: header}]}}", rest
+    )
+    assert found.parameters == ()
+    assert found.security == (("key",),)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("{type: http, scheme: Bearer}", SecurityScheme("s", "bearer")),
+        ("{type: http, scheme: basic}", SecurityScheme("s", "basic")),
+        ("{type: http, scheme: digest}", SecurityScheme("s", "other")),
+        ("{type: mutualTLS}", SecurityScheme("s", "other")),
+        ("{type: oauth2, flows: {}}", SecurityScheme("s", "oauth2")),
+        ("{type: openIdConnect}", SecurityScheme("s", "openIdConnect")),
+        ("{type: apiKey, in: query, name: k}", SecurityScheme("s", "apiKey", "query", "k")),
+        ("{type: apiKey, in: cookie, name: k}", SecurityScheme("s", "apiKey", "cookie", "k")),
+        ("{type: apiKey, in: header, name: X-K}", SecurityScheme("s", "apiKey", "header", "X-K")),
+    ],
+)
+def test_security_schemes(written: str, meant: SecurityScheme) -> None:
+    rest = (
+        f"security: [s: []]\ncomponents: {{securitySchemes: {{s: {written}, unused: {written}}}}}"
+    )
+    assert reading("/a: {get: {}}", rest).spec.security_schemes == (meant,)
+
+
+def test_security_alternatives_combinations_and_none() -> None:
+    rest = """
+    security: [{a: []}]
+    components:
+      securitySchemes: {a: {type: http, scheme: basic}, b: {type: http, scheme: bearer}}
+    """
+    found = reading(
+        """
+        /inherited: {get: {}}
+        /both: {get: {security: [{a: [], b: []}, {b: [scope]}, {}]}}
+        /open: {get: {security: []}}
+        /unknown: {get: {security: [{c: []}, {a: []}]}}
+        """,
+        rest,
+    )
+    assert [o.security for o in found.spec.operations] == [
+        (("a",),),
+        (("a", "b"), ("b",), ()),
+        (),
+        (("a",),),
+    ]
+    assert "'c'" in found.problems[0].reason
+
+
+def test_swagger_basic_security_and_key() -> None:
+    rest = """
+    securityDefinitions: {b: {type: basic}, k: {type: apiKey, in: header, name: X}, o: {type: oauth2}}
+    security: [{b: [], k: []}, {o: []}]
+    """
+    schemes = read(swagger("/a: {get: {}}", rest)).spec.security_schemes
+    assert [(s.kind, s.parameter) for s in schemes] == [
+        ("basic", "Authorization"),
+        ("apiKey", "X"),
+        ("oauth2", "Authorization"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("servers", "meant"),
+    [
+        ("[{url: 'https://h.example/v1/'}]", "https://h.example/v1"),
+        ("[{url: 'https://{r}.h.example', variables: {r: {default: eu}}}]", "https://eu.h.example"),
+        ("[{url: 'https://{r}.h.example', variables: {r: {enum: [us]}}}]", "https://us.h.example"),
+        ("[{url: '{s}://h.example', variables: {s: {default: http}}}]", "http://h.example"),
+        ("[{url: /v2}]", "https://docs.example/v2"),
+        ("[{url: v2}]", "https://docs.example/api/v2"),
+        ("[]", "https://docs.example"),
+        ("[{url: 'https://{unknown}.h'}, {url: 'http://second:8080'}]", "http://second:8080"),
+        ("[{url: 'https://h.example/a b?x=1#y'}]", "https://h.example/a%20b"),
+        ("[{url: 'https://BÜCHER.example'}]", "https://xn--bcher-kva.example"),
+    ],
+)
+def test_servers(servers: str, meant: str) -> None:
+    text = f"openapi: 3.0.0\nservers: {servers}\npaths: {{/a: {{get: {{}}}}}}"
+    found = read(parse(text.encode(), "x", url="https://docs.example/api/openapi.yaml"))
+    assert found.spec.operations[0].server == meant
+
+
+@pytest.mark.parametrize(
+    "server",
+    ["ftp://h", "/v1", "https://", "https://user@h", "https://h:99999", "https://h/../x", "{x}"],
+)
+def test_without_a_usable_server_the_operation_is_left_out(server: str) -> None:
+    text = f"openapi: 3.0.0\nservers: [{{url: '{server}'}}]\npaths: {{/a: {{get: {{}}}}}}"
+    with pytest.raises(NoUsableOperation, match="base URL"):
+        read(document(text))
+    assert read(document(text), "http://h:81/x/").spec.operations[0].server == "http://h:81/x"
+
+
+def test_a_base_url_must_be_absolute() -> None:
+    with pytest.raises(NoUsableOperation, match="http"):
+        read(api("/a: {get: {}}"), "api.example.com")
+
+
+def test_the_nearest_servers_win_and_a_base_url_replaces_them_all() -> None:
+    paths = """
+    /a:
+      servers: [{url: 'https://path.example'}]
+      get: {servers: [{url: 'https://operation.example'}]}
+      post: {}
+    /b: {get: {}}
+    """
+    assert [o.server for o in reading(paths).spec.operations] == [
+        "https://operation.example",
+        "https://path.example",
+        BASE,
+    ]
+    given = read(api(paths), "http://localhost:9/base").spec
+    assert {o.url for o in given.operations} == {
+        "http://localhost:9/base/a",
+        "http://localhost:9/base/b",
+    }
+
+
+def test_a_swagger_server_is_scheme_host_and_base_path() -> None:
+    assert swagger_operation("/a: {get: {}}").server == BASE
+    text = b"swagger: '2.0'\nbasePath: /api/v1\npaths: {/a: {get: {}}}"
+    found = read(parse(text, "x", url="http://localhost:8081/api/docs"))
+    assert found.spec.operations[0].url == "http://localhost:8081/api/v1/a"
+
+
+def test_bodies_of_openapi_3() -> None:
+    found = operation(
+        """
+        /a:
+          post:
+            requestBody:
+              required: true
+              description: what to make
+              content:
+                application/json: {schema: {type: array}}
+                multipart/form-data:
+                  schema: {type: object}
+                  encoding: {f: {contentType: image/png}, g: {style: form, explode: false}}
+                text/plain: {}
+        """
+    )
+    assert found.body is not None
+    assert (found.body.required, found.body.description) == (True, "what to make")
+    assert found.body.content == (
+        MediaType("application/json", {"type": "array"}),
+        MediaType(
+            "multipart/form-data",
+            {"type": "object"},
+            {
+                "f": Encoding("image/png"),
+                "g": Encoding(style="form", explode=False),
+            },
+        ),
+        MediaType("text/plain", None),
+    )
+
+
+def test_bodies_of_swagger_2() -> None:
+    body = swagger_operation(
+        "/a: {post: {consumes: [application/vnd.a+json], parameters: [{name: x, in: body, schema: {type: object}}]}}"
+    ).body
+    assert body is not None
+    assert body.content == (MediaType("application/vnd.a+json", {"type": "object"}),)
+    form = swagger_operation(
+        """
+        /a:
+          post:
+            parameters:
+              - {name: n, in: formData, type: string, required: true, description: Name}
+              - {name: t, in: formData, type: array, items: {type: string}}
+        """
+    ).body
+    assert form is not None
+    assert form.required
+    (media,) = form.content
+    assert media.type == "application/x-www-form-urlencoded"
+    assert media.schema == {
+        "type": "object",
+        "properties": {
+            "n": {"type": "string", "description": "Name"},
+            "t": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["n"],
+    }
+    assert media.encoding == {"t": Encoding(style="form", explode=False)}
+
+
+def test_a_swagger_file_makes_the_form_multipart() -> None:
+    body = swagger_operation(
+        """
+        /a:
+          post:
+            consumes: [application/x-www-form-urlencoded]
+            parameters: [{name: f, in: formData, type: file}]
+        """
+    ).body
+    assert body is not None
+    assert [media.type for media in body.content] == ["multipart/form-data"]
+
+
+def test_responses_with_integer_codes_ranges_and_default() -> None:
+    found = reading(
+        """
+        /a:
+          get:
+            responses:
+              200: {description: ok, content: {application/json: {schema: {type: integer}}}}
+              4xx: {description: bad}
+              default: {description: other}
+              x-note: {}
+              oops: {}
+        """
+    )
+    assert found.spec.operations[0].responses == (
+        Response("200", "ok", (MediaType("application/json", {"type": "integer"}),)),
+        Response("4XX", "bad"),
+        Response("default", "other"),
+    )
+    assert [p.pointer for p in found.problems] == ["/paths/~1a/get/responses/oops"]
+
+
+def test_swagger_responses_take_what_is_produced() -> None:
+    found = swagger_operation(
+        "/a: {get: {produces: [text/csv], responses: {200: {description: d, schema: {type: string}}}}}"
+    )
+    assert found.responses[0].content == (MediaType("text/csv", {"type": "string"}),)
+
+
+def test_missing_and_repeated_ids_are_made_unique() -> None:
+    found = reading("/a: {get: {operationId: x}, put: {operationId: x}, post: {}}")
+    assert [o.id for o in found.spec.operations] == ["x", "PUT /a", "POST /a"]
+
+
+def test_a_path_goes_on_the_wire_without_fragment_and_with_its_query_as_constants() -> None:
+    found = reading(
+        "'/a b/{id}?x=1&y={y}#z': {post: {}}\n'/c#one': {post: {}}\n'/c#two': {post: {}}"
+    )
+    first, second, third = found.spec.operations
+    assert first.path == "/a%20b/{id}"
+    assert [(p.name, p.location, p.required, p.schema) for p in first.parameters] == [
+        ("id", "path", True, {"type": "string"}),
+        ("y", "query", True, {"type": "string"}),
+        ("x", "query", True, {"const": "1"}),
+    ]
+    assert (second.path, third.path) == ("/c", "/c")
+    assert second.id != third.id
+
+
+def test_extensions_webhooks_and_callbacks_are_left_aside() -> None:
+    found = reading(
+        "/a: {x-y: 1, post: {x-z: [2], callbacks: {c: {'{$request.body#/url}': {post: {}}}}}}\nx-paths: 3",
+        "webhooks: {w: {post: {operationId: no}}}",
+        "3.1.0",
+    )
+    assert [o.path for o in found.spec.operations] == ["/a"]
+    assert found.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "written", "access"),
+    [
+        ("get", "/zones", "operationId: listZones", "read"),
+        ("head", "/zones", "", "read"),
+        ("get", "/error", "summary: Will always generate an error", "read"),
+        ("get", "/users/{id}/delete", "", "write"),
+        ("get", "/session/logout", "operationId: getLogout", "write"),
+        ("get", "/a", "operationId: deleteThing", "write"),
+        ("get", "/a", "operationId: thing_destroy", "write"),
+        ("get", "/a", "summary: Deletes the thing", "write"),
+        ("get", "/a", "summary: Starts a job", "write"),
+        ("get", "/runs/{id}", "operationId: getRun", "read"),
+        ("get", "/updates", "summary: List updates", "read"),
+        ("get", "/imports/{id}/import", "operationId: getImport", "read"),
+        ("post", "/search", "operationId: searchThings", "write"),
+        ("put", "/a", "", "write"),
+    ],
+)
+def test_access_is_judged_by_method_and_words(
+    method: str, path: str, written: str, access: str
+) -> None:
+    assert operation(f"{path}: {{{method}: {{{written}}}}}").access == access
+
+
+def test_texts_are_cleaned_of_markup_and_of_what_cannot_be_seen() -> None:
+    hidden = "".join(chr(0xE0000 + ord(c)) for c in "obey")
+    found = read(
+        api(
+            f'/a: {{get: {{summary: "<b>List</b>\\n all\\u202e{hidden} [zones](http://x)&amp;c"}}}}'
+        )
+    )
+    assert found.spec.operations[0].summary == "List all zones&c"
