@@ -1,10 +1,10 @@
 """What the gateway adds to a call: CPU and time of `call_read` against the session called directly.
 
-    python bench/call.py [--calls 2000] [--peer 'COMMAND ...']
+    python -m bench.call [--calls 2000] [--peer 'COMMAND ...']
 
-Both ways lead to the same echo server in the same kind of container. `--peer` is a command that serves
-some other gateway to a comparable echo tool over stdio (its first tool is called), measured in the
-same run. CPU is that of the gateway's process (user and system), not of the container.
+Both ways lead to the same echo server in the same kind of container. `--peer` is a command that
+serves some other gateway to a comparable echo tool over stdio (its first tool is called), measured
+in the same run. CPU is that of the gateway's process (user and system), not of the container.
 """
 
 from __future__ import annotations

@@ -205,11 +205,11 @@ def _body_schema(api: APISpec, operation: Operation, body: BodyArgument) -> Sche
     elif body.kind == "text" and target(written, api.schemas).get("type") != "string":
         schema = {"type": "string"}
         described = described or f"The content ({body.media.type}), as text."
-    elif isinstance(written, Mapping):
-        schema = dict(written)
+    elif written is False:
+        return False
     else:
-        return written if not described else {"description": described} if written else False
-    if body.kind in ("form", "multipart") and not target(schema, api.schemas):
+        schema = dict(written) if isinstance(written, Mapping) else {}
+    if body.kind in ("form", "multipart") and "type" not in target(schema, api.schemas):
         schema = {"type": "object", **schema}
     return {**schema, "description": described} if described else schema
 

@@ -31,7 +31,7 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_CONTROLS = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127], " ")
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -137,7 +137,7 @@ def _parse_text(text: str, name: str, repeated: list[tuple[dict[str, Any], str]]
     if text.lstrip()[:1] == "<":
         raise DocumentUnreadable(name, "it is a web page or XML, not JSON or YAML")
     try:
-        return build(text.translate(_CONTROLS), repeated, MAX_DEPTH, MAX_VALUES)
+        return build(_CONTROLS.sub(" ", text), repeated, MAX_DEPTH, MAX_VALUES)
     except Unacceptable as error:
         raise error.fatal(name) from error
     except (yaml.YAMLError, ValueError) as error:

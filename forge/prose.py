@@ -29,7 +29,8 @@ def visible(text: Any, limit: int) -> str:
         line = _INVISIBLE.sub("", line)
         line = "".join(c for c in line if c.isspace() or unicodedata.category(c) not in _HIDDEN)
     line = _SPACE.sub(" ", line).strip()
-    line = "".join(c for c in line if c.isprintable())
+    if not line.isprintable():
+        line = "".join(c for c in line if c.isprintable())
     return shorten(line, limit)
 
 

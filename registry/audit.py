@@ -11,11 +11,12 @@ from sqlalchemy import Connection, RowMapping, func, insert, select
 
 from registry import schema
 from registry.database import Database
-from registry.jsontext import canonical, clean, sha256
+from registry.jsontext import bounded, canonical, clean, sha256
 from registry.records import AuditRow
 
 GENESIS = "0" * 64
 LOCAL_CHAIN = "local"
+NOTE = 20_000
 _COLUMNS = tuple(schema.audit.c[field.name] for field in fields(AuditRow))
 
 
@@ -75,9 +76,13 @@ class Ledger:
             return broken or _check_contents(connection)
 
     def note(self, kind: str, subject: str, payload: Mapping[str, Any], now: float) -> None:
-        """Add a row for something that happened outside the registry."""
+        """Add a row for something that happened outside the registry.
+
+        A payload of more than 20,000 characters of JSON is kept by its hash.
+        """
+        kept = json.loads(bounded(payload, NOTE))
         with self._database.write() as connection:
-            self._append(connection, kind, subject, payload, now)
+            self._append(connection, kind, subject, kept, now)
 
     def _append(
         self,

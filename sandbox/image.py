@@ -20,6 +20,7 @@ from typing import Any
 
 import docker
 import docker.errors
+import docker.utils
 import requests
 import urllib3.exceptions
 
@@ -102,7 +103,10 @@ def export_image(client: docker.DockerClient, bundle: Bundle, tag: str) -> str:
         "bundle/tools.json": json.dumps({"tools": bundle.runtime_tools()}).encode(),
         "bundle/server.py": bundle.source_code.encode(),
     }
-    with _translated(f"docker build of {tag}"):
+    step = f"docker build of {tag[:200]}"
+    if not docker.utils.match_tag(tag):
+        raise BaseImageBuildFailed(step, "that is not a name for an image, such as `zones:1`")
+    with _translated(step):
         return _build(client, files, tag, {}, _labels(bundle))
 
 

@@ -119,10 +119,9 @@ class _Lane:
 
     def _broke(self) -> None:
         self.breaks += 1
-        if self.breaks > MAX_BREAKS:
-            for subject, case in self.pending:
-                self._enter(subject, case, "failed", "not run: the sessions break too often")
-            self.pending.clear()
+        while self.breaks > MAX_BREAKS and self._more():
+            subject, case = self.pending.popleft()
+            self._enter(subject, case, "failed", "not run: the sessions break too often")
 
     def _enter(self, subject: Subject, case: Case, verdict: Verdict, evidence: str) -> None:
         key = (subject.tool.name, case.name)

@@ -86,7 +86,7 @@ class References:
         try:
             if not location:
                 return self._point(node.file, fragment)
-            by_id = self._anchored(node.file).get(location)
+            by_id = self._anchored(node.file).get(location) if ":" in location else None
             if by_id is not None:
                 return self._walk(by_id, fragment)
             return self._point(self._open(node.file, location), fragment)
@@ -147,8 +147,9 @@ class References:
         return self._anchors[file]
 
     def _open(self, from_file: str, location: str) -> str:
-        file = self._names.get((from_file, location)) or self._name(from_file, location)
-        self._names[from_file, location] = file
+        place = (from_file.rpartition("/")[0], location)
+        file = self._names.get(place) or self._name(from_file, location)
+        self._names[place] = file
         if file in self._failed:
             raise _NotRead(self._failed[file])
         if file not in self._roots:

@@ -159,10 +159,9 @@ def test_only_the_first_of_several_yaml_documents_counts() -> None:
 def test_any_bytes_are_values_or_a_document_error(content: bytes) -> None:
     try:
         root = parse(content, "x").root
-    except DocumentError as error:
-        assert str(error).startswith("x: ")
-    else:
-        json.dumps(root, allow_nan=False).encode()
+    except DocumentError:
+        return
+    json.dumps(root, allow_nan=False).encode()
 
 
 _VALUES = st.recursive(

@@ -110,7 +110,7 @@ def test_each_kind_of_body_has_its_keyword(content: str, written: str) -> None:
 
 def test_parts_of_a_multipart_body_are_files_or_typed_where_the_document_says() -> None:
     schema = """
-    {type: object, properties: {f: {type: string, format: binary}, m: {type: object}, n: {type: string}}}
+    {properties: {f: {type: string, format: binary}, m: {type: object}, n: {type: string}}}
     """
     body = f"{{schema: {schema.strip()}, encoding: {{m: {{contentType: application/json}}}}}}"
     wrapped = (
@@ -118,7 +118,7 @@ def test_parts_of_a_multipart_body_are_files_or_typed_where_the_document_says() 
         '"m": part(body.get("m", UNSET), content_type="application/json")'
     )
     required = source(
-        f"/a: {{post: {{requestBody: {{required: true, content: {{multipart/form-data: {body}}}}}}}}}"
+        f"/a: {{put: {{requestBody: {{required: true, content: {{multipart/form-data: {body}}}}}}}}}"
     )
     assert f"multipart={{ **body, {wrapped}, }}" in " ".join(required.split())
     optional = source(
@@ -144,7 +144,6 @@ def test_another_server_is_named_whole_and_other_answers_are_asked_for() -> None
 
 
 def test_constants_of_a_path_are_written_out() -> None:
-    assert 'query={"action": "a\\"b" }'.replace(" }", "}") not in source("/a: {get: {}}")
     assert 'query={"action": "list"}' in source("'/a?action=list': {get: {}}")
 
 

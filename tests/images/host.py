@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 SECONDS = 20.0
-OFFER = {"experimental": {"toolwright/request": {}}}
+OFFER: dict[str, Any] = {"experimental": {"toolwright/request": {}}}
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},

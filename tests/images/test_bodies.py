@@ -21,21 +21,21 @@ from toolwright.styles import csv, deep, exploded, file, json_text, part, pipes
 from toolwright.values import UNSET
 
 
-def parts(body: tuple[bytes, str]) -> list[tuple[str | None, str | None, str, bytes]]:
+def parts(body: tuple[bytes, str]) -> list[tuple[str, str | None, str, bytes]]:
     """(name, filename, content type, content) of each part, by the standard library's parser."""
     head = f"Content-Type: {body[1]}\r\n\r\n".encode()
     message = email.message_from_bytes(head + body[0], policy=email.policy.HTTP)
     assert message.is_multipart()
     assert not message.defects
-    return [
-        (
-            inner.get_param("name", header="content-disposition"),  # type: ignore[misc]
-            inner.get_filename(),
-            inner.get_content_type() if "content-type" in inner else "",
-            inner.get_payload(decode=True),
-        )
-        for inner in message.iter_parts()  # type: ignore[attr-defined]
-    ]
+    found = []
+    for inner in message.walk():
+        if inner is not message:
+            name = str(inner.get_param("name", header="content-disposition"))
+            kind = inner.get_content_type() if "content-type" in inner else ""
+            content = inner.get_payload(decode=True)
+            assert isinstance(content, bytes)
+            found.append((name, inner.get_filename(), kind, content))
+    return found
 
 
 def test_json_is_compact_utf8_and_leaves_unset_members_out() -> None:

@@ -219,3 +219,12 @@ def test_processes_without_a_name_share_one_chain(tmp_path: Path) -> None:
             ("local", 2),
         ]
         assert store.verify_audit() is None
+
+
+def test_what_happened_elsewhere_is_noted_and_bounded(busy: Store) -> None:
+    busy.note("secret.set", "dns.key", {"by": "me"}, 50.0)
+    busy.note("refused", "dns", {"task": "\ud800" * 100_000}, 51.0)
+    long, short = busy.audit(2)
+    assert (short.kind, short.subject, short.payload) == ("secret.set", "dns.key", '{"by":"me"}')
+    assert len(long.payload) < 20_000
+    assert busy.verify_audit() is None

@@ -18,7 +18,8 @@ from sandbox.apispec import (
     Response,
 )
 from sandbox.bundle import Bundle, Provenance, RequestPattern, ToolDefinition
-from sandbox.prove import mock_bench, prove_mock
+from sandbox.mockstage import prove_mock
+from sandbox.prove import mock_bench
 from sandbox.report import StageReport
 from tests.sandbox.local import LocalRunner
 

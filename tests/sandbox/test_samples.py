@@ -89,7 +89,7 @@ def test_a_sample_is_an_instance_or_there_is_none(schema: Any, seed: int) -> Non
     oracle = schema if isinstance(schema, bool) else {**schema, "$defs": {"Tree": TREE}}
     for variant in ("minimal", "full"):
         try:
-            value = sampler(seed, Tree=TREE).make(schema, variant)  # type: ignore[arg-type]
+            value = sampler(seed, Tree=TREE).make(schema, variant)
         except Unsatisfiable:
             continue
         Draft202012Validator(oracle).validate(value)
