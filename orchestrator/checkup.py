@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-import docker
-
 from orchestrator.freeze import is_alive
 from orchestrator.settings import Settings
 from registry import catalogue
 from registry.notary import Notary
 from registry.store import Store
-from sandbox.docker_engine import connect, list_containers
+from sandbox.docker_engine import Client, connect, list_containers
 from sandbox.errors import EngineUnavailable
 from sandbox.image import base_image
 
@@ -105,7 +103,7 @@ def _engine(settings: Settings, store: Store) -> Iterator[Check]:
         client.close()
 
 
-def _containers(settings: Settings, store: Store, client: docker.DockerClient) -> Check:
+def _containers(settings: Settings, store: Store, client: Client) -> Check:
     alive = {process.id for process in store.processes() if is_alive(process)}
     found = list_containers(client, instance=settings.instance)
     strays = [c["Id"][:12] for c in found if c["Labels"].get("toolwright.process") not in alive]

@@ -22,7 +22,8 @@ async def serve_one(app: App, name: str) -> None:
     async def call(tool: str, arguments: Mapping[str, Any], progress: object) -> Result:
         return await _called(app, Call(name, tool, arguments, session="run"))
 
-    await serve_stdio((tool.listed() for tool in bundle.tools), call, name, _instructions(bundle))
+    listed = [tool.listed(bundle.base_url) for tool in bundle.tools]
+    await serve_stdio(listed, call, name, _instructions(bundle))
 
 
 async def _called(app: App, call: Call) -> Result:

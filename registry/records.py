@@ -97,7 +97,7 @@ def entry_from(
         base_image=made.base_image,
         parent=parent,
         tools=tuple(
-            Tool(tool.name, tool.access, tool.destructive, json.dumps(tool.listed()))
+            Tool(tool.name, tool.access, tool.destructive, json.dumps(tool.listed(bundle.base_url)))
             for tool in bundle.tools
         ),
     )

@@ -77,11 +77,14 @@ class ToolDefinition:
             "openWorldHint": bool(self.requests),
         }
 
-    def listed(self) -> dict[str, Any]:
-        """The tool as `tools/list` shows it."""
+    def listed(self, base_url: str) -> dict[str, Any]:
+        """The tool as `tools/list` shows it; the path in its `_meta` is relative to `base_url`."""
         meta: dict[str, Any] = {"access": self.access}
         if self.operation:
             meta["operation"] = self.operation
+        if self.requests:
+            first = self.requests[0]
+            meta |= {"method": first.method, "path": _relative(first.url, base_url)}
         return {
             "name": self.name,
             "title": self.title or self.name,
@@ -155,6 +158,14 @@ class Bundle:
     def runtime_tools(self) -> list[dict[str, Any]]:
         """The tools as the container-side runtime receives them (and `tools.json` holds them)."""
         return [_tool_to_json(tool) for tool in self.tools]
+
+
+def _relative(url: str, base_url: str) -> str:
+    """The path of a URL template below the base URL, or its own whole path."""
+    base = base_url.rstrip("/")
+    if url.startswith(f"{base}/"):
+        return url.removeprefix(base)
+    return "/" + url.partition("://")[2].partition("/")[2]
 
 
 def render_files(bundle: Bundle) -> dict[str, bytes]:

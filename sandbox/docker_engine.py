@@ -28,6 +28,7 @@ from sandbox.runner import Limits, Session
 from sandbox.session import PipeSession
 
 T = TypeVar("T")
+Client = docker.DockerClient
 FRAME_HEADER = 8
 STDERR = 2
 LABEL = "toolwright"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import orjson
-
+from sandbox import exactjson
 from sandbox.errors import SessionBroken
 
 
@@ -42,8 +41,8 @@ class LineGuard:
 def parse_message(line: bytes, nesting: int) -> dict[str, Any] | None:
     """The JSON-RPC message of a line, or None where it is none or nested too deep."""
     try:
-        message = orjson.loads(line)
-    except orjson.JSONDecodeError:
+        message = exactjson.loads(line)
+    except (ValueError, RecursionError):
         return None
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return None

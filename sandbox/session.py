@@ -10,8 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-import orjson
-
+from sandbox import exactjson
 from sandbox.broker import Broker, retry_after
 from sandbox.bundle import Bundle
 from sandbox.errors import CallTimedOut, Frozen, LoadFailed, SessionBroken
@@ -164,7 +163,7 @@ class PipeSession:
             self._send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
 
     def _send(self, message: Mapping[str, Any]) -> None:
-        self._pipe.write(orjson.dumps(message) + b"\n")
+        self._pipe.write(exactjson.dumps(message) + b"\n")
 
     def _receive(self, line: bytes) -> None:
         message = parse_message(line, self.limits.nesting)

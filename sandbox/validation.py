@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import orjson
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, ValidationError, best_match
 from referencing.exceptions import Unresolvable
+
+from sandbox import exactjson
 
 MAX_REASON = 300
 MAX_PATTERN = 500
@@ -49,12 +50,12 @@ class Checker:
 
 @lru_cache(maxsize=4096)
 def _compiled(schema: bytes) -> Checker:
-    return Checker(orjson.loads(schema))
+    return Checker(exactjson.loads(schema))
 
 
 def checker(schema: Mapping[str, Any] | bool) -> Checker:
     """The checker of a schema, compiled once per content."""
-    return _compiled(orjson.dumps(schema))
+    return _compiled(exactjson.dumps(schema))
 
 
 def _located(error: ValidationError) -> Problem:

@@ -26,7 +26,7 @@ def test_an_entry_made_from_a_bundle_lists_its_tools_as_the_protocol_does(store:
     store.publish(made, now=5.0)
     assert made.digest == bundle().digest()
     assert made.created_by == "compiler"
-    assert store.entry("dns").tools[0].definition == bundle().tools[0].listed()
+    assert store.entry("dns").tools[0].definition == bundle().tools[0].listed(bundle().base_url)
 
 
 def test_publishing_the_same_digest_again_changes_nothing(dns: Store) -> None:
