@@ -17,8 +17,11 @@ from sandbox.bundle import Credential, RequestPattern, ToolDefinition
 from sandbox.policy import DEFAULT_PORTS, origin_of
 
 MAX_DESCRIPTION = 600
-MAX_INPUT = 64_000
-MAX_OUTPUT = 16_000
+LIMITS = ((64_000, 16_000), (16_000, 4_000), (4_000, 1_000), (1_000, 300))
+"""What the input and output schemas of one tool may take, in characters of JSON: the first that
+keeps all tools together within MAX_TOTAL.
+"""
+MAX_TOTAL = 16_000_000
 _BASE64 = {"type": "string", "contentEncoding": "base64"}
 _IDEMPOTENT = frozenset({"PUT", "DELETE"})
 
@@ -45,7 +48,8 @@ class BodyArgument:
 class ToolSpec:
     """One tool to write. `constants` are parameters that have one possible value each.
 
-    `trimmed` names the schemas ("input", "output") that were too large to be kept whole.
+    `trimmed` names the schemas ("input", "output") that were too large to be kept whole; `size` is
+    the characters of JSON that both take.
     """
 
     definition: ToolDefinition
@@ -54,6 +58,7 @@ class ToolSpec:
     constants: tuple[Parameter, ...] = ()
     body: BodyArgument | None = None
     trimmed: tuple[str, ...] = ()
+    size: int = 0
 
 
 @dataclass(frozen=True)
@@ -72,12 +77,7 @@ class ServerSpec:
 
 def design(api: APISpec, name: str | None = None) -> ServerSpec:
     """The server for an API; `name` is by default made from the title."""
-    names = tool_names(api.operations)
-    request, response = Projection(api.schemas, "request"), Projection(api.schemas, "response")
-    tools = tuple(
-        _tool(api, operation, names[operation.id], request, response)
-        for operation in api.operations
-    )
+    tools = _tools(api)
     used = {name for operation in api.operations for names in operation.security for name in names}
     return ServerSpec(
         name=name or server_name(api.title),
@@ -95,15 +95,34 @@ def design(api: APISpec, name: str | None = None) -> ServerSpec:
     )
 
 
-def _tool(
-    api: APISpec, operation: Operation, name: str, request: Projection, response: Projection
-) -> ToolSpec:
+@dataclass(frozen=True)
+class _Schemas:
+    """The two directions of an API's schemas and how much of each a tool may have."""
+
+    request: Projection
+    response: Projection
+    limits: tuple[int, int] = LIMITS[0]
+
+
+def _tools(api: APISpec) -> tuple[ToolSpec, ...]:
+    names = tool_names(api.operations)
+    schemas = _Schemas(Projection(api.schemas, "request"), Projection(api.schemas, "response"))
+    made: tuple[ToolSpec, ...] = ()
+    for limits in LIMITS:
+        bounded = replace(schemas, limits=limits)
+        made = tuple(_tool(api, o, names[o.id], bounded) for o in api.operations)
+        if sum(tool.size for tool in made) <= MAX_TOTAL:
+            break
+    return made
+
+
+def _tool(api: APISpec, operation: Operation, name: str, schemas: _Schemas) -> ToolSpec:
     constants = tuple(p for p in operation.parameters if constant(p) is not None)
     free = [p for p in operation.parameters if constant(p) is None]
     arguments = tuple(map(Argument, argument_names(free), free))
     body = _body(api, operation, {argument.name for argument in arguments})
-    takes, takes_all = _input_schema(api, operation, arguments, body, request)
-    gives, gives_all = _output_schema(operation, response)
+    takes, taken = _input_schema(api, operation, arguments, body, schemas)
+    gives, given = _output_schema(operation, schemas)
     is_read = operation.access == "read"
     title = operation.summary or first_sentence(operation.description, 80)
     definition = ToolDefinition(
@@ -120,8 +139,10 @@ def _tool(
         requests=(RequestPattern(operation.method, operation.url),),
         security=operation.security,
     )
-    trimmed = (*([] if takes_all else ["input"]), *([] if gives_all else ["output"]))
-    return ToolSpec(definition, operation, arguments, constants, body, trimmed)
+    parts = {"input": taken, "output": given}
+    trimmed = tuple(which for which, part in parts.items() if not part.whole)
+    size = taken.size + given.size
+    return ToolSpec(definition, operation, arguments, constants, body, trimmed, size)
 
 
 def describe(operation: Operation) -> str:
@@ -155,8 +176,8 @@ def _input_schema(
     operation: Operation,
     arguments: tuple[Argument, ...],
     body: BodyArgument | None,
-    projection: Projection,
-) -> tuple[dict[str, Any], bool]:
+    allowed: _Schemas,
+) -> tuple[dict[str, Any], Selection]:
     schemas = [_argument_schema(api, argument.parameter) for argument in arguments]
     names = [argument.name for argument in arguments]
     required = [argument.name for argument in arguments if argument.parameter.required]
@@ -165,7 +186,7 @@ def _input_schema(
         names.append(body.name)
         required += [body.name] * body.required
     places = [f"{a.parameter.location}:{a.parameter.name}" for a in arguments] + ["body"]
-    chosen = projection.select(schemas, MAX_INPUT)
+    chosen = allowed.request.select(schemas, allowed.limits[0])
     placed = map(_placed, chosen.schemas, places)
     root: dict[str, Any] = {
         "type": "object",
@@ -174,7 +195,7 @@ def _input_schema(
     }
     if required:
         root["required"] = required
-    return _with_defs(root, chosen), chosen.whole
+    return _with_defs(root, chosen), chosen
 
 
 def _placed(schema: Schema, place: str) -> Schema:
@@ -214,7 +235,7 @@ def _body_schema(api: APISpec, operation: Operation, body: BodyArgument) -> Sche
     return {**schema, "description": described} if described else schema
 
 
-def _output_schema(operation: Operation, projection: Projection) -> tuple[dict[str, Any], bool]:
+def _output_schema(operation: Operation, allowed: _Schemas) -> tuple[dict[str, Any], Selection]:
     documented: list[Schema] = []
     for response in operation.responses:
         for content in response.content if response.status.startswith("2") else ():
@@ -222,7 +243,7 @@ def _output_schema(operation: Operation, projection: Projection) -> tuple[dict[s
             is_json = media.is_json(content.type) or media.bare(content.type) == "*/*"
             if is_json and schema not in documented:
                 documented.append(schema)
-    chosen = projection.select(documented, MAX_OUTPUT)
+    chosen = allowed.response.select(documented, allowed.limits[1])
     kinds = list(chosen.schemas)
     body: Schema = True if not kinds or True in kinds else kinds[0]
     if len(kinds) > 1 and body is not True:
@@ -239,7 +260,7 @@ def _output_schema(operation: Operation, projection: Projection) -> tuple[dict[s
         },
     }
     used = replace(chosen, defs={}) if body is True else chosen
-    return _with_defs(root, used), chosen.whole
+    return _with_defs(root, used), chosen
 
 
 def _with_defs(root: dict[str, Any], chosen: Selection) -> dict[str, Any]:

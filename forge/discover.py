@@ -189,9 +189,10 @@ class _Search:
         if not self._answers:
             reason = self._unreachable or self.ended or "it gave no answer"
             raise SourceUnreachable(self._source.location, reason)
+        first = [attempt.outcome for attempt in self._tried[:1]]
         return NotFound(
             location=self._source.location,
-            reason=self.ended or f"{self._tried[0].outcome}, and none where one is usually found",
+            reason="; ".join((*first, self.ended or "none where one is usually found")),
             tried=tuple(self._tried),
             pages=tuple(self._pages),
             elsewhere=tuple(self._elsewhere),

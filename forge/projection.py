@@ -13,6 +13,7 @@ from sandbox.apispec import Schema
 
 Direction = Literal["request", "response"]
 MAX_TEXT = 300
+MAX_PARTS = 200
 _PROSE = frozenset({"title", "description", "examples", "default", "deprecated"})
 _FLAGS = frozenset({"readOnly", "writeOnly"})
 _DEPTHS = (12, 8, 6, 4, 3, 2, 1)
@@ -22,11 +23,13 @@ _DEPTHS = (12, 8, 6, 4, 3, 2, 1)
 class Selection:
     """Schemas that were asked for, and the definitions that they and each other refer to.
 
-    `whole` is False where parts were replaced by true to stay within the size that was allowed.
+    `whole` is False where parts were replaced by true to stay within the size that was allowed;
+    `size` is the characters of JSON that all of it takes.
     """
 
     schemas: tuple[Schema, ...]
     defs: Mapping[str, Schema]
+    size: int
     whole: bool = True
 
 
@@ -41,18 +44,20 @@ class Projection:
         self._made: dict[str, Schema] = {}
         self._needs: dict[str, set[str]] = {}
         self._sizes: dict[str, int] = {}
+        self._flags: dict[str, bool] = {}
 
     def select(self, schemas: Iterable[Schema], limit: int) -> Selection:
         """The schemas projected, with their definitions, in about `limit` characters of JSON."""
         roots = tuple(self._project(schema) for schema in schemas)
         names, whole = self._nearest(roots, limit)
         if whole:
-            return Selection(roots, {name: self._named(name) for name in names})
+            size = _size(roots) + sum(map(self._size_of, names))
+            return Selection(roots, {name: self._named(name) for name in names}, size)
         keep = _keeping(names)
         if _size(roots) > limit:
             roots = _flattened(roots, limit)
         defs = {name: keep(self._named(name)) for name in names}
-        return Selection(tuple(map(keep, roots)), defs, whole=False)
+        return Selection(tuple(map(keep, roots)), defs, limit, whole=False)
 
     def _nearest(self, roots: tuple[Schema, ...], limit: int) -> tuple[list[str], bool]:
         """The names in reach, nearest first, as far as the limit goes, and whether all did."""
@@ -118,6 +123,14 @@ class Projection:
         return frozenset(found)
 
     def _is_hidden(self, schema: Mapping[str, Any]) -> bool:
+        name = schema.get("$ref")
+        if name is None or len(schema) > 1:
+            return self._is_flagged(schema)
+        if name not in self._flags:
+            self._flags[name] = self._is_flagged(schema)
+        return self._flags[name]
+
+    def _is_flagged(self, schema: Mapping[str, Any]) -> bool:
         return any(part.get(self._hide) is True for part in applied(schema, self._schemas))
 
 
@@ -126,7 +139,7 @@ def applied(schema: Schema, schemas: Mapping[str, Schema]) -> list[Mapping[str, 
     found: list[Mapping[str, Any]] = []
     seen: set[str] = set()
     waiting = [schema]
-    while waiting:
+    while waiting and len(found) < MAX_PARTS:
         item = waiting.pop()
         if not isinstance(item, Mapping):
             continue

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psutil
-from sandbox.image import base_image
 
 from orchestrator import answers
 from orchestrator.brokers import Brokers
@@ -24,10 +23,10 @@ from orchestrator.freeze import is_alive
 from orchestrator.jobs import Jobs, Report
 from orchestrator.ledger import Ledger
 from orchestrator.pulse import Pulse
+from orchestrator.roster import Roster
 from orchestrator.sessions import ReadSessions
 from orchestrator.settings import Settings
 from orchestrator.shelf import Shelf
-from registry.errors import Unknown
 from registry.notary import Notary
 from registry.records import Job, Process, new_id
 from registry.store import Store
@@ -36,6 +35,7 @@ from sandbox.brake import Brake
 from sandbox.docker_engine import AbsentEngine, DockerRunner, Labels, connect, kill_containers
 from sandbox.errors import BaseImageMissing, EngineUnavailable, Frozen
 from sandbox.exchange import Upstream
+from sandbox.image import base_image
 from sandbox.livehttp import LiveHttp
 from sandbox.policy import Origin
 from sandbox.reaper import reaper
@@ -55,7 +55,7 @@ class App:
     store: Store
     vault: Vault
     brake: Brake
-    shelf: Shelf
+    roster: Roster
     pulse: Pulse
     dispatch: Dispatch
     forge: Forge
@@ -63,11 +63,8 @@ class App:
     carrying_out: set[asyncio.Task[Reply]] = field(default_factory=set)
 
     def access(self, call: Call) -> str:
-        """`read` or `write`. Raises UnknownTool."""
-        try:
-            return self.store.entry(call.server).tool(call.tool).access
-        except (Unknown, KeyError) as error:
-            raise UnknownTool(call.name) from error
+        """`read` or `write`. Raises UnknownTool, BundleInvalid."""
+        return self.roster.find(call.server, call.tool).bundle.tool(call.tool).access
 
     def exists(self, server: str, tool: str) -> bool:
         try:
@@ -186,7 +183,8 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
         _register(store, process, kind)
         stack.callback(store.remove_process, process)
         brake = Brake()
-        pulse = Pulse(store, brake, process)
+        roster = Roster(store, shelf)
+        pulse = Pulse(store, brake, process, roster.forget)
         runner, image = await _engine(stack, settings, process, brake)
         await asyncio.to_thread(recover, settings, store, shelf)
         network = _Network()
@@ -194,12 +192,12 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
         brokers = Brokers(store, vault, network.upstream, Throttle(), brake)
         sessions = ReadSessions(runner, brokers.reading, settings.idle_seconds)
         stack.push_async_callback(sessions.close)
-        ledger = Ledger(store)
+        ledger = Ledger(store, roster.update)
         stack.push_async_callback(ledger.close)
         dispatch = Dispatch(
             store,
             ledger,
-            shelf,
+            roster,
             sessions,
             runner,
             brokers,
@@ -208,7 +206,7 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
             settings.approval_seconds,
         )
         forge = Forge(store, vault, shelf, runner, brokers, brake, network.upstream, image)
-        app = App(settings, process, store, vault, brake, shelf, pulse, dispatch, forge)
+        app = App(settings, process, store, vault, brake, roster, pulse, dispatch, forge)
         app.jobs = Jobs(
             store,
             process,
@@ -302,7 +300,7 @@ def _person(app: App) -> Callable[[], Any]:
     async def done_something() -> None:
         before = _given(app)
         while await asyncio.to_thread(_given, app) == before:
-            await app.pulse.wait()
+            await app.pulse.changed()
 
     return done_something
 
@@ -331,7 +329,7 @@ async def _live(app: App, sessions: ReadSessions) -> None:
         if now - signed > SIGN_SECONDS:
             signed = now
             await asyncio.to_thread(notary.sign_heads, app.store, time.time())
-        await app.pulse.wait(1.0)
+        await app.pulse.work(1.0)
 
 
 async def _stopped(task: asyncio.Task[None]) -> None:

@@ -16,8 +16,7 @@ from sandbox.bundle import Bundle
 
 async def serve_one(app: App, name: str) -> None:
     """Serve the registered server of that name until end of file. Raises Unknown."""
-    entry = app.store.entry(name)
-    bundle = app.shelf.bundle(entry)
+    bundle = app.forge.shelf.bundle(app.store.entry(name))
 
     async def call(tool: str, arguments: Mapping[str, Any], progress: object) -> Result:
         return await _called(app, Call(name, tool, arguments, session="run"))

@@ -10,12 +10,10 @@ from typing import Any
 
 from orchestrator.brokers import Brokers
 from orchestrator.calls import Call, Done, Pending, Refused, Reply
-from orchestrator.errors import UnknownTool
 from orchestrator.gate import Ask, Deny, Question, rule
 from orchestrator.ledger import Ledger, exchange_json
+from orchestrator.roster import Roster
 from orchestrator.sessions import ReadSessions
-from orchestrator.shelf import Shelf
-from registry.errors import Unknown
 from registry.records import Approval, Entry, Failed, Invocation, new_id
 from registry.store import Store
 from registry.trust import Standing
@@ -34,7 +32,7 @@ class Dispatch:
 
     store: Store
     ledger: Ledger
-    shelf: Shelf
+    roster: Roster
     sessions: ReadSessions
     runner: Runner
     brokers: Brokers
@@ -65,14 +63,14 @@ class Dispatch:
             raise
 
     async def _call(self, identity: str, call: Call) -> Reply:
-        entry, bundle = self._found(call)
+        member = self.roster.find(call.server, call.tool)
+        entry, bundle, server = member.entry, member.bundle, member.standing
         access = bundle.tool(call.tool).access
-        server = self.store.standing(call.server)
         question = Question(
             state=entry.state,
             access=access,
             server=server,
-            operation=self.store.operation_standing(call.server, call.tool),
+            operation=self._earned(call) if access == "write" else None,
             frozen=self.brake.engaged,
         )
         ruling = rule(question)
@@ -91,24 +89,19 @@ class Dispatch:
     async def carry_out(self, approval: Approval) -> Reply:
         """Run an approved call that this process has claimed, exactly as it was approved."""
         call = _call_of(approval)
-        entry, bundle = self._found(call)
+        member = self.roster.find(call.server, call.tool)
+        entry, bundle, standing = member.entry, member.bundle, member.standing
         if entry.version != approval.version:
             reason = f"{call.server} is at version {entry.version} now; ask again"
             self.store.settle(approval.id, self.process, "failed", {"error": reason}, self.now())
             return Refused(call, reason)
         access = bundle.tool(call.tool).access
-        standing = self.store.standing(call.server)
         invocation = replace(self._invocation(new_id(), call, entry, access), approval=approval.id)
         release = Release(approval.wire_digest)
         return await self._write(invocation, call, bundle, release, standing)
 
-    def _found(self, call: Call) -> tuple[Entry, Bundle]:
-        try:
-            entry = self.store.entry(call.server)
-            entry.tool(call.tool)
-        except (Unknown, KeyError) as error:
-            raise UnknownTool(call.name) from error
-        return entry, self.shelf.bundle(entry)
+    def _earned(self, call: Call) -> Standing:
+        return self.store.operation_standing(call.server, call.tool)
 
     def _invocation(self, identity: str, call: Call, entry: Entry, access: Any) -> Invocation:
         return Invocation(

@@ -141,7 +141,10 @@ class Forge:
                 "the task names no API. Give a source: the path or URL of an OpenAPI document, "
                 "or the host that serves the API."
             )
-        raise ForgeFailed("no API description was found (" + "; ".join(reasons) + ")")
+        raise ForgeFailed(
+            f"no API description was found ({'; '.join(reasons)}). Give the path or URL of an "
+            "OpenAPI document as the source."
+        )
 
     async def _look(self, place: Place) -> Found | NotFound:
         if place.path is None:

@@ -30,12 +30,15 @@ Ruling = Allow | Ask | Deny
 
 @dataclass(frozen=True)
 class Question:
-    """What the gate is asked: the server's state and standing, the tool, whether all is frozen."""
+    """What the gate is asked: the server's state and standing, the tool, whether all is frozen.
+
+    `operation` is the operation's own standing, which only writes need.
+    """
 
     state: str
     access: Access
     server: Standing
-    operation: Standing
+    operation: Standing | None
     frozen: bool
 
 
@@ -51,6 +54,6 @@ def rule(question: Question) -> Ruling:
         return Deny("the server is degraded: too many of its last calls failed")
     if question.access == "read":
         return Allow(f"a read of a {question.server.level} server")
-    if write_exempt(question.server, question.operation):
+    if question.operation and write_exempt(question.server, question.operation):
         return Allow("a trusted server, and this write has succeeded fifty times")
     return Ask(f"a write of a {question.server.level} server")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.calls import Call
 from registry.records import Invocation
 from registry.store import Store
+from registry.trust import Standing
 from sandbox.exchange import Exchange, WireRequest
 
 GROUP_SECONDS = 0.02
@@ -19,9 +21,13 @@ MAX_LOGGED_BODY = 64 * 1024
 
 @dataclass
 class Ledger:
-    """Writes finished reads in groups, at most 20 ms late; a SIGKILL may lose those."""
+    """Writes finished reads in groups, at most 20 ms late; a SIGKILL may lose those.
+
+    `recorded` is told each server's new standing.
+    """
 
     store: Store
+    recorded: Callable[[str, Standing], None]
     _waiting: list[Invocation] = field(default_factory=list)
     _flush: asyncio.Task[None] | None = None
 
@@ -44,7 +50,9 @@ class Ledger:
         while self._waiting:
             await asyncio.sleep(GROUP_SECONDS)
             group, self._waiting = self._waiting, []
-            await asyncio.to_thread(self.store.record_many, group, time.time())
+            standings = await asyncio.to_thread(self.store.record_many, group, time.time())
+            for invocation, standing in zip(group, standings, strict=True):
+                self.recorded(invocation.entry, standing)
 
 
 def exchange_json(exchange: Exchange) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, insert, inspect, select
 from sqlalchemy.engine import URL, make_url
@@ -78,9 +79,13 @@ class Database:
 
         See https://www.sqlite.org/pragma.html#pragma_data_version.
         """
+        return int(self.peek("PRAGMA data_version")[0])
+
+    def peek(self, query: str) -> tuple[Any, ...]:
+        """The one row of a query that must cost microseconds: no SQLAlchemy, no pool."""
         with self._watch_lock:
-            rows = self._watch.execute("PRAGMA data_version").fetchall()
-        return int(rows[0][0])
+            row: tuple[Any, ...] = self._watch.execute(query).fetchone()
+        return row
 
     def _bring_up_to_date(self) -> None:
         with self.write() as connection:

@@ -14,10 +14,11 @@ from registry.invocations import Invocations
 from registry.jobs import Jobs
 from registry.processes import Processes
 from registry.search import Search
+from registry.signals import Watch
 from registry.standings import Standings
 
 
-class Store(Entries, Standings, Invocations, Approvals, Jobs, Processes, Grants, Search):
+class Store(Entries, Standings, Invocations, Approvals, Jobs, Processes, Grants, Search, Watch):
     """The registry. Threads of one process share a store; a child process opens its own.
 
     Every method is one transaction and returns when it is on disk. All raise DatabaseUnusable.
@@ -50,7 +51,3 @@ class Store(Entries, Standings, Invocations, Approvals, Jobs, Processes, Grants,
     def path(self) -> Path:
         """The database's file."""
         return self._database.path
-
-    def data_version(self) -> int:
-        """A number that changes whenever any process commits. Costs microseconds, so poll it."""
-        return self._database.data_version()

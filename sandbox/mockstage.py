@@ -56,15 +56,17 @@ async def prove_mock(
     rows = subjects(bundle.spec, bundle.tools, caps, seed)
     queue = deque(rows)
     judge = Judge(bundle.spec.schemas, "request")
-    try:
-        found = await _together([_Lane(bundle, open_bench, queue, judge) for _ in range(lanes)])
-    except LoadFailed as error:
-        finding = Finding("server.py", "", "load", str(error))
+    running = [_Lane(bundle, open_bench, queue, judge) for _ in range(lanes)]
+    await _together(running)
+    refused = next((lane.refused for lane in running if lane.refused), None)
+    if refused:
+        finding = Finding("server.py", "", "load", refused)
         return StageReport("mock", "failed", _since(started), findings=(finding,), coverage=0.0)
+    found = {key: result for lane in running for key, result in lane.results.items()}
     return _report(_in_order(bundle.spec, rows, found), _since(started))
 
 
-async def _together(lanes: Sequence[_Lane]) -> dict[tuple[str, str], CaseResult]:
+async def _together(lanes: Sequence[_Lane]) -> None:
     tasks = [asyncio.ensure_future(lane.run()) for lane in lanes]
     try:
         await asyncio.gather(*tasks)
@@ -72,12 +74,15 @@ async def _together(lanes: Sequence[_Lane]) -> dict[tuple[str, str], CaseResult]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    return {key: result for lane in lanes for key, result in lane.results.items()}
 
 
 @dataclass
 class _Lane:
-    """Works through rows of the common queue, one call after another."""
+    """Works through rows of the common queue, one call after another.
+
+    `refused` is why the runtime does not load the bundle; no other lane is cut off for it, because
+    a session that is being opened is best let finish.
+    """
 
     bundle: Bundle
     open_bench: OpenBench
@@ -87,11 +92,16 @@ class _Lane:
     pending: deque[tuple[Subject, Case]] = field(default_factory=deque)
     checked: dict[WireRequest, tuple[str, ...]] = field(default_factory=dict)
     breaks: int = 0
+    refused: str = ""
 
     async def run(self) -> None:
-        while self._more():
-            async with self.open_bench() as bench:
-                await self._work(bench)
+        try:
+            while self._more():
+                async with self.open_bench() as bench:
+                    await self._work(bench)
+        except LoadFailed as error:
+            self.refused = str(error)
+            self.queue.clear()
 
     async def _work(self, bench: Bench) -> None:
         """Call until nothing is left or the session has ended."""

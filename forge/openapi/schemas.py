@@ -40,7 +40,7 @@ class Schemas:
         """`siblings`: whether keywords beside a `$ref` count (from 3.1 on)."""
         self._references, self._siblings, self._report = references, siblings, report
         self._names: dict[tuple[str, str], str] = {}
-        self._taken: set[str] = set()
+        self._taken: dict[str, int] = {}
         self._waiting: deque[tuple[str, Node]] = deque()
         self._defs: dict[str, Schema] = {}
 
@@ -94,12 +94,11 @@ class Schemas:
         place = (target.file, target.pointer)
         if place not in self._names:
             name = base = _name_of(target)
-            number = 1
             while name in self._taken:
-                number += 1
-                name = f"{base}_{number}"
+                self._taken[base] += 1
+                name = f"{base}_{self._taken[base]}"
             self._names[place] = name
-            self._taken.add(name)
+            self._taken[name] = 1
             self._waiting.append((name, target))
         return self._names[place]
 

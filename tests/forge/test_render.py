@@ -118,7 +118,8 @@ def test_parts_of_a_multipart_body_are_files_or_typed_where_the_document_says() 
         '"m": part(body.get("m", UNSET), content_type="application/json")'
     )
     required = source(
-        f"/a: {{put: {{requestBody: {{required: true, content: {{multipart/form-data: {body}}}}}}}}}"
+        "/a: {put: {requestBody: {required: true, "
+        f"content: {{multipart/form-data: {body}}}}}}}}}"
     )
     assert f"multipart={{ **body, {wrapped}, }}" in " ".join(required.split())
     optional = source(

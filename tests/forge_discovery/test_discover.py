@@ -264,7 +264,7 @@ def test_a_host_that_asks_to_wait_is_not_asked_again() -> None:
     with site({"/": Page(b"", 429, (("Retry-After", "120"),))}) as here:
         result = look(here.url)
     assert isinstance(result, NotFound)
-    assert result.reason == "the host asks to wait 120 s"
+    assert result.reason == "HTTP 429; the host asks to wait 120 s"
     assert here.paths == ["/"]
 
 

@@ -8,19 +8,20 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
 from typing import Any
 
 from sqlalchemy import Engine, event
 
-FILE_EVENTS = frozenset(
-    {"open", "os.mkdir", "os.rename", "os.rmdir", "os.remove", "shutil.rmtree", "os.listdir"}
-)
+FILE_EVENTS = frozenset({"os.mkdir", "os.rename", "os.rmdir", "os.remove", "os.link"})
+WRITES = ("INSERT", "UPDATE", "DELETE", "CREATE")
 
 
 def survives_kill_at(step: int, action: Callable[[], object]) -> bool:
-    """Run an action in a child that gets SIGKILL at its n-th file event or SQL statement or commit.
+    """Run an action in a child that gets SIGKILL before its n-th step that changes anything.
 
-    True where the action took fewer steps and so ran to its end.
+    Steps are writing opens, directory changes, and SQL statements and commits that write. True where
+    the action took fewer and so ran to its end.
     """
     child = os.fork()
     if child == 0:
@@ -41,21 +42,31 @@ def in_child(before: Callable[[], object], action: Callable[[], object]) -> int:
 
 
 def race(action: Callable[[int], Any], processes: int) -> Sequence[Any]:
-    """What the action returned in each of several processes that start it together."""
+    """What the action returned in each of several processes that start it together.
+
+    Raises EOFError where one of them ended without an answer.
+    """
     context = multiprocessing.get_context("fork")
-    barrier, results = context.Barrier(processes), context.SimpleQueue()
+    barrier = context.Barrier(processes)
 
-    def run(number: int) -> None:
+    def run(number: int, answer: Connection) -> None:
         barrier.wait()
-        results.put(action(number))
+        answer.send(action(number))
 
-    running = [context.Process(target=run, args=(number,)) for number in range(processes)]
-    for process in running:
+    running, answers = [], []
+    for number in range(processes):
+        ours, theirs = context.Pipe(duplex=False)
+        process = context.Process(target=run, args=(number, theirs))
         process.start()
-    answers = [results.get() for _ in running]
-    for process in running:
-        process.join()
-    return answers
+        theirs.close()
+        running.append(process)
+        answers.append(ours)
+    try:
+        return [answer.recv() for answer in answers]
+    finally:
+        for process, answer in zip(running, answers, strict=True):
+            process.join()
+            answer.close()
 
 
 def _kill_at(step: int) -> None:
@@ -67,12 +78,16 @@ def _kill_at(step: int) -> None:
         if left < 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def on_audit(name: str, _arguments: object) -> None:
-        if name in FILE_EVENTS:
+    def on_audit(name: str, arguments: tuple[Any, ...]) -> None:
+        if name in FILE_EVENTS or (name == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR)):
+            count()
+
+    def on_statement(*arguments: Any) -> None:
+        if arguments[2].lstrip().startswith(WRITES):
             count()
 
     sys.addaudithook(on_audit)
-    event.listen(Engine, "before_cursor_execute", lambda *_: count())
+    event.listen(Engine, "before_cursor_execute", on_statement)
     event.listen(Engine, "commit", lambda *_: count())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from sandbox.broker import Broker
@@ -61,6 +61,10 @@ class LocalRunner:
             yield session
         finally:
             session.end()
+            assert process.stdin is not None
+            process.stdin.close()
+            with suppress(ConnectionError):
+                await process.stdin.wait_closed()
             await process.wait()
             await asyncio.gather(*readers)
 

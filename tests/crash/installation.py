@@ -1,0 +1,115 @@
+"""One Toolwright home under test: its commands, and whether everything in it still agrees."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from click.testing import CliRunner, Result
+
+from orchestrator.checkup import check_all
+from orchestrator.cli import toolwright
+from orchestrator.granting import allow_host
+from orchestrator.settings import Settings, load_settings
+from registry.catalogue import install
+from registry.pin import set_pin
+from registry.records import entry_from
+from registry.store import Store
+from sandbox.bundle import Bundle
+from sandbox.docker_engine import connect, list_containers
+
+ROOT = Path(__file__).parents[2]
+PIN = "246810"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A home that is set up. `environment` is added to what its processes get."""
+
+    home: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def made(cls, home: Path, **environment: str) -> Installation:
+        here = cls(home, environment)
+        set_pin(here.settings.pin, PIN)
+        here.pin_file.write_text(PIN)
+        here.store().close()
+        return here
+
+    @property
+    def settings(self) -> Settings:
+        return load_settings({"TOOLWRIGHT_HOME": str(self.home)})
+
+    @property
+    def pin_file(self) -> Path:
+        return self.home / "pin.txt"
+
+    def store(self) -> Store:
+        return Store.open(self.settings.database_url)
+
+    def run(self, *words: str) -> Result:
+        """A command, run in this process. An exception that is not reported fails the test."""
+        given = {"TOOLWRIGHT_HOME": str(self.home), **self.environment}
+        return CliRunner().invoke(toolwright, words, env=given, catch_exceptions=False)
+
+    def start(self, *words: str, **options: Any) -> subprocess.Popen[bytes]:
+        """A command as a process of its own."""
+        environment = {
+            **os.environ,
+            "TOOLWRIGHT_HOME": str(self.home),
+            "PYTHONPATH": str(ROOT),
+            **self.environment,
+        }
+        command = [sys.executable, "-m", "orchestrator", *words]
+        return subprocess.Popen(command, env=environment, **options)
+
+    def allow(self, url: str) -> None:
+        """What a person's `source allow` does."""
+        with self.store() as store:
+            allow_host(store, url.partition("://")[2].partition("/")[0], "test")
+
+    def put(self, bundle: Bundle) -> None:
+        """Register a bundle without proving it, as no command would."""
+        with self.store() as store:
+            install(self.home, store, bundle, entry_from(bundle, time.time()), now=time.time())
+
+    def listed(self) -> list[dict[str, Any]]:
+        """What `toolwright list --json` prints."""
+        result = self.run("list", "--json")
+        assert result.exit_code == 0
+        return list(json.loads(result.stdout))
+
+    def troubles(self) -> list[str]:
+        """What `toolwright doctor` finds that is not well, and every container there is."""
+        with self.store() as store:
+            checks = check_all(self.settings, store)
+        found = [f"{check.name}: {check.found}" for check in checks if check.verdict != "ok"]
+        return found + [f"container {identity}" for identity in self.containers()]
+
+    def containers(self, process: str = "") -> list[str]:
+        """The ids of this installation's sandboxes, in any state."""
+        labels = {"instance": self.settings.instance} | ({"process": process} if process else {})
+        client = connect()
+        try:
+            return [container["Id"] for container in list_containers(client, **labels)]
+        finally:
+            client.close()
+
+
+def until(found: Callable[[], T], seconds: float = 15.0) -> T:
+    """What `found` finds first that is not empty; the test fails where that takes too long."""
+    end = time.monotonic() + seconds
+    while not (value := found()):
+        assert time.monotonic() < end, f"nothing within {seconds:g} s"
+        time.sleep(0.02)
+    return value
