@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, BinaryIO
 
-from tests.crash.installation import Installation
+from tests.crash.installation import Installation, until
 
-FINAL = frozenset({"done", "failed", "cancelled", "waiting"})
+FINAL = frozenset({"done", "failed", "cancelled"})
 
 
 @dataclass
@@ -65,10 +65,13 @@ class Served:
         job = self.value("forge", task="list things", source=source, **more)["job"]
         return self.followed(job)
 
-    def followed(self, job: str) -> dict[str, Any]:
-        while (state := self.value("status", job=job, wait=10))["state"] not in FINAL:
-            pass
-        return state
+    def followed(self, job: str, states: frozenset[str] = FINAL | {"waiting"}) -> dict[str, Any]:
+        """The job once it is in one of these states."""
+        return until(
+            lambda: state
+            if (state := self.value("status", job=job, wait=5))["state"] in states
+            else None
+        )
 
     def kill(self) -> None:
         """SIGKILL. The process is reaped, as a client's library does it."""

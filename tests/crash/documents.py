@@ -78,10 +78,10 @@ HALF_BROKEN = {
     "/good/2": reading({"$ref": "#/components/schemas/Tree"}),
     "/good/3": reading(OBJECT, parameters=[{"name": "q", "in": "query", "schema": {}}]),
     "/good/4": reading({"type": "array", "items": OBJECT}),
-    "/broken/1": reading(OBJECT, parameters=[{"$ref": "#/components/parameters/Nowhere"}]),
-    "/broken/2": {"get": "not an operation"},
-    "/broken/{id}": reading(OBJECT, parameters=[{"name": "id", "in": "nowhere"}]),
-    "/broken/4": {"$ref": "#/paths/~1broken~14"},
+    "/broken/1": {"get": "not an operation"},
+    "/broken/2": {"$ref": "#/paths/~1broken~12"},
+    "/broken/3": {"post": {"requestBody": {"$ref": "#/components/requestBodies/Gone"}}},
+    "/broken/{4": reading(OBJECT),
 }
 TREE = {"type": "object", "properties": {"inner": {"$ref": "#/components/schemas/Tree"}}}
 """A schema that refers to itself, as real ones do: no error."""

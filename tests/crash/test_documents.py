@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.image import BaseImage
-from tests.crash.client import Served, served
+from tests.crash.client import FINAL, Served, served
 from tests.crash.documents import (
     BAD_FILES,
     BAD_PLACES,
@@ -165,7 +165,7 @@ def test_a_private_server_is_asked_for_though_its_documents_host_is_allowed(
             assert job["message"].endswith(f"toolwright source allow {host}")
             assert server.asked == []
             installation.allow(server.url)
-            assert client.followed(job["job"])["state"] == "done"
+            assert client.followed(job["job"], FINAL)["state"] == "done"
     assert len(installation.listed()) == 1
     assert installation.troubles() == []
 

@@ -20,7 +20,7 @@ WRITES = ("INSERT", "UPDATE", "DELETE", "CREATE")
 def survives_kill_at(step: int, action: Callable[[], object]) -> bool:
     """Run an action in a child that gets SIGKILL before its n-th step that changes anything.
 
-    Steps are writing opens, directory changes, and SQL statements and commits that write. True where
+    Steps are writing opens, directory changes, SQL statements that write, and commits. True where
     the action took fewer and so ran to its end.
     """
     child = os.fork()

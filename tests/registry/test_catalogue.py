@@ -179,7 +179,7 @@ def test_a_kill_at_any_step_of_installing_is_settled_at_the_next_start(
             break
         shutil.rmtree(home)
         saved.rename(home)
-    assert step > 30
+    assert step > 20
 
 
 def test_processes_that_install_and_recover_at_once_end_consistent(home: Path) -> None:

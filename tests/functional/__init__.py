@@ -1,0 +1,1 @@
+"""The whole product through real parts: a client, an engine, an API that none of us wrote."""

@@ -1,0 +1,43 @@
+"""What is forged once for all functional tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.functional.home import Home
+from tests.functional.journey import Journey, travel
+from tests.functional.peer import Peer
+from tests.world.harbour import HarbourApi, harbour_api
+from tests.world.powerdns import PowerDNS
+
+
+@pytest.fixture(scope="session")
+def journey(toolwright_home: Home, powerdns: PowerDNS) -> Journey:
+    """From a task to DNS records that answer; leaves the server `powerdns` in the home."""
+    return travel(toolwright_home, powerdns)
+
+
+@pytest.fixture(scope="session")
+def harbour(
+    toolwright_home: Home, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[HarbourApi]:
+    """The example API, with the server `harbour` forged for it."""
+    with harbour_api(tmp_path_factory.mktemp("harbour")) as api:
+        host = api.url.removeprefix("http://")
+        toolwright_home.person("forge", "list berths", "--source", api.url, "--allow", host)
+        yield api
+
+
+@pytest.fixture(scope="session")
+def _serving(toolwright_home: Home, harbour: HarbourApi) -> Iterator[Peer]:
+    with Peer(toolwright_home, "serve") as peer:
+        yield peer
+
+
+@pytest.fixture
+def served(_serving: Peer) -> Peer:
+    """A client of a `toolwright serve` that all tests share; none of them may end it."""
+    assert _serving.process.poll() is None
+    return _serving

@@ -1,0 +1,139 @@
+"""One installation of Toolwright in a directory, used as a person uses it: by its commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+import psutil
+
+from orchestrator.control_process import Address, answering
+from orchestrator.settings import Settings, load_settings
+from registry.store import Store
+from sandbox.docker_engine import connect, list_containers
+
+ROOT = Path(__file__).parents[2]
+PIN = "2468-test"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Home:
+    """`environment` is what `toolwright` is started with."""
+
+    path: Path
+    environment: dict[str, str]
+
+    @property
+    def settings(self) -> Settings:
+        return load_settings(self.environment)
+
+    @property
+    def pin_file(self) -> Path:
+        return self.path.parent / "pin"
+
+    def command(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "orchestrator", *words]
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """What a `toolwright` command left with."""
+        return subprocess.run(
+            self.command(*words),
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def read(self, *words: str) -> Any:
+        """The JSON that a command prints; one that fails fails the test."""
+        done = self.run(*words, "--json")
+        assert done.returncode == 0, done.stderr or done.stdout
+        return json.loads(done.stdout)
+
+    def person(self, *words: str) -> str:
+        """What somebody who knows the PIN does at a terminal; it has to succeed."""
+        done = self.run(*words, "--pin-file", str(self.pin_file))
+        assert done.returncode == 0, done.stderr or done.stdout
+        return done.stdout
+
+    @contextmanager
+    def store(self) -> Iterator[Store]:
+        with Store.open(self.settings.database_url) as store:
+            yield store
+
+    def control(self) -> Address:
+        """Where the control plane that this home's processes started answers."""
+        address = answering(self.settings)
+        assert address is not None, "no control plane answers"
+        return address
+
+    def post(self, path: str, **body: Any) -> httpx.Response:
+        """Ask the control plane, with its token."""
+        address = self.control()
+        with httpx.Client(trust_env=False, timeout=20) as client:
+            return client.post(address.url + path, json=body, headers=address.headers)
+
+    def approve(self, approval: str, pin: str = PIN) -> httpx.Response:
+        """Approve on the control plane, as its page does."""
+        return self.post(f"/approvals/{approval}", decision="approve", pin=pin)
+
+    def containers(self) -> int:
+        """How many sandboxes of this home the engine runs."""
+        client = connect()
+        try:
+            return len(list_containers(client, instance=self.settings.instance))
+        finally:
+            client.close()
+
+
+@contextmanager
+def new_home(directory: Path, **environment: str) -> Iterator[Home]:
+    """An empty home with a PIN; its control plane, if one was started, ends with the block."""
+    home = Home(
+        directory / "home",
+        {
+            **os.environ,
+            "TOOLWRIGHT_HOME": str(directory / "home"),
+            "PYTHONPATH": str(ROOT),
+            **environment,
+        },
+    )
+    home.pin_file.write_text(PIN)
+    done = home.run("setup", "--pin-file", str(home.pin_file))
+    assert done.returncode == 0, done.stderr
+    try:
+        yield home
+    finally:
+        _end_control(home)
+
+
+def _end_control(home: Home) -> None:
+    address = answering(home.settings)
+    if address is None:
+        return
+    process = psutil.Process(address.pid)
+    process.terminate()
+    process.wait(10)
+
+
+def until(happened: Callable[[], T], what: str, seconds: float = 15.0) -> T:
+    """The first true value of a condition. Fails the test where there is none in time."""
+    pause = threading.Event()
+    for _ in range(int(seconds / 0.03)):
+        value = happened()
+        if value:
+            return value
+        pause.wait(0.03)
+    raise AssertionError(f"it did not happen that {what}")

@@ -1,0 +1,119 @@
+"""An MCP client of a few lines, so that nothing is taken for granted about the wire."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import queue
+import subprocess
+import threading
+from types import TracebackType
+from typing import Any
+
+from tests.functional.home import Home
+
+SECONDS = 40.0
+
+
+class Peer:
+    """Speaks JSON-RPC with a `toolwright` process that it starts; one thread reads its answers."""
+
+    def __init__(self, home: Home, *words: str, **environment: str) -> None:
+        self.process = subprocess.Popen(
+            home.command(*words),
+            env={**home.environment, **environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self.notifications: list[dict[str, Any]] = []
+        self._ids = itertools.count(1)
+        self._answers: dict[int, queue.SimpleQueue[dict[str, Any]]] = {}
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def __enter__(self) -> Peer:
+        self.greet()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def greet(self, version: str = "2025-11-25") -> dict[str, Any]:
+        """Shake hands; the server's answer to `initialize`."""
+        info = {"name": "peer", "version": "1"}
+        params = {"protocolVersion": version, "capabilities": {}, "clientInfo": info}
+        answer = self.request("initialize", params)
+        self.notify("notifications/initialized")
+        return answer
+
+    def begin(self, method: str, params: dict[str, Any] | None = None) -> int:
+        """Send a request and return its id at once."""
+        identity = next(self._ids)
+        self._answers[identity] = queue.SimpleQueue()
+        message = {"jsonrpc": "2.0", "id": identity, "method": method, "params": params or {}}
+        self.send(json.dumps(message).encode())
+        return identity
+
+    def end(self, identity: int) -> dict[str, Any]:
+        """The whole answer to a request; empty where the server went away instead."""
+        return self._answers[identity].get(timeout=SECONDS)
+
+    def request(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+        return self.end(self.begin(method, params))
+
+    def begin_call(self, name: str, /, **arguments: Any) -> int:
+        return self.begin("tools/call", {"name": name, "arguments": arguments})
+
+    def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
+        """The result of a tool call, also where it is an error result."""
+        result: dict[str, Any] = self.end(self.begin_call(name, **arguments))["result"]
+        return result
+
+    def value(self, name: str, /, **arguments: Any) -> Any:
+        """The structured content of a call that has to succeed."""
+        result = self.call(name, **arguments)
+        assert not result.get("isError"), result["content"]
+        return result["structuredContent"]
+
+    def notify(self, method: str, **params: Any) -> None:
+        message = {"jsonrpc": "2.0", "method": method, "params": params}
+        self.send(json.dumps(message).encode())
+
+    def send(self, line: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + b"\n")
+        self.process.stdin.flush()
+
+    def close(self) -> int:
+        """End of file; the process's exit status."""
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass
+        try:
+            return self.process.wait(15)
+        finally:
+            self.process.kill()
+            self._reader.join()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        with self.process.stdout as stdout:
+            for line in stdout:
+                message = json.loads(line)
+                if "method" in message:
+                    self.notifications.append(message)
+                else:
+                    self._answers[message["id"]].put(message)
+        for waiting in self._answers.values():
+            waiting.put({})
+
+
+def text(result: dict[str, Any]) -> str:
+    return "\n".join(block.get("text", "") for block in result["content"])
