@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psutil
+import structlog
 
 from orchestrator import answers
 from orchestrator.brokers import Brokers
@@ -175,6 +177,7 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
     A `patient` process lives long: it works off jobs and approvals by itself, and its jobs wait for
     people. Without an engine it opens all the same, and what needs one says so.
     """
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     process = new_id()
     async with AsyncExitStack() as stack:
         store = stack.enter_context(Store.open(settings.database_url, process))

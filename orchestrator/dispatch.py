@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from orchestrator.brokers import Brokers
 from orchestrator.calls import Call, Done, Pending, Refused, Reply
@@ -20,10 +20,12 @@ from registry.trust import Standing
 from sandbox.brake import Brake
 from sandbox.broker import Broker, Capture, Release, WriteMode, wire_digest
 from sandbox.bundle import Bundle
-from sandbox.errors import CallTimedOut, Frozen, LoadFailed, SandboxError
+from sandbox.errors import Frozen, LoadFailed, SandboxError
+from sandbox.exchange import Exchange
 from sandbox.runner import Failure, Outcome, Runner
 
 Clock = Callable[[], float]
+OUTSIDE = frozenset({"refused", "timeout", "unreachable", "too_large", "rate_limited", "captured"})
 
 
 @dataclass
@@ -189,7 +191,7 @@ class Dispatch:
             self.store.settle(
                 invocation.approval,
                 self.process,
-                "done" if broker.released and outcome.ok else "failed",
+                _write_state(broker, release, outcome),
                 settled.result,
                 self.now(),
             )
@@ -210,27 +212,50 @@ def _call_of(approval: Approval) -> Call:
     )
 
 
+def _write_state(
+    broker: Broker, release: Release, outcome: Outcome
+) -> Literal["done", "failed", "unknown"]:
+    """What became of an approved write, by what its upstream answered.
+
+    An accepted write is done also where the tool then failed on the answer: a person who is told
+    otherwise would do it again. `unknown` is one that may have left and got no answer.
+    """
+    if not broker.released:
+        return "failed"
+    sent = [e for e in outcome.exchanges if wire_digest(e.request) == release.digest]
+    statuses = [e.response.status for e in sent if e.response]
+    if not statuses:
+        return "unknown"
+    return "done" if statuses[0] < 400 else "failed"
+
+
 def _settled(invocation: Invocation, outcome: Outcome) -> Invocation:
     failure = outcome.failure
     return replace(
         invocation,
         state="done",
         result=dict(outcome.result),
-        failure=None
-        if failure is None
-        else Failed(_kind(failure), failure.message, failure.status),
+        failure=None if failure is None else _counted(failure, outcome.exchanges),
         latency_ms=outcome.elapsed_ms,
         exchanges=tuple(map(exchange_json, outcome.exchanges)),
     )
 
 
-def _kind(failure: Failure) -> str:
-    denied = failure.kind == "http" and failure.status in (401, 403)
-    return "credential" if denied else failure.kind
+def _counted(failure: Failure, exchanges: tuple[Exchange, ...]) -> Failed:
+    """The failure as it is counted: what a sandbox says happened outside, the broker has to have
+    seen, or it is the server's own bug.
+    """
+    kind, status = failure.kind, failure.status
+    if kind == "http":
+        seen = any(e.response is not None and e.response.status == status for e in exchanges)
+        kind = "credential" if status in (401, 403) else "http"
+    else:
+        seen = kind not in OUTSIDE or any(e.refusal == kind for e in exchanges)
+    return Failed(kind if seen else "bug", failure.message, status)
 
 
 def _broken(call: Call, error: SandboxError) -> Outcome:
-    kinds = {Frozen: "frozen", CallTimedOut: "timeout", LoadFailed: "bug"}
+    kinds = {Frozen: "frozen", LoadFailed: "bug"}
     failure = Failure(kinds.get(type(error), "crashed"), str(error))
     result = {
         "isError": True,

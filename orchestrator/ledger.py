@@ -9,14 +9,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import structlog
+
 from orchestrator.calls import Call
+from registry.errors import DatabaseUnusable
 from registry.records import Invocation
 from registry.store import Store
 from registry.trust import Standing
 from sandbox.exchange import Exchange, WireRequest
 
 GROUP_SECONDS = 0.02
+RETRY_SECONDS = 1.0
+MAX_WAITING = 10_000
 MAX_LOGGED_BODY = 64 * 1024
+
+log = structlog.get_logger()
 
 
 @dataclass
@@ -50,7 +57,14 @@ class Ledger:
         while self._waiting:
             await asyncio.sleep(GROUP_SECONDS)
             group, self._waiting = self._waiting, []
-            standings = await asyncio.to_thread(self.store.record_many, group, time.time())
+            try:
+                standings = await asyncio.to_thread(self.store.record_many, group, time.time())
+            except DatabaseUnusable as error:
+                # A full disk may have room again; what was called must not be lost meanwhile.
+                log.error("calls not recorded yet", reason=str(error), calls=len(group))
+                self._waiting = [*group, *self._waiting][:MAX_WAITING]
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
             for invocation, standing in zip(group, standings, strict=True):
                 self.recorded(invocation.entry, standing)
 

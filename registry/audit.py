@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, func, insert, select
+from sqlalchemy import Connection, RowMapping, bindparam, func, insert, select
 
 from registry import schema
 from registry.database import Database
@@ -18,6 +18,14 @@ GENESIS = "0" * 64
 LOCAL_CHAIN = "local"
 NOTE = 20_000
 _COLUMNS = tuple(schema.audit.c[field.name] for field in fields(AuditRow))
+_WRITTEN = tuple(field.name for field in fields(AuditRow) if field.name != "id")
+_INSERT = insert(schema.audit)
+_LAST = (
+    select(schema.audit.c.sequence, schema.audit.c.hash)
+    .where(schema.audit.c.chain == bindparam("of_chain"))
+    .order_by(schema.audit.c.sequence.desc())
+    .limit(1)
+)
 
 
 @dataclass(frozen=True)
@@ -92,27 +100,36 @@ class Ledger:
         payload: Mapping[str, Any],
         now: float,
     ) -> None:
-        audit = schema.audit
-        query = (
-            select(audit.c.sequence, audit.c.hash)
-            .where(audit.c.chain == self._chain)
-            .order_by(audit.c.sequence.desc())
-            .limit(1)
-        )
-        last = connection.execute(query).first()
-        row = AuditRow(
-            id=0,
-            chain=self._chain,
-            sequence=last.sequence + 1 if last else 1,
-            time=now,
-            kind=kind,
-            subject=clean(subject, 2000),
-            payload=canonical(payload),
-            previous=last.hash if last else GENESIS,
-            hash="",
-        )
-        values = vars(replace(row, hash=link(row)))
-        connection.execute(insert(audit), {k: v for k, v in values.items() if k != "id"})
+        self._append_many(connection, kind, ((subject, payload),), now)
+
+    def _append_many(
+        self,
+        connection: Connection,
+        kind: str,
+        notes: Iterable[tuple[str, Mapping[str, Any]]],
+        now: float,
+    ) -> None:
+        """Add a row for each (subject, payload), in their order."""
+        last = connection.execute(_LAST, {"of_chain": self._chain}).first()
+        sequence, previous = (last.sequence, last.hash) if last else (0, GENESIS)
+        rows = []
+        for subject, payload in notes:
+            sequence += 1
+            row = AuditRow(
+                id=0,
+                chain=self._chain,
+                sequence=sequence,
+                time=now,
+                kind=kind,
+                subject=clean(subject, 2000),
+                payload=canonical(payload),
+                previous=previous,
+                hash="",
+            )
+            previous = link(row)
+            rows.append({name: getattr(row, name) for name in _WRITTEN} | {"hash": previous})
+        if rows:
+            connection.execute(_INSERT, rows)
 
 
 def link(row: AuditRow) -> str:

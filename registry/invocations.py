@@ -10,18 +10,15 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Update, insert, select, update
 
 from registry import approvals, schema, standings, trust
-from registry.audit import Ledger, content_digest
+from registry.audit import Ledger
 from registry.entries import change_state
 from registry.errors import Duplicate, NotCallable, Unknown
-from registry.jsontext import bounded, clean
+from registry.jsontext import clean
 from registry.processes import check_not_frozen
-from registry.records import CALLABLE, EntryState, Failed, Invocation, InvocationState
+from registry.recording import TEXT, Group, invocation_row
+from registry.records import CALLABLE, EntryState, Failed, Invocation
 from registry.standings import SERVER
-from registry.trust import Observation, Standing, TrustRecord
-
-ARGUMENTS, RESULT, EXCHANGES = 1 << 20, 1 << 20, 4 << 20
-"""How many characters of JSON are kept of each; the hash of a longer one is kept in its place."""
-TEXT = 20_000
+from registry.trust import Standing
 
 
 class Invocations(Ledger):
@@ -35,13 +32,13 @@ class Invocations(Ledger):
         """
         with self._database.write() as connection:
             check_not_frozen(connection)
-            if _state(connection, invocation.id) is not None:
+            if _find(connection, invocation.id) is not None:
                 raise Duplicate("invocation", invocation.id)
             _check_callable(connection, invocation)
             if invocation.approval is not None:
                 approvals.check_held(connection, invocation.approval, invocation.process)
             connection.execute(
-                insert(schema.invocations), _row(replace(invocation, state="intended"))
+                insert(schema.invocations), invocation_row(replace(invocation, state="intended"))
             )
             payload = {
                 "entry": invocation.entry,
@@ -62,7 +59,12 @@ class Invocations(Ledger):
     def record_many(self, invocations: Iterable[Invocation], now: float) -> tuple[Standing, ...]:
         """`record` for many calls in one transaction, one flush to disk for all of them."""
         with self._database.write() as connection:
-            return tuple(self._record(connection, invocation, now) for invocation in invocations)
+            group = Group(connection, invocations, now)
+            self._append_many(connection, "invocation", group.notes, now)
+            for name in group.entries():
+                standing, state = group.standing(name), group.states[name]
+                self._quarantine(connection, name, state, standing, now)
+            return tuple(group.standing(invocation.entry) for invocation in group.invocations)
 
     def mark_wrong(self, id: str, by: str, now: float, reason: str = "") -> Standing:
         """Count a success as a failure, because a person found its result wrong.
@@ -118,29 +120,6 @@ class Invocations(Ledger):
             raise Unknown("invocation", id)
         return _invocation(row)
 
-    def _record(self, connection: Connection, invocation: Invocation, now: float) -> Standing:
-        stored = _state(connection, invocation.id)
-        if stored == "done":
-            return standings.now(connection, invocation.entry)[0]
-        server = standings.state_of(connection, invocation.entry)
-        finished = replace(invocation, state="done", disputed=False)
-        record, ordinals = _observe(connection, finished, now)
-        row = {**_row(finished), **ordinals}
-        if stored is None:
-            connection.execute(insert(schema.invocations), row)
-        else:
-            connection.execute(_of(invocation.id).values(row))
-        payload = {
-            "entry": invocation.entry,
-            "tool": invocation.tool,
-            "succeeded": invocation.failure is None,
-            "content": content_digest(row),
-        }
-        self._append(connection, "invocation", invocation.id, payload, now)
-        standing = trust.standing_of(record, experimental=server == "experimental")
-        self._quarantine(connection, invocation.entry, server, standing, now)
-        return standing
-
     def _quarantine(
         self,
         connection: Connection,
@@ -153,12 +132,6 @@ class Invocations(Ledger):
             change_state(connection, entry, "quarantined")
             payload = {"state": "quarantined", "by": "trust", "reason": "degraded"}
             self._append(connection, "state", entry, payload, now)
-
-
-def _state(connection: Connection, id: str) -> InvocationState | None:
-    query = select(schema.invocations.c.state).where(schema.invocations.c.id == id)
-    state: InvocationState | None = connection.execute(query).scalar()
-    return state
 
 
 def _find(connection: Connection, id: str) -> RowMapping | None:
@@ -180,37 +153,6 @@ def _check_callable(connection: Connection, invocation: Invocation) -> None:
         raise NotCallable(invocation.entry, invocation.version, entry.state, entry.version)
 
 
-def _observe(
-    connection: Connection, invocation: Invocation, now: float
-) -> tuple[TrustRecord, dict[str, int | None]]:
-    """Enter a call into the records of its server and its operation.
-
-    Returns the server's record after it, and the ordinals that the call got in the two.
-    """
-    failure = invocation.failure
-    seen = Observation(
-        version=invocation.version,
-        succeeded=invocation.succeeded,
-        counted=invocation.counted,
-        latency_ms=invocation.latency_ms,
-        at=now,
-        reason=f"{failure.kind}: {failure.message}" if failure else "",
-    )
-    before = standings.load(connection, invocation.entry, SERVER, invocation.tool)
-    fresh = invocation.tool not in before
-    before.setdefault(invocation.tool, standings.blank(before[SERVER]))
-    after = {operation: trust.observe(record, seen) for operation, record in before.items()}
-    for operation, record in after.items():
-        new = fresh and operation == invocation.tool
-        standings.save(connection, invocation.entry, operation, record, new)
-    entered = {
-        operation: record.ordinal if record.ordinal > before[operation].ordinal else None
-        for operation, record in after.items()
-    }
-    columns = {"ordinal": entered[SERVER], "operation_ordinal": entered[invocation.tool]}
-    return after[SERVER], columns
-
-
 def _overturn(connection: Connection, row: RowMapping, now: float, reason: str) -> None:
     records = standings.load(connection, row["entry"], SERVER, row["tool"])
     for operation, ordinal in ((SERVER, row["ordinal"]), (row["tool"], row["operation_ordinal"])):
@@ -218,24 +160,6 @@ def _overturn(connection: Connection, row: RowMapping, now: float, reason: str) 
         age = None if ordinal is None else before.ordinal - ordinal
         after = trust.overturn(before, row["version"], age, now, reason)
         standings.save(connection, row["entry"], operation, after, fresh=False)
-
-
-def _row(invocation: Invocation) -> dict[str, Any]:
-    failure = invocation.failure
-    plain = ("id", "entry", "version", "tool", "access", "started", "latency_ms", "approval")
-    return {
-        **{name: getattr(invocation, name) for name in plain},
-        **{name: clean(getattr(invocation, name), TEXT) for name in ("task", "reason", "session")},
-        "arguments": bounded(invocation.arguments, ARGUMENTS),
-        "result": bounded(invocation.result, RESULT),
-        "exchanges": bounded(invocation.exchanges, EXCHANGES),
-        "failure_kind": clean(failure.kind, 40) if failure else None,
-        "failure_message": clean(failure.message, TEXT) if failure else "",
-        "failure_status": failure.status if failure else None,
-        "process": invocation.process,
-        "state": invocation.state,
-        "disputed": invocation.disputed,
-    }
 
 
 def _invocation(row: Mapping[Any, Any]) -> Invocation:

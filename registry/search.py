@@ -19,7 +19,7 @@ from registry.records import CALLABLE, Entry, Match, Tool
 WEIGHTS = {"name": 4.0, "description": 2.0, "parameters": 1.0, "context": 1.0}
 IMPLIED = 0.3
 """What a hit on an implied word is worth, compared with the task's own word."""
-MAX_TERMS = 8
+MAX_TERMS = 24
 """How many of a task's words are looked for, with what they imply."""
 MAX_TASK = 4_000
 MAX_TEXT = 4_000

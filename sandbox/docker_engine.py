@@ -141,16 +141,31 @@ class DockerRunner:
             self._spares.append(loop.create_task(self._started(self._limits)))
 
     async def _started(self, limits: Limits) -> _Container:
-        identity, connection = await self._in_thread(self._create, limits)
+        creation = asyncio.ensure_future(self._in_thread(self._create, limits))
+        try:
+            identity, connection = await asyncio.shield(creation)
+        except asyncio.CancelledError:
+            creation.add_done_callback(self._unwanted)
+            raise
         container = _Container(identity, self._remove)
+        started = False
         try:
             await asyncio.get_running_loop().create_connection(lambda: container, sock=connection)
             await self._in_thread(self._api.start, identity)
+            started = True
         except ENGINE_ERRORS as error:
-            container.kill()
-            await container.removed()
             raise SessionBroken(f"the container did not start: {str(error)[:300]}") from error
+        finally:
+            if not started:
+                container.kill()
         return container
+
+    def _unwanted(self, creation: asyncio.Future[tuple[str, socket.socket]]) -> None:
+        """Remove a container that nobody waits for any more."""
+        if not creation.cancelled() and creation.exception() is None:
+            identity, connection = creation.result()
+            connection.close()
+            self._remove(identity)
 
     def _create(self, limits: Limits) -> tuple[str, socket.socket]:
         """Create a container and attach to it before it starts, so that no output is lost."""
@@ -175,6 +190,7 @@ class DockerRunner:
         owned = socket.socket(fileno=os.dup(connection.fileno()))
         owned.setblocking(False)
         stream.close()
+        connection.close()
         return str(made["Id"]), owned
 
     def _host_config(self, limits: Limits) -> dict[str, Any]:

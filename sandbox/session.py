@@ -17,7 +17,7 @@ from sandbox.errors import CallTimedOut, Frozen, LoadFailed, SessionBroken
 from sandbox.exchange import Exchange, WireRequest, WireResponse
 from sandbox.guard import LineGuard, parse_message
 from sandbox.runner import Failure, Limits, Outcome
-from sandbox.validation import checker
+from sandbox.validation import Checker, checker
 
 PROTOCOL = "2025-11-25"
 ERROR_META = "toolwright/error"
@@ -52,6 +52,7 @@ class PipeSession:
         self._waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._exchanges: dict[str, list[Exchange]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._checked: dict[str, tuple[Checker, Checker]] = {}
         self._broken: Exception | None = None
 
     async def start(self) -> None:
@@ -92,8 +93,7 @@ class PipeSession:
         self, tool: str, arguments: Mapping[str, Any], seconds: float | None = None
     ) -> Outcome:
         started = time.perf_counter()
-        definition = self.bundle.tool(tool)
-        problem = checker(definition.input_schema).problem(arguments)
+        problem = self._checkers(tool)[0].problem(arguments)
         if problem:
             failure = Failure("arguments", f"{problem.where or '/'}: {problem.reason}")
             return _failed(tool, failure, (), started)
@@ -235,11 +235,18 @@ class PipeSession:
         elapsed = (time.perf_counter() - started) * 1000
         return Outcome(tool, result, self._failure(tool, result), exchanges, elapsed)
 
+    def _checkers(self, tool: str) -> tuple[Checker, Checker]:
+        """What the tool's arguments and results are checked with. Raises KeyError."""
+        if tool not in self._checked:
+            definition = self.bundle.tool(tool)
+            takes, gives = checker(definition.input_schema), checker(definition.output_schema)
+            self._checked[tool] = (takes, gives)
+        return self._checked[tool]
+
     def _failure(self, tool: str, result: Mapping[str, Any]) -> Failure | None:
         if result.get("isError"):
             return _told(result)
-        schema = self.bundle.tool(tool).output_schema
-        problem = checker(schema).problem(result.get("structuredContent"))
+        problem = self._checkers(tool)[1].problem(result.get("structuredContent"))
         if problem:
             return Failure("schema", problem.reason, where=problem.where)
         return None

