@@ -7,9 +7,10 @@ import importlib
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import psutil
@@ -19,6 +20,7 @@ from orchestrator import answers
 from orchestrator.brokers import Brokers
 from orchestrator.calls import Call, Reply
 from orchestrator.dispatch import Dispatch
+from orchestrator.edits import Edits
 from orchestrator.errors import OrchestratorError, UnknownTool
 from orchestrator.forging import Forge, Order, Step
 from orchestrator.freeze import is_alive
@@ -29,6 +31,7 @@ from orchestrator.roster import Roster
 from orchestrator.sessions import ReadSessions
 from orchestrator.settings import Settings
 from orchestrator.shelf import Shelf
+from registry.errors import RegistryError
 from registry.notary import Notary
 from registry.records import Job, Process, new_id
 from registry.store import Store
@@ -45,7 +48,10 @@ from sandbox.runner import Runner
 from sandbox.throttle import Throttle
 
 CHORE_SECONDS = 5.0
-SIGN_SECONDS = 60.0
+CHORES_PER_SIGNATURE = 12
+EDIT_SECONDS = 1.0
+
+log = structlog.get_logger()
 
 
 @dataclass
@@ -219,7 +225,8 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
         stack.push_async_callback(app.jobs.close)
         stack.enter_context(pulse.running())
         if patient:
-            stack.push_async_callback(_stopped, asyncio.create_task(_live(app, sessions)))
+            for chore in (_take_up_work(app), _take_up_edits(app), _do_chores(app, sessions)):
+                stack.push_async_callback(_stopped, asyncio.create_task(chore))
         yield app
 
 
@@ -316,23 +323,43 @@ def _given(app: App) -> Any:
     return app.store.grants(), app.store.sources(), modified
 
 
-async def _live(app: App, sessions: ReadSessions) -> None:
-    """What a long-lived process does beside answering: jobs, approvals, chores."""
-    notary = Notary(app.settings.heads)
-    chores, signed = 0.0, 0.0
+async def _take_up_work(app: App) -> None:
+    """Jobs and approvals, as they come."""
     while True:
         if not app.brake.engaged:
-            app.jobs.advance()
-            await app.carry_out_approved()
-        now = time.monotonic()
-        if now - chores > CHORE_SECONDS:
-            chores = now
+            with _reported("taking up work"):
+                app.jobs.advance()
+                await app.carry_out_approved()
+        await app.pulse.work(1.0)
+
+
+async def _take_up_edits(app: App) -> None:
+    edits = Edits(app.settings.home, app.store, app.forge)
+    while True:
+        await asyncio.sleep(EDIT_SECONDS)
+        if not app.brake.engaged:
+            with _reported("looking for edited bundles"):
+                await edits.take_up()
+
+
+async def _do_chores(app: App, sessions: ReadSessions) -> None:
+    notary = Notary(app.settings.heads)
+    for turn in count():
+        with _reported("chores"):
             await sessions.close_idle()
             await asyncio.to_thread(app.store.expire, time.time())
-        if now - signed > SIGN_SECONDS:
-            signed = now
-            await asyncio.to_thread(notary.sign_heads, app.store, time.time())
-        await app.pulse.work(1.0)
+            if turn % CHORES_PER_SIGNATURE == 0:
+                await asyncio.to_thread(notary.sign_heads, app.store, time.time())
+        await asyncio.sleep(CHORE_SECONDS)
+
+
+@contextmanager
+def _reported(what: str) -> Iterator[None]:
+    """Let a long-lived process go on after trouble with its disk, and say so."""
+    try:
+        yield
+    except (RegistryError, OSError) as error:
+        log.error(f"{what} failed, to be tried again", reason=str(error))
 
 
 async def _stopped(task: asyncio.Task[None]) -> None:

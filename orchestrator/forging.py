@@ -109,14 +109,29 @@ class Forge:
             count = len(bundle.tools)
             left = len(compilation.problems)
             report(Step("compile", 0.25, f"{count} tools of {document.name}; {left} problems"))
-        self._granted(origins(bundle), order.task)
-        bundle, proof = await self._proved(bundle, report, timings)
+        self._granted(origins(bundle))
+        bundle, proof, left_out = await self._proved(bundle, report, timings)
         if not proof.passed and not order.experimental:
             raise ForgeFailed(_verdict(proof))
         with _timed(timings, "register"):
             entry = await asyncio.to_thread(self._published, bundle, proof, fence)
             report(Step("register", 1.0, f"{entry.name} version {entry.version} is registered"))
-        return Forged(entry, bundle, proof, tuple(map(str, compilation.problems)), timings)
+        problems = (*map(str, compilation.problems), *left_out)
+        return Forged(entry, bundle, proof, problems, timings)
+
+    async def adopt(self, bundle: Bundle, report: Report) -> Forged:
+        """Prove and register a bundle as a person wrote it, as its server's next version.
+
+        Raises as `forge`. Nothing of the code is mended.
+        """
+        timings: dict[str, float] = {}
+        versioned = self._versioned(bundle)
+        self._granted(origins(versioned))
+        proof = await self._proof(versioned, report, timings)
+        if not proof.passed:
+            raise ForgeFailed(_verdict(proof))
+        entry = await asyncio.to_thread(self._published, versioned, proof, None)
+        return Forged(entry, versioned, proof, (), timings)
 
     async def _document(self, order: Order, report: Report) -> Document:
         """The machine-readable description, from the order itself or from where it points."""
@@ -148,7 +163,7 @@ class Forge:
 
     async def _look(self, place: Place) -> Found | NotFound:
         if place.path is None:
-            self._granted(place.origins, "")
+            self._granted(place.origins)
         fetch = GuardedFetch(self.upstream(self._allowed(place.origins)), self.brake)
         found = await discover(place, fetch)
         if isinstance(found, NeedsCredential):
@@ -160,7 +175,7 @@ class Forge:
         headers = ((source.header, secret.reveal()),) if secret else ()
         return Place(source.url, headers)
 
-    def _granted(self, wanted: frozenset[Origin], task: str) -> None:
+    def _granted(self, wanted: frozenset[Origin]) -> None:
         """Raises ForgeWaits for the first origin that no person has named yet."""
         named = {grant.origin for grant in self.store.grants()}
         for origin in sorted(wanted, key=str):
@@ -189,25 +204,33 @@ class Forge:
 
     async def _proved(
         self, bundle: Bundle, report: Report, timings: dict[str, float]
-    ) -> tuple[Bundle, Proof]:
-        """Prove; at most three times leave out the operations that failed, and prove again."""
-        for repair in range(MAX_REPAIRS + 1):
+    ) -> tuple[Bundle, Proof, tuple[str, ...]]:
+        """Prove; at most three times leave out the operations that failed, and prove again.
 
-            def on_stage(stage: StageReport | str) -> None:
-                if isinstance(stage, StageReport):
-                    timings[stage.stage] = timings.get(stage.stage, 0) + stage.elapsed_ms
-                    report(Step(stage.stage, _PROGRESS[stage.stage], _told(stage)))
-
-            live = self.brokers.reading(bundle)
-            proof = await prove(bundle, self.runner, live=live, on_stage=on_stage)
-            failed = {case.operation for stage in proof.reports for case in stage.failures()}
+        The bundle as it was proved last, and why the operations were left out.
+        """
+        left_out: list[str] = []
+        for repair in range(1, MAX_REPAIRS + 2):
+            proof = await self._proof(bundle, report, timings)
+            failures = [case for stage in proof.reports for case in stage.failures()]
+            failed = {case.operation for case in failures}
             mended = await asyncio.to_thread(without_operations, bundle, failed)
-            if proof.passed or mended is None or repair == MAX_REPAIRS:
+            if proof.passed or mended is None or repair > MAX_REPAIRS:
                 break
-            left = len(bundle.tools) - len(mended.tools)
-            report(Step("repair", 0.5, f"round {repair + 1}: {left} operations left out"))
+            first = {case.operation: case for case in reversed(failures)}
+            left_out += [f"{c.operation}: {c.case} failed: {c.evidence}" for c in first.values()]
+            report(Step("repair", 0.5, f"round {repair}: left out {', '.join(sorted(failed))}"))
             bundle = mended
-        return bundle, proof
+        return bundle, proof, tuple(left_out)
+
+    async def _proof(self, bundle: Bundle, report: Report, timings: dict[str, float]) -> Proof:
+        def on_stage(stage: StageReport | str) -> None:
+            if isinstance(stage, StageReport):
+                timings[stage.stage] = timings.get(stage.stage, 0) + stage.elapsed_ms
+                report(Step(stage.stage, _PROGRESS[stage.stage], _told(stage)))
+
+        live = self.brokers.reading(bundle)
+        return await prove(bundle, self.runner, live=live, on_stage=on_stage)
 
     def _published(self, bundle: Bundle, proof: Proof, fence: tuple[str, int] | None) -> Entry:
         state: EntryState = "active" if proof.passed else "experimental"

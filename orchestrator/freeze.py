@@ -71,9 +71,14 @@ def kill(
 
 
 def is_alive(process: Process) -> bool:
-    """Whether that very process still runs; its start time tells it from a reused pid."""
+    """Whether that very process still runs; its start time tells it from a reused pid.
+
+    One that its parent has not waited for yet is dead all the same.
+    """
     try:
-        return abs(psutil.Process(process.pid).create_time() - process.start_time) < 1.0
+        found = psutil.Process(process.pid)
+        same = abs(found.create_time() - process.start_time) < 1.0
+        return same and found.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
     except psutil.AccessDenied:

@@ -156,24 +156,37 @@ def release(connection: Connection, processes: Iterable[str]) -> list[tuple[str,
     """Free what dead processes had claimed, by id and new state.
 
     A claim without a stored intent is `approved` again: the intent is on disk before anything
-    leaves, and whoever is wrongly thought dead cannot store it any more (`check_held`).
+    leaves, and whoever is wrongly thought dead cannot store it any more (`check_held`). Where the
+    call was recorded, the claim ends as its process would have ended it.
     """
     approvals, invocations = schema.approvals, schema.invocations
     claimed = (approvals.c.state == "claimed") & approvals.c.claimed_by.in_(tuple(processes))
     query = (
-        select(approvals.c.id, invocations.c.id.label("intent"))
+        select(approvals.c.id, invocations.c.state, invocations.c.failure_kind)
+        .add_columns(invocations.c.result)
         .join_from(approvals, invocations, invocations.c.approval == approvals.c.id, isouter=True)
         .where(claimed)
         .order_by(approvals.c.id)
     )
-    released: list[tuple[str, ApprovalState]] = [
-        (row.id, "approved" if row.intent is None else "unknown")
-        for row in connection.execute(query)
-    ]
-    for id, state in released:
-        values = {"state": state} | ({"claimed_by": ""} if state == "approved" else {})
-        connection.execute(update(approvals).where(approvals.c.id == id).values(values))
+    released: list[tuple[str, ApprovalState]] = []
+    for row in connection.execute(query).all():
+        values: dict[str, Any] = {"state": _left_as(row.state, row.failure_kind)}
+        if row.state is None:
+            values["claimed_by"] = ""
+        elif row.state == "done":
+            values["outcome"] = row.result
+        connection.execute(update(approvals).where(approvals.c.id == row.id).values(values))
+        released.append((row.id, values["state"]))
     return released
+
+
+def _left_as(call: str | None, failure: str | None) -> ApprovalState:
+    """The state of a claim by that of its call, which is None where no intent was stored."""
+    if call is None:
+        return "approved"
+    if call != "done":
+        return "unknown"
+    return "failed" if failure else "done"
 
 
 def _find(connection: Connection, id: str) -> RowMapping | None:

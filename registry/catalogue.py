@@ -1,5 +1,8 @@
 """The bundles on disk: `<home>/servers/<name>/`, kept in step with the store.
 
+What a person sees and edits lies there directly; the version that was proved lies beside it, in
+`history/<version>/`, so that an edit that fails its proofs takes nothing out of use.
+
 The store's transaction is the moment a version becomes real. A new one is staged beside the old
 one and flushed before it, and put in place after it; whatever a crash leaves between, `recover`
 finishes or takes back by asking the store which digest was published.
@@ -81,10 +84,12 @@ def install(
 def load(home: Path, name: str, digest: str) -> Bundle:
     """The bundle of a server whose digest is the registered one. Raises BundleInvalid.
 
-    Finds it also in the moment between its registration and its being put in place.
+    Finds it also in the moment between its registration and its being put in place, and under a
+    person's edits.
     """
     place = directory(home, name)
-    for candidate in (place, *_leftovers(home, STAGING, name)):
+    kept = sorted((place / HISTORY).glob("*")) if (place / HISTORY).is_dir() else ()
+    for candidate in (place, *_leftovers(home, STAGING, name), *kept):
         with suppress(BundleInvalid):
             bundle = read_bundle(candidate)
             if bundle.name == name and bundle.digest() == digest:
@@ -148,6 +153,9 @@ def _stage(
     _write_folder(staged / "reports", texts)
     _write_folder(staged / "tests", tests)
     (staged / HISTORY).mkdir()
+    proved = staged / HISTORY / str(bundle.version)
+    proved.mkdir()
+    write_bundle(bundle, proved)
     flush_directory(staged)
     flush_directory(staged.parent)
 
@@ -216,10 +224,15 @@ def _keep(retired: Path, history: Path) -> None:
     with suppress(FileNotFoundError):
         carried.rmdir()
     try:
-        version = str(read_bundle(retired).version)
+        bundle = read_bundle(retired)
     except BundleInvalid:
-        version = "unreadable"
-    retired.rename(_free(history, version))
+        retired.rename(_free(history, "unreadable"))
+    else:
+        proved = history / str(bundle.version)
+        if _digest_of(proved) == bundle.digest():
+            # Moved aside whole, for `_settle` to delete: a half-deleted version must not be kept.
+            proved.rename(_beside(history.parent, STAGING))
+        retired.rename(_free(history, str(bundle.version)))
     flush_directory(history)
 
 

@@ -139,10 +139,7 @@ class Bundle:
 
     def digest(self) -> str:
         """sha256 over the names and contents of the version's files, in hex."""
-        total = hashlib.sha256()
-        for name, content in sorted(render_files(self).items()):
-            total.update(f"{name}\0{len(content)}\0".encode() + content)
-        return total.hexdigest()
+        return _digest(render_files(self))
 
     def manifest(self) -> dict[str, Any]:
         """What the container-side runtime needs to know besides the code and the tools."""
@@ -189,17 +186,20 @@ def write_bundle(bundle: Bundle, directory: Path) -> None:
             os.fsync(file.fileno())
 
 
+def files_digest(directory: Path) -> str:
+    """The digest of the files as they lie there: a bundle's own, where it was written by
+    `write_bundle` and not touched since. Raises BundleInvalid.
+    """
+    return _digest(_contents(directory))
+
+
 def read_bundle(directory: Path) -> Bundle:
     """The bundle in a directory. Raises BundleInvalid naming the file and the reason.
 
     Refuses symbolic links, special files, set-id bits and files over 32 MiB: the directory may have
     come from someone else.
     """
-    contents = {name: _read_regular(directory / name) for name in FILES if name != "spec.json"}
-    spec_path = directory / "spec.json"
-    if spec_path.is_symlink() or spec_path.exists():
-        contents["spec.json"] = _read_regular(spec_path)
-    return parse_files(contents, str(directory))
+    return parse_files(_contents(directory), str(directory))
 
 
 def parse_files(contents: Mapping[str, bytes], where: str) -> Bundle:
@@ -235,6 +235,21 @@ def parse_files(contents: Mapping[str, bytes], where: str) -> Bundle:
     if len(set(names)) != len(names) or not all(NAME.match(tool) for tool in names):
         raise BundleInvalid(where, "tools.json", "tool names are not unique lower-case identifiers")
     return bundle
+
+
+def _contents(directory: Path) -> dict[str, bytes]:
+    contents = {name: _read_regular(directory / name) for name in FILES if name != "spec.json"}
+    spec_path = directory / "spec.json"
+    if spec_path.is_symlink() or spec_path.exists():
+        contents["spec.json"] = _read_regular(spec_path)
+    return contents
+
+
+def _digest(files: Mapping[str, bytes]) -> str:
+    total = hashlib.sha256()
+    for name, content in sorted(files.items()):
+        total.update(f"{name}\0{len(content)}\0".encode() + content)
+    return total.hexdigest()
 
 
 def _read_regular(path: Path) -> bytes:

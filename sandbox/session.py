@@ -193,30 +193,31 @@ class PipeSession:
         ):
             self._stray()
             if identity is not None:
-                self._refuse(identity, "unsupported", "not a request that the host answers")
+                self._answer(identity, _refusal("unsupported", "not what the host answers"))
             return
         task = asyncio.get_running_loop().create_task(self._exchange(identity, params))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _exchange(self, identity: str | int, params: Mapping[str, Any]) -> None:
+        self._answer(identity, await self.answered(params))
+
+    async def answered(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """What the host says to a `toolwright/request`: `result` or `error` of the answer."""
         log = self._exchanges.get(str(params.get("call")))
         request = _wire_request(params)
         if log is None or request is None:
             reason = "no such call" if log is None else "not a well-formed http request"
-            self._refuse(identity, "unsupported", reason)
-            return
+            return _refusal("unsupported", reason)
         exchange = await self.broker.perform(request)
         log.append(exchange)
         if exchange.response is None:
-            self._refuse(identity, exchange.refusal, exchange.reason)
-        elif not self._broken:
-            self._send({"jsonrpc": "2.0", "id": identity, "result": _answer(exchange.response)})
+            return _refusal(exchange.refusal, exchange.reason)
+        return {"result": _answer(exchange.response)}
 
-    def _refuse(self, identity: Any, kind: str, reason: str) -> None:
+    def _answer(self, identity: Any, answer: Mapping[str, Any]) -> None:
         if not self._broken:
-            error = {"code": -32010, "message": reason, "data": {"kind": kind}}
-            self._send({"jsonrpc": "2.0", "id": identity, "error": error})
+            self._send({"jsonrpc": "2.0", "id": identity, **answer})
 
     def _outcome(
         self,
@@ -312,6 +313,10 @@ def _bytes(params: Mapping[str, Any]) -> bytes | None:
     except (UnicodeEncodeError, binascii.Error):
         return None
     return b"" if text is None and encoded is None else None
+
+
+def _refusal(kind: str, reason: str) -> dict[str, Any]:
+    return {"error": {"code": -32010, "message": reason, "data": {"kind": kind}}}
 
 
 def _answer(response: WireResponse) -> dict[str, Any]:

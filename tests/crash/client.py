@@ -6,7 +6,7 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, BinaryIO
@@ -34,9 +34,9 @@ class Served:
         self.answer(self._send("initialize", hello))
         self._write({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
-    def ask(self, tool: str, **arguments: Any) -> int:
+    def ask(self, name: str, /, **arguments: Any) -> int:
         """Call a tool; the id that `answer` wants."""
-        return self._send("tools/call", {"name": tool, "arguments": arguments})
+        return self._send("tools/call", {"name": name, "arguments": arguments})
 
     def answer(self, identity: int) -> dict[str, Any]:
         """The result that belongs to an id."""
@@ -51,12 +51,12 @@ class Served:
         assert "result" in answer, answer
         return dict(answer["result"])
 
-    def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        return self.answer(self.ask(tool, **arguments))
+    def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
+        return self.answer(self.ask(name, **arguments))
 
-    def value(self, tool: str, **arguments: Any) -> dict[str, Any]:
+    def value(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """The structured content of a call that must succeed."""
-        result = self.call(tool, **arguments)
+        result = self.call(name, **arguments)
         assert not result.get("isError"), result
         return dict(result["structuredContent"])
 
@@ -68,15 +68,12 @@ class Served:
     def followed(self, job: str, states: frozenset[str] = FINAL | {"waiting"}) -> dict[str, Any]:
         """The job once it is in one of these states."""
         return until(
-            lambda: state
-            if (state := self.value("status", job=job, wait=5))["state"] in states
-            else None
+            lambda: (
+                state
+                if (state := self.value("status", job=job, wait=5))["state"] in states
+                else None
+            )
         )
-
-    def kill(self) -> None:
-        """SIGKILL. The process is reaped, as a client's library does it."""
-        self.process.kill()
-        self.process.wait()
 
     def said(self) -> str:
         """What it wrote to stderr."""
@@ -113,6 +110,6 @@ def served(installation: Installation, *words: str) -> Iterator[Served]:
                 yield client
                 assert "Traceback" not in client.said()
             finally:
-                assert process.stdin is not None
-                process.stdin.close()
+                with suppress(BrokenPipeError):
+                    process.stdin.close()  # type: ignore[union-attr]
                 process.wait()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import re
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -24,10 +22,8 @@ MOMENTS = {
     "before it is claimed": r"UPDATE jobs .*'running'",
     **{f"before {stage} is told": rf"UPDATE jobs .*'{stage}'" for stage in STAGES},
     **{f"after {stage} is told": rf"after UPDATE jobs .*'{stage}'" for stage in STAGES},
-    "before the version is published": r"INSERT INTO entries ",
     "while the version is published": r"INSERT INTO audit .*'publish'",
     "before the files are put in place": r"os\.rename .*\.staging-",
-    "before the job is ended": r"UPDATE jobs .*'done'",
     "after the job is ended": r"after UPDATE jobs .*'done'",
 }
 _names = itertools.count(1)

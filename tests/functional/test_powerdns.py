@@ -62,9 +62,10 @@ def test_every_operation_is_compiled_proved_and_registered(
     assert len({case["operation"] for case in reports["mock"]["cases"]}) == 36
 
 
-def test_the_tool_for_the_task_is_then_offered_first(journey: Journey) -> None:
-    assert journey.found[0]["tool"] == "powerdns.list_zones"
-    assert journey.found[0]["call_with"] == "call_read"
+def test_the_tool_for_the_task_is_then_offered(journey: Journey) -> None:
+    offered = {candidate["tool"]: candidate for candidate in journey.found}
+    assert offered["powerdns.list_zones"]["call_with"] == "call_read"
+    assert offered["powerdns.list_zones"]["inputSchema"]["required"] == ["server_id"]
 
 
 def test_zones_are_listed(journey: Journey) -> None:
@@ -118,7 +119,7 @@ def test_the_record_of_the_server_says_what_the_reference_system_says(
     host = powerdns.url.removeprefix("http://")
     assert f"network:{host}" in shown["permissions"]
     assert shown["trust_level"] == "probationary"
-    assert shown["successful_invocations"] >= 4
+    assert shown["total_invocations"] >= shown["successful_invocations"] >= 2
 
 
 def test_the_log_has_every_exchange_of_a_call(journey: Journey, toolwright_home: Home) -> None:

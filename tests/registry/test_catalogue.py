@@ -57,9 +57,9 @@ def test_a_new_version_moves_the_earlier_ones_into_its_history(home: Path, store
         put(home, store, bundle(version=version))
     place = directory(home, "dns")
     assert read_bundle(place) == bundle(version=3)
-    for version in (1, 2):
+    for version in (1, 2, 3):
         assert read_bundle(place / "history" / str(version)) == bundle(version=version)
-    assert sorted(path.name for path in (place / "history").iterdir()) == ["1", "2"]
+    assert sorted(path.name for path in (place / "history").iterdir()) == ["1", "2", "3"]
     assert check(home, store) == ()
     assert leftovers(home) == []
 
@@ -82,11 +82,29 @@ def test_installing_the_registered_digest_again_mends_its_files(home: Path, stor
     assert check(home, store) == ()
 
 
+def test_an_edit_does_not_run_in_place_of_what_was_proved(home: Path, store: Store) -> None:
+    registered = put(home, store, bundle())
+    (directory(home, "dns") / "server.py").write_text("import os")
+    assert load(home, "dns", registered.digest) == bundle()
+    (directory(home, "dns") / "server.py").unlink()
+    assert load(home, "dns", registered.digest) == bundle()
+
+
 def test_files_that_were_not_registered_are_not_loaded(home: Path, store: Store) -> None:
     registered = put(home, store, bundle())
     (directory(home, "dns") / "server.py").write_text("import os")
+    (directory(home, "dns") / "history" / "1" / "server.py").write_text("import os")
     with pytest.raises(BundleInvalid, match="not those that were registered"):
         load(home, "dns", registered.digest)
+
+
+def test_an_edited_version_is_kept_when_another_takes_its_place(home: Path, store: Store) -> None:
+    put(home, store, bundle())
+    (directory(home, "dns") / "server.py").write_text("# mine\n")
+    put(home, store, bundle(version=2))
+    history = directory(home, "dns") / "history"
+    kept = sorted(path.read_text() for path in history.glob("1*/server.py"))
+    assert kept == sorted([bundle().source_code, "# mine\n"])
 
 
 @pytest.mark.parametrize("name", ["..", "a/b", "", "A", ".staging-x-0"])
@@ -174,7 +192,9 @@ def test_a_kill_at_any_step_of_installing_is_settled_at_the_next_start(
             assert names in ([("dns", 2)], [] if first else [("dns", 1)])
             history = sorted(directory(home, "dns").glob("history/*"))
             kept = [read_bundle(path) for path in history]
-            assert kept == ([old] if not first and names == [("dns", 2)] else [])
+            assert kept == {1: [old], 2: [new] if first else [old, new]}.get(
+                dict(names).get("dns", 0), []
+            )
         if finished:
             break
         shutil.rmtree(home)
@@ -201,7 +221,7 @@ def test_processes_that_install_and_recover_at_once_end_consistent(home: Path) -
     with Store.open(path) as store:
         assert store.entry("dns").version == 24
         assert len(store.versions("dns")) == installed
-        assert len(list(directory(home, "dns").glob("history/*"))) == installed - 1
+        assert len(list(directory(home, "dns").glob("history/*"))) == installed
         assert check(home, store) == ()
 
 

@@ -1,0 +1,95 @@
+"""A Docker engine of the test's own, which it may stop and start again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import docker
+import psutil
+import pytest
+
+from sandbox.docker_engine import connect
+from tests.crash.installation import until
+
+START_SECONDS = 30.0
+
+
+@dataclass
+class Engine:
+    """A `dockerd` with its own `containerd`, data and socket, and no network."""
+
+    directory: Path
+    _process: subprocess.Popen[bytes] | None = field(default=None)
+
+    @property
+    def host(self) -> str:
+        """What DOCKER_HOST is to be."""
+        return f"unix://{self.directory}/docker.sock"
+
+    def start(self) -> None:
+        """Return when it answers."""
+        command = [
+            *("dockerd", "--host", self.host),
+            *("--data-root", f"{self.directory}/data", "--exec-root", f"{self.directory}/exec"),
+            *("--pidfile", f"{self.directory}/docker.pid"),
+            *("--bridge", "none", "--iptables=false", "--ip-masq=false"),
+        ]
+        with (self.directory / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+        until(self._answers, START_SECONDS)
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """Return when it has ended; with SIGKILL its containers live on."""
+        if self._process:
+            self._process.send_signal(number)
+            self._process.wait()
+            self._process = None
+
+    def load(self, image: str) -> None:
+        """Have the image that the common engine has."""
+        mine = docker.DockerClient(self.host)
+        common = connect()
+        try:
+            mine.api.load_image(b"".join(common.api.get_image(image)))
+        finally:
+            common.close()
+            mine.close()
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, (self.directory / "log").read_text()
+        with socket.socket(socket.AF_UNIX) as connection, suppress(OSError):
+            connection.connect(self.host.removeprefix("unix://"))
+            connection.sendall(b"GET /_ping HTTP/1.0\r\nHost: docker\r\n\r\n")
+            return b" 200 " in connection.recv(64)
+        return False
+
+
+@contextmanager
+def private_engine(directory: Path, image: str) -> Iterator[Engine]:
+    """An engine with that image, until the block ends. Skips the test where there can be none."""
+    if os.geteuid() != 0 or shutil.which("dockerd") is None:
+        pytest.skip("an engine of its own needs root and dockerd")
+    engine = Engine(directory)
+    try:
+        engine.start()
+        engine.load(image)
+        yield engine
+    finally:
+        engine.stop()
+        end_rest(directory)
+
+
+def end_rest(directory: Path) -> None:
+    """End the engine's `containerd` and shims, told by their arguments, where it left some."""
+    for process in psutil.process_iter(["cmdline"]):
+        if any(str(directory) in word for word in process.info["cmdline"] or ()):
+            process.kill()
