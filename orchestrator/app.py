@@ -7,10 +7,9 @@ import importlib
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any
 
 import psutil
@@ -23,7 +22,6 @@ from orchestrator.dispatch import Dispatch
 from orchestrator.edits import Edits
 from orchestrator.errors import OrchestratorError, UnknownTool
 from orchestrator.forging import Forge, Order, Step
-from orchestrator.freeze import is_alive
 from orchestrator.jobs import Jobs, Report
 from orchestrator.ledger import Ledger
 from orchestrator.pulse import Pulse
@@ -31,13 +29,13 @@ from orchestrator.roster import Roster
 from orchestrator.sessions import ReadSessions
 from orchestrator.settings import Settings
 from orchestrator.shelf import Shelf
-from registry.errors import RegistryError
+from orchestrator.upkeep import do_chores, recover, take_up_edits, take_up_work
 from registry.notary import Notary
 from registry.records import Job, Process, new_id
 from registry.store import Store
 from registry.vault import FileVault, Vault
 from sandbox.brake import Brake
-from sandbox.docker_engine import AbsentEngine, DockerRunner, Labels, connect, kill_containers
+from sandbox.docker_engine import AbsentEngine, DockerRunner, Labels, connect
 from sandbox.errors import BaseImageMissing, EngineUnavailable, Frozen
 from sandbox.exchange import Upstream
 from sandbox.image import base_image
@@ -46,12 +44,6 @@ from sandbox.policy import Origin
 from sandbox.reaper import reaper
 from sandbox.runner import Runner
 from sandbox.throttle import Throttle
-
-CHORE_SECONDS = 5.0
-CHORES_PER_SIGNATURE = 12
-EDIT_SECONDS = 1.0
-
-log = structlog.get_logger()
 
 
 @dataclass
@@ -195,7 +187,7 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
         roster = Roster(store, shelf)
         pulse = Pulse(store, brake, process, roster.forget)
         runner, image = await _engine(stack, settings, process, brake)
-        await asyncio.to_thread(recover, settings, store, shelf)
+        await asyncio.to_thread(recover, store, shelf)
         network = _Network()
         stack.push_async_callback(network.close)
         brokers = Brokers(store, vault, network.upstream, Throttle(), brake)
@@ -225,7 +217,12 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
         stack.push_async_callback(app.jobs.close)
         stack.enter_context(pulse.running())
         if patient:
-            for chore in (_take_up_work(app), _take_up_edits(app), _do_chores(app, sessions)):
+            edits = Edits(settings.home, store, forge)
+            for chore in (
+                take_up_work(app.jobs, app.carry_out_approved, pulse, brake),
+                take_up_edits(edits, brake),
+                do_chores(store, sessions, Notary(settings.heads)),
+            ):
                 stack.push_async_callback(_stopped, asyncio.create_task(chore))
         yield app
 
@@ -253,33 +250,6 @@ async def _engine(
     )
     await stack.enter_async_context(runner)
     return runner, image.id
-
-
-def recover(settings: Settings, store: Store, shelf: Shelf) -> tuple[str, ...]:
-    """Clean up after processes that died: their calls, jobs, containers and half-written files.
-
-    Returns the ids of the dead processes.
-    """
-    dead = tuple(p.id for p in store.processes() if not is_alive(p))
-    now = time.time()
-    store.settle_unknown(dead, now)
-    shelf.recover()
-    store.requeue_orphans(dead, now)
-    if dead:
-        _sweep(dead)
-    for process in dead:
-        store.remove_process(process)
-    return dead
-
-
-def _sweep(dead: tuple[str, ...]) -> None:
-    try:
-        client = connect()
-    except EngineUnavailable:
-        return
-    for process in dead:
-        kill_containers(client, process=process)
-    client.close()
 
 
 def _register(store: Store, process: str, kind: str) -> None:
@@ -321,45 +291,6 @@ def _given(app: App) -> Any:
     except FileNotFoundError:
         modified = 0
     return app.store.grants(), app.store.sources(), modified
-
-
-async def _take_up_work(app: App) -> None:
-    """Jobs and approvals, as they come."""
-    while True:
-        if not app.brake.engaged:
-            with _reported("taking up work"):
-                app.jobs.advance()
-                await app.carry_out_approved()
-        await app.pulse.work(1.0)
-
-
-async def _take_up_edits(app: App) -> None:
-    edits = Edits(app.settings.home, app.store, app.forge)
-    while True:
-        await asyncio.sleep(EDIT_SECONDS)
-        if not app.brake.engaged:
-            with _reported("looking for edited bundles"):
-                await edits.take_up()
-
-
-async def _do_chores(app: App, sessions: ReadSessions) -> None:
-    notary = Notary(app.settings.heads)
-    for turn in count():
-        with _reported("chores"):
-            await sessions.close_idle()
-            await asyncio.to_thread(app.store.expire, time.time())
-            if turn % CHORES_PER_SIGNATURE == 0:
-                await asyncio.to_thread(notary.sign_heads, app.store, time.time())
-        await asyncio.sleep(CHORE_SECONDS)
-
-
-@contextmanager
-def _reported(what: str) -> Iterator[None]:
-    """Let a long-lived process go on after trouble with its disk, and say so."""
-    try:
-        yield
-    except (RegistryError, OSError) as error:
-        log.error(f"{what} failed, to be tried again", reason=str(error))
 
 
 async def _stopped(task: asyncio.Task[None]) -> None:

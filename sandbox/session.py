@@ -193,14 +193,14 @@ class PipeSession:
         ):
             self._stray()
             if identity is not None:
-                self._answer(identity, _refusal("unsupported", "not what the host answers"))
+                self._reply(identity, _refusal("unsupported", "not what the host answers"))
             return
         task = asyncio.get_running_loop().create_task(self._exchange(identity, params))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _exchange(self, identity: str | int, params: Mapping[str, Any]) -> None:
-        self._answer(identity, await self.answered(params))
+        self._reply(identity, await self.answered(params))
 
     async def answered(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """What the host says to a `toolwright/request`: `result` or `error` of the answer."""
@@ -215,7 +215,7 @@ class PipeSession:
             return _refusal(exchange.refusal, exchange.reason)
         return {"result": _answer(exchange.response)}
 
-    def _answer(self, identity: Any, answer: Mapping[str, Any]) -> None:
+    def _reply(self, identity: Any, answer: Mapping[str, Any]) -> None:
         if not self._broken:
             self._send({"jsonrpc": "2.0", "id": identity, **answer})
 

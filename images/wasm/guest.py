@@ -1,0 +1,172 @@
+"""The runtime inside the WASM engine: a message in, its answer out.
+
+componentize-py runs this module once, at build time, and keeps the interpreter as it is afterwards:
+whatever a server may import is imported here, and what is called here is warm in every instance.
+`engine_data` is written by the build (sandbox/wasm_component.py).
+"""
+
+from __future__ import annotations
+
+import encodings
+import gc
+import importlib
+import io
+import json
+import pkgutil
+import random
+import re
+import sys
+import time
+import zoneinfo
+from typing import Any
+
+import engine_data
+import wit_world
+from toolwright.broker import BrokerTransport
+from toolwright.bundle import Bundle
+from toolwright.protocol import Connection, PendingCall
+from toolwright.wire import decode, encode, outcome
+
+MAX_JSON_NESTING = 1000
+SAMPLE = """
+from toolwright import http, tool
+
+@tool
+def fetch(key):
+    return http.request("GET", "/items/{key}", path={"key": key}, query={"a": "b"})
+"""
+_STRINGS_AND_SCALARS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[^"\[\]{}]+', re.DOTALL)
+_seed, _loads = random.seed, json.loads
+
+
+class WitWorld(wit_world.WitWorld):
+    """The component's export."""
+
+    def handle(self, line: str, seed: str) -> str:
+        random.seed = _seed
+        if seed:
+            random.seed(seed)
+        return _answered(CONNECTION, line) if line else ""
+
+
+class Printed:
+    """Standard output and error."""
+
+    encoding = "utf-8"
+
+    def write(self, text: str) -> int:
+        wit_world.log(text.encode("utf-8", "replace").decode())
+        return len(text)
+
+    def flush(self) -> None:
+        return
+
+
+class Absent:
+    """The last finder of modules."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Raises ModuleNotFoundError: what is not loaded yet cannot be had."""
+        raise ModuleNotFoundError(
+            f"{name} is not in the WASM engine, which has {', '.join(engine_data.MODULES)}. "
+            "Leave it out, or run this server with --engine docker.",
+            name=name,
+        )
+
+
+def _answered(connection: Connection, line: str) -> str:
+    received = connection.receive(decode(line.encode()))
+    if isinstance(received, PendingCall):
+        return outcome(received).decode()
+    return "" if received is None else encode(received).decode()
+
+
+def _exchange(params: dict[str, Any]) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(wit_world.exchange(encode(params).decode()))
+    return answer
+
+
+def _transport(bundle: Bundle, brokered: bool) -> BrokerTransport:
+    return BrokerTransport(bundle.base_url, _exchange)
+
+
+def _bounded_loads(text: Any, *args: Any, **kwargs: Any) -> Any:
+    """`json.loads`, raising RecursionError where CPython's parser would run out of stack.
+
+    Compiled to WASM the parser cannot notice; the instance would be lost.
+    """
+    if isinstance(text, str) and text.count("[") + text.count("{") > MAX_JSON_NESTING:
+        _check_nesting(text)
+    return _loads(text, *args, **kwargs)
+
+
+def _check_nesting(text: str) -> None:
+    brackets = _STRINGS_AND_SCALARS.sub("", text)
+    for _ in range(MAX_JSON_NESTING):
+        before = len(brackets)
+        brackets = brackets.replace("[]", "").replace("{}", "")
+        if len(brackets) == before:
+            break
+    opened = brackets.count("[") + brackets.count("{")
+    if opened > MAX_JSON_NESTING:
+        raise RecursionError("JSON is nested too deeply")
+
+
+def _load_tzdata(key: str) -> io.BytesIO:
+    """In place of `zoneinfo._common.load_tzdata`, which reads files."""
+    try:
+        return io.BytesIO(engine_data.ZONES[key])
+    except KeyError:
+        raise zoneinfo.ZoneInfoNotFoundError(f"No time zone found with key {key}") from None
+
+
+def _sleep(seconds: float) -> None:
+    raise RuntimeError("time stands still during a call in the WASM engine; nothing can wait")
+
+
+def _import_all() -> None:
+    for name in engine_data.MODULES:
+        importlib.import_module(name)
+    importlib.import_module("_strptime")
+    for module in pkgutil.iter_modules(encodings.__path__):
+        try:
+            importlib.import_module(f"encodings.{module.name}")
+        except ImportError:
+            continue  # The code pages of Windows.
+
+
+def _rehearse() -> None:
+    """Load a server and call it, so that no instance has to do anything for the first time."""
+    answer = {"status": 200, "headers": [["content-type", "application/json"]], "body": '{"n": 1}'}
+    connection = Connection(
+        None, lambda bundle, _: BrokerTransport(bundle.base_url, lambda params: {"result": answer})
+    )
+    tool = {"name": "fetch", "description": "", "access": "read", "input_schema": {}}
+    tools = [{**tool, "output_schema": {"type": "object"}, "requests": [], "security": []}]
+    manifest = {"name": "sample", "version": 1, "base_url": "https://sample.invalid/v1"}
+    messages = (
+        ("toolwright/load", {"manifest": manifest, "tools": tools, "source": SAMPLE}),
+        ("initialize", {"capabilities": {"experimental": {"toolwright/request": {}}}}),
+        ("tools/call", {"name": "fetch", "arguments": {"key": "a"}}),
+    )
+    for method, params in messages:
+        message = {"jsonrpc": "2.0", "id": "1", "method": method, "params": params}
+        if "error" in json.loads(_answered(connection, encode(message).decode())):
+            raise RuntimeError(f"the rehearsal failed at {method}")
+
+
+CONNECTION = Connection(None, _transport)
+_import_all()
+json.loads = _bounded_loads
+time.sleep = _sleep
+zoneinfo._common.load_tzdata = _load_tzdata  # type: ignore[attr-defined]
+zoneinfo.reset_tzpath(to=())
+for _ in range(3):
+    _rehearse()
+# componentize-py seeds `random` at an instance's first call, from 2.5 kB of the host's randomness.
+random.seed = lambda *_: None  # type: ignore[assignment]
+sys.stdin, sys.stdout, sys.stderr = None, Printed(), Printed()
+sys.meta_path = [Absent()]
+sys.path_hooks, sys.path = [], []
+gc.collect()
+gc.freeze()

@@ -1,0 +1,98 @@
+"""What a long-lived process does beside answering, and cleaning up after those that died."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+
+import structlog
+
+from orchestrator.edits import Edits
+from orchestrator.freeze import is_alive
+from orchestrator.jobs import Jobs
+from orchestrator.pulse import Pulse
+from orchestrator.sessions import ReadSessions
+from orchestrator.shelf import Shelf
+from registry.errors import RegistryError
+from registry.notary import Notary
+from registry.store import Store
+from sandbox.brake import Brake
+from sandbox.docker_engine import connect, kill_containers
+from sandbox.errors import EngineUnavailable
+
+CHORE_SECONDS = 5.0
+CHORES_PER_SIGNATURE = 12
+EDIT_SECONDS = 1.0
+
+log = structlog.get_logger()
+
+
+def recover(store: Store, shelf: Shelf) -> tuple[str, ...]:
+    """Clean up after processes that died: their calls, jobs, containers and half-written files.
+
+    Returns the ids of the dead processes.
+    """
+    dead = tuple(p.id for p in store.processes() if not is_alive(p))
+    now = time.time()
+    store.settle_unknown(dead, now)
+    shelf.recover()
+    store.requeue_orphans(dead, now)
+    if dead:
+        _sweep(dead)
+    for process in dead:
+        store.remove_process(process)
+    return dead
+
+
+def _sweep(dead: tuple[str, ...]) -> None:
+    try:
+        client = connect()
+    except EngineUnavailable:
+        return
+    for process in dead:
+        kill_containers(client, process=process)
+    client.close()
+
+
+async def take_up_work(
+    jobs: Jobs, carry_out: Callable[[], Awaitable[None]], pulse: Pulse, brake: Brake
+) -> None:
+    """Jobs and approvals, as they come."""
+    while True:
+        if not brake.engaged:
+            with _reported("taking up work"):
+                jobs.advance()
+                await carry_out()
+        await pulse.work(1.0)
+
+
+async def take_up_edits(edits: Edits, brake: Brake) -> None:
+    """Bundles that people change."""
+    while True:
+        await asyncio.sleep(EDIT_SECONDS)
+        if not brake.engaged:
+            with _reported("looking for edited bundles"):
+                await edits.take_up()
+
+
+async def do_chores(store: Store, sessions: ReadSessions, notary: Notary) -> None:
+    """Close idle sessions, expire approvals, sign the audit's heads every minute."""
+    for turn in count():
+        with _reported("chores"):
+            await sessions.close_idle()
+            await asyncio.to_thread(store.expire, time.time())
+            if turn % CHORES_PER_SIGNATURE == 0:
+                await asyncio.to_thread(notary.sign_heads, store, time.time())
+        await asyncio.sleep(CHORE_SECONDS)
+
+
+@contextmanager
+def _reported(what: str) -> Iterator[None]:
+    """Let a long-lived process go on after trouble with its disk, and say so."""
+    try:
+        yield
+    except (RegistryError, OSError) as error:
+        log.error(f"{what} failed, to be tried again", reason=str(error))
