@@ -138,6 +138,7 @@ def _tool(api: APISpec, operation: Operation, name: str, schemas: _Schemas) -> T
         and not access.creates(operation.method, operation.id, operation.summary),
         requests=(RequestPattern(operation.method, operation.url),),
         security=operation.security,
+        path=operation.written or operation.path,
     )
     parts = {"input": taken, "output": given}
     trimmed = tuple(which for which, part in parts.items() if not part.whole)

@@ -55,9 +55,12 @@ class NotAnApiDescription(DocumentError):
 
 
 class NoUsableOperation(DocumentError):
-    """Not one operation of the document can be compiled. `reason` names the first causes."""
+    """Not one operation of the document can be compiled. `reason` names the first causes;
+    `problems` are all of them (`forge.document.Problem`).
+    """
 
-    def __init__(self, file: str, reason: str) -> None:
+    def __init__(self, file: str, reason: str, problems: tuple[object, ...] = ()) -> None:
+        self.problems = problems
         super().__init__(
             file, reason, "Mend the places named; `base_url` replaces an unusable server."
         )

@@ -187,7 +187,7 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
         roster = Roster(store, shelf)
         pulse = Pulse(store, brake, process, roster.forget)
         runner, image = await _engine(stack, settings, process, brake)
-        await asyncio.to_thread(recover, store, shelf)
+        await asyncio.to_thread(recover, store, shelf, settings.instance)
         network = _Network()
         stack.push_async_callback(network.close)
         brokers = Brokers(store, vault, network.upstream, Throttle(), brake)

@@ -20,6 +20,7 @@ from orchestrator.errors import OrchestratorError
 from orchestrator.terminal import err, say
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "harbour"
+SERVER = "harbour"
 TASK = "list the berths of the harbour"
 PARAPHRASE = "show me every berth in the harbour"
 BOOKING = {
@@ -100,7 +101,7 @@ class Story:
     async def _forge(self) -> str:
         say(f"\nIt asks for something: {TASK!r}", "bold")
         asked = await self._call("do", {"task": TASK})
-        fitting = [c["tool"] for c in asked["candidates"] if c["tool"].startswith("harbour.")]
+        fitting = [c["tool"] for c in asked["candidates"] if c["tool"].startswith(f"{SERVER}.")]
         self._claims.check("no registered server can do it", not fitting)
         say(f"\nSo it has one forged from {self._harbour.url}", "bold")
         begun = time.monotonic()

@@ -1,4 +1,4 @@
-"""One forged server by itself: its tools listed flat, caged and gated as behind `serve`."""
+"""One registered server by itself: its tools listed flat, caged and gated as behind `serve`."""
 
 from __future__ import annotations
 
@@ -7,22 +7,40 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator import answers
-from orchestrator.answers import Result
-from orchestrator.app import App
+from orchestrator.app import App, open_app
 from orchestrator.calls import Call, Done
-from orchestrator.server import TOLD, serve_stdio
+from orchestrator.control_process import ensure_control
+from orchestrator.errors import OrchestratorError
+from orchestrator.flat import Card, Result, serve_flat
+from orchestrator.listing import flat
+from orchestrator.settings import load_settings
+from registry.errors import RegistryError
 from sandbox.bundle import Bundle
+from sandbox.errors import SandboxError
+
+TOLD = (OrchestratorError, RegistryError, SandboxError)
+
+
+async def serve_registered(name: str, with_control: bool) -> None:
+    """Serve the registered server of that name until end of file. Raises Unknown."""
+    settings = load_settings()
+    async with open_app(settings, "run", patient=True) as app:
+        app.store.entry(name)
+        if with_control:
+            ensure_control(settings)
+        await serve_one(app, name)
 
 
 async def serve_one(app: App, name: str) -> None:
     """Serve the registered server of that name until end of file. Raises Unknown."""
     bundle = app.forge.shelf.bundle(app.store.entry(name))
 
-    async def call(tool: str, arguments: Mapping[str, Any], progress: object) -> Result:
+    async def call(tool: str, arguments: Mapping[str, Any]) -> Result:
         return await _called(app, Call(name, tool, arguments, session="run"))
 
-    listed = [tool.listed(bundle.base_url) for tool in bundle.tools]
-    await serve_stdio(listed, call, name, _instructions(bundle))
+    listed = [flat(tool, bundle.base_url) for tool in bundle.tools]
+    card = Card(bundle.name, str(bundle.version), bundle.title, _instructions(bundle))
+    await serve_flat(card, listed, call)
 
 
 async def _called(app: App, call: Call) -> Result:

@@ -20,7 +20,13 @@ from registry.trust import Standing
 from sandbox.brake import Brake
 from sandbox.broker import Broker, Capture, Release, WriteMode, wire_digest
 from sandbox.bundle import Bundle
-from sandbox.errors import Frozen, LoadFailed, SandboxError
+from sandbox.errors import (
+    BaseImageMissing,
+    EngineUnavailable,
+    Frozen,
+    LoadFailed,
+    SandboxError,
+)
 from sandbox.exchange import Exchange
 from sandbox.runner import Failure, Outcome, Runner
 
@@ -255,7 +261,12 @@ def _counted(failure: Failure, exchanges: tuple[Exchange, ...]) -> Failed:
 
 
 def _broken(call: Call, error: SandboxError) -> Outcome:
-    kinds = {Frozen: "frozen", LoadFailed: "bug"}
+    kinds = {
+        Frozen: "frozen",
+        LoadFailed: "bug",
+        EngineUnavailable: "engine",
+        BaseImageMissing: "engine",
+    }
     failure = Failure(kinds.get(type(error), "crashed"), str(error))
     result = {
         "isError": True,

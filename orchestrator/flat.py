@@ -11,7 +11,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,7 +46,7 @@ class Card:
         return {"name": self.name, "version": self.version, "title": self.title}
 
 
-class _Refusal(Exception):
+class Refusal(Exception):
     """A JSON-RPC error to be answered."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
@@ -56,12 +56,13 @@ class _Refusal(Exception):
 
 @dataclass
 class Flat:
-    """One connection. `call` runs a tool that is in the list; what it raises ends the server."""
+    """One connection. `call` runs a tool that is in the list; what it raises ends `tasks`."""
 
     card: Card
     tools: tuple[Mapping[str, Any], ...]
     call: CallTool
     send: Callable[[Mapping[str, Any]], None]
+    tasks: asyncio.TaskGroup
     _modern: bool | None = None
     _version: str = ""
     _running: dict[int | str, asyncio.Task[None]] = field(default_factory=dict)
@@ -78,18 +79,18 @@ class Flat:
     def receive(self, message: Any) -> None:
         """Answer a message, or begin the call that it asks for."""
         if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
-            return self._failed(None, _Refusal(INVALID_REQUEST, "not a JSON-RPC 2.0 message"))
+            return self.refuse(None, Refusal(INVALID_REQUEST, "not a JSON-RPC 2.0 message"))
         identity, method, params = message.get("id"), message.get("method"), message.get("params")
         if not isinstance(method, str):
             return None
         if "id" not in message:
             return self._notified(method, params)
         if isinstance(identity, bool) or not isinstance(identity, int | str):
-            return self._failed(None, _Refusal(INVALID_REQUEST, "the id is no string or integer"))
+            return self.refuse(None, Refusal(INVALID_REQUEST, "the id is no string or integer"))
         try:
             self._asked(identity, method, {} if params is None else params)
-        except _Refusal as refusal:
-            self._failed(identity, refusal)
+        except Refusal as refusal:
+            self.refuse(identity, refusal)
 
     async def finish(self, seconds: float = GRACE_SECONDS) -> None:
         """Let running calls end by themselves for a moment, then cancel them."""
@@ -98,17 +99,16 @@ class Flat:
             await asyncio.wait(running, timeout=seconds)
         for task in running:
             task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
 
     def _asked(self, identity: int | str, method: str, params: Any) -> None:
         if not isinstance(params, dict):
-            raise _Refusal(INVALID_PARAMS, "params is not an object")
+            raise Refusal(INVALID_PARAMS, "params is not an object")
         self._settle_era(method, params)
         if method == "tools/call":
             return self._begin(identity, params)
         wrong_era = {True: ("initialize", "ping"), False: ("server/discover",)}
         if method not in self._methods or method in wrong_era[bool(self._modern)]:
-            raise _Refusal(METHOD_NOT_FOUND, "Method not found", method[:200])
+            raise Refusal(METHOD_NOT_FOUND, "Method not found", method[:200])
         self._answer(identity, self._methods[method](params))
 
     def _settle_era(self, method: str, params: Mapping[str, Any]) -> None:
@@ -119,7 +119,7 @@ class Flat:
             self._modern = False
         if self._modern is False:
             if enveloped:
-                raise _Refusal(INVALID_REQUEST, "this connection began with another protocol era")
+                raise Refusal(INVALID_REQUEST, "this connection began with another protocol era")
             return
         if method == "initialize":
             raise _unsupported(params.get("protocolVersion"))
@@ -128,15 +128,15 @@ class Flat:
 
     def _begin(self, identity: int | str, params: Mapping[str, Any]) -> None:
         name, arguments = params.get("name"), params.get("arguments")
-        if name not in self._names:
-            raise _Refusal(INVALID_PARAMS, f"Unknown tool: {str(name)[:200]}")
+        if not isinstance(name, str) or name not in self._names:
+            raise Refusal(INVALID_PARAMS, f"Unknown tool: {str(name)[:200]}")
         if arguments is not None and not isinstance(arguments, dict):
-            raise _Refusal(INVALID_PARAMS, "arguments is not an object")
+            raise Refusal(INVALID_PARAMS, "arguments is not an object")
         if identity in self._running:
-            raise _Refusal(INVALID_REQUEST, "a call with this id is running")
+            raise Refusal(INVALID_REQUEST, "a call with this id is running")
         if len(self._running) >= MAX_CALLS:
-            raise _Refusal(BUSY, "too many calls are running")
-        task = asyncio.get_running_loop().create_task(self._run(identity, name, arguments or {}))
+            raise Refusal(BUSY, "too many calls are running")
+        task = self.tasks.create_task(self._run(identity, name, arguments or {}))
         self._running[identity] = task
         task.add_done_callback(lambda _: self._running.pop(identity, None))
 
@@ -152,7 +152,7 @@ class Flat:
 
     def _initialize(self, params: Mapping[str, Any]) -> Result:
         if self._version:
-            raise _Refusal(INVALID_REQUEST, "initialize was already answered")
+            raise Refusal(INVALID_REQUEST, "initialize was already answered")
         offered = params.get("protocolVersion")
         self._version = offered if offered in LEGACY else LEGACY[-1]
         return {
@@ -172,7 +172,7 @@ class Flat:
 
     def _list(self, params: Mapping[str, Any]) -> Result:
         if params.get("cursor") is not None:
-            raise _Refusal(INVALID_PARAMS, "there is only one page")
+            raise Refusal(INVALID_PARAMS, "there is only one page")
         return {"tools": self.tools, **(_CACHED if self._modern else {})}
 
     def _answer(self, identity: int | str, result: Result) -> None:
@@ -181,7 +181,7 @@ class Flat:
             result = {"resultType": "complete", **result, "_meta": meta}
         self.send({"jsonrpc": "2.0", "id": identity, "result": result})
 
-    def _failed(self, identity: int | str | None, refusal: _Refusal) -> None:
+    def refuse(self, identity: int | str | None, refusal: Refusal) -> None:
         data = {} if refusal.data is None else {"data": refusal.data}
         error = {"code": refusal.code, "message": str(refusal), **data}
         self.send({"jsonrpc": "2.0", "id": identity, "error": error})
@@ -192,45 +192,55 @@ def _check_envelope(meta: Any) -> None:
     given = meta if isinstance(meta, dict) else {}
     missing = [key for key in (_VERSION_KEY, _CAPABILITIES_KEY) if key not in given]
     if missing:
-        raise _Refusal(INVALID_PARAMS, f"params._meta lacks {' and '.join(missing)}")
+        raise Refusal(INVALID_PARAMS, f"params._meta lacks {' and '.join(missing)}")
     if given[_VERSION_KEY] != MODERN:
         raise _unsupported(given[_VERSION_KEY])
 
 
-def _unsupported(version: Any) -> _Refusal:
+def _unsupported(version: Any) -> Refusal:
     data: dict[str, Any] = {"supported": [MODERN]}
     if isinstance(version, str):
         data["requested"] = version[:100]
-    return _Refusal(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+    return Refusal(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
 
 
 async def serve_flat(card: Card, tools: Iterable[Mapping[str, Any]], call: CallTool) -> None:
-    """Serve on this process's stdin and stdout until end of file."""
-    async with _taken_pipes() as (reader, writer):
+    """Serve on this process's stdin and stdout until end of file, or until nobody listens."""
+    async with _taken_pipes() as (reader, writer), asyncio.TaskGroup() as tasks:
 
         def send(message: Mapping[str, Any]) -> None:
             writer.write(exactjson.dumps(message) + b"\n")
 
-        flat = Flat(card, tuple(tools), call, send)
-        async for line in _lines(reader):
-            try:
-                flat.receive(exactjson.loads(line))
-            except (ValueError, RecursionError):
-                flat._failed(None, _Refusal(PARSE_ERROR, "the line is not JSON"))
-            await writer.drain()
+        flat = Flat(card, tuple(tools), call, send, tasks)
+        with suppress(ConnectionError):
+            while line := await _line(reader):
+                _receive(flat, line)
+                await writer.drain()
         await flat.finish()
-        await writer.drain()
 
 
-async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    while line := await reader.readline():
-        if line.strip():
-            yield line
+def _receive(flat: Flat, line: bytes) -> None:
+    if not line.strip():
+        return
+    try:
+        message = exactjson.loads(line)
+    except (ValueError, RecursionError):
+        flat.refuse(None, Refusal(PARSE_ERROR, "the line is not JSON"))
+        return
+    flat.receive(message)
+
+
+async def _line(reader: asyncio.StreamReader) -> bytes:
+    """The next line, or nothing at the end or where a line is longer than allowed."""
+    try:
+        return await reader.readline()
+    except ValueError:
+        return b""
 
 
 @asynccontextmanager
 async def _taken_pipes() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """stdin and stdout for ourselves: until the end, what anything prints goes to stderr."""
+    """stdin and stdout for ourselves: what anything else prints goes to stderr."""
     sys.stdout.flush()
     source, sink = os.dup(0), os.dup(1)
     null = os.open(os.devnull, os.O_RDONLY)
@@ -249,4 +259,6 @@ async def _taken_pipes() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.St
     try:
         yield reader, writer
     finally:
+        with suppress(ConnectionError):
+            await writer.drain()
         writer.close()

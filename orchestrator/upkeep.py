@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import count
 
 import structlog
@@ -20,7 +20,7 @@ from registry.errors import RegistryError
 from registry.notary import Notary
 from registry.store import Store
 from sandbox.brake import Brake
-from sandbox.docker_engine import connect, kill_containers
+from sandbox.docker_engine import LABEL, connect, list_containers, remove_container
 from sandbox.errors import EngineUnavailable
 
 CHORE_SECONDS = 5.0
@@ -30,7 +30,7 @@ EDIT_SECONDS = 1.0
 log = structlog.get_logger()
 
 
-def recover(store: Store, shelf: Shelf) -> tuple[str, ...]:
+def recover(store: Store, shelf: Shelf, instance: str) -> tuple[str, ...]:
     """Clean up after processes that died: their calls, jobs, containers and half-written files.
 
     Returns the ids of the dead processes.
@@ -40,21 +40,22 @@ def recover(store: Store, shelf: Shelf) -> tuple[str, ...]:
     store.settle_unknown(dead, now)
     shelf.recover()
     store.requeue_orphans(dead, now)
-    if dead:
-        _sweep(dead)
+    with suppress(EngineUnavailable):
+        _sweep(store, instance)
     for process in dead:
         store.remove_process(process)
     return dead
 
 
-def _sweep(dead: tuple[str, ...]) -> None:
-    try:
-        client = connect()
-    except EngineUnavailable:
-        return
-    for process in dead:
-        kill_containers(client, process=process)
-    client.close()
+def _sweep(store: Store, instance: str) -> None:
+    """Remove the sandboxes of processes that died, or that ended while the engine was away."""
+    with closing(connect()) as client:
+        # Processes are stored before their first sandbox is made, so these are asked for later.
+        found = list_containers(client, instance=instance)
+        alive = {process.id for process in store.processes() if is_alive(process)}
+        for container in found:
+            if container["Labels"][f"{LABEL}.process"] not in alive:
+                remove_container(client.api, container["Id"])
 
 
 async def take_up_work(

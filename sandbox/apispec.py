@@ -91,7 +91,8 @@ class SecurityScheme:
 
 @dataclass(frozen=True)
 class Operation:
-    """One method on one path template. `server` is the absolute base URL the path is appended to.
+    """One method on one path template. `server` is the absolute base URL the path is appended to;
+    `written` is the path as its document has it, with what never goes on the wire.
 
     `security` lists alternatives; each is the scheme names that go together; an empty alternative
     means that anonymous access is allowed, no alternatives that none is asked for.
@@ -110,6 +111,7 @@ class Operation:
     responses: tuple[Response, ...] = ()
     security: tuple[tuple[str, ...], ...] = ()
     deprecated: bool = False
+    written: str = ""
 
     @property
     def url(self) -> str:

@@ -53,7 +53,7 @@ class ToolDefinition:
 
     `requests` is all it may ask the broker for; `security` lists the alternatives of credential
     names as in `sandbox.apispec.Operation`. Schemas are self-contained JSON Schema 2020-12 with an
-    object root.
+    object root. `path` is the operation's path as its document writes it ("" for pure code).
     """
 
     name: str
@@ -67,6 +67,7 @@ class ToolDefinition:
     destructive: bool = False
     requests: tuple[RequestPattern, ...] = ()
     security: tuple[tuple[str, ...], ...] = ()
+    path: str = ""
 
     def annotations(self) -> dict[str, Any]:
         """MCP tool annotations (revision 2025-03-26 and later)."""
@@ -78,13 +79,15 @@ class ToolDefinition:
         }
 
     def listed(self, base_url: str) -> dict[str, Any]:
-        """The tool as `tools/list` shows it; the path in its `_meta` is relative to `base_url`."""
+        """The tool as `tools/list` shows it. Where it knows no path of its own, the one in its
+        `_meta` is its first request's, relative to `base_url`.
+        """
         meta: dict[str, Any] = {"access": self.access}
         if self.operation:
             meta["operation"] = self.operation
         if self.requests:
             first = self.requests[0]
-            meta |= {"method": first.method, "path": _relative(first.url, base_url)}
+            meta |= {"method": first.method, "path": self.path or _relative(first.url, base_url)}
         return {
             "name": self.name,
             "title": self.title or self.name,

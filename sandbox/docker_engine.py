@@ -59,8 +59,22 @@ def connect(timeout: int = 30) -> docker.DockerClient:
         client = docker.from_env(timeout=timeout)
         client.ping()
     except ENGINE_ERRORS as error:
-        raise EngineUnavailable(str(error)[:200]) from error
+        raise EngineUnavailable(_reason(error)) from error
     return client
+
+
+def _failed(what: str, error: Exception) -> SandboxError:
+    """The engine's refusal to do something, or that there is none any more."""
+    if isinstance(error, docker.errors.DockerException):
+        return SessionBroken(f"{what}: {str(error)[:300]}")
+    return EngineUnavailable(_reason(error))
+
+
+def _reason(error: BaseException) -> str:
+    """The innermost cause: the client wraps what the system said in what only it understands."""
+    while inner := error.__cause__ or error.__context__:
+        error = inner
+    return str(error)[:200]
 
 
 class DockerRunner:
@@ -112,7 +126,7 @@ class DockerRunner:
     async def open(
         self, bundle: Bundle, broker: Broker, limits: Limits | None = None
     ) -> AsyncIterator[Session]:
-        """A session with the bundle. Raises LoadFailed, SessionBroken, Frozen."""
+        """A session with the bundle. Raises LoadFailed, SessionBroken, EngineUnavailable, Frozen."""
         self._brake.check()
         container = await self._take(limits or self._limits)
         session = PipeSession(bundle, broker, limits or self._limits, container)
@@ -130,9 +144,11 @@ class DockerRunner:
         if limits == self._limits and self._spares:
             spare = self._spares.pop(0)
             self._replenish()
-            container = await spare
-            if container.alive:
-                return container
+            # The engine may have been away when the spare was started, or since.
+            with contextlib.suppress(SandboxError):
+                container = await spare
+                if container.alive:
+                    return container
         return await self._started(limits)
 
     def _replenish(self) -> None:
@@ -154,7 +170,7 @@ class DockerRunner:
             await self._in_thread(self._api.start, identity)
             started = True
         except ENGINE_ERRORS as error:
-            raise SessionBroken(f"the container did not start: {str(error)[:300]}") from error
+            raise _failed("the container did not start", error) from error
         finally:
             if not started:
                 container.kill()
@@ -169,6 +185,7 @@ class DockerRunner:
 
     def _create(self, limits: Limits) -> tuple[str, socket.socket]:
         """Create a container and attach to it before it starts, so that no output is lost."""
+        identity = ""
         try:
             made = self._api.create_container(
                 self._image,
@@ -179,19 +196,22 @@ class DockerRunner:
                 environment={},
                 host_config=self._host_config(limits),
             )
+            identity = str(made["Id"])
             stream = self._api.attach_socket(
-                made["Id"], params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+                identity, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
             )
         except docker.errors.ImageNotFound as error:
             raise BaseImageMissing(self._image) from error
         except ENGINE_ERRORS as error:
-            raise SessionBroken(f"the engine made no container: {str(error)[:300]}") from error
+            if identity:
+                remove_container(self._api, identity)
+            raise _failed("the engine made no container", error) from error
         connection = getattr(stream, "_sock", stream)
         owned = socket.socket(fileno=os.dup(connection.fileno()))
         owned.setblocking(False)
         stream.close()
         connection.close()
-        return str(made["Id"]), owned
+        return identity, owned
 
     def _host_config(self, limits: Limits) -> dict[str, Any]:
         memory = limits.memory_mb * 1024 * 1024
@@ -303,15 +323,21 @@ class _Container(asyncio.Protocol):
 
 
 def remove_container(api: docker.APIClient, identity: str) -> None:
-    """Kill and remove a container; one that is gone or going already is no error."""
-    with contextlib.suppress(docker.errors.NotFound, docker.errors.APIError):
+    """Kill and remove a container; one that is gone or going already is no error.
+
+    Nor is an engine that is gone: it has no sandbox left, or the next start sweeps it away.
+    """
+    with contextlib.suppress(*ENGINE_ERRORS):
         api.remove_container(identity, force=True)
 
 
 def list_containers(client: docker.DockerClient, **labels: str) -> tuple[Mapping[str, Any], ...]:
-    """The sandboxes with these `toolwright.*` labels, in any state."""
+    """The sandboxes with these `toolwright.*` labels, in any state. Raises EngineUnavailable."""
     wanted = [f"{LABEL}=sandbox", *(f"{LABEL}.{key}={value}" for key, value in labels.items())]
-    return tuple(client.api.containers(all=True, filters={"label": wanted}))
+    try:
+        return tuple(client.api.containers(all=True, filters={"label": wanted}))
+    except ENGINE_ERRORS as error:
+        raise EngineUnavailable(_reason(error)) from error
 
 
 def kill_containers(client: docker.DockerClient, **labels: str) -> int:
@@ -328,10 +354,9 @@ def kill_instance(instance: str) -> int:
         client = connect()
     except EngineUnavailable:
         return 0
-    try:
+    with contextlib.closing(client), contextlib.suppress(EngineUnavailable):
         return kill_containers(client, instance=instance)
-    finally:
-        client.close()
+    return 0
 
 
 @functools.cache

@@ -35,6 +35,20 @@ class BaseImageBuildFailed(SandboxError):
         super().__init__(f"building the base image failed at {step}:\n{output}")
 
 
+class ComponentMissing(SandboxError):
+    """The WASM engine's component cannot be used."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"the WASM engine has no component ({reason}). Run `toolwright setup` to build it."
+        )
+
+
+class ComponentBuildFailed(SandboxError):
+    def __init__(self, step: str, output: str) -> None:
+        super().__init__(f"building the WASM component failed at {step}:\n{output}")
+
+
 class SessionBroken(SandboxError):
     """The container ended, or said something it must not; the session is over."""
 

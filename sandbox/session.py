@@ -132,7 +132,7 @@ class PipeSession:
         """End the session: fail what waits, stop the exchanges, kill the sandbox. Idempotent."""
         if self._broken:
             return
-        self._broken = reason or SessionBroken("the server ended")
+        self._broken = reason or SessionBroken("its container ended; call again to start another")
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(self._broken)

@@ -51,7 +51,7 @@ def read(document: Document, base_url: str | None = None) -> Reading:
     found = problems.all(document.name)
     if not operations:
         causes = "; ".join(map(str, found[:3])) or "the document lists none"
-        raise NoUsableOperation(document.name, f"no operation can be used ({causes})")
+        raise NoUsableOperation(document.name, f"no operation can be used ({causes})", found)
     used = {name for o in operations for names in o.security for name in names}
     info = references.root.get("info")
     spec = APISpec(
@@ -186,6 +186,7 @@ def _operation(
         responses=bodies.responses(context, node),
         security=alternatives,
         deprecated=parameters.truth(node.get("deprecated").value),
+        written=path,
     )
 
 

@@ -20,14 +20,15 @@ import time
 import zoneinfo
 from typing import Any
 
-import engine_data
-import wit_world
-from toolwright.broker import BrokerTransport
-from toolwright.bundle import Bundle
-from toolwright.protocol import Connection, PendingCall
-from toolwright.wire import decode, encode, outcome
+import engine_data  # type: ignore[import-not-found]
+import wit_world  # type: ignore[import-not-found]
+from toolwright.broker import BrokerTransport  # type: ignore[import-not-found]
+from toolwright.bundle import Bundle  # type: ignore[import-not-found]
+from toolwright.protocol import Connection, PendingCall  # type: ignore[import-not-found]
+from toolwright.wire import decode, encode, outcome  # type: ignore[import-not-found]
 
 MAX_JSON_NESTING = 1000
+ORDINARY_NESTING = 12
 SAMPLE = """
 from toolwright import http, tool
 
@@ -36,10 +37,11 @@ def fetch(key):
     return http.request("GET", "/items/{key}", path={"key": key}, query={"a": "b"})
 """
 _STRINGS_AND_SCALARS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[^"\[\]{}]+', re.DOTALL)
+_RUNS = re.compile(r"[\[{]+|[\]}]+")
 _seed, _loads = random.seed, json.loads
 
 
-class WitWorld(wit_world.WitWorld):
+class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
     """The component's export."""
 
     def handle(self, line: str, seed: str) -> str:
@@ -77,8 +79,9 @@ class Absent:
 def _answered(connection: Connection, line: str) -> str:
     received = connection.receive(decode(line.encode()))
     if isinstance(received, PendingCall):
-        return outcome(received).decode()
-    return "" if received is None else encode(received).decode()
+        answer: bytes = outcome(received)
+        return answer.decode()
+    return "" if received is None else str(encode(received), "utf-8")
 
 
 def _exchange(params: dict[str, Any]) -> dict[str, Any]:
@@ -102,14 +105,13 @@ def _bounded_loads(text: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _check_nesting(text: str) -> None:
     brackets = _STRINGS_AND_SCALARS.sub("", text)
-    for _ in range(MAX_JSON_NESTING):
-        before = len(brackets)
+    for _ in range(ORDINARY_NESTING):
         brackets = brackets.replace("[]", "").replace("{}", "")
-        if len(brackets) == before:
-            break
-    opened = brackets.count("[") + brackets.count("{")
-    if opened > MAX_JSON_NESTING:
-        raise RecursionError("JSON is nested too deeply")
+    depth = 0
+    for run in _RUNS.finditer(brackets):
+        depth += len(run[0]) if run[0][0] in "[{" else -len(run[0])
+        if depth > MAX_JSON_NESTING:
+            raise RecursionError("JSON is nested too deeply")
 
 
 def _load_tzdata(key: str) -> io.BytesIO:
@@ -144,7 +146,7 @@ def _rehearse() -> None:
     tool = {"name": "fetch", "description": "", "access": "read", "input_schema": {}}
     tools = [{**tool, "output_schema": {"type": "object"}, "requests": [], "security": []}]
     manifest = {"name": "sample", "version": 1, "base_url": "https://sample.invalid/v1"}
-    messages = (
+    messages: tuple[tuple[str, dict[str, Any]], ...] = (
         ("toolwright/load", {"manifest": manifest, "tools": tools, "source": SAMPLE}),
         ("initialize", {"capabilities": {"experimental": {"toolwright/request": {}}}}),
         ("tools/call", {"name": "fetch", "arguments": {"key": "a"}}),
@@ -159,12 +161,12 @@ CONNECTION = Connection(None, _transport)
 _import_all()
 json.loads = _bounded_loads
 time.sleep = _sleep
-zoneinfo._common.load_tzdata = _load_tzdata  # type: ignore[attr-defined]
+zoneinfo._common.load_tzdata = _load_tzdata  # type: ignore[assignment]
 zoneinfo.reset_tzpath(to=())
 for _ in range(3):
     _rehearse()
 # componentize-py seeds `random` at an instance's first call, from 2.5 kB of the host's randomness.
-random.seed = lambda *_: None  # type: ignore[assignment]
+random.seed = lambda *_: None
 sys.stdin, sys.stdout, sys.stderr = None, Printed(), Printed()
 sys.meta_path = [Absent()]
 sys.path_hooks, sys.path = [], []

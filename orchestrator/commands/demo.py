@@ -6,16 +6,19 @@ import os
 import secrets
 import signal
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 
 import click
 
 from orchestrator.control_process import answering
-from orchestrator.demo import Story, example_api
+from orchestrator.demo import SERVER, Story, example_api
 from orchestrator.settings import Settings, load_settings
 from orchestrator.terminal import FAILED, reported, run, say
+from registry.errors import Unknown
 from registry.pin import set_pin
+from registry.store import Store
 
 
 @click.command("demo")
@@ -34,6 +37,7 @@ def command(home: Path | None) -> None:
         pin_file.touch(0o600)
         pin_file.write_text(secrets.token_hex(8))
         set_pin(settings.pin, pin_file.read_text())
+        _retire_earlier(settings)
         try:
             held = run(_told(settings, pin_file, Path(scratch)))
         finally:
@@ -47,6 +51,12 @@ def command(home: Path | None) -> None:
 async def _told(settings: Settings, pin_file: Path, scratch: Path) -> bool:
     async with example_api(scratch) as harbour:
         return await Story(settings.home, pin_file, harbour).tell()
+
+
+def _retire_earlier(settings: Settings) -> None:
+    """Take out of use what an earlier demo forged in this home: its API is gone."""
+    with Store.open(settings.database_url) as store, suppress(Unknown):
+        store.archive(SERVER, time.time(), "demo", "an earlier demo's")
 
 
 def _stop_control(settings: Settings) -> None:

@@ -2,29 +2,89 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
 import click
 
-from orchestrator.app import open_app
-from orchestrator.control_process import ensure_control
-from orchestrator.direct import serve_one
-from orchestrator.settings import load_settings
-from orchestrator.terminal import reported
+from orchestrator.directory import Grants, read_secrets, serve_directory
+from orchestrator.terminal import err, reported
 from orchestrator.terminal import run as run_coroutine
+from sandbox.bundle import NAME, Bundle, read_bundle
+from sandbox.process_engine import ProcessRunner
+from sandbox.runner import Runner
+
+ENGINES = ("docker", "wasm", "none")
+NO_CAGE = (
+    "!! --engine none: the server's code runs as a plain process of yours, WITHOUT A CAGE. It can "
+    "read your files and reach the network. For development only, with code you trust."
+)
 
 
 @click.command("run")
-@click.argument("name")
-@click.option("--no-control", is_flag=True, help="Do not start the control plane.")
+@click.argument("server", metavar="DIR|NAME")
+@click.option("--allow-private", is_flag=True, help="DIR: its hosts may have private addresses.")
+@click.option("--allow-writes", is_flag=True, help="DIR: writes are sent without an approval.")
+@click.option(
+    "--creds",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help='DIR: a JSON file of credentials, {"SCHEME": {"token": …} or {"user": …, "pass": …}}.',
+)
+@click.option("--engine", type=click.Choice(ENGINES), default="docker", show_default=True)
+@click.option("--no-control", is_flag=True, help="NAME: do not start the control plane.")
 @reported
-def command(name: str, no_control: bool) -> None:
-    """Serve the registered server NAME over stdin and stdout, caged, its writes gated."""
-    run_coroutine(_serve(name, not no_control))
+def command(
+    server: str,
+    allow_private: bool,
+    allow_writes: bool,
+    creds: Path | None,
+    engine: str,
+    no_control: bool,
+) -> None:
+    """Serve one server over stdin and stdout: the registered one called NAME, caged and its writes
+    gated; or, while you develop, the bundle in the directory DIR (with a slash in it: `./pets`).
+    """
+    if engine == "wasm":
+        raise click.BadParameter("the WASM engine is not in this version; take docker or none")
+    if is_name(server):
+        if allow_private or allow_writes or creds or engine != "docker":
+            raise click.UsageError(_only_directories(server))
+        # Loaded by name: a registered server needs the registry, a directory starts without it.
+        registered = importlib.import_module("orchestrator.direct")
+        run_coroutine(registered.serve_registered(server, not no_control))
+        return
+    bundle = read_bundle(Path(server).expanduser())
+    secrets = read_secrets(creds, bundle.credentials) if creds else {}
+    run_coroutine(_serve(bundle, engine, Grants(allow_private, allow_writes, secrets)))
 
 
-async def _serve(name: str, with_control: bool) -> None:
-    settings = load_settings()
-    async with open_app(settings, "run", patient=True) as app:
-        app.store.entry(name)
-        if with_control:
-            ensure_control(settings)
-        await serve_one(app, name)
+def is_name(server: str) -> bool:
+    """Whether this names a registered server: a client's configuration must mean the same in every
+    working directory, so a directory is only what no name can be.
+    """
+    return NAME.match(server) is not None
+
+
+def _only_directories(server: str) -> str:
+    return (
+        f"{server} is the name of a registered server, which always runs caged and gated. "
+        f"If you mean the directory, write .{os.sep}{server}"
+    )
+
+
+async def _serve(bundle: Bundle, engine: str, grants: Grants) -> None:
+    async with _engine(engine) as runner:
+        await serve_directory(bundle, runner, grants)
+
+
+@asynccontextmanager
+async def _engine(name: str) -> AsyncIterator[Runner]:
+    if name == "none":
+        err.print(NO_CAGE, style="bold red")
+        yield ProcessRunner()
+        return
+    async with importlib.import_module("orchestrator.cage").docker_runner() as runner:
+        yield runner

@@ -39,6 +39,22 @@ def hang():
 '''
 """Ignores the end of its input and every signal that can be ignored."""
 
+WAITING = """
+import time
+
+from toolwright import tool
+
+
+@tool
+def ready():
+    return {}
+
+
+@tool
+def wait():
+    time.sleep(60)
+"""
+
 
 def bundle(name: str, source: str, *tools: str) -> Bundle:
     """A server of that code with reading tools that take and answer any object."""
@@ -55,3 +71,7 @@ def bundle(name: str, source: str, *tools: str) -> Bundle:
 
 def stubborn() -> Bundle:
     return bundle("stubborn", STUBBORN, "ready", "hang")
+
+
+def waiting() -> Bundle:
+    return bundle("waiting", WAITING, "ready", "wait")

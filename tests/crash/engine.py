@@ -9,7 +9,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import docker
@@ -24,10 +24,10 @@ START_SECONDS = 30.0
 
 @dataclass
 class Engine:
-    """A `dockerd` with its own `containerd`, data and socket, and no network."""
+    """A `dockerd` with its own `containerd`, data and socket, in namespaces of its own."""
 
     directory: Path
-    _process: subprocess.Popen[bytes] | None = field(default=None)
+    _process: subprocess.Popen[bytes] | None = None
 
     @property
     def host(self) -> str:
@@ -37,21 +37,33 @@ class Engine:
     def start(self) -> None:
         """Return when it answers."""
         command = [
-            *("dockerd", "--host", self.host),
+            # With `--bridge none` an engine deletes the bridge of any other on the same network.
+            *("unshare", "--net", "--mount", "dockerd", "--host", self.host),
             *("--data-root", f"{self.directory}/data", "--exec-root", f"{self.directory}/exec"),
             *("--pidfile", f"{self.directory}/docker.pid"),
-            *("--bridge", "none", "--iptables=false", "--ip-masq=false"),
+            *("--log-level", "error", "--bridge", "none", "--iptables=false", "--ip-masq=false"),
         ]
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
         until(self._answers, START_SECONDS)
 
-    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
-        """Return when it has ended; with SIGKILL its containers live on."""
+    def pause(self) -> None:
+        """Have it answer no more, to whoever asks."""
         if self._process:
-            self._process.send_signal(number)
+            self._process.send_signal(signal.SIGSTOP)
+
+    def stop(self) -> None:
+        """End it at once, with its sandboxes and all that belongs to it."""
+        if self._process:
+            self._process.kill()
             self._process.wait()
             self._process = None
+        for process in psutil.process_iter(["cmdline"]):
+            if any(str(self.directory) in word for word in process.info["cmdline"] or ()):
+                for one in (*process.children(recursive=True), process):
+                    one.kill()
+        # Nobody may have waited for the `containerd` yet, and then it is taken to be running.
+        (self.directory / "exec/containerd/containerd.pid").unlink(missing_ok=True)
 
     def load(self, image: str) -> None:
         """Have the image that the common engine has."""
@@ -76,8 +88,8 @@ class Engine:
 @contextmanager
 def private_engine(directory: Path, image: str) -> Iterator[Engine]:
     """An engine with that image, until the block ends. Skips the test where there can be none."""
-    if os.geteuid() != 0 or shutil.which("dockerd") is None:
-        pytest.skip("an engine of its own needs root and dockerd")
+    if os.geteuid() != 0 or not (shutil.which("dockerd") and shutil.which("unshare")):
+        pytest.skip("an engine of its own needs root, dockerd and unshare")
     engine = Engine(directory)
     try:
         engine.start()
@@ -85,11 +97,3 @@ def private_engine(directory: Path, image: str) -> Iterator[Engine]:
         yield engine
     finally:
         engine.stop()
-        end_rest(directory)
-
-
-def end_rest(directory: Path) -> None:
-    """End the engine's `containerd` and shims, told by their arguments, where it left some."""
-    for process in psutil.process_iter(["cmdline"]):
-        if any(str(directory) in word for word in process.info["cmdline"] or ()):
-            process.kill()

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.image import BaseImage
 from tests.crash.client import FINAL, Served, served
 from tests.crash.documents import (
     BAD_FILES,
@@ -29,7 +28,7 @@ REFUSED, WAITS = 1, 3
 
 @pytest.fixture(scope="module")
 def shared(
-    tmp_path_factory: pytest.TempPathFactory, engine_image: BaseImage
+    tmp_path_factory: pytest.TempPathFactory, base_image: str
 ) -> Iterator[Installation]:
     """One installation for all bad documents, in which no trace of any may be left."""
     home = tmp_path_factory.mktemp("documents") / "home"

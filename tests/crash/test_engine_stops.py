@@ -3,64 +3,104 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import tempfile
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from sandbox.image import BaseImage
-from tests.crash.bundles import stubborn
-from tests.crash.client import Served, served
+from tests.crash.bundles import waiting
+from tests.crash.client import served
 from tests.crash.documents import OBJECT, described, reading
 from tests.crash.engine import Engine, private_engine
 from tests.crash.installation import Installation, until
 from tests.world.site import Page, Site, site
 
 pytestmark = pytest.mark.docker
+FAILED = 1
+ABSENT = "no container engine answers"
 
 
 @pytest.fixture(scope="module")
-def engine(engine_image: BaseImage) -> Iterator[Engine]:
+def engine(base_image: str) -> Iterator[Engine]:
     # The path of a Unix socket has at most 107 bytes.
     with tempfile.TemporaryDirectory(prefix="engine") as directory:
-        with private_engine(Path(directory), engine_image.reference) as engine:
+        with private_engine(Path(directory), base_image) as engine:
             yield engine
 
 
 @pytest.fixture
-def installation(tmp_path: Path, engine: Engine) -> Installation:
-    installation = Installation.made(tmp_path / "home", DOCKER_HOST=engine.host)
-    installation.put(stubborn())
+def api() -> Iterator[Site]:
+    document = described({"/a": reading(OBJECT)})
+    with site({"/openapi.json": Page(document), "/a": Page(b'{"name": "x"}')}) as site_:
+        yield site_
+
+
+@pytest.fixture
+def installation(tmp_path: Path, engine: Engine, api: Site) -> Installation:
+    environment = {"DOCKER_HOST": engine.host, "TOOLWRIGHT_SPARES": "0"}
+    installation = Installation.made(tmp_path / "home", **environment)
+    installation.allow(api.url)
+    installation.put(waiting())
     return installation
 
 
-def test_x(installation: Installation, engine: Engine) -> None:
-    released = threading.Event()
-    def never() -> Iterator[bytes]:
-        released.wait()
-        yield b'{"name": "x"}'
-    with site() as pages, served(installation) as client:
-        pages.pages["/openapi.json"] = Page(described({"/a": reading(OBJECT)}))
-        pages.pages["/a"] = Page(chunks=never)
-        installation.allow(pages.url)
-        print(client.call("call_read", tool="stubborn.ready"))
-        j=client.value("forge", task="t", source=pages.url)["job"]
-        hang=client.ask("call_read", tool="stubborn.hang")
-        until(lambda: "/a" in pages.paths)
+def said(installation: Installation, *words: str) -> tuple[int, str]:
+    """A command's exit status and output, run in a process of its own."""
+    process = installation.start(*words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    output, _ = process.communicate()
+    assert b"Traceback" not in output
+    return process.returncode, output.decode()
+
+
+def verdicts(installation: Installation) -> dict[str, str]:
+    """What `doctor` says, by check."""
+    checks = json.loads(said(installation, "doctor", "--json")[1])
+    return {check["name"]: check["verdict"] for check in checks}
+
+
+def test_calls_fail_clearly_while_the_engine_is_away_and_work_when_it_is_back(
+    installation: Installation, engine: Engine
+) -> None:
+    with served(installation) as client:
+        running = client.ask("call_read", tool="waiting.wait")
+        until(lambda: client.value("status")["running"])
+        client.value("call_read", tool="waiting.ready")
         engine.stop()
-        print(client.answer(hang))
-        released.set()
-        print(client.followed(j))
-        print(client.call("call_read", tool="stubborn.ready"))
-        print(client.forged(pages.url))
-        r=installation.run("doctor"); print(r.exit_code, r.stdout, r.stderr)
-        r=installation.run("call","stubborn.ready"); print(r.exit_code, r.stdout, r.stderr)
-        r=installation.run("forge","x", "--source", pages.url); print(r.exit_code, r.stdout, r.stderr)
-        r=installation.run("kill"); print(r.exit_code, r.stdout, r.stderr)
-        r=installation.run("unfreeze","--pin-file",str(installation.pin_file)); print(r.exit_code, r.stdout, r.stderr)
+        cut = client.answer(running)
+        assert cut["isError"]
+        assert cut["_meta"]["toolwright/error"]["kind"] == "crashed"
+        assert "its container ended" in cut["content"][0]["text"]
+        refused = client.call("call_read", tool="waiting.ready")
+        assert refused["isError"]
+        assert ABSENT in refused["content"][0]["text"]
+        until(lambda: len(client.value("status")["recent"]) == 3)
+        status, output = said(installation, "call", "waiting.ready")
+        assert (status, output.count("\n")) == (FAILED, 1)
+        assert ABSENT in output
+        found = verdicts(installation)
+        assert [name for name, verdict in found.items() if verdict == "failed"] == ["engine"]
         engine.start()
-        print(client.call("call_read", tool="stubborn.ready"))
-        print(client.forged(pages.url))
-    assert 0
+        client.value("call_read", tool="waiting.ready")
+    assert set(verdicts(installation).values()) == {"ok"}
+
+
+def test_a_forge_that_loses_the_engine_registers_nothing_and_can_be_repeated(
+    installation: Installation, engine: Engine, api: Site
+) -> None:
+    with served(installation) as client:
+        engine.pause()
+        job = client.value("forge", task="read a", source=api.url)["job"]
+        until(lambda: client.value("status", job=job)["stage"] == "static")
+        engine.stop()
+        ended = client.followed(job)
+        assert (ended["state"], ended["result"]) == ("failed", None)
+        assert ABSENT in ended["message"]
+        assert [entry["tool_id"] for entry in installation.listed()] == ["waiting"]
+        assert not [p for p in (installation.home / "servers").iterdir() if p.name[:2] == ".s"]
+        engine.start()
+        again = client.forged(api.url)
+        assert again["state"] == "done", again
+    assert set(verdicts(installation).values()) == {"ok"}
+    assert len(installation.listed()) == 2

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import pytest
 
 from registry.records import Job, new_id
-from sandbox.image import BaseImage
 from tests.crash.client import served
 from tests.crash.installation import Installation, until
 from tests.crash.victim import finished, killed_at
@@ -37,7 +36,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HarbourApi]:
 
 @pytest.fixture(scope="module")
 def shared(
-    tmp_path_factory: pytest.TempPathFactory, engine_image: BaseImage, api: HarbourApi
+    tmp_path_factory: pytest.TempPathFactory, base_image: str, api: HarbourApi
 ) -> Installation:
     home = tmp_path_factory.mktemp("killed") / "home"
     installation = Installation.made(home)

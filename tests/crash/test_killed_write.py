@@ -12,7 +12,6 @@ import pytest
 
 from orchestrator.calls import Call
 from registry.records import Approval
-from sandbox.image import BaseImage
 from tests.crash.installation import Installation
 from tests.crash.victim import idled, killed_at
 from tests.world.harbour import HarbourApi, harbour_api
@@ -41,7 +40,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HarbourApi]:
 
 @pytest.fixture(scope="module")
 def shared(
-    tmp_path_factory: pytest.TempPathFactory, engine_image: BaseImage, api: HarbourApi
+    tmp_path_factory: pytest.TempPathFactory, base_image: str, api: HarbourApi
 ) -> Installation:
     """An installation with the harbour's server."""
     installation = Installation.made(tmp_path_factory.mktemp("killed") / "home")

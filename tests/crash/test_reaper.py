@@ -10,7 +10,6 @@ import pytest
 from docker.errors import APIError
 
 from sandbox.docker_engine import connect
-from sandbox.image import BaseImage
 from tests.crash.bundles import HANGING, stubborn
 from tests.crash.client import served
 from tests.crash.documents import OBJECT, described, reading
@@ -22,7 +21,7 @@ REAPED_SECONDS = 5.0
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory, engine_image: BaseImage) -> Installation:
+def shared(tmp_path_factory: pytest.TempPathFactory, base_image: str) -> Installation:
     installation = Installation.made(tmp_path_factory.mktemp("reaped") / "home")
     installation.put(stubborn())
     return installation

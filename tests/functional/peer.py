@@ -18,21 +18,28 @@ SECONDS = 40.0
 class Peer:
     """Speaks JSON-RPC with a `toolwright` process that it starts; one thread reads its answers."""
 
-    def __init__(self, home: Home, *words: str, **environment: str) -> None:
+    def __init__(
+        self, home: Home, *words: str, version: str = "2025-11-25", **environment: str
+    ) -> None:
+        self.version = version
         self.process = subprocess.Popen(
             home.command(*words),
             env={**home.environment, **environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
-        self.notifications: list[dict[str, Any]] = []
+        self.unasked: list[dict[str, Any]] = []
         self._ids = itertools.count(1)
         self._answers: dict[int, queue.SimpleQueue[dict[str, Any]]] = {}
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
     def __enter__(self) -> Peer:
-        self.greet()
+        try:
+            self.greet()
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(
@@ -43,13 +50,12 @@ class Peer:
     ) -> None:
         self.close()
 
-    def greet(self, version: str = "2025-11-25") -> dict[str, Any]:
-        """Shake hands; the server's answer to `initialize`."""
+    def greet(self) -> None:
+        """Shake hands; the server agrees to the version."""
         info = {"name": "peer", "version": "1"}
-        params = {"protocolVersion": version, "capabilities": {}, "clientInfo": info}
-        answer = self.request("initialize", params)
+        params = {"protocolVersion": self.version, "capabilities": {}, "clientInfo": info}
+        assert self.request("initialize", params)["result"]["protocolVersion"] == self.version
         self.notify("notifications/initialized")
-        return answer
 
     def begin(self, method: str, params: dict[str, Any] | None = None) -> int:
         """Send a request and return its id at once."""
@@ -107,10 +113,10 @@ class Peer:
         with self.process.stdout as stdout:
             for line in stdout:
                 message = json.loads(line)
-                if "method" in message:
-                    self.notifications.append(message)
-                else:
+                if message.get("id") in self._answers:
                     self._answers[message["id"]].put(message)
+                else:
+                    self.unasked.append(message)
         for waiting in self._answers.values():
             waiting.put({})
 

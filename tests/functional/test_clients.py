@@ -104,7 +104,7 @@ def test_the_inspector_finds_the_tool_list_clean_and_calls_a_tool(
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-def test_the_official_client_lists_finds_forges_calls_and_cancels(
+def test_the_official_client_lists_finds_forges_and_calls(
     mode: str, harbour: HarbourApi, toolwright_home: Home, archive: Site
 ) -> None:
     asyncio.run(_all_of_serve(mode, harbour, toolwright_home, archive))
@@ -115,10 +115,7 @@ async def _all_of_serve(mode: str, harbour: HarbourApi, home: Home, archive: Sit
         assert [tool.name for tool in (await client.list_tools()).tools] == SEVEN
         found = value(await client.call_tool("find", {"task": "list the berths"}))
         assert found["candidates"][0]["tool"] == "harbour.list_berths"
-        await _forged_with_progress(
-            client, archive, home, f"archive_{mode[:3]}".replace("202", "new")
-        )
-        await _cancelled(client, harbour)
+        await _forged_with_progress(client, archive, home, "archive_" + mode.replace("-", ""))
         berths = await client.call_tool("call_read", {"tool": "harbour.list_berths"})
         assert value(berths)["body"]
 
@@ -148,15 +145,24 @@ async def _forged_with_progress(client: Client, archive: Site, home: Home, name:
     assert len(large["body"]["text"]) == LARGE
 
 
-async def _cancelled(client: Client, harbour: HarbourApi) -> None:
-    """A client that gives up a slow call: the upstream sees its connection closed."""
-    before = slow_reports(harbour)
-    arguments = {"tool": "harbour.occupancy_report", "arguments": {"seconds": 60}}
-    running = asyncio.create_task(client.call_tool("call_read", arguments))
-    await asyncio.to_thread(until, lambda: slow_reports(harbour) > before, "the call arrived")
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-    await asyncio.to_thread(until, lambda: cut(harbour), "the connection was closed")
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+def test_a_call_that_the_client_gives_up_is_cut_at_the_upstream_and_others_go_on(
+    mode: str, harbour: HarbourApi, toolwright_home: Home
+) -> None:
+    async def scenario() -> None:
+        async with client_of(toolwright_home, "serve", mode=mode) as client:
+            before = slow_reports(harbour)
+            arguments = {"tool": "harbour.occupancy_report", "arguments": {"seconds": 60}}
+            running = asyncio.create_task(client.call_tool("call_read", arguments))
+            arrived = lambda: slow_reports(harbour) > before  # noqa: E731
+            await asyncio.to_thread(until, arrived, "the call arrived")
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            await asyncio.to_thread(until, lambda: cut(harbour), "the connection was closed", 5)
+            berths = await client.call_tool("call_read", {"tool": "harbour.list_berths"})
+            assert value(berths)["body"]
+
+    asyncio.run(scenario())
 
 
 def slow_reports(harbour: HarbourApi) -> int:
@@ -203,31 +209,29 @@ def test_two_clients_work_at_once(served: Peer, toolwright_home: Home) -> None:
 def test_the_oldest_protocol_and_what_is_wrong_on_the_wire_are_answered_as_the_spec_says(
     toolwright_home: Home, harbour: HarbourApi
 ) -> None:
-    peer = Peer(toolwright_home, "serve", "--no-control")
-    assert peer.greet("2024-11-05")["result"]["protocolVersion"] == "2024-11-05"
-    peer.send(b"this is no JSON")
-    peer.send(b'{"jsonrpc":"2.0"}')
-    peer.send(b"\xff\xfe")
-    tools = peer.request("tools/list")["result"]["tools"]
-    assert [tool["name"] for tool in tools] == SEVEN
-    assert peer.request("tools/call", {"name": "none"})["error"]["code"] == -32602
-    assert peer.request("no/such/method")["error"]["code"] == -32601
-    refused = peer.call("find", tsak="a typo")
-    assert refused["isError"]
-    assert "tsak" in text(refused)
-    absent = peer.call("call_read", tool="harbour.absent")
-    assert absent["isError"]
-    assert "harbour.absent" in text(absent)
-    assert peer.value("call_read", tool="harbour.list_berths")["status"] == 200
+    with Peer(toolwright_home, "serve", "--no-control", version="2024-11-05") as peer:
+        for line in (b"this is no JSON", b'{"jsonrpc":"2.0"}', b"\xff\xfe", b"[]", b""):
+            peer.send(line)
+        tools = peer.request("tools/list")["result"]["tools"]
+        assert [tool["name"] for tool in tools] == SEVEN
+        assert peer.request("tools/call", {"name": "none"})["error"]["code"] == -32602
+        assert peer.request("no/such/method")["error"]["code"] == -32601
+        refused = peer.call("find", task="berths", tsak="a typo")
+        assert refused["isError"]
+        assert "tsak" in text(refused)
+        absent = peer.call("call_read", tool="harbour.absent")
+        assert absent["isError"]
+        assert "harbour.absent" in text(absent)
+        assert peer.value("call_read", tool="harbour.list_berths")["status"] == 200
 
 
 def test_end_of_file_ends_the_process_well_and_leaves_no_container(
     base_image: str, tmp_path: Path
 ) -> None:
     with new_home(tmp_path) as home:
-        peer = Peer(home, "serve", "--no-control")
-        peer.greet()
-        assert peer.close() == 0
+        with Peer(home, "serve", "--no-control") as peer:
+            until(lambda: home.containers() == 1, "a spare container waits")
+        assert peer.process.returncode == 0
         assert home.containers() == 0
         with home.store() as store:
             assert store.processes() == ()

@@ -43,7 +43,7 @@ class Tool:
         self.defaults = dict.fromkeys(self.parameters - optional, UNSET)
 
     def listed(self, base_url: str) -> dict[str, Any]:
-        """The tool as `tools/list` shows it; `path` is relative to the base URL where it is."""
+        """The tool as `tools/list` shows it; `path` is the document's, else relative to the base."""
         given = self.definition
         meta = {"access": given["access"]}
         if given.get("operation"):
@@ -51,7 +51,7 @@ class Tool:
         requests = given.get("requests") or ()
         if requests:
             meta["method"] = requests[0]["method"]
-            meta["path"] = _relative(requests[0]["url"], base_url)
+            meta["path"] = given.get("path") or _relative(requests[0]["url"], base_url)
         return {
             "name": given["name"],
             "title": given.get("title") or given["name"],

@@ -1,0 +1,178 @@
+"""A bundle in a directory, served by itself without a home: for whoever works on it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from orchestrator.errors import OrchestratorError
+from orchestrator.flat import Card, Result, serve_flat
+from orchestrator.listing import flat
+from orchestrator.sessions import ReadSessions
+from sandbox.broker import Broker
+from sandbox.bundle import Bundle, Credential
+from sandbox.credentials import CredentialSource
+from sandbox.errors import SandboxError
+from sandbox.exchange import Upstream
+from sandbox.livehttp import LiveHttp
+from sandbox.policy import Origin, Policy, origin_of, read_policy, tool_policy
+from sandbox.runner import Outcome, Runner, Session
+
+RESPONSE_BYTES = 32 * 1024 * 1024
+MAX_CREDENTIALS_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Grants:
+    """What the person who started the server allows it, for as long as it runs."""
+
+    private: bool = False
+    writes: bool = False
+    secrets: Mapping[str, str] = field(default_factory=dict)
+
+
+async def serve_directory(bundle: Bundle, runner: Runner, grants: Grants) -> None:
+    """Serve the bundle on stdin and stdout until end of file."""
+    listed = [flat(tool, bundle.base_url) for tool in bundle.tools]
+    card = Card(bundle.name, str(bundle.version), bundle.title, _instructions(bundle, grants))
+    async with _opened(bundle, runner, grants) as directory:
+        await serve_flat(card, listed, directory.call)
+
+
+@asynccontextmanager
+async def _opened(bundle: Bundle, runner: Runner, grants: Grants) -> AsyncIterator[Directory]:
+    private = _origins(bundle) if grants.private else frozenset()
+    async with LiveHttp(private, response_bytes=RESPONSE_BYTES) as upstream:
+        directory = Directory(bundle, runner, grants, upstream)
+        try:
+            yield directory
+        finally:
+            await directory.close()
+
+
+class Directory:
+    """Calls the tools of one bundle: reads at once, writes one after the other where allowed.
+
+    Reads and writes have a session each. The policy of the writing one is, while a call runs, that
+    call's tool alone, and otherwise empty.
+    """
+
+    def __init__(self, bundle: Bundle, runner: Runner, grants: Grants, upstream: Upstream) -> None:
+        self._bundle, self._grants, self._upstream = bundle, grants, upstream
+        self._credentials = credential_source(bundle.credentials, grants.secrets)
+        self._reads = ReadSessions(runner, lambda _: self._broker(read_policy(bundle)), 0.0)
+        self._writes = ReadSessions(runner, self._writing, 0.0)
+        self._broker_of_writes = self._broker(Policy(()))
+        self._one_write = asyncio.Lock()
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Result:
+        """The tool's own result; what was not carried out is an error result that says why."""
+        try:
+            if self._bundle.tool(tool).access == "read":
+                return _result(await self._called(self._reads, tool, arguments))
+            if not self._grants.writes:
+                return _refusal(f"{tool} writes, and writes were not allowed. {_ALLOW_WRITES}")
+            async with self._one_write:
+                return _result(await self._written(tool, arguments))
+        except SandboxError as error:
+            return _refusal(f"{tool}: {error}")
+
+    async def close(self) -> None:
+        await self._reads.close()
+        await self._writes.close()
+
+    async def _written(self, tool: str, arguments: Mapping[str, Any]) -> Outcome:
+        await self._writes.lend(self._bundle)
+        broker = self._broker_of_writes
+        broker.policy = tool_policy(self._bundle, tool)
+        try:
+            return await self._called(self._writes, tool, arguments)
+        finally:
+            broker.policy = Policy(())
+            self._writes.give_back(self._bundle)
+
+    async def _called(
+        self, sessions: ReadSessions, tool: str, arguments: Mapping[str, Any]
+    ) -> Outcome:
+        session: Session = await sessions.lend(self._bundle)
+        try:
+            return await session.call(tool, arguments)
+        except SandboxError:
+            await sessions.drop(self._bundle.name, session)
+            raise
+        finally:
+            sessions.give_back(self._bundle)
+
+    def _writing(self, _: Bundle) -> Broker:
+        self._broker_of_writes = self._broker(Policy(()))
+        return self._broker_of_writes
+
+    def _broker(self, policy: Policy) -> Broker:
+        return Broker(policy, self._upstream, credentials=self._credentials)
+
+
+def credential_source(
+    declared: tuple[Credential, ...], secrets: Mapping[str, str]
+) -> CredentialSource:
+    return CredentialSource({credential.name: credential for credential in declared}, secrets.get)
+
+
+def read_secrets(path: Path, declared: tuple[Credential, ...]) -> dict[str, str]:
+    """The secrets of a JSON file: scheme name -> {"token": …} or {"user": …, "pass": …}.
+
+    Raises OrchestratorError. Names that the bundle does not declare are passed over.
+    """
+    try:
+        with path.open("rb") as file:
+            given = json.loads(file.read(MAX_CREDENTIALS_BYTES))
+    except (OSError, ValueError, RecursionError) as error:
+        raise OrchestratorError(f"{path} cannot be read as JSON: {error}.") from error
+    secrets = {}
+    for credential in declared:
+        entry = given.get(credential.name) if isinstance(given, dict) else None
+        secret = _secret(entry, credential.kind) if isinstance(entry, dict) else None
+        if secret:
+            secrets[credential.name] = secret
+    return secrets
+
+
+def _secret(entry: Mapping[str, Any], kind: str) -> str | None:
+    if kind == "basic" and "user" in entry:
+        return f"{entry['user']}:{entry.get('pass', '')}"
+    token = entry.get("token")
+    return token if isinstance(token, str) else None
+
+
+def _origins(bundle: Bundle) -> frozenset[Origin]:
+    urls = {request.url.partition("{")[0] for tool in bundle.tools for request in tool.requests}
+    return frozenset(origin for origin in map(origin_of, urls) if origin)
+
+
+def _result(outcome: Outcome) -> Result:
+    """A result that breaks its schema though the server did not say so is delivered with a note."""
+    failure, result = outcome.failure, outcome.result
+    if failure is None or result.get("isError"):
+        return result
+    note = f"The answer breaks its schema at {failure.where or '/'}: {failure.message}"
+    content = [{"type": "text", "text": note}, *result["content"]]
+    return {**result, "isError": True, "content": content}
+
+
+def _refusal(reason: str) -> Result:
+    return {"isError": True, "content": [{"type": "text", "text": reason}]}
+
+
+_ALLOW_WRITES = (
+    "Start `toolwright run` with --allow-writes while you develop, or register the server with "
+    "`toolwright forge` and approve each write."
+)
+
+
+def _instructions(bundle: Bundle, grants: Grants) -> str:
+    told = bundle.description or bundle.title
+    return told if grants.writes else f"{told} Writes are refused."
