@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from forge import access, media
+from forge.brevity import concise
 from forge.media import BodyKind
 from forge.naming import argument_names, body_name, server_name, tool_names
 from forge.projection import Projection, Selection, target
@@ -16,7 +17,7 @@ from sandbox.apispec import APISpec, MediaType, Operation, Parameter, Schema
 from sandbox.bundle import Credential, RequestPattern, ToolDefinition
 from sandbox.policy import DEFAULT_PORTS, origin_of
 
-MAX_DESCRIPTION = 600
+MAX_DESCRIPTION = 400
 LIMITS = ((64_000, 16_000), (16_000, 4_000), (4_000, 1_000), (1_000, 300))
 """What the input and output schemas of one tool may take, in characters of JSON: the first that
 keeps all tools together within MAX_TOTAL.
@@ -196,7 +197,7 @@ def _input_schema(
     }
     if required:
         root["required"] = required
-    return _with_defs(root, chosen), chosen
+    return concise(_with_defs(root, chosen)), chosen
 
 
 def _placed(schema: Schema, place: str) -> Schema:

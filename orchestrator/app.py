@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,6 +44,8 @@ from sandbox.policy import Origin
 from sandbox.reaper import reaper
 from sandbox.runner import Runner
 from sandbox.throttle import Throttle
+
+CLOSE_SECONDS = 5.0
 
 
 @dataclass
@@ -182,7 +184,7 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
         vault = FileVault(settings.vault)
         shelf = Shelf(settings.home, store)
         _register(store, process, kind)
-        stack.callback(store.remove_process, process)
+        stack.callback(_unregister, store, process)
         brake = Brake()
         roster = Roster(store, shelf)
         pulse = Pulse(store, brake, process, roster.forget)
@@ -214,6 +216,7 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
             {"forge": app.forge_job, "do": app.do_job},
             person=_person(app) if patient else None,
         )
+        stack.push_async_callback(_carried_out, app.carrying_out)
         stack.push_async_callback(app.jobs.close)
         stack.enter_context(pulse.running())
         if patient:
@@ -250,6 +253,24 @@ async def _engine(
     )
     await stack.enter_async_context(runner)
     return runner, image.id
+
+
+async def _carried_out(tasks: Iterable[asyncio.Task[Reply]]) -> None:
+    """Let approved calls end that have begun; what takes too long is cut, its outcome unknown."""
+    begun = tuple(tasks)
+    if begun:
+        _, late = await asyncio.wait(begun, timeout=CLOSE_SECONDS)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*begun, return_exceptions=True)
+
+
+def _unregister(store: Store, process: str) -> None:
+    """Leave: what was begun and not ended is another process's, or nobody's, from now on."""
+    now = time.time()
+    store.settle_unknown((process,), now)
+    store.requeue_orphans((process,), now)
+    store.remove_process(process)
 
 
 def _register(store: Store, process: str, kind: str) -> None:

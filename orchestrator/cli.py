@@ -23,6 +23,7 @@ COMMANDS = {
     "call": ("call", "Call one tool of a registered server."),
     "list": ("list", "List the registered servers."),
     "show": ("show", "Show one server: record, trust, tools, proofs."),
+    "archive": ("archive", "Take one server out of use."),
     "logs": ("logs", "Show calls and the audit log."),
     "jobs": ("jobs", "Show forge jobs and what they wait for."),
     "source": ("source", "Add, list and remove API sources; allow hosts."),

@@ -20,6 +20,17 @@ class HomeUnusable(OrchestratorError):
         )
 
 
+class DiskUnusable(OrchestratorError):
+    """A file of ours could not be written or read."""
+
+    def __init__(self, error: OSError) -> None:
+        where = f" ({error.filename})" if error.filename else ""
+        super().__init__(
+            f"{error.strerror or error}{where}. Free space on that disk or mend its permissions, "
+            "then try again; nothing was changed."
+        )
+
+
 class UnknownTool(OrchestratorError):
     def __init__(self, tool: str) -> None:
         super().__init__(

@@ -114,7 +114,8 @@ class Forge:
         if not proof.passed and not order.experimental:
             raise ForgeFailed(_verdict(proof))
         with _timed(timings, "register"):
-            entry = await asyncio.to_thread(self._published, bundle, proof, fence)
+            source = str(document.path or document.url or document.name)
+            entry = await asyncio.to_thread(self._published, bundle, proof, fence, source)
             report(Step("register", 1.0, f"{entry.name} version {entry.version} is registered"))
         problems = (*map(str, compilation.problems), *left_out)
         return Forged(entry, bundle, proof, problems, timings)
@@ -130,7 +131,8 @@ class Forge:
         proof = await self._proof(versioned, report, timings)
         if not proof.passed:
             raise ForgeFailed(_verdict(proof))
-        entry = await asyncio.to_thread(self._published, versioned, proof, None)
+        source = versioned.provenance.source
+        entry = await asyncio.to_thread(self._published, versioned, proof, None, source)
         return Forged(entry, versioned, proof, (), timings)
 
     async def _document(self, order: Order, report: Report) -> Document:
@@ -232,9 +234,12 @@ class Forge:
         live = self.brokers.reading(bundle)
         return await prove(bundle, self.runner, live=live, on_stage=on_stage)
 
-    def _published(self, bundle: Bundle, proof: Proof, fence: tuple[str, int] | None) -> Entry:
+    def _published(
+        self, bundle: Bundle, proof: Proof, fence: tuple[str, int] | None, source: str
+    ) -> Entry:
+        """Register it. The row keeps where the document is on this machine; the bundle does not."""
         state: EntryState = "active" if proof.passed else "experimental"
-        entry = entry_from(bundle, self.now(), state=state)
+        entry = replace(entry_from(bundle, self.now(), state=state), source=source)
         return self.shelf.publish(bundle, entry, proof.reports, fence)
 
 

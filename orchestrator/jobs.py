@@ -7,11 +7,13 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Literal
+
+import structlog
 
 from forge.errors import ForgeError
 from orchestrator.errors import ForgeWaits, OrchestratorError
-from registry.errors import JobLost, RegistryError
+from registry.errors import DatabaseUnusable, JobLost, RegistryError
 from registry.records import Job, JobKind, new_id
 from registry.store import Store
 from sandbox.errors import SandboxError
@@ -20,6 +22,9 @@ Report = Callable[[str, float, str], None]
 Work = Callable[[Job, Report], Awaitable[Mapping[str, Any]]]
 KNOWN_FAILURES = (ForgeError, OrchestratorError, RegistryError, SandboxError, OSError)
 AT_ONCE = 2
+RETRY_SECONDS = 1.0
+
+log = structlog.get_logger()
 
 
 @dataclass
@@ -58,12 +63,17 @@ class Jobs:
         """Carry out a claimed job and store how it ended, also where it failed."""
         try:
             result = await self._worked(job)
-            self.store.finish_job(job.id, job.attempt, "done", dict(result), time.time())
         except JobLost:
             return
         except KNOWN_FAILURES as error:
             need = {"needs": error.how} if isinstance(error, ForgeWaits) else None
-            self._fail(job, str(error), need)
+            await self._end(job, "failed", need, str(error))
+        except asyncio.CancelledError:
+            if self.person is None:
+                self.store.cancel_job(job.id, "the terminal", time.time())
+            raise
+        else:
+            await self._end(job, "done", dict(result))
 
     async def close(self) -> None:
         """Stop; what ran goes back into the queue with the process's other orphans."""
@@ -96,8 +106,19 @@ class Jobs:
         waiting = {job.id for job in self.store.jobs("waiting")}
         return [key for key in self._running if key not in waiting]
 
-    def _fail(self, job: Job, message: str, result: Any) -> None:
-        try:
-            self.store.finish_job(job.id, job.attempt, "failed", result, time.time(), message)
-        except JobLost:
-            return
+    async def _end(
+        self, job: Job, state: Literal["done", "failed"], result: Any, message: str = ""
+    ) -> None:
+        """Store how a job ended. Who lives long tries until there is room on the disk again."""
+        while True:
+            try:
+                self.store.finish_job(job.id, job.attempt, state, result, time.time(), message)
+            except JobLost:
+                return
+            except DatabaseUnusable as error:
+                if self.person is None:
+                    raise
+                log.error("a job's end is not recorded yet", job=job.id, reason=str(error))
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                return

@@ -20,6 +20,7 @@ from sandbox.exchange import Exchange, WireRequest
 
 GROUP_SECONDS = 0.02
 RETRY_SECONDS = 1.0
+CLOSE_SECONDS = 5.0
 MAX_WAITING = 10_000
 MAX_LOGGED_BODY = 64 * 1024
 
@@ -49,9 +50,13 @@ class Ledger:
         self.store.note(kind, call.name, payload, time.time())
 
     async def close(self) -> None:
-        """Return when everything is written."""
-        while self._flush and not self._flush.done():
-            await self._flush
+        """Return when everything is written, or could not be for a while."""
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                while self._flush and not self._flush.done():
+                    await self._flush
+        except TimeoutError:
+            log.error("calls were not recorded", calls=len(self._waiting))
 
     async def _flushed(self) -> None:
         while self._waiting:

@@ -91,11 +91,13 @@ class Front:
             raise
 
     async def _do(self, arguments: Arguments, progress: Progress) -> Result:
+        self._app.brake.check()
         job = self._app.jobs.create("do", arguments)
         self._app.jobs.advance()
         return await self._followed(job.id, self._app.settings.answer_seconds, progress)
 
     async def _forge(self, arguments: Arguments, progress: Progress) -> Result:
+        self._app.brake.check()
         job = self._app.jobs.create("forge", arguments)
         self._app.jobs.advance()
         return answers.answer(
@@ -104,6 +106,7 @@ class Front:
         )
 
     async def _submit(self, arguments: Arguments, progress: Progress) -> Result:
+        self._app.brake.check()
         job = await asyncio.to_thread(self._app.resubmit, arguments["job"], arguments["document"])
         self._app.jobs.advance()
         return answers.answer({"job": job.id, "state": job.state})

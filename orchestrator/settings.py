@@ -70,6 +70,9 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         database_url=given.get("TOOLWRIGHT_DATABASE_URL") or f"sqlite:///{home / 'toolwright.db'}",
         instance=instance,
         answer_seconds=float(given.get("TOOLWRIGHT_ANSWER_SECONDS") or Settings.answer_seconds),
+        approval_seconds=float(
+            given.get("TOOLWRIGHT_APPROVAL_SECONDS") or Settings.approval_seconds
+        ),
         spares=int(given.get("TOOLWRIGHT_SPARES") or Settings.spares),
         container_runtime=given.get("TOOLWRIGHT_CONTAINER_RUNTIME") or None,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from orchestrator.errors import DiskUnusable
 from registry import catalogue
 from registry.records import Entry
 from registry.store import Store
@@ -37,10 +38,13 @@ class Shelf:
         reports: tuple[StageReport, ...],
         fence: tuple[str, int] | None,
     ) -> Entry:
-        """Register a proved bundle, files and rows together or neither."""
-        return catalogue.install(
-            self._home, self._store, bundle, entry, reports, now=time.time(), job=fence
-        )
+        """Register a proved bundle, files and rows together or neither. Raises DiskUnusable."""
+        try:
+            return catalogue.install(
+                self._home, self._store, bundle, entry, reports, now=time.time(), job=fence
+            )
+        except OSError as error:
+            raise DiskUnusable(error) from error
 
     def recover(self) -> tuple[str, ...]:
         """Settle what crashes left half-done; the names of the servers concerned."""

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from forge.errors import ForgeError
-from orchestrator.errors import OrchestratorError, WrongPin
+from orchestrator.errors import DiskUnusable, OrchestratorError, WrongPin
 from orchestrator.people import check_pin
 from orchestrator.settings import Settings
 from registry.errors import RegistryError
@@ -50,6 +50,11 @@ def reported(command: Callable[..., T]) -> Callable[..., T]:
             return command(*args, **kwargs)
         except OUR_ERRORS as error:
             err.print(Text(str(error), style="red"))
+            raise SystemExit(FAILED) from error
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            err.print(Text(str(DiskUnusable(error)), style="red"))
             raise SystemExit(FAILED) from error
 
     return guarded

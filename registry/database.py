@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -149,9 +149,12 @@ def _switch_to_wal(path: Path) -> None:
         while True:
             # SQLite does not call the busy handler for this switch (7 of 180 racing openers
             # failed at once), so whoever loses tries again.
-            with suppress(sqlite3.OperationalError):
+            try:
                 if connection.execute("PRAGMA journal_mode=WAL").fetchall() == [("wal",)]:
                     return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                    raise
             if time.monotonic() > deadline:
                 raise sqlite3.OperationalError("the write-ahead log cannot be switched on")
             time.sleep(0.005)

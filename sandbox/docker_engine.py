@@ -126,7 +126,10 @@ class DockerRunner:
     async def open(
         self, bundle: Bundle, broker: Broker, limits: Limits | None = None
     ) -> AsyncIterator[Session]:
-        """A session with the bundle. Raises LoadFailed, SessionBroken, EngineUnavailable, Frozen."""
+        """A session with the bundle.
+
+        Raises LoadFailed, SessionBroken, EngineUnavailable, BaseImageMissing, Frozen.
+        """
         self._brake.check()
         container = await self._take(limits or self._limits)
         session = PipeSession(bundle, broker, limits or self._limits, container)

@@ -1,57 +1,29 @@
 """The WASM engine: every bundle in instances of one component, in this process and in no container.
 
-Nothing above `sandbox/` can tell it from the Docker engine. docs/architecture.md compares the two.
+Nothing above `sandbox/` can tell it from the Docker engine; docs/architecture.md compares the two.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import json
-import threading
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from functools import partial
 
-from wasmtime import WasmtimeError
-
-from sandbox import exactjson
 from sandbox.brake import Brake
 from sandbox.broker import Broker
 from sandbox.bundle import Bundle
-from sandbox.errors import SessionBroken
-from sandbox.exchange import Exchange
-from sandbox.guard import depth
-from sandbox.runner import Limits, Outcome
-from sandbox.session import ERROR_META, PipeSession
+from sandbox.runner import Limits
 from sandbox.wasm_component import LoadedComponent
-from sandbox.wasm_guest import Guest, GuestCut, GuestFactory, GuestTrapped
-from sandbox.wasm_recording import (
-    LOADING,
-    Inputs,
-    RecordedOutcome,
-    Recording,
-    Replay,
-    live_inputs,
-)
-
-MAX_CALLS = 8
-"""Calls of one session that run at once, as in a container; each has an instance of its own."""
-MAX_THREADS = 256
-THREAD_STACK_BYTES = 16 * 1024 * 1024
-TICK_SECONDS = 0.02
-MAX_LOG_CALLS = 10_000
-STATELESS_AUTHOR = "compiler"
-LOAD_FAILED = -32001
+from sandbox.wasm_pool import GuestPool
+from sandbox.wasm_recording import Inputs, Recording, Replay, live_inputs
+from sandbox.wasm_session import GuestPipe, WasmSession
 
 
 class WasmRunner:
-    """Opens sessions in fresh instances, `spares` of them made ahead.
+    """Opens sessions in instances that no other session uses, `spares` of them made ahead.
 
-    A session replays a recording where it is given one, else every call gets `inputs()` and the
-    outcome is a `RecordedOutcome`. Use as an async context manager.
+    Each call gets `make_inputs()`, and its outcome is a `RecordedOutcome`. Use as an async context
+    manager. Of the limits, `pids`, `files` and `scratch_mb` have no meaning here: there are none.
     """
 
     def __init__(
@@ -61,28 +33,18 @@ class WasmRunner:
         brake: Brake | None = None,
         spares: int = 0,
         limits: Limits | None = None,
-        inputs: Callable[[], Inputs] = live_inputs,
+        make_inputs: Callable[[], Inputs] = live_inputs,
     ) -> None:
-        self.guests = GuestFactory(loaded)
+        self._pool = GuestPool(loaded, limits or Limits(), spares)
         self._brake = brake or Brake()
-        self._wanted = spares
-        self._limits = limits or Limits()
-        self._inputs = inputs
-        self._spares: deque[Guest] = deque()
-        self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="wasm")
-        self._running = 0
-        self._replenishing: set[Future[None]] = set()
+        self._make_inputs = make_inputs
 
     async def __aenter__(self) -> WasmRunner:
-        self._replenish()
+        await self._pool.__aenter__()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        self._wanted = 0
-        await finished(self._replenishing)
-        while self._spares:
-            self._spares.pop().close()
-        self._threads.shutdown(wait=False)
+    async def __aexit__(self, *error: object) -> None:
+        await self._pool.__aexit__(*error)
 
     @asynccontextmanager
     async def open(
@@ -94,22 +56,25 @@ class WasmRunner:
     ) -> AsyncIterator[WasmSession]:
         """A session with the bundle. Raises LoadFailed, SessionBroken, Frozen.
 
-        With a recording every call gets its inputs, and its exchanges answer instead of the broker.
+        With a recording each call gets its inputs, and its exchanges answer in place of the broker.
         """
         self._brake.check()
-        limits = limits or self._limits
-        inputs = self._inputs
-        if recording is not None:
-            broker, taken = Replay(recording.exchanges), recording.inputs
-            inputs = lambda: taken  # noqa: E731
-        pipe = GuestPipe(self, bundle, limits, inputs)
-        session = WasmSession(bundle, broker, limits, pipe)
-        pipe.session = session
+        make_inputs = self._make_inputs
+        if recording:
+            broker = Replay(recording.exchanges)
+            make_inputs = partial(_same, recording.inputs)
+        pipe = GuestPipe(self._pool, bundle, limits or self._pool.limits, make_inputs)
+        session = pipe.session = WasmSession(bundle, broker, pipe.limits, pipe)
         try:
             with self._brake.on_engage(session.freeze):
                 self._brake.check()
                 await session.start()
+                self._pool.replenish_soon()
                 yield session
         finally:
             session.end()
             await pipe.ended()
+
+
+def _same(inputs: Inputs) -> Inputs:
+    return inputs

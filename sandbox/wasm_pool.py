@@ -16,19 +16,21 @@ MAX_THREADS = 256
 THREAD_STACK_BYTES = 16 * 1024 * 1024
 """Compiled WASM runs on its thread's stack, of which the component may use a part."""
 TICK_SECONDS = 0.02
+REPLENISH_SECONDS = 0.02
 
 
 class GuestPool:
     """Guests with `limits`, `spares` of them made ahead. Use as an async context manager."""
 
     def __init__(self, loaded: LoadedComponent, limits: Limits, spares: int) -> None:
-        self.limits = limits
+        self.limits, self.component = limits, loaded.digest
         self._factory = GuestFactory(loaded)
         self._wanted = spares
         self._spares: deque[Guest] = deque()
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="wasm")
         self._running: set[Future[None]] = set()
         self._ticker: asyncio.TimerHandle | None = None
+        self._replenishment: asyncio.TimerHandle | None = None
 
     async def __aenter__(self) -> GuestPool:
         self.replenish()
@@ -39,8 +41,9 @@ class GuestPool:
         await finished(self._running)
         while self._spares:
             self._spares.pop().close()
-        if self._ticker:
-            self._ticker.cancel()
+        for timer in (self._ticker, self._replenishment):
+            if timer:
+                timer.cancel()
         self._threads.shutdown(wait=False)
 
     def run(self, work: Callable[[], None]) -> Future[None]:
@@ -69,6 +72,16 @@ class GuestPool:
         """Have the spares that are missing made."""
         for _ in range(self._wanted - len(self._spares)):
             self.run(self._make_spare)
+
+    def replenish_soon(self) -> None:
+        """The same a moment later, so that it takes no CPU from the call that used up a spare."""
+        if self._replenishment is None and len(self._spares) < self._wanted:
+            loop = asyncio.get_running_loop()
+            self._replenishment = loop.call_later(REPLENISH_SECONDS, self._replenish_now)
+
+    def _replenish_now(self) -> None:
+        self._replenishment = None
+        self.replenish()
 
     def _make_spare(self) -> None:
         if len(self._spares) < self._wanted:

@@ -211,11 +211,108 @@ class GuestPipe:
     def _open(self, job: Job) -> None:
         """Hand over the bundle and shake hands."""
         try:
-            answers = self._opened(job)
+            _, answers = self._opened(job)
+            self._keep(job)
         except GuestCut:
             answers = []
+            _discard(job)
         except GuestTrapped as reason:
-            answers = [_failed_to_load(line, reason) for line in self._opening]
-        self._put_back(job, bool(answers) and job.identity in self._jobs)
+            answers = [_refused(line, str(reason)) for line in self._opening]
+            _discard(job)
         for answer in answers:
             self._deliver(answer)
+
+    def _perform(self, job: Job) -> None:
+        """Run a call and answer it; then make ready what the next one may need."""
+        try:
+            guest = self._ready(job)
+            guest.used = True
+            answer = guest.call(job.line, job.inputs, job, job.inputs.seed)
+        except GuestCut:
+            _discard(job)
+            return
+        except GuestTrapped as reason:
+            _discard(job)
+            answer = _stopped(job.identity, str(reason))
+        else:
+            if job.pristine:
+                _discard(job)
+            else:
+                self._keep(job)
+        self._deliver(answer)
+        if job.pristine and not self._idle and not self._killed:
+            self._prepare(job)
+
+    def _ready(self, job: Job) -> Guest:
+        """A guest with the bundle: the idle one if it will do."""
+        try:
+            idle = self._idle.popleft()
+        except IndexError:
+            idle = None
+        if idle and not (job.pristine and idle.used):
+            return job.hold(idle)
+        if idle:
+            idle.close()
+        guest, _ = self._opened(job)
+        return guest
+
+    def _opened(self, job: Job) -> tuple[Guest, list[str]]:
+        """A new guest that has heard the first lines, and what it answered."""
+        guest = job.hold(self.pool.take(self.limits))
+        return guest, [guest.call(line, LOADING, job) for line in self._opening]
+
+    def _prepare(self, job: Job) -> None:
+        try:
+            self._opened(job)
+            self._keep(job)
+        except (GuestCut, GuestTrapped):
+            _discard(job)
+
+    def _keep(self, job: Job) -> None:
+        guest = job.release()
+        if guest and (self._idle or self._killed):
+            guest.close()
+        elif guest:
+            self._idle.append(guest)
+
+    def _deliver(self, answer: str) -> None:
+        self.loop.call_soon_threadsafe(self.session.feed, answer.encode() + b"\n")
+
+
+def _discard(job: Job) -> None:
+    guest = job.release()
+    if guest:
+        guest.close()
+
+
+def _awaited(answer: Future[dict[str, Any]]) -> str:
+    """The answer as JSON. Raises WasmtimeError: no other exception may cross the guest."""
+    try:
+        error = answer.exception()
+        if error is None:
+            return exactjson.dumps(answer.result()).decode()
+    except (CancelledError, ValueError) as problem:
+        raise WasmtimeError(f"no answer: {problem!r}"[:300]) from problem
+    raise WasmtimeError(f"no answer: {error!r}"[:300])
+
+
+def _stopped(identity: str, reason: str) -> str:
+    """The answer to a call that a trap ended, as the runtime answers for other faults."""
+    fault = "RecursionError" if "stack exhausted" in reason else "Trap"
+    result = {
+        "isError": True,
+        "content": [{"type": "text", "text": f"bug: {fault}: the code was stopped: {reason}"}],
+        "_meta": {ERROR_META: {"kind": "bug", "type": fault, "line": None}},
+    }
+    return _message(identity, {"result": result})
+
+
+def _refused(line: str, reason: str) -> str:
+    """The answer to one of the first lines where a trap ended it."""
+    identity = exactjson.loads(line.encode())["id"]
+    error = {"code": LOAD_FAILED, "message": f"server.py: the code was stopped: {reason}"}
+    return _message(identity, {"error": error})
+
+
+def _message(identity: str, answer: Mapping[str, Any]) -> str:
+    return exactjson.dumps({"jsonrpc": "2.0", "id": identity, **answer}).decode()

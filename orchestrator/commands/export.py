@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from orchestrator.settings import load_settings
@@ -29,10 +31,15 @@ def command(name: str, tag: str, as_json: bool) -> None:
         identity = export_image(client, bundle, tag)
     finally:
         client.close()
-    variables = [f"{name}_{c.name}".upper() for c in bundle.credentials]
+    variables = [_variable(name, credential.name) for credential in bundle.credentials]
     if as_json:
         print_json({"image": tag, "id": identity, "environment": variables})
     else:
         say(f"{tag} is made. Start it with: docker run -i --rm {tag}")
         for variable in variables:
             say(f"It wants the credential in -e {variable}")
+
+
+def _variable(server: str, credential: str) -> str:
+    """The environment variable that a runtime without a broker reads a credential from."""
+    return re.sub("[^A-Z0-9]", "_", f"{server}_{credential}".upper())

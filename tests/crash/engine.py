@@ -70,7 +70,7 @@ class Engine:
         mine = docker.DockerClient(self.host)
         common = connect()
         try:
-            mine.api.load_image(b"".join(common.api.get_image(image)))
+            mine.images.load(b"".join(common.api.get_image(image)))
         finally:
             common.close()
             mine.close()

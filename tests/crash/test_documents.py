@@ -27,9 +27,7 @@ REFUSED, WAITS = 1, 3
 
 
 @pytest.fixture(scope="module")
-def shared(
-    tmp_path_factory: pytest.TempPathFactory, base_image: str
-) -> Iterator[Installation]:
+def shared(tmp_path_factory: pytest.TempPathFactory, base_image: str) -> Iterator[Installation]:
     """One installation for all bad documents, in which no trace of any may be left."""
     home = tmp_path_factory.mktemp("documents") / "home"
     installation = Installation.made(home, TOOLWRIGHT_SPARES="0")

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from registry.records import Job, new_id
-from tests.crash.client import served
-from tests.crash.installation import Installation, until
+from tests.crash.installation import Installation
 from tests.crash.victim import finished, killed_at
 from tests.world.harbour import HarbourApi, harbour_api
 

@@ -1,0 +1,239 @@
+"""A write waits for a person, is carried out once and exactly as it was shown, or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.functional.home import PIN, Home, new_home, until
+from tests.functional.letters import Letters, letters_api
+from tests.functional.peer import Peer, text
+from tests.world.harbour import EXAMPLE, HarbourApi
+
+pytestmark = pytest.mark.docker
+
+CLOSED = ("done", "failed", "rejected", "expired", "unknown")
+
+
+@pytest.fixture(scope="module")
+def hasty(toolwright_home: Home, harbour: HarbourApi) -> Iterator[Peer]:
+    """A second `serve` on the same home, whose requests wait for nobody."""
+    with Peer(
+        toolwright_home, "serve", "--no-control", TOOLWRIGHT_APPROVAL_SECONDS="0.001"
+    ) as peer:
+        yield peer
+
+
+def booking(boat: str, berth: int = 1) -> dict[str, Any]:
+    return {
+        "berth": berth,
+        "boat": {"name": boat, "kind": "sail", "length": 5},
+        "arrival": "2027-06-01",
+        "nights": 1,
+    }
+
+
+def book(peer: Peer, boat: str, server: str = "harbour", berth: int = 1) -> dict[str, Any]:
+    """Ask for a booking; the answer, which says what waits for a person."""
+    body = booking(boat, berth)
+    pending = peer.value("call_write", tool=f"{server}.book_berth", arguments={"body": body})
+    assert pending["state"] == "pending"
+    assert json.loads(pending["request"]["body"]) == body
+    return dict(pending)
+
+
+def sent(harbour: HarbourApi, boat: str) -> int:
+    """How many bookings of that boat reached the API."""
+    return len([entry for entry in harbour.received("POST") if boat in entry["body"]])
+
+
+def state(home: Home, approval: str) -> str:
+    with home.store() as store:
+        return store.approval(approval).state
+
+
+def closed(home: Home, approval: str) -> str:
+    """The state that an approval ends in."""
+    until(lambda: state(home, approval) in CLOSED, f"approval {approval} is closed")
+    return state(home, approval)
+
+
+def test_a_wrong_pin_changes_nothing(
+    served: Peer, toolwright_home: Home, harbour: HarbourApi, tmp_path: Path
+) -> None:
+    approval = book(served, "Unasked")["approval"]
+    wrong = tmp_path / "pin"
+    wrong.write_text("not-the-pin")
+    done = toolwright_home.run("approve", approval, "--pin-file", str(wrong))
+    assert done.returncode == 1
+    assert "not the PIN" in done.stdout + done.stderr
+    assert toolwright_home.approve(approval, "000000").status_code == 403
+    assert toolwright_home.approve(approval, "").status_code == 403
+    assert state(toolwright_home, approval) == "pending"
+    toolwright_home.person("reject", approval)
+    assert sent(harbour, "Unasked") == 0
+
+
+def test_what_was_decided_stays_decided(
+    served: Peer, toolwright_home: Home, harbour: HarbourApi
+) -> None:
+    approval = book(served, "Refused")["approval"]
+    rejected = toolwright_home.post(
+        f"/approvals/{approval}", decision="reject", pin=PIN, reason="too late in the year"
+    )
+    assert rejected.json()["state"] == "rejected"
+    again = toolwright_home.approve(approval)
+    assert (again.status_code, "rejected" in again.json()["error"]) == (409, True)
+    told = served.value("status", approval=approval)
+    assert (told["state"], told["decision_reason"]) == ("rejected", "too late in the year")
+    assert sent(harbour, "Refused") == 0
+
+
+def test_a_request_that_nobody_decided_in_time_can_no_longer_be_approved(
+    hasty: Peer, toolwright_home: Home, harbour: HarbourApi
+) -> None:
+    approval = book(hasty, "Late")["approval"]
+    assert toolwright_home.approve(approval).status_code == 409
+    assert closed(toolwright_home, approval) == "expired"
+    assert sent(harbour, "Late") == 0
+
+
+def test_of_two_processes_exactly_one_carries_an_approved_write_out(
+    served: Peer, hasty: Peer, toolwright_home: Home, harbour: HarbourApi
+) -> None:
+    boats = {f"Twin-{berth}": berth for berth in (1, 3, 4)}
+    approvals = [book(served, boat, berth=berth)["approval"] for boat, berth in boats.items()]
+    assert [sent(harbour, boat) for boat in boats] == [0, 0, 0]
+    for approval in approvals:
+        assert toolwright_home.approve(approval).json()["state"] == "approved"
+    assert [closed(toolwright_home, approval) for approval in approvals] == ["done"] * 3
+    assert [sent(harbour, boat) for boat in boats] == [1, 1, 1]
+    calls = toolwright_home.read("logs", "harbour", "-n", "100")
+    carried_out = [call["approval"] for call in calls if call["approval"] in approvals]
+    assert sorted(carried_out) == sorted(approvals)
+
+
+def test_an_approved_call_of_a_server_that_has_changed_since_is_not_carried_out(
+    served: Peer, toolwright_home: Home, harbour: HarbourApi, tmp_path: Path
+) -> None:
+    document = json.loads((EXAMPLE / "openapi.json").read_text())
+    document["servers"] = [{"url": harbour.url}]
+    path = tmp_path / "quay.json"
+    assert forged(served, document, path)["version"] == 1
+    approval = book(served, "Overtaken", "quay")["approval"]
+    document["paths"]["/bookings"]["post"]["summary"] = "Book a berth, or so"
+    assert forged(served, document, path)["version"] == 2
+    toolwright_home.approve(approval)
+    assert closed(toolwright_home, approval) == "failed"
+    told = served.value("status", approval=approval)
+    assert "version 2" in told["outcome"]["error"]
+    assert sent(harbour, "Overtaken") == 0
+
+
+def forged(peer: Peer, document: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The result of forging the server `quay` from a document."""
+    path.write_text(json.dumps(document))
+    job = peer.value("forge", task="berths", source=str(path), name="quay")["job"]
+    done = peer.value("status", job=job, wait=25)
+    assert done["state"] == "done", done["message"]
+    return dict(done["result"])
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["approve", "reject", "unfreeze", "kill", "secret", "source", "grant", "setup", "approvals"],
+)
+def test_no_tool_of_the_front_decides_anything(served: Peer, name: str) -> None:
+    asked = served.request("tools/call", {"name": name, "arguments": {}})
+    assert asked["error"]["code"] == -32602
+    assert served.request(f"toolwright/{name}")["error"]["code"] == -32601
+
+
+def test_a_client_cannot_approve_its_own_write_by_any_of_the_seven_tools(
+    served: Peer, toolwright_home: Home, harbour: HarbourApi
+) -> None:
+    approval = book(served, "Selfish")["approval"]
+    assert served.call("status", approval=approval, approve=True, pin=PIN)["isError"]
+    assert served.call("call_write", tool="toolwright.approve", arguments={"id": approval})[
+        "isError"
+    ]
+    wish = f"toolwright approve {approval}"
+    candidates = served.value("do", task=wish)["candidates"]
+    assert all(c["tool"].partition(".")[0] != "toolwright" for c in candidates)
+    served.call("do", task=wish, tool="toolwright.approve", arguments={"approval": approval})
+    served.call("submit", job=approval, document="approve")
+    assert state(toolwright_home, approval) == "pending"
+    assert sent(harbour, "Selfish") == 0
+
+
+def test_a_server_for_the_control_plane_itself_would_first_need_a_person(
+    served: Peer, toolwright_home: Home
+) -> None:
+    url = toolwright_home.control().url
+    job = served.value("forge", task="approve everything", source=url, name="control")["job"]
+    waits = served.value("status", job=job, wait=25)
+    assert (waits["state"], "source allow" in waits["message"]) == ("waiting", True)
+    assert toolwright_home.run("jobs", job, "--cancel").returncode == 0
+    assert served.value("status", job=job)["state"] == "cancelled"
+
+
+def test_a_read_tool_cannot_be_used_to_write_nor_the_other_way_round(
+    served: Peer, harbour: HarbourApi
+) -> None:
+    smuggled = served.call(
+        "call_read", tool="harbour.book_berth", arguments={"body": booking("Smuggler")}
+    )
+    assert smuggled["isError"]
+    assert "call_write" in text(smuggled)
+    assert served.call("call_write", tool="harbour.list_berths")["isError"]
+    assert sent(harbour, "Smuggler") == 0
+
+
+@pytest.fixture(scope="module")
+def letters() -> Iterator[Letters]:
+    with letters_api() as api:
+        yield api
+
+
+@pytest.fixture(scope="module")
+def quiet_home(
+    base_image: str, letters: Letters, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Home]:
+    """A home where nothing serves, with the server `letters`."""
+    with new_home(tmp_path_factory.mktemp("quiet")) as home:
+        host = letters.url.removeprefix("http://")
+        home.person("forge", "send letters", "--source", letters.url, "--allow", host)
+        yield home
+
+
+def asked(home: Home, letter: str) -> str:
+    """The approval that a call at the terminal waits for."""
+    arguments = json.dumps({"body": {"text": letter}})
+    done = home.run("call", "letters.send_letter", arguments, "--json")
+    assert done.returncode == 3, done.stderr
+    return str(json.loads(done.stdout)["structuredContent"]["approval"])
+
+
+def test_a_write_approved_while_nothing_serves_waits_for_the_next_process_and_ends_with_it(
+    quiet_home: Home, letters: Letters
+) -> None:
+    approval = asked(quiet_home, "by night")
+    letters.held.set()
+    assert "when a `toolwright serve` runs" in quiet_home.person("approve", approval)
+    assert (state(quiet_home, approval), letters.sent) == ("approved", [])
+    with Peer(quiet_home, "serve", "--no-control") as peer:
+        until(lambda: letters.sent == ["by night"], "the letter is sent")
+    # The client went away while the letter was under way: nobody knows whether it arrived.
+    assert peer.process.returncode == 0
+    assert state(quiet_home, approval) == "unknown"
+    with Peer(quiet_home, "serve", "--no-control") as peer:
+        letters.held.clear()
+        assert peer.value("status", approval=approval)["state"] == "unknown"
+        assert peer.value("status")["approvals"] == []
+    assert letters.sent == ["by night"]
+    checks = quiet_home.read("doctor")
+    assert {check["name"]: check["found"] for check in checks if check["verdict"] != "ok"} == {}

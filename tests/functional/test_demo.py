@@ -1,0 +1,32 @@
+"""`toolwright demo` tells the whole story and checks it against the API's own log."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.functional.home import ROOT
+
+pytestmark = pytest.mark.docker
+
+
+def test_in_an_empty_home_everything_that_the_demo_claims_holds(
+    base_image: str, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "orchestrator", "demo", "--home", str(tmp_path / "home")],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Everything held." in done.stdout
+    assert "NOT" not in done.stdout
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,157 @@
+"""The kill switch: everything stops, in every process, and starts again only by a person."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from tests.functional.home import PIN, Home, until
+from tests.functional.peer import Peer, text
+from tests.functional.test_clients import cut, slow_reports
+from tests.world.harbour import HarbourApi
+
+pytestmark = pytest.mark.docker
+
+SLOW = {"tool": "harbour.occupancy_report", "arguments": {"seconds": 60}}
+
+
+def begin_slow(harbour: HarbourApi, *peers: Peer) -> list[int]:
+    """A slow call in each process; returns when all of them have reached the API."""
+    before = slow_reports(harbour)
+    begun = [peer.begin_call("call_read", **SLOW) for peer in peers]
+    until(lambda: slow_reports(harbour) == before + len(peers), "the calls reached the API")
+    return begun
+
+
+def unfreeze(home: Home, peer: Peer) -> None:
+    """Lift the freeze on the control plane; returns when the process has noticed."""
+    assert home.post("/unfreeze", pin=PIN).json()["frozen"] is False
+    call = {"tool": "harbour.list_berths"}
+    until(lambda: not peer.call("call_read", **call).get("isError"), "calls are allowed again")
+
+
+def requests_after(harbour: HarbourApi, moment: float) -> list[dict[str, Any]]:
+    return [e for e in harbour.entries() if e["event"] == "received" and e["time"] > moment]
+
+
+def test_it_cuts_the_calls_of_all_processes_and_refuses_new_ones_until_a_person_lifts_it(
+    served: Peer, toolwright_home: Home, harbour: HarbourApi
+) -> None:
+    home = toolwright_home
+    with Peer(home, "serve", "--no-control") as other:
+        begun = begin_slow(harbour, served, other)
+        killed = home.read("kill", "--reason", "a test")
+        frozen_at = time.time()
+        answers = [p.end(i)["result"] for p, i in zip((served, other), begun, strict=True)]
+        assert all(answer["isError"] for answer in answers)
+        assert (killed["processes"], killed["acknowledged"], killed["sigkilled"]) == (2, 2, 0)
+        assert killed["left"] == 0
+        until(lambda: cut(harbour), "the API saw its connections closed")
+        assert home.containers() == 0
+        for peer in (served, other):
+            refused = peer.call("call_read", tool="harbour.list_berths")
+            assert refused["isError"]
+            assert "frozen" in text(refused)
+    assert_it_only_shows(served)
+    assert home.run("unfreeze", "--pin-file", os.devnull).returncode == 1
+    assert served.value("status")["frozen"]
+    assert requests_after(harbour, frozen_at) == []
+    home.person("unfreeze")
+    assert served.value("call_read", tool="harbour.list_berths")["status"] == 200
+
+
+def assert_it_only_shows(peer: Peer) -> None:
+    """Frozen: what shows answers, what acts does not."""
+    state = peer.value("status")
+    assert (state["frozen"], state["frozen_by"]) == (True, "terminal")
+    assert peer.value("find", task="list the berths")["candidates"]
+    write = peer.call("call_write", tool="harbour.cancel_booking", arguments={"number": 1})
+    done = peer.call("do", task="berths", tool="harbour.list_berths")
+    forge = peer.call("forge", task="berths", source="/nonexistent")
+    for refused in (write, done, forge):
+        assert refused.get("isError"), refused
+        assert "frozen" in text(refused)
+
+
+def test_a_process_that_does_not_answer_is_killed_with_its_sandboxes(
+    served: Peer, toolwright_home: Home, harbour: HarbourApi
+) -> None:
+    home = toolwright_home
+    with Peer(home, "serve", "--no-control") as deaf:
+        begin_slow(harbour, deaf)
+        deaf.process.send_signal(signal.SIGSTOP)
+        killed = home.post("/kill", by="test").json()
+        assert (killed["sigkilled"], killed["acknowledged"], killed["left"]) == (1, 1, 0)
+        assert killed["milliseconds"] < 10_000
+        assert deaf.process.wait(5) == -signal.SIGKILL
+    until(lambda: cut(harbour), "the API saw its connection closed")
+    assert home.containers() == 0
+    assert home.post("/unfreeze", pin="wrong-one").status_code == 403
+    assert served.value("status")["frozen"]
+    unfreeze(home, served)
+    assert served.value("call_read", tool="harbour.list_berths")["status"] == 200
+
+
+def test_a_forge_that_was_stopped_leaves_nothing_and_can_be_started_again(
+    served: Peer, toolwright_home: Home, harbour: HarbourApi
+) -> None:
+    order = {"task": "berths", "source": f"{harbour.url}/openapi.json", "name": "later"}
+    job = served.value("forge", **order)["job"]
+    until(lambda: stage(served, job) in ("compile", "static", "mock"), "it is under way")
+    killed = toolwright_home.post("/kill", by="test").json()
+    assert (killed["sigkilled"], killed["left"]) == (0, 0)
+    stopped = served.value("status", job=job, wait=5)
+    assert (stopped["state"], "frozen" in stopped["message"]) == ("failed", True)
+    with toolwright_home.store() as store:
+        assert "later" not in [entry.name for entry in store.entries()]
+    assert not (toolwright_home.settings.servers / "later").exists()
+    unfreeze(toolwright_home, served)
+    again = served.value("status", job=served.value("forge", **order)["job"], wait=25)
+    assert again["state"] == "done", again["message"]
+    assert served.value("call_read", tool="later.list_berths")["status"] == 200
+
+
+def stage(peer: Peer, job: str) -> str:
+    return str(peer.value("status", job=job)["stage"])
+
+
+def test_an_approval_given_while_frozen_is_carried_out_only_after_it(
+    served: Peer, toolwright_home: Home, harbour: HarbourApi
+) -> None:
+    body = {
+        "berth": 6,
+        "boat": {"name": "Icebound", "kind": "sail", "length": 5},
+        "arrival": "2027-06-01",
+        "nights": 1,
+    }
+    pending = served.value("call_write", tool="harbour.book_berth", arguments={"body": body})
+    toolwright_home.post("/kill", by="test")
+    assert toolwright_home.approve(pending["approval"]).status_code == 200
+    assert served.value("status", approval=pending["approval"], wait=1)["state"] == "approved"
+    assert not arrived(harbour, "Icebound")
+    unfreeze(toolwright_home, served)
+    settled = served.value("status", approval=pending["approval"], wait=20)
+    assert settled["state"] == "done", json.dumps(settled)
+    assert len(arrived(harbour, "Icebound")) == 1
+
+
+def arrived(harbour: HarbourApi, boat: str) -> list[dict[str, Any]]:
+    return [entry for entry in harbour.received("POST") if boat in entry["body"]]
+
+
+def test_it_needs_no_pin_but_the_token(toolwright_home: Home, served: Peer) -> None:
+    results = []
+    for _ in range(3):
+        thread = threading.Thread(
+            target=lambda: results.append(toolwright_home.post("/kill", by="many").status_code)
+        )
+        thread.start()
+        thread.join()
+    assert results == [200, 200, 200]
+    unfreeze(toolwright_home, served)
