@@ -9,6 +9,7 @@ from typing import Any
 
 from forge import access, media
 from forge.brevity import concise
+from forge.fields import wrappers
 from forge.media import BodyKind
 from forge.naming import argument_names, body_name, server_name, tool_names
 from forge.projection import Projection, Selection, target
@@ -24,6 +25,22 @@ keeps all tools together within MAX_TOTAL.
 """
 MAX_TOTAL = 16_000_000
 _BASE64 = {"type": "string", "contentEncoding": "base64"}
+_FILE: dict[str, Any] = {
+    "anyOf": [
+        _BASE64,
+        {
+            "type": "object",
+            "properties": {
+                "base64": _BASE64,
+                "filename": {"type": "string", "minLength": 1},
+                "content_type": {"type": "string", "pattern": "^[!-~]+/[!-~]+$"},
+            },
+            "required": ["base64"],
+            "additionalProperties": False,
+        },
+    ]
+}
+"""A file as the runtime takes it: its content in base64, alone or with a name and type."""
 _IDEMPOTENT = frozenset({"PUT", "DELETE"})
 
 
@@ -234,7 +251,36 @@ def _body_schema(api: APISpec, operation: Operation, body: BodyArgument) -> Sche
         schema = dict(written) if isinstance(written, Mapping) else {}
     if body.kind in ("form", "multipart") and "type" not in target(schema, api.schemas):
         schema = {"type": "object", **schema}
+    if body.kind == "multipart":
+        schema = _with_files(schema, body.media, api.schemas)
+    if body.kind == "lines" and target(schema, api.schemas).get("type") != "array":
+        schema = {"type": "array", "items": schema}
     return {**schema, "description": described} if described else schema
+
+
+def _with_files(
+    schema: dict[str, Any], written: MediaType, schemas: Mapping[str, Schema]
+) -> dict[str, Any]:
+    """The schema of a multipart body with its file fields as what the runtime takes for a file."""
+    root = target(schema, schemas)
+    fields = root.get("properties", {})
+    own = {
+        name: _file_field(fields[name], schemas)
+        for name, wrapper in wrappers(written, schemas).items()
+        if wrapper.function == "file" and name in fields
+    }
+    notes = {key: value for key, value in schema.items() if key != "$ref"}
+    return {**root, **notes, "properties": {**fields, **own}} if own else schema
+
+
+def _file_field(schema: Schema, schemas: Mapping[str, Schema]) -> dict[str, Any]:
+    found = target(schema, schemas)
+    told = schema.get("description") or found.get("description")
+    notes = {"description": told} if told and isinstance(told, str) else {}
+    if found.get("type") == "array":
+        bounds = {key: found[key] for key in ("minItems", "maxItems") if key in found}
+        return {"type": "array", "items": _FILE, **bounds, **notes}
+    return {**_FILE, **notes}
 
 
 def _output_schema(operation: Operation, allowed: _Schemas) -> tuple[dict[str, Any], Selection]:

@@ -9,27 +9,39 @@ from typing import Literal
 from forge.projection import target
 from sandbox.apispec import MediaType, Schema
 
-BodyKind = Literal["json", "form", "multipart", "text", "binary"]
-PREFERENCE: tuple[BodyKind, ...] = ("json", "form", "multipart", "text", "binary")
+BodyKind = Literal["json", "form", "multipart", "text", "binary", "lines", "xml"]
+PREFERENCE: tuple[BodyKind, ...] = ("json", "form", "multipart", "lines", "text", "binary", "xml")
 DEFAULT_TYPES: Mapping[BodyKind, str] = {
     "json": "application/json",
     "form": "application/x-www-form-urlencoded",
     "multipart": "multipart/form-data",
     "text": "text/plain",
     "binary": "application/octet-stream",
+    "lines": "text/plain",
+    "xml": "text/plain",
 }
+"""The type that a body is sent as where the code names none."""
 _LINES = re.compile(r"application/(x-)?(ndjson|jsonl|jsonlines|json-seq|json-lines)")
 _JSON = re.compile(r"(application|text)/json|[^/]+/([^/]+|\*)\+json")
+_MARKUP = re.compile(r"[^/]+/([^/]*\+)?xml")
+_BYTES = frozenset({"application/octet-stream", "application/x-tar", "application/zip"})
 _TEXT = re.compile(
     r"text/.+|[^/]+/([^/]*\+)?(xml|yaml|x-yaml|graphql|javascript|sql|toml|csv)|application/(jwt|jose)"
 )
 
 
 def kind_of(media: MediaType, schemas: Mapping[str, Schema]) -> BodyKind:
-    """The kind of a media type; of one that says nothing (`*/*`) by its schema."""
+    """The kind of a media type; of one that says nothing (`*/*`) by its schema.
+
+    `lines` is a list of JSON values and `xml` an object or list; where the schema says that the
+    caller writes a string, both are `text`.
+    """
     name = bare(media.type)
+    written = target(media.schema if media.schema is not None else True, schemas)
     if _LINES.fullmatch(name):
-        return "text"
+        return "text" if written.get("type") == "string" else "lines"
+    if _MARKUP.fullmatch(name) and (written.get("type") in ("object", "array")):
+        return "xml"
     if is_json(media.type):
         return "json"
     if name == DEFAULT_TYPES["form"]:
@@ -38,9 +50,10 @@ def kind_of(media: MediaType, schemas: Mapping[str, Schema]) -> BodyKind:
         return "multipart"
     if _TEXT.fullmatch(name):
         return "text"
-    found = target(media.schema if media.schema is not None else True, schemas)
-    is_text = found.get("type") == "string" and found.get("format") not in ("binary", "byte")
-    if name == "*/*" and found.get("format") != "binary":
+    if name in _BYTES:
+        return "binary"
+    is_text = written.get("type") == "string" and written.get("format") not in ("binary", "byte")
+    if name == "*/*" and written.get("format") != "binary":
         return "json"
     return "text" if is_text and name.startswith("application/") else "binary"
 
@@ -49,12 +62,17 @@ def choose(
     content: Iterable[MediaType], schemas: Mapping[str, Schema]
 ) -> tuple[MediaType, BodyKind]:
     """The preferred of several representations; the first of a kind, an exact JSON type before it.
+    Markup is the last choice: a caller has to write it by hand.
 
     Raises ValueError where there is none.
     """
     return min(
         ((media, kind_of(media, schemas)) for media in content),
-        key=lambda pair: (PREFERENCE.index(pair[1]), bare(pair[0].type) != DEFAULT_TYPES[pair[1]]),
+        key=lambda pair: (
+            _MARKUP.fullmatch(bare(pair[0].type)) is not None,
+            PREFERENCE.index(pair[1]),
+            bare(pair[0].type) != DEFAULT_TYPES[pair[1]],
+        ),
     )
 
 

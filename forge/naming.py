@@ -13,7 +13,10 @@ from sandbox.apispec import Operation, Parameter
 
 MAX_NAME = 40
 MAX_ARGUMENT = 64
-STYLES = tuple("csv deep exploded file json_text label matrix part pipes raw ssv tsv".split())
+STYLES = tuple(
+    "csv deep exploded file json_lines json_sequence json_text label matrix part pipes raw ssv tsv "
+    "xml_text".split()
+)
 API = frozenset({"UNSET", "http", "tool", *STYLES})
 """What `server.py` imports, and so nothing else in it may be called."""
 

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from forge.prose import shorten
-from forge.subschemas import PREFIX, rebuilt, references
+from forge.subschemas import PREFIX, parts, rebuilt, references
 from sandbox.apispec import Schema
 
 Direction = Literal["request", "response"]
 MAX_TEXT = 300
 MAX_PARTS = 200
+MAX_LEAF = 300
 _PROSE = frozenset({"title", "description", "examples", "default", "deprecated"})
-_FLAGS = frozenset({"readOnly", "writeOnly"})
+_FLAGS = frozenset({"readOnly", "writeOnly", "xml"})
+_CHOICES = frozenset({"anyOf", "oneOf", "not", "if"})
 _DEPTHS = (12, 8, 6, 4, 3, 2, 1)
 
 
@@ -23,8 +25,8 @@ _DEPTHS = (12, 8, 6, 4, 3, 2, 1)
 class Selection:
     """Schemas that were asked for, and the definitions that they and each other refer to.
 
-    `whole` is False where parts were replaced by true to stay within the size that was allowed;
-    `size` is the characters of JSON that all of it takes.
+    `whole` is False where parts were replaced by their outline, the type, to stay within the size
+    that was allowed; `size` is the characters of JSON that all of it takes.
     """
 
     schemas: tuple[Schema, ...]
@@ -53,9 +55,9 @@ class Projection:
         if whole:
             size = _size(roots) + sum(map(self._size_of, names))
             return Selection(roots, {name: self._named(name) for name in names}, size)
-        keep = _keeping(names)
+        keep = self._keeping(names)
         if _size(roots) > limit:
-            roots = _flattened(roots, limit)
+            roots = self._flattened(roots, limit)
         defs = {name: keep(self._named(name)) for name in names}
         return Selection(tuple(map(keep, roots)), defs, limit, whole=False)
 
@@ -78,6 +80,61 @@ class Projection:
             if not whole:
                 break
         return list(names), whole
+
+    def _keeping(self, names: Iterable[str]) -> Callable[[Schema], Schema]:
+        """A function that replaces references to all other names by outlines of what they name."""
+        kept = {PREFIX + name for name in names}
+
+        def keep(schema: Schema) -> Schema:
+            if not isinstance(schema, Mapping):
+                return schema
+            if "$ref" in schema and schema["$ref"] not in kept:
+                return self._outline(schema)
+            return loosened(rebuilt(schema, keep), schema)
+
+        return keep
+
+    def _outline(self, schema: Mapping[str, Any]) -> Schema:
+        """A reference to a small schema without parts as that schema; else the types that the
+        values have; true where nothing says any.
+        """
+        leaf = self._leaf(schema)
+        if leaf is not None:
+            return {**leaf, **{key: value for key, value in schema.items() if key != "$ref"}}
+        found = applied(schema, self._schemas)
+        if any(part.keys() & _CHOICES for part in found):
+            return True
+        types = next((part["type"] for part in found if "type" in part), None)
+        if types is None and any("properties" in part for part in found):
+            types = "object"
+        if types is None:
+            return True
+        notes = {key: schema[key] for key in ("description",) if key in schema}
+        return {"type": types, **notes}
+
+    def _leaf(self, schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        name = str(schema.get("$ref", "")).removeprefix(PREFIX)
+        named = self._named(name) if name in self._schemas else None
+        if not isinstance(named, Mapping) or "$ref" in named or any(True for _ in parts(named)):
+            return None
+        kept = {key: value for key, value in named.items() if key not in _PROSE}
+        return kept if _size(kept) <= MAX_LEAF else None
+
+    def _flattened(self, roots: tuple[Schema, ...], limit: int) -> tuple[Schema, ...]:
+        """The schemas cut at a depth, outlines in place of what lies deeper."""
+
+        def cut(schema: Schema, depth: int) -> Schema:
+            if not isinstance(schema, Mapping):
+                return schema
+            if depth == 0:
+                return self._outline(schema)
+            return loosened(rebuilt(schema, lambda part: cut(part, depth - 1)), schema)
+
+        for depth in _DEPTHS:
+            made = tuple(cut(root, depth) for root in roots)
+            if _size(made) <= limit:
+                return made
+        return tuple(True if isinstance(root, Mapping) else root for root in roots)
 
     def _named(self, name: str) -> Schema:
         if name not in self._made:
@@ -182,31 +239,22 @@ def _without(schema: dict[str, Any], hidden: frozenset[str]) -> dict[str, Any]:
     return made
 
 
-def _keeping(names: Iterable[str]) -> Callable[[Schema], Schema]:
-    """A function that replaces references to all other names by true."""
-    kept = {PREFIX + name for name in names}
+def loosened(made: dict[str, Any], original: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema some of whose parts now take more values than they did, so that it takes no less.
 
-    def keep(schema: Schema) -> Schema:
-        if not isinstance(schema, Mapping):
-            return schema
-        if "$ref" in schema and schema["$ref"] not in kept:
-            return True
-        return rebuilt(schema, keep)
-
-    return keep
-
-
-def _flattened(roots: tuple[Schema, ...], limit: int) -> tuple[Schema, ...]:
-    def cut(schema: Schema, depth: int) -> Schema:
-        if depth == 0 or not isinstance(schema, Mapping):
-            return schema if isinstance(schema, bool) else True
-        return rebuilt(schema, lambda part: cut(part, depth - 1))
-
-    for depth in _DEPTHS:
-        made = tuple(cut(root, depth) for root in roots)
-        if _size(made) <= limit:
-            return made
-    return tuple(True if isinstance(root, Mapping) else root for root in roots)
+    Of two looser alternatives both may fit, which `oneOf` refuses; what a looser `not` refuses is
+    more than was meant; and a part that says less evaluates less.
+    """
+    if "oneOf" in made and made["oneOf"] != original["oneOf"]:
+        made.setdefault("anyOf", made.pop("oneOf"))
+    if "not" in made and made["not"] != original["not"]:
+        del made["not"]
+    if "if" in made and made["if"] != original["if"]:
+        for key in ("if", "then", "else"):
+            made.pop(key, None)
+    for key in ("unevaluatedProperties", "unevaluatedItems"):
+        made.pop(key, None)
+    return made
 
 
 def _size(value: Any) -> int:

@@ -7,6 +7,7 @@ escapes, or a name that `forge.naming` made.
 from __future__ import annotations
 
 import ast
+import pprint
 import textwrap
 from collections.abc import Iterable, Mapping
 
@@ -16,6 +17,7 @@ from forge.media import DEFAULT_TYPES, bare, is_json
 from forge.naming import STYLES
 from forge.projection import target
 from forge.prose import visible
+from forge.xmlbody import hint, root_name
 from sandbox.apispec import Operation, Parameter, Schema
 
 WIDTH = 88
@@ -81,7 +83,7 @@ def _request(tool: ToolSpec, server: ServerSpec, fields: list[str]) -> list[str]
         if pairs:
             written.append(_listed(f"{location}={{", pairs, "},", "        "))
     if tool.body is not None:
-        written += _body(tool.body, fields)
+        written += _body(tool.body, fields, server.api.schemas)
     accepted = _accepted(operation)
     if accepted:
         written.append([f"        accept={literal(accepted)},"])
@@ -137,15 +139,31 @@ def _is_scalar(parameter: Parameter, schemas: Mapping[str, Schema]) -> bool:
     return _SCALARS.issuperset([kinds] if isinstance(kinds, str) else kinds)
 
 
-def _body(body: BodyArgument, fields: list[str]) -> list[list[str]]:
+def _body(body: BodyArgument, fields: list[str], schemas: Mapping[str, Schema]) -> list[list[str]]:
     if fields and body.required:
         written = [_listed(f"{body.kind}={{", fields, "},", "        ")]
+    elif body.kind == "lines":
+        function = "json_sequence" if "json-seq" in body.media.type else "json_lines"
+        written = [[f"        text={function}({body.name}),"]]
+    elif body.kind == "xml":
+        written = [_markup(body, schemas)]
     else:
         written = [[f"        {body.kind}={body.name},"]]
     kind = bare(body.media.type)
     if "*" not in kind and kind != DEFAULT_TYPES[body.kind]:
         written.append([f"        content_type={literal(visible(body.media.type, 200))},"])
     return written
+
+
+def _markup(body: BodyArgument, schemas: Mapping[str, Schema]) -> list[str]:
+    """`text=xml_text(…)` with what differs from the plain form as a literal."""
+    schema = True if body.media.schema is None else body.media.schema
+    arguments = [body.name, literal(root_name(schema, schemas))]
+    told = hint(schema, schemas)
+    if told:
+        text = pprint.pformat(told, width=WIDTH - 12, sort_dicts=False)
+        arguments.append(text.replace("\n", "\n            "))
+    return _listed("text=xml_text(", arguments, "),", "        ")
 
 
 def _replaced(body: BodyArgument, fields: list[str]) -> list[str]:
@@ -175,7 +193,7 @@ def _wrapper(wrapper: Wrapper, value: str) -> str:
 def _listed(head: str, items: list[str], tail: str, indent: str) -> list[str]:
     """`head item, item tail` on one line, or an item a line where that is too long."""
     single = f"{indent}{head}{', '.join(items)}{tail}"
-    if len(single) <= WIDTH:
+    if len(single) <= WIDTH and "\n" not in single:
         return [single]
     return [f"{indent}{head}", *(f"{indent}    {item}," for item in items), f"{indent}{tail}"]
 

@@ -11,8 +11,10 @@ from orchestrator.calls import Done, Pending, Refused, Reply
 from orchestrator.ledger import request_json
 from registry.records import Approval, Entry, Invocation, Job, Match
 from registry.trust import Standing
+from sandbox.exchange import WireRequest
 
 Result = dict[str, Any]
+MAX_SHOWN_BODY = 4000
 
 
 def answer(value: Mapping[str, Any], text: str = "") -> Result:
@@ -120,6 +122,18 @@ def approval_json(approval: Approval) -> dict[str, Any]:
         "decision_reason": approval.decision_reason,
         "outcome": approval.outcome,
     }
+
+
+def request_text(wire: WireRequest) -> str:
+    """A waiting request as a person reads it: with every header, and saying so where it is cut."""
+    head = [f"{wire.method} {wire.url}", *(f"{name}: {value}" for name, value in wire.headers)]
+    body = wire.body[:MAX_SHOWN_BODY].decode("utf-8", "replace")
+    if len(wire.body) > MAX_SHOWN_BODY:
+        body += (
+            f"\n[only {MAX_SHOWN_BODY} of {len(wire.body)} bytes are shown; "
+            "`toolwright approvals --json` has more]"
+        )
+    return "\n".join([*head, "", body]).rstrip()
 
 
 def invocation_json(invocation: Invocation) -> dict[str, Any]:

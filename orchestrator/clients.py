@@ -46,16 +46,22 @@ def merged(path: Path, entry: dict[str, Any] | None) -> dict[str, Any]:
         raise OrchestratorError(f"{path} cannot be read: {error.strerror}.") from error
     try:
         config = json.loads(text or "{}")
-        servers = config.setdefault("mcpServers", {})
-        servers.pop(SERVER, None)
-        if entry is not None:
-            servers[SERVER] = entry
-    except (ValueError, AttributeError) as error:
-        raise OrchestratorError(
-            f"{path} is not a JSON object with `mcpServers` ({error}). Mend it, or use --print and "
-            "add the server by hand; nothing was changed."
-        ) from error
+    except (ValueError, RecursionError) as error:
+        raise _not_understood(path, str(error)) from error
+    servers = config.setdefault("mcpServers", {}) if isinstance(config, dict) else None
+    if not isinstance(servers, dict):
+        raise _not_understood(path, "they are not objects")
+    servers.pop(SERVER, None)
+    if entry is not None:
+        servers[SERVER] = entry
     return dict(config)
+
+
+def _not_understood(path: Path, reason: str) -> OrchestratorError:
+    return OrchestratorError(
+        f"{path} is not a JSON object with `mcpServers` ({reason}). Mend it, or use --print and "
+        "add the server by hand; nothing was changed."
+    )
 
 
 def write_config(path: Path, config: dict[str, Any]) -> Path | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from orchestrator.answers import approval_json
+from orchestrator.answers import approval_json, request_text
 from orchestrator.freeze import PASSIVE, is_alive
 from orchestrator.people import Decision, decide
 from orchestrator.settings import load_settings
@@ -47,9 +47,7 @@ def decide_at_terminal(
 
 def _show(approval: Approval) -> None:
     say(f"{approval.entry}.{approval.tool} (version {approval.version})", "bold")
-    say(f"{approval.wire.method} {approval.wire.url}")
-    if approval.wire.body:
-        say(approval.wire.body[:4000].decode("utf-8", "replace"))
+    say(request_text(approval.wire))
 
 
 def _told(approval: Approval) -> str:

@@ -10,6 +10,7 @@ from orchestrator import answers
 from orchestrator.app import App, open_app
 from orchestrator.calls import Call, Done
 from orchestrator.control_process import ensure_control
+from orchestrator.delivery import delivered
 from orchestrator.errors import OrchestratorError
 from orchestrator.flat import Card, Result, serve_flat
 from orchestrator.listing import flat
@@ -53,10 +54,10 @@ async def _called(app: App, call: Call) -> Result:
         raise
     except TOLD as error:
         return answers.refusal(str(error))
-    result = answers.reply_result(reply)
     if isinstance(reply, Done):
-        return result
-    return {"isError": True, "content": result["content"]}
+        meta = answers.reply_result(reply)["_meta"]
+        return {**delivered(reply.outcome.result, reply.outcome.failure), "_meta": meta}
+    return {"isError": True, "content": answers.reply_result(reply)["content"]}
 
 
 def _instructions(bundle: Bundle) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from orchestrator.delivery import delivered
 from orchestrator.errors import OrchestratorError
 from orchestrator.flat import Card, Result, serve_flat
 from orchestrator.listing import flat
@@ -154,13 +155,7 @@ def _origins(bundle: Bundle) -> frozenset[Origin]:
 
 
 def _result(outcome: Outcome) -> Result:
-    """A result that breaks its schema though the server did not say so is delivered with a note."""
-    failure, result = outcome.failure, outcome.result
-    if failure is None or result.get("isError"):
-        return result
-    note = f"The answer breaks its schema at {failure.where or '/'}: {failure.message}"
-    content = [{"type": "text", "text": note}, *result["content"]]
-    return {**result, "isError": True, "content": content}
+    return delivered(outcome.result, outcome.failure)
 
 
 def _refusal(reason: str) -> Result:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from orchestrator.brokers import Brokers
 from orchestrator.calls import Call, Done, Pending, Refused, Reply
+from orchestrator.errors import UnknownTool
 from orchestrator.gate import Ask, Deny, Question, rule
 from orchestrator.ledger import Ledger, exchange_json
 from orchestrator.roster import Roster
@@ -22,6 +23,7 @@ from sandbox.broker import Broker, Capture, Release, WriteMode, wire_digest
 from sandbox.bundle import Bundle
 from sandbox.errors import (
     BaseImageMissing,
+    BundleInvalid,
     EngineUnavailable,
     Frozen,
     LoadFailed,
@@ -97,16 +99,25 @@ class Dispatch:
     async def carry_out(self, approval: Approval) -> Reply:
         """Run an approved call that this process has claimed, exactly as it was approved."""
         call = _call_of(approval)
-        member = self.roster.find(call.server, call.tool)
+        try:
+            member = self.roster.find(call.server, call.tool)
+        except (UnknownTool, BundleInvalid) as error:
+            return self._not_carried_out(approval, call, str(error))
         entry, bundle, standing = member.entry, member.bundle, member.standing
         if entry.version != approval.version:
             reason = f"{call.server} is at version {entry.version} now; ask again"
-            self.store.settle(approval.id, self.process, "failed", {"error": reason}, self.now())
-            return Refused(call, reason)
+            return self._not_carried_out(approval, call, reason)
         access = bundle.tool(call.tool).access
+        ruling = rule(Question(entry.state, access, standing, None, frozen=False))
+        if isinstance(ruling, Deny):
+            return self._not_carried_out(approval, call, ruling.reason)
         invocation = replace(self._invocation(new_id(), call, entry, access), approval=approval.id)
         release = Release(approval.wire_digest)
         return await self._write(invocation, call, bundle, release, standing)
+
+    def _not_carried_out(self, approval: Approval, call: Call, reason: str) -> Refused:
+        self.store.settle(approval.id, self.process, "failed", {"error": reason}, self.now())
+        return Refused(call, reason)
 
     def _earned(self, call: Call) -> Standing:
         return self.store.operation_standing(call.server, call.tool)

@@ -52,8 +52,9 @@ def kill(
     """
     started = time.monotonic()
     epoch = store.freeze(clock(), by, reason)
+    asked = {process.id for process in _active(store)}
     silent = _awaited(store, epoch)
-    processes = [p for p in store.processes() if p.kind not in PASSIVE]
+    asked |= {process.id for process in silent}
     sigkilled = sum(_sigkill(process) for process in silent)
     found = kill_sandboxes()
     left = found
@@ -61,8 +62,8 @@ def kill(
         left = kill_sandboxes()
     return Killed(
         epoch=epoch,
-        processes=len(processes),
-        acknowledged=len(processes) - len(silent),
+        processes=len(asked),
+        acknowledged=len(asked) - len(silent),
         sigkilled=sigkilled,
         containers=found,
         left=left,
@@ -89,16 +90,15 @@ def _awaited(store: Store, epoch: int) -> list[Process]:
     """The live processes that stay silent for half a second."""
     end = time.monotonic() + SILENCE_SECONDS
     while True:
-        silent = [
-            process
-            for process in store.processes()
-            if process.kind not in PASSIVE
-            and process.acknowledged_epoch < epoch
-            and is_alive(process)
-        ]
+        silent = [process for process in _active(store) if process.acknowledged_epoch < epoch]
         if not silent or time.monotonic() > end:
             return silent
         time.sleep(POLL_SECONDS)
+
+
+def _active(store: Store) -> list[Process]:
+    """The live processes that have something to stop."""
+    return [p for p in store.processes() if p.kind not in PASSIVE and is_alive(p)]
 
 
 def _sigkill(process: Process) -> bool:

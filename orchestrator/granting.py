@@ -16,5 +16,6 @@ def allow_host(store: Store, host: str, by: str) -> None:
     if origin is None or f"{origin.host}:{origin.port}" != host.lower():
         raise OrchestratorError(f"{host!r} is not of the form HOST:PORT, such as localhost:8081.")
     now = time.time()
-    store.add_grant(Grant(host.lower(), "host", by, now))
+    # In this order: a job that waits for the first would go on before the second is there.
     store.add_grant(Grant(host.lower(), "private_host", by, now))
+    store.add_grant(Grant(host.lower(), "host", by, now))

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-from orchestrator.answers import ago
+from orchestrator.answers import ago, request_text
 from registry.records import Approval
 from registry.store import Store
-
-MAX_SHOWN_BODY = 2000
 
 
 def render_page() -> str:
@@ -44,12 +42,10 @@ def _waiting(store: Store, now: float) -> str:
 
 
 def _card(approval: Approval, now: float) -> str:
-    wire = approval.wire
-    body = wire.body[:MAX_SHOWN_BODY].decode("utf-8", "replace")
     return (
         f"<article><h3>{escape(approval.entry)}.{escape(approval.tool)}</h3>"
         f"<p>{escape(approval.reason)} <small>{ago(approval.created, now)}</small></p>"
-        f"<pre>{escape(wire.method)} {escape(wire.url)}\n\n{escape(body)}</pre>"
+        f"<pre>{escape(request_text(approval.wire))}</pre>"
         f'<button data-post="/approvals/{escape(approval.id)}" data-decision="approve">'
         "Approve</button>"
         f'<button data-post="/approvals/{escape(approval.id)}" data-decision="reject">'

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,6 +18,8 @@ import anyio
 import mcp.types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
+
+from orchestrator.errors import OrchestratorError
 
 MAX_LINE = 64 * 1024 * 1024
 
@@ -27,7 +30,15 @@ Streams = tuple[
 
 @asynccontextmanager
 async def stdio() -> AsyncIterator[Streams]:
-    """The streams that `mcp.server.lowlevel.Server.run` wants. Ends at end of file."""
+    """The streams that `mcp.server.lowlevel.Server.run` wants. Ends at end of file.
+
+    Raises OrchestratorError where nobody is at the other end.
+    """
+    if not all(map(_is_pipe, (0, 1))):
+        raise OrchestratorError(
+            "standard input and output are no pipes. An MCP client starts this command; add it to "
+            "one with `toolwright setup --client`."
+        )
     source, sink = _taken(0, os.devnull), _taken(1, None)
     reader, writer = await _pipes(source, sink)
     to_server, inbound = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -59,6 +70,11 @@ async def stdio() -> AsyncIterator[Streams]:
         tasks.start_soon(write)
         yield inbound, outbound
         tasks.cancel_scope.cancel()
+
+
+def _is_pipe(descriptor: int) -> bool:
+    mode = os.fstat(descriptor).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)
 
 
 def _taken(descriptor: int, replacement: str | None) -> int:

@@ -35,16 +35,16 @@ class WasmRunner:
         limits: Limits | None = None,
         make_inputs: Callable[[], Inputs] = live_inputs,
     ) -> None:
-        self._pool = GuestPool(loaded, limits or Limits(), spares)
+        self.pool = GuestPool(loaded, limits or Limits(), spares)
         self._brake = brake or Brake()
         self._make_inputs = make_inputs
 
     async def __aenter__(self) -> WasmRunner:
-        await self._pool.__aenter__()
+        await self.pool.__aenter__()
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await self._pool.__aexit__(*error)
+        await self.pool.__aexit__(*error)
 
     @asynccontextmanager
     async def open(
@@ -63,13 +63,13 @@ class WasmRunner:
         if recording:
             broker = Replay(recording.exchanges)
             make_inputs = partial(_same, recording.inputs)
-        pipe = GuestPipe(self._pool, bundle, limits or self._pool.limits, make_inputs)
+        pipe = GuestPipe(self.pool, bundle, limits or self.pool.limits, make_inputs)
         session = pipe.session = WasmSession(bundle, broker, pipe.limits, pipe)
         try:
             with self._brake.on_engage(session.freeze):
                 self._brake.check()
                 await session.start()
-                self._pool.replenish_soon()
+                self.pool.replenish_soon()
                 yield session
         finally:
             session.end()

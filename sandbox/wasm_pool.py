@@ -46,6 +46,11 @@ class GuestPool:
                 timer.cancel()
         self._threads.shutdown(wait=False)
 
+    @property
+    def busy(self) -> bool:
+        """Whether a thread is at work."""
+        return bool(self._running)
+
     def run(self, work: Callable[[], None]) -> Future[None]:
         """Have a thread do work that may call a guest. Epochs end while there is any."""
         before = threading.stack_size(THREAD_STACK_BYTES)

@@ -76,7 +76,8 @@ class Entropy:
 class Replay(Broker):
     """In place of a session's broker: answers the recorded requests in their order, and no other.
 
-    Nothing is sent.
+    After the last comes the first again, so a session can replay a call any number of times, one
+    after another. Nothing is sent.
     """
 
     def __init__(self, exchanges: tuple[Exchange, ...]) -> None:
@@ -85,7 +86,8 @@ class Replay(Broker):
 
     async def perform(self, request: WireRequest) -> Exchange:
         if self._left and self._left[0].request == request:
-            return self._left.popleft()
+            self._left.rotate(-1)
+            return self._left[-1]
         reason = f"{request.method} {request.url[:200]} is not the request that was recorded here"
         return Exchange(request, None, "refused", reason)
 

@@ -23,11 +23,15 @@ from sandbox.session import ERROR_META, PipeSession
 from sandbox.wasm_guest import Guest, GuestCut, GuestTrapped
 from sandbox.wasm_pool import GuestPool, finished
 from sandbox.wasm_recording import LOADING, Inputs, RecordedOutcome, Recording
+from sandbox.wasm_state import keeps_state
 
-MAX_CALLS = 8
-"""Calls of one session that run at once, as in a container; each has an instance of its own."""
+MAX_CALLS = 4
+"""Calls of one session that run at once, each in an instance of its own; more wait."""
+MAX_KEPT_BYTES = 256 * 1024
+"""An instance that carried more in one call is not kept: its memory never shrinks."""
 MAX_PRINTS = 10_000
 STATELESS_AUTHOR = "compiler"
+"""Its code keeps nothing, and need not be searched for what might."""
 LOAD_FAILED = -32001
 
 
@@ -64,6 +68,8 @@ class Job:
         self._waiting: Future[dict[str, Any]] | None = None
         self._is_cut = False
         self._prints = 0
+        self.carried = len(line)
+        """Bytes that went in and out, about."""
 
     def hold(self, guest: Guest) -> Guest:
         """Take this guest for the job. Raises GuestCut where the job was cut before."""
@@ -104,7 +110,9 @@ class Job:
                 raise WasmtimeError("cut")
             answered = session.answered(asked)
             self._waiting = asyncio.run_coroutine_threadsafe(answered, self._pipe.loop)
-        return _awaited(self._waiting)
+        answer = _awaited(self._waiting)
+        self.carried += len(content) + len(answer)
+        return answer
 
     def log(self, text: str) -> None:
         self._prints += 1
@@ -117,9 +125,9 @@ class GuestPipe:
     """The guests of one session, as the pipe that the session writes to.
 
     A call runs in an idle guest, or in a new one that the session's first lines are repeated to.
-    A guest serves a second call only where the compiler wrote its code and the tool asks the host
-    for something: such code keeps nothing. Any other call gets a guest that no call has touched, so
-    that its result depends on its recording alone.
+    A guest serves a second call only where its code plainly keeps nothing and the tool asks the
+    host for something. Any other call gets a guest that no call has touched, so that its result
+    depends on its recording alone.
     """
 
     session: PipeSession
@@ -151,7 +159,7 @@ class GuestPipe:
             self._cancel(message["params"]["requestId"])
         elif method == "tools/call":
             inputs = self.inputs[identity] = self._make_inputs()
-            pristine = self._may_keep_state(message["params"]["name"])
+            pristine = self._is_pristine(message["params"]["name"])
             self._pending.append(Job(self, identity, line, inputs, pristine))
         elif identity:
             self._pending.append(Job(self, identity, line, LOADING))
@@ -176,10 +184,11 @@ class GuestPipe:
             self._logged += len(content)
             self.loop.call_soon_threadsafe(self.session.feed_stderr, content)
 
-    def _may_keep_state(self, tool: str) -> bool:
-        if self._bundle.provenance.author != STATELESS_AUTHOR:
-            return True
-        return not self._bundle.tool(tool).requests
+    def _is_pristine(self, tool: str) -> bool:
+        if self._bundle.tool(tool).requests:
+            written = self._bundle.provenance.author != STATELESS_AUTHOR
+            return written and keeps_state(self._bundle.source_code)
+        return True
 
     def _start_pending(self) -> None:
         while self._pending and len(self._jobs) < MAX_CALLS:
@@ -235,7 +244,7 @@ class GuestPipe:
             _discard(job)
             answer = _stopped(job.identity, str(reason))
         else:
-            if job.pristine:
+            if job.pristine or job.carried + len(answer) > MAX_KEPT_BYTES:
                 _discard(job)
             else:
                 self._keep(job)

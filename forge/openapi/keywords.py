@@ -16,6 +16,7 @@ from forge.prose import clean
 
 TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 MAX_PATTERN = 2000
+_XML_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,79}\Z")
 _ALIASES = {
     "int": "integer",
     "long": "integer",
@@ -171,6 +172,21 @@ def _dependent(raw: Any) -> Any:
     )
 
 
+def _xml(raw: Any) -> Any:
+    """An XML object with names that are XML names: element names reach the wire."""
+    if not isinstance(raw, dict):
+        return None
+    made: dict[str, Any] = {}
+    for key in ("name", "prefix"):
+        if isinstance(raw.get(key), str) and _XML_NAME.match(raw[key]):
+            made[key] = raw[key]
+    uri = raw.get("namespace")
+    if isinstance(uri, str) and uri.isprintable() and len(uri) <= 300:
+        made["namespace"] = uri
+    made |= {key: True for key in ("attribute", "wrapped") if raw.get(key) is True}
+    return made or None
+
+
 VALUES: dict[str, Callable[[Any], Any]] = {
     "type": _type,
     "title": lambda raw: clean(raw, 120) or None,
@@ -183,6 +199,7 @@ VALUES: dict[str, Callable[[Any], Any]] = {
     "examples": _examples,
     "pattern": _hashable_pattern,
     "required": _names,
+    "xml": _xml,
     "dependentRequired": _dependent,
     "contentEncoding": _word,
     "contentMediaType": _word,

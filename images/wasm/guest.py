@@ -125,6 +125,10 @@ def _load_tzdata(key: str) -> io.BytesIO:
         raise zoneinfo.ZoneInfoNotFoundError(f"No time zone found with key {key}") from None
 
 
+def _available_timezones() -> set[str]:
+    return set(engine_data.ZONES)
+
+
 def _sleep(seconds: Any) -> None:
     raise RuntimeError("time stands still during a call in the WASM engine; nothing can wait")
 
@@ -168,6 +172,7 @@ _import_all()
 json.loads = _bounded_loads
 time.sleep = _sleep
 zoneinfo._common.load_tzdata = _load_tzdata  # type: ignore[assignment]
+zoneinfo.available_timezones = _available_timezones
 zoneinfo.reset_tzpath(to=())
 for _ in range(3):
     _rehearse()

@@ -106,7 +106,7 @@ class Installation:
             client.close()
 
 
-def until(found: Callable[[], T | None], seconds: float = 15.0) -> T:
+def until(found: Callable[[], T | None], seconds: float = 30.0) -> T:
     """What `found` finds first that is not empty; the test fails where that takes too long."""
     end = time.monotonic() + seconds
     while not (value := found()):

@@ -16,8 +16,8 @@ from tests.world.site import Asked, Page, site
 
 pytestmark = pytest.mark.docker
 FAILED = 1
-FOR_ITS_ROWS, FOR_NOTHING = 512 * 1024, 0
-"""How much room a forge still has when its bundle is proved: all but the bundle's, or none."""
+FOR_ITS_ROWS = 512 * 1024
+"""Room for all that a forge writes but its bundle."""
 BOAT = {"name": "Late", "kind": "sail", "length": 7.5}
 BOOKING = {"body": {"berth": 4, "boat": BOAT, "arrival": "2030-06-01", "nights": 2}}
 
@@ -106,25 +106,36 @@ def large() -> bytes:
     return described({"/a": path})
 
 
-@pytest.mark.parametrize("room", [FOR_ITS_ROWS, FOR_NOTHING])
-def test_a_disk_that_fills_up_during_a_forge_registers_nothing(
-    room: int, small: Installation, disk: Disk
+def test_a_disk_with_no_room_for_a_bundle_keeps_nothing_of_it(
+    small: Installation, disk: Disk
 ) -> None:
     with site({"/openapi.json": Page(large())}) as pages:
         small.allow(pages.url)
-        with served(small) as client:
-            pages.pages["/a"] = filling(disk, room)
-            job = client.value("forge", task="x", source=pages.url, name="large")["job"]
-            if room == FOR_NOTHING:
-                until(lambda: "not recorded yet" in client.said())
-                disk.empty()
-            ended = client.followed(job)
-            assert (ended["state"], ended["result"]) == ("failed", None)
-            assert "ree space" in ended["message"], ended
-            assert small.listed() == []
-            if room != FOR_NOTHING:
-                disk.empty()
-            pages.pages["/a"] = Page(b'{"name": "x"}')
-            assert client.forged(pages.url, name="large")["state"] == "done"
+        pages.pages["/a"] = filling(disk, FOR_ITS_ROWS)
+        words = ("forge", "x", "--source", pages.url, "--name", "large")
+        result = small.run(*words)
+        assert result.exit_code == FAILED
+        assert result.stdout.startswith("No space left on device. Free space")
+        assert small.listed() == []
+        assert small.troubles() == []
+        disk.empty()
+        pages.pages["/a"] = Page(b'{"name": "x"}')
+        assert small.run(*words).exit_code == 0
     assert [entry["tool_id"] for entry in small.listed()] == ["large"]
+    assert small.troubles() == []
+
+
+def test_a_job_that_ends_on_a_full_disk_is_told_when_there_is_room(
+    small: Installation, disk: Disk
+) -> None:
+    with site({"/openapi.json": Page(large())}) as pages, served(small) as client:
+        small.allow(pages.url)
+        pages.pages["/a"] = filling(disk, 0)
+        job = client.value("forge", task="x", source=pages.url, name="large")["job"]
+        until(lambda: "not recorded yet" in client.said())
+        disk.empty()
+        ended = client.followed(job)
+        assert (ended["state"], ended["result"]) == ("failed", None)
+        assert "free space" in ended["message"]
+    assert small.listed() == []
     assert small.troubles() == []

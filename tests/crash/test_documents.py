@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -174,14 +175,15 @@ def test_a_document_half_broken_keeps_the_rest_and_lists_each_problem(
     for number in range(1, 5):
         pages.pages[f"/good/{number}"] = Page(b'{"name": "x"}')
     installation.allow(pages.url)
-    with served(installation) as client:
-        job = client.forged(f"{pages.url}/openapi.json")
-    assert job["state"] == "done", job
-    assert len(job["result"]["tools"]) == 4
-    problems = job["result"]["problems"]
+    source = f"{pages.url}/openapi.json"
+    result = installation.run("forge", "list things", "--source", source, "--json")
+    assert result.exit_code == 0, result.stdout
+    forged = json.loads(result.stdout)["result"]
+    assert len(forged["tools"]) == 4
+    problems = forged["problems"]
     for path in HALF_BROKEN:
         pointer = "/paths/" + path.replace("/", "~1")
-        named = [p for p in problems if p.startswith(f"{pages.url}/openapi.json#{pointer}")]
+        named = [p for p in problems if p.startswith(f"{source}#{pointer}")]
         assert bool(named) == path.startswith("/broken"), problems
     assert all(problem.partition(": ")[2] for problem in problems)
     assert len(installation.listed()) == 1

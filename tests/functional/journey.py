@@ -114,7 +114,8 @@ class _Traveller:
         journey.zones_after = await self._zones()
 
     async def _zones(self) -> Any:
-        return (await self._call("call_read", tool="powerdns.list_zones", arguments=SERVER))["body"]
+        listed = await self._call("call_read", tool="powerdns.list_zones", arguments=SERVER)
+        return listed["body"]
 
     async def _write(self, tool: str, arguments: dict[str, Any]) -> Write:
         pending = await self._call("call_write", tool=f"powerdns.{tool}", arguments=arguments)
@@ -127,7 +128,7 @@ class _Traveller:
 
     async def _until(self, job: str, reached: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         for _ in range(300):
-            state = await self._call("status", job=job, wait=5)
+            state: dict[str, Any] = await self._call("status", job=job, wait=5)
             if reached(state) or state["state"] in ("done", "failed"):
                 return state
             await asyncio.sleep(0.05)

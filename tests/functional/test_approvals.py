@@ -117,12 +117,30 @@ def test_of_two_processes_exactly_one_carries_an_approved_write_out(
     assert sorted(carried_out) == sorted(approvals)
 
 
+def test_an_approved_write_that_the_api_refuses_has_failed_and_is_not_repeated(
+    served: Peer, toolwright_home: Home, harbour: HarbourApi
+) -> None:
+    approval = book(served, "Closed-berth", berth=8)["approval"]
+    toolwright_home.approve(approval)
+    assert closed(toolwright_home, approval) == "failed"
+    outcome = served.value("status", approval=approval)["outcome"]
+    assert "409" in text(outcome)
+    assert sent(harbour, "Closed-berth") == 1
+
+
 def test_an_approved_call_of_a_server_that_has_changed_since_is_not_carried_out(
     served: Peer, toolwright_home: Home, harbour: HarbourApi, tmp_path: Path
 ) -> None:
     document = json.loads((EXAMPLE / "openapi.json").read_text())
     document["servers"] = [{"url": harbour.url}]
     path = tmp_path / "quay.json"
+    assert forged(served, document, path)["version"] == 1
+    archived = book(served, "Archived", "quay")["approval"]
+    assert toolwright_home.run("archive", "quay").returncode == 0
+    toolwright_home.approve(archived)
+    assert closed(toolwright_home, archived) == "failed"
+    told = served.value("status", approval=archived)
+    assert "archived" in told["outcome"]["error"]
     assert forged(served, document, path)["version"] == 1
     approval = book(served, "Overtaken", "quay")["approval"]
     document["paths"]["/bookings"]["post"]["summary"] = "Book a berth, or so"
@@ -131,7 +149,7 @@ def test_an_approved_call_of_a_server_that_has_changed_since_is_not_carried_out(
     assert closed(toolwright_home, approval) == "failed"
     told = served.value("status", approval=approval)
     assert "version 2" in told["outcome"]["error"]
-    assert sent(harbour, "Overtaken") == 0
+    assert [sent(harbour, boat) for boat in ("Overtaken", "Archived")] == [0, 0]
 
 
 def forged(peer: Peer, document: dict[str, Any], path: Path) -> dict[str, Any]:

@@ -225,6 +225,13 @@ def test_the_oldest_protocol_and_what_is_wrong_on_the_wire_are_answered_as_the_s
         assert peer.value("call_read", tool="harbour.list_berths")["status"] == 200
 
 
+def test_started_by_nobody_it_says_who_should_start_it(toolwright_home: Home) -> None:
+    done = toolwright_home.run("serve", "--no-control")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "An MCP client starts this command" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_end_of_file_ends_the_process_well_and_leaves_no_container(
     base_image: str, tmp_path: Path
 ) -> None:

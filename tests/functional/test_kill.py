@@ -92,6 +92,9 @@ def test_a_process_that_does_not_answer_is_killed_with_its_sandboxes(
         assert deaf.process.wait(5) == -signal.SIGKILL
     until(lambda: cut(harbour), "the API saw its connection closed")
     assert home.containers() == 0
+    with Peer(home, "serve", "--no-control") as next_one, home.store() as store:
+        assert deaf.process.pid not in [process.pid for process in store.processes()]
+        assert next_one.value("status")["frozen"]
     assert home.post("/unfreeze", pin="wrong-one").status_code == 403
     assert served.value("status")["frozen"]
     unfreeze(home, served)

@@ -13,6 +13,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+# What a caller goes on by: where the next page or the new thing is, its version, how much is left.
+_TELLING = frozenset(
+    "link location content-location content-range content-disposition etag last-modified "
+    "retry-after deprecation sunset warning".split()
+)
+_TELLING_PATTERN = r"x-(?:total|next|prev|page|per-page|offset|cursor|count)|(?:x-)?rate-?limit"
+MAX_HEADERS = 16
+MAX_HEADER = 1000
 _JSON_LINES = frozenset(
     f"application/{name}"
     for name in ("x-ndjson", "ndjson", "jsonl", "x-jsonl", "jsonlines", "x-jsonlines", "json-seq")
@@ -134,21 +142,32 @@ class Answer:
         return self._base64() if self.text is None else self.text
 
     def structured(self, wanted: frozenset[str]) -> dict[str, Any]:
-        """The answer as `structuredContent`: status, and `body`, `text` or `base64`.
+        """The answer as `structuredContent`: status, and `body`, `text` or `base64`; `headers` with
+        those that a caller goes on by, where there are any.
 
         The form is the content type's own, or where `wanted` (the output schema's properties) lacks
         that, another the bytes can take.
         """
+        told = self._telling_headers()
+        head = {"status": self.status, **({"headers": told} if told else {})}
         forms = self._forms()
         if not forms:
-            return {"status": self.status}
+            return head
         form = next((name for name in forms if name in wanted), forms[0])
         if form == "body":
-            return {"status": self.status, "body": self.body}
+            return {**head, "body": self.body}
         content = self.text if form == "text" else self._base64()
         if content is None:
             content = self.data.decode()
-        return {"status": self.status, form: content, "content_type": self.content_type}
+        return {**head, form: content, "content_type": self.content_type}
+
+    def _telling_headers(self) -> dict[str, str]:
+        found = {
+            name: value[:MAX_HEADER]
+            for name, value in self.headers.items()
+            if name in _TELLING or re.match(_TELLING_PATTERN, name)
+        }
+        return dict(list(found.items())[:MAX_HEADERS])
 
     def _forms(self) -> list[str]:
         if not self.data or (self.text is not None and not self.text.strip()):

@@ -43,7 +43,7 @@ class Tool:
         self.defaults = dict.fromkeys(self.parameters - optional, UNSET)
 
     def listed(self, base_url: str) -> dict[str, Any]:
-        """The tool as `tools/list` shows it; `path` is the document's, else relative to the base."""
+        """The tool as `tools/list` shows it; `path` as the document has it."""
         given = self.definition
         meta = {"access": given["access"]}
         if given.get("operation"):

@@ -73,15 +73,19 @@ class MalformedAnswer(ToolError):
 
 
 class SchemaBroken(ToolError):
-    """The result breaks the tool's output schema. `where` is a JSON pointer into the result."""
+    """The result breaks the tool's output schema. `where` is a JSON pointer into the result.
+
+    It is told all the same, whole, as text; not as structured content, which some clients throw
+    away where it breaks the schema.
+    """
 
     kind = "schema"
 
-    def __init__(self, where: str, reason: str, answer: Answer | None) -> None:
+    def __init__(self, where: str, reason: str, answer: Answer | None, text: str) -> None:
         self.where, self.reason = where, reason
         said = f"HTTP {answer.status} {answer.reason}, but " if answer else ""
         message = f"{said}the result breaks the output schema at {where or '/'}: {reason}"
-        super().__init__(message + (_quoted(answer) if answer else ""))
+        super().__init__(f"{message}\n\n{text}")
 
     def details(self) -> dict[str, Any]:
         return {"where": self.where, "reason": self.reason}

@@ -39,7 +39,7 @@ def success(value: Any, output_schema: Any) -> dict[str, Any]:
         raise RequestFailed("too_large", f"the result is nested deeper than {MAX_NESTING}")
     problem = first_problem(output_schema, structured)
     if problem:
-        raise SchemaBroken(*problem, answer)
+        raise SchemaBroken(*problem, answer, text)
     return {"content": [{"type": "text", "text": text}], "structuredContent": structured}
 
 

@@ -5,8 +5,12 @@ https://spec.openapis.org/oas/v3.1.1#style-values; every wrapper passes UNSET th
 
 from __future__ import annotations
 
+from .markup import element
+from .values import Unset, to_json
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 
@@ -119,3 +123,20 @@ def file(content: Any, filename: str | None = None, content_type: str | None = N
 def part(value: Any, content_type: str) -> Part:
     """A part of that type: JSON for a JSON type, otherwise the value's text."""
     return Part(value, content_type, None, False)
+
+
+def json_lines(value: Any) -> Any:
+    """A list as text, one JSON value a line (application/x-ndjson, application/jsonl)."""
+    items = value if isinstance(value, list | tuple) else [value]
+    return value if isinstance(value, Unset) else "".join(f"{to_json(v)}\n" for v in items)
+
+
+def json_sequence(value: Any) -> Any:
+    """A list as a JSON text sequence (RFC 7464)."""
+    items = value if isinstance(value, list | tuple) else [value]
+    return value if isinstance(value, Unset) else "".join(f"\x1e{to_json(v)}\n" for v in items)
+
+
+def xml_text(value: Any, name: str, hint: Mapping[str, Any] | None = None) -> Any:
+    """A value as an XML document whose root is `name`; `hint` as for `toolwright.markup`."""
+    return value if isinstance(value, Unset) else element(name, value, hint or {})

@@ -1,0 +1,260 @@
+"""The two engines side by side: start, calls, memory; and what setting up the WASM engine costs.
+
+    python -m bench.engines [--rounds 30] [--live 1000] [--build]
+
+Both get the same bundle and an upstream in memory. `cold` has nothing made ahead, `pooled` hands
+the bundle to a spare. Times are medians in ms with the 95th percentile. Memory is what the machine
+has less (MemAvailable), divided by the servers. `--build` builds the component once more, in a
+scratch directory. An engine that cannot run is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from sandbox.broker import Broker, Caps
+from sandbox.bundle import Bundle, Provenance, RequestPattern, ToolDefinition
+from sandbox.docker_engine import DockerRunner, Labels, connect
+from sandbox.errors import EngineUnavailable
+from sandbox.exchange import WireRequest, WireResponse
+from sandbox.image import base_image
+from sandbox.policy import read_policy
+from sandbox.runner import Limits, Runner
+from sandbox.wasm_component import build_component, load_component
+from sandbox.wasm_engine import WasmRunner
+from sandbox.wasm_guest import GuestFactory
+from sandbox.wasm_recording import LOADING
+
+CACHE = Path(__file__).parents[1] / ".cache" / "wasm"
+MB = 1024 * 1024
+SETTLE_SECONDS = 0.8
+SOURCE = """from toolwright import http, tool
+
+
+@tool
+def fetch(key):
+    return http.request("GET", "/items/{key}", path={"key": key})
+
+
+@tool
+def echo(text):
+    return {"text": text}
+
+
+@tool
+def pure(text):
+    return {"text": text}
+"""
+OBJECT: dict[str, Any] = {"type": "object"}
+ANSWER = WireResponse(200, (("content-type", "application/json"),), b'{"id": 1, "name": "one"}')
+
+
+def _tool(name: str, *requests: RequestPattern) -> ToolDefinition:
+    return ToolDefinition(name, "A sample.", OBJECT, OBJECT, "read", requests=requests)
+
+
+ITEMS = RequestPattern("GET", "https://bench.invalid/items/{key}")
+BUNDLE = Bundle(
+    name="bench",
+    version=1,
+    title="Bench",
+    base_url="https://bench.invalid",
+    source_code=SOURCE,
+    tools=(_tool("fetch", ITEMS), _tool("echo", ITEMS), _tool("pure")),
+    provenance=Provenance("bench", "0" * 64),
+    permissions=("network:bench.invalid",),
+)
+CALLS = {"fetch": {"key": "a"}, "echo": {"text": "x" * 100}, "pure": {"text": "x" * 100}}
+Open = Callable[..., AbstractAsyncContextManager[Runner]]
+Row = Callable[[Open, int], Awaitable[str]]
+
+
+class Memory:
+    """An upstream without a network."""
+
+    async def send(self, request: WireRequest) -> WireResponse:
+        return ANSWER
+
+
+def broker() -> Broker:
+    return Broker(read_policy(BUNDLE), Memory(), caps=Caps(exchanges=10**9))
+
+
+def figures(seconds: list[float]) -> str:
+    ordered = sorted(seconds)
+    high = ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))]
+    return f"{statistics.median(ordered) * 1e3:.2f} ({high * 1e3:.2f})"
+
+
+async def first_answers(opened: Open, rounds: int, spares: int) -> str:
+    times = []
+    async with opened(spares=spares) as runner:
+        for _ in range(rounds):
+            await asyncio.sleep(SETTLE_SECONDS if spares else 0)
+            started = time.perf_counter()
+            async with runner.open(BUNDLE, broker()) as session:
+                await session.call("fetch", CALLS["fetch"])
+                times.append(time.perf_counter() - started)
+    return figures(times)
+
+
+async def calls(opened: Open, rounds: int, tool: str) -> str:
+    times = []
+    async with opened() as runner, runner.open(BUNDLE, broker()) as session:
+        for _ in range(rounds * 20):
+            started = time.perf_counter()
+            await session.call(tool, CALLS[tool])
+            times.append(time.perf_counter() - started)
+    return figures(times[len(times) // 10 :])
+
+
+async def megabytes(opened: Open, servers: int) -> str:
+    async with opened() as runner, AsyncExitStack() as stack:
+        warm = await stack.enter_async_context(runner.open(BUNDLE, broker()))
+        await warm.call("fetch", CALLS["fetch"])
+        before = psutil.virtual_memory().available
+        for _ in range(servers):
+            session = await stack.enter_async_context(runner.open(BUNDLE, broker()))
+            await session.call("fetch", CALLS["fetch"])
+        return f"{(before - psutil.virtual_memory().available) / servers / MB:.1f}"
+
+
+ROWS: tuple[tuple[str, Row], ...] = (
+    ("first answer, cold", partial(first_answers, spares=0)),
+    ("first answer, pooled", partial(first_answers, spares=1)),
+    ("call without a request", partial(calls, tool="echo")),
+    ("call with a request", partial(calls, tool="fetch")),
+    ("pure call, back to back", partial(calls, tool="pure")),
+    ("MB per live server", megabytes),
+)
+
+
+def beside(engines: dict[str, Open], rounds: int) -> None:
+    print(f"{'':34}" + "".join(f"{name:>22}" for name in engines))
+    for title, row in ROWS:
+        cells = [asyncio.run(_awaited(row(opened, rounds))) for opened in engines.values()]
+        print(f"{title:34}" + "".join(f"{cell:>22}" for cell in cells), flush=True)
+
+
+async def _awaited(cell: Awaitable[str]) -> str:
+    return await cell
+
+
+def alone(rounds: int) -> None:
+    """What there is to say of the WASM engine only."""
+    mapped, whole = [], []
+    for _ in range(rounds):
+        started = time.perf_counter()
+        loaded = load_component(CACHE)
+        mapped.append(time.perf_counter() - started)
+        asyncio.run(first_answers(partial(WasmRunner, loaded), 1, 0))
+        whole.append(time.perf_counter() - started)
+    print(f"mapping the component              {figures(mapped)}")
+    print(f"the same and the first answer      {figures(whole)}")
+    print(f"a request, inside the instance     {figures(inside(rounds * 20))}")
+
+
+class Instant:
+    """A way out that answers at once."""
+
+    def exchange(self, params: str) -> str:
+        return json.dumps({"result": {"status": 200, "headers": [], "body": "{}"}})
+
+    def log(self, text: str) -> None:
+        return
+
+
+def inside(rounds: int) -> list[float]:
+    """Times of a call with a request where no session, broker or thread takes part."""
+    guest = GuestFactory(load_component(CACHE)).make(Limits())
+    tools, manifest = BUNDLE.runtime_tools(), BUNDLE.manifest()
+    offer: dict[str, Any] = {"capabilities": {"experimental": {"toolwright/request": {}}}}
+    load = {"manifest": manifest, "tools": tools, "source": SOURCE}
+    call = {"name": "fetch", "arguments": CALLS["fetch"]}
+    times = []
+    for method, params in (
+        ("toolwright/load", load),
+        ("initialize", offer),
+        *[("tools/call", call)] * rounds,
+    ):
+        message = {"jsonrpc": "2.0", "id": "1", "method": method, "params": params}
+        line = json.dumps(message)
+        started = time.perf_counter()
+        guest.call(line, LOADING, Instant(), LOADING.seed)
+        times.append(time.perf_counter() - started)
+    guest.close()
+    return times[2:]
+
+
+async def many(live: int) -> None:
+    """Have as many servers live at once, close them, and do it again: what stays is a leak."""
+    process = psutil.Process()
+    async with WasmRunner(load_component(CACHE)) as runner:
+        for turn in (1, 2, 3):
+            before = psutil.virtual_memory().available
+            started = time.perf_counter()
+            async with AsyncExitStack() as stack:
+                for _ in range(live):
+                    session = await stack.enter_async_context(runner.open(BUNDLE, broker()))
+                    await session.call("fetch", CALLS["fetch"])
+                taken = (before - psutil.virtual_memory().available) / MB
+                opened = time.perf_counter() - started
+                outcome = await session.call("fetch", CALLS["fetch"])
+                assert outcome.ok
+            left = process.memory_info().rss / MB
+            print(
+                f"{live} live, turn {turn}: {opened:.1f} s, {taken:.0f} MB, "
+                f"{taken / live:.1f} MB each; process after closing {left:.0f} MB",
+                flush=True,
+            )
+
+
+def set_up() -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        marks: list[tuple[str, float]] = []
+        build_component(Path(scratch), lambda step: marks.append((step, time.perf_counter())))
+        marks.append(("", time.perf_counter()))
+        (size,) = (path.stat().st_size for path in Path(scratch).iterdir())
+    for (step, started), (_, ended) in itertools.pairwise(marks):
+        print(f"{step:34} {ended - started:.1f} s")
+    print(f"{'in the cache':34} {size / MB:.0f} MB")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--live", type=int, default=1000)
+    parser.add_argument("--build", action="store_true")
+    args = parser.parse_args()
+    engines: dict[str, Open] = {}
+    try:
+        client = connect()
+        image = base_image(client)
+        assert image is not None, "run `toolwright setup` first"
+        labels = Labels("bench", "bench")
+        engines["docker"] = partial(DockerRunner, client, image.reference, labels)
+    except EngineUnavailable as reason:
+        print(f"docker: left out ({reason})")
+    engines["wasm"] = partial(WasmRunner, build_component(CACHE, print))
+    beside(engines, args.rounds)
+    alone(args.rounds)
+    asyncio.run(many(args.live))
+    if args.build:
+        set_up()
+
+
+if __name__ == "__main__":
+    main()

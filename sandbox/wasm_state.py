@@ -1,0 +1,81 @@
+"""Whether a server's code could hand something from one call to the next."""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+
+from sandbox.static.code import DYNAMIC
+from sandbox.static.source import FunctionNode, Unparsable, called_name, parse
+
+IMMUTABLE_CALLS = frozenset({"frozenset", "range", "re.compile", "tuple", "TypeVar"})
+SETTERS = frozenset(
+    {
+        "field_size_limit",
+        "getcontext",
+        "register_dialect",
+        "reset_tzpath",
+        "setcontext",
+        "unregister_dialect",
+    }
+)
+"""What changes the state of a module that servers may import."""
+_PLAIN = (ast.Import, ast.ImportFrom, ast.Pass)
+_IMMUTABLE = (
+    ast.BinOp,
+    ast.Constant,
+    ast.FormattedValue,
+    ast.JoinedStr,
+    ast.Tuple,
+    ast.UnaryOp,
+    ast.expr_context,
+    ast.operator,
+    ast.unaryop,
+    ast.Name,
+    ast.Attribute,
+)
+
+
+@lru_cache(maxsize=256)
+def keeps_state(source: str) -> bool:
+    """True unless it is plain to see that every call starts from the same state.
+
+    Plain are imports, functions whose defaults cannot change, and constants that cannot.
+    """
+    found = parse(source)
+    if isinstance(found, Unparsable):
+        return True
+    return not all(map(_is_fixed, found.tree.body)) or any(map(_changes, found.nodes))
+
+
+def _is_fixed(node: ast.stmt) -> bool:
+    """Whether a statement of the module leaves nothing behind that can change."""
+    if isinstance(node, _PLAIN):
+        return True
+    if isinstance(node, FunctionNode):
+        defaults = [*node.args.defaults, *filter(None, node.args.kw_defaults)]
+        return all(map(_is_immutable, defaults))
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        return node.value is None or _is_immutable(node.value)
+    return False
+
+
+def _is_immutable(value: ast.expr) -> bool:
+    if isinstance(value, ast.Call):
+        return called_name(value) in IMMUTABLE_CALLS
+    return all(isinstance(node, _IMMUTABLE) for node in ast.walk(value))
+
+
+def _changes(node: ast.AST) -> bool:
+    """Whether a part of the code can change what outlives its call."""
+    if isinstance(node, ast.Global | ast.Nonlocal):
+        return True
+    if isinstance(node, ast.Attribute):
+        return not isinstance(node.ctx, ast.Load) or _is_setter(node.attr)
+    return isinstance(node, ast.Name) and (node.id in DYNAMIC or _is_setter(node.id))
+
+
+def _is_setter(name: str) -> bool:
+    return name in SETTERS or name.startswith("__")

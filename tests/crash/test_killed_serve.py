@@ -1,0 +1,107 @@
+"""`serve` ends in the middle of its work, killed or closed by its client; the next one goes on."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.crash.client import served
+from tests.crash.documents import OBJECT, described, reading
+from tests.crash.installation import Installation, until
+from tests.crash.slowapi import slow_api
+from tests.crash.victim import finished, idled
+from tests.world.site import Page, site
+
+pytestmark = pytest.mark.docker
+Process = subprocess.Popen[bytes]
+
+
+def kill(process: Process) -> None:
+    process.kill()
+
+
+def close(process: Process) -> None:
+    """What a client does that ends in order."""
+    assert process.stdin is not None
+    process.stdin.close()
+
+
+@pytest.mark.parametrize(("end", "place"), [(kill, "/a"), (close, "/openapi.json")])
+def test_a_job_that_serve_left_is_carried_out_by_the_next(
+    end: Callable[[Process], None], place: str, installation: Installation
+) -> None:
+    released = threading.Event()
+    good = {
+        "/openapi.json": Page(described({"/a": reading(OBJECT)})),
+        "/a": Page(b'{"name": "x"}', headers=(("Content-Type", "application/json"),)),
+    }
+
+    def never() -> Iterator[bytes]:
+        released.wait()
+        yield b""
+
+    with site(good | {place: Page(chunks=never)}) as pages:
+        installation.allow(pages.url)
+        with served(installation) as client:
+            job = client.value("forge", task="read a", source=pages.url, name="left")["job"]
+            until(lambda: place in pages.paths)
+            end(client.process)
+            client.process.wait()
+        assert installation.listed() == []
+        released.set()
+        pages.pages |= good
+        ended = finished(installation.settings, job)
+        assert (ended.state, ended.attempt) == ("done", 2), ended
+    assert [entry["version"] for entry in installation.listed()] == [1]
+    assert installation.troubles() == []
+
+
+@pytest.mark.parametrize(("end", "state"), [(kill, "unknown"), (close, "done")])
+def test_a_write_that_is_on_its_way_when_serve_ends_is_sent_once_and_known(
+    end: Callable[[Process], None], state: str, installation: Installation
+) -> None:
+    with slow_api() as api:
+        installation.allow(api.url)
+        with served(installation) as client:
+            assert client.forged(api.url, name="things")["state"] == "done"
+            write = {"tool": "things.add_thing", "arguments": {"body": {"name": "one"}}}
+            identity = client.value("call_write", **write)["approval"]
+            with installation.store() as store:
+                created = store.approval(identity).created
+                assert store.decide(identity, True, by="test", now=created)
+            until(lambda: api.bodies)
+            end(client.process)
+            # It would have to be sent again before it is let go, if it ever were.
+            api.released.set()
+            client.process.wait()
+        idled(installation.settings)
+        assert len(api.bodies) == 1
+    with installation.store() as store:
+        assert store.approval(identity).state == state
+        assert [call.state for call in store.invocations()] == [state]
+    assert installation.troubles() == []
+
+
+def test_a_command_that_a_person_interrupts_leaves_no_job_behind(
+    installation: Installation,
+) -> None:
+    released = threading.Event()
+
+    def never() -> Iterator[bytes]:
+        released.wait()
+        yield b""
+
+    with site({"/openapi.json": Page(chunks=never)}) as pages:
+        installation.allow(pages.url)
+        words = ("forge", "read a", "--source", f"{pages.url}/openapi.json")
+        with installation.start(*words, stderr=subprocess.DEVNULL) as process:
+            until(lambda: pages.paths)
+            process.send_signal(2)
+            assert process.wait() == 130
+        released.set()
+    with installation.store() as store:
+        assert [job.state for job in store.jobs()] == ["cancelled"]
+    assert installation.troubles() == []

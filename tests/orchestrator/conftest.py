@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator.settings import Settings, load_settings
+from registry.pin import set_pin
+from registry.records import Approval
+from registry.store import Store
+from tests.registry.samples import REPORTS, approval, entry
+
+PIN = "correct horse"
+
+
+@pytest.fixture(scope="session")
+def pin_record(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The file of the PIN; making one takes a tenth of a second, on purpose."""
+    path = tmp_path_factory.mktemp("pin") / "pin.json"
+    set_pin(path, PIN)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def settings(tmp_path: Path, pin_record: bytes) -> Settings:
+    """A home with a PIN."""
+    settings = load_settings({"TOOLWRIGHT_HOME": str(tmp_path / "home")})
+    settings.pin.write_bytes(pin_record)
+    return settings
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[Store]:
+    with Store.open(settings.database_url, "test") as store:
+        yield store
+
+
+@pytest.fixture
+def waiting(store: Store) -> Approval:
+    """A request of a registered server that waits for a person."""
+    now = time.time()
+    store.publish(entry(), REPORTS, now=now)
+    store.request_approval(replace(approval(), created=now, expires=now + 3600))
+    return store.approval(approval().id)
