@@ -275,8 +275,8 @@ def _with_files(
 
 def _file_field(schema: Schema, schemas: Mapping[str, Schema]) -> dict[str, Any]:
     found = target(schema, schemas)
-    told = schema.get("description") or found.get("description")
-    notes = {"description": told} if told and isinstance(told, str) else {}
+    told = {**found, **(schema if isinstance(schema, Mapping) else {})}
+    notes = {"description": told["description"]} if "description" in told else {}
     if found.get("type") == "array":
         bounds = {key: found[key] for key in ("minItems", "maxItems") if key in found}
         return {"type": "array", "items": _FILE, **bounds, **notes}

@@ -15,6 +15,7 @@ Direction = Literal["request", "response"]
 MAX_TEXT = 300
 MAX_PARTS = 200
 MAX_LEAF = 300
+MAX_NEEDED = 16
 _PROSE = frozenset({"title", "description", "examples", "default", "deprecated"})
 _FLAGS = frozenset({"readOnly", "writeOnly", "xml"})
 _CHOICES = frozenset({"anyOf", "oneOf", "not", "if"})
@@ -94,9 +95,9 @@ class Projection:
 
         return keep
 
-    def _outline(self, schema: Mapping[str, Any]) -> Schema:
-        """A reference to a small schema without parts as that schema; else the types that the
-        values have; true where nothing says any.
+    def _outline(self, schema: Mapping[str, Any], needed: bool = True) -> Schema:
+        """A small schema without parts as it is; of another its type and what it cannot do without;
+        true where nothing says its type.
         """
         leaf = self._leaf(schema)
         if leaf is not None:
@@ -110,11 +111,27 @@ class Projection:
         if types is None:
             return True
         notes = {key: schema[key] for key in ("description",) if key in schema}
-        return {"type": types, **notes}
+        return {"type": types, **(self._needed(found) if needed else {}), **notes}
+
+    def _needed(self, found: list[Mapping[str, Any]]) -> dict[str, Any]:
+        """What an object cannot do without: its required properties, each as an outline."""
+        hidden = {name for part in found for name in self._hidden(part)}
+        named = [name for part in found for name in part.get("required", ()) if name not in hidden]
+        required = list(dict.fromkeys(named))[:MAX_NEEDED]
+        properties: dict[str, Schema] = {}
+        for part in reversed(found):
+            properties.update(part.get("properties", {}))
+        outlines = {
+            name: self._outline(part, needed=False)
+            for name in required
+            if isinstance(part := properties.get(name), Mapping)
+        }
+        made: dict[str, Any] = {"properties": outlines} if outlines else {}
+        return {**made, "required": required} if required else made
 
     def _leaf(self, schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
         name = str(schema.get("$ref", "")).removeprefix(PREFIX)
-        named = self._named(name) if name in self._schemas else None
+        named = self._named(name) if name else self._project(schema)
         if not isinstance(named, Mapping) or "$ref" in named or any(True for _ in parts(named)):
             return None
         kept = {key: value for key, value in named.items() if key not in _PROSE}

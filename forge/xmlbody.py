@@ -15,9 +15,9 @@ ROOT = "root"
 
 def root_name(schema: Schema, schemas: Mapping[str, Schema]) -> str:
     """The name of the document's element: the XML object's, or the schema's own."""
-    own = _xml(schema, schemas).get("name")
-    named = str(schema["$ref"]).removeprefix(PREFIX) if _is_link(schema) else ROOT
-    return str(own or named)
+    link = schema.get("$ref") if isinstance(schema, Mapping) else None
+    named = str(link).removeprefix(PREFIX) if link else ROOT
+    return str(_xml(schema, schemas).get("name") or named)
 
 
 def hint(schema: Schema, schemas: Mapping[str, Schema]) -> dict[str, Any]:
@@ -78,7 +78,3 @@ def _qualified(xml: Mapping[str, Any]) -> str:
 def _xml(schema: Schema, schemas: Mapping[str, Schema]) -> Mapping[str, Any]:
     found = (part["xml"] for part in applied(schema, schemas) if "xml" in part)
     return next(found, {})
-
-
-def _is_link(schema: Schema) -> bool:
-    return isinstance(schema, Mapping) and "$ref" in schema

@@ -22,6 +22,7 @@ from orchestrator.dispatch import Dispatch
 from orchestrator.edits import Edits
 from orchestrator.errors import OrchestratorError, UnknownTool
 from orchestrator.forging import Forge, Order, Step
+from orchestrator.freeze import keep_reserve
 from orchestrator.jobs import Jobs, Report
 from orchestrator.ledger import Ledger
 from orchestrator.pulse import Pulse
@@ -220,6 +221,7 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
         stack.push_async_callback(app.jobs.close)
         stack.enter_context(pulse.running())
         if patient:
+            keep_reserve(settings.reserve)
             edits = Edits(settings.home, store, forge)
             for chore in (
                 take_up_work(app.jobs, app.carry_out_approved, pulse, brake),

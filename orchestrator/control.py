@@ -28,7 +28,7 @@ from orchestrator.metrics import StoreCollector
 from orchestrator.page import render_live, render_page
 from orchestrator.people import Decision, check_pin, decide
 from orchestrator.settings import Settings
-from registry.errors import RegistryError
+from registry.errors import RegistryError, Unknown
 from registry.store import Store
 
 COOKIE = "toolwright"
@@ -76,8 +76,10 @@ class Control:
                 return JSONResponse({"error": "the token is missing or wrong"}, 401)
             try:
                 return await endpoint(request)
-            except RegistryError as error:
+            except Unknown as error:
                 return JSONResponse({"error": str(error)}, 404)
+            except RegistryError as error:
+                return JSONResponse({"error": str(error)}, 500)
 
         return guarded
 
@@ -112,7 +114,7 @@ class Control:
         body = await _body(request)
         by, reason = str(body.get("by") or "control"), str(body.get("reason") or "")
         killed = await asyncio.to_thread(
-            kill, self.store, by, reason, self.kill_sandboxes, time.time
+            kill, self.store, self.settings.reserve, by, reason, self.kill_sandboxes, time.time
         )
         return JSONResponse(killed.as_json())
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
 from orchestrator.errors import ControlUnreachable
 from orchestrator.settings import Settings
-from registry.files import locked, write_atomically
+from registry.files import write_atomically
 
-START_SECONDS = 15.0
-POLL_SECONDS = 0.05
+HEALTH_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -52,24 +52,24 @@ def answering(settings: Settings) -> Address | None:
     address = read_address(settings.control)
     if address is None:
         return None
+    connection = http.client.HTTPConnection(urlsplit(address.url).netloc, timeout=HEALTH_SECONDS)
     try:
-        with httpx.Client(trust_env=False, timeout=2.0) as client:
-            health = client.get(f"{address.url}/healthz")
-    except httpx.HTTPError:
+        connection.request("GET", "/healthz")
+        return address if connection.getresponse().status == 200 else None
+    except (OSError, http.client.HTTPException):
         return None
-    return address if health.status_code == 200 else None
+    finally:
+        connection.close()
 
 
 def ensure_control(settings: Settings) -> None:
-    """Start a control plane, detached, unless one answers. Does not wait for it."""
-    with locked(settings.control):
-        if answering(settings) is None:
-            _started(settings)
+    """Start a control plane, detached, unless one answers. Does not wait for it.
 
-
-def _started(settings: Settings) -> None:
-    log = settings.home / "control.log"
-    with log.open("ab") as sink:
+    Of several that are started at once, all but one end by themselves.
+    """
+    if answering(settings) is not None:
+        return
+    with (settings.home / "control.log").open("ab") as sink:
         subprocess.Popen(
             [sys.executable, "-m", "orchestrator", "control", "--until-idle"],
             stdin=subprocess.DEVNULL,
@@ -83,9 +83,6 @@ def _started(settings: Settings) -> None:
                 "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
             },
         )
-    end = time.monotonic() + START_SECONDS
-    while answering(settings) is None and time.monotonic() < end:
-        time.sleep(POLL_SECONDS)
 
 
 def post(settings: Settings, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,4 +96,6 @@ def post(settings: Settings, path: str, body: Mapping[str, Any]) -> dict[str, An
             value: dict[str, Any] = answer.json()
     except (httpx.HTTPError, ValueError) as error:
         raise ControlUnreachable(str(error) or type(error).__name__) from error
+    if answer.status_code >= 400:
+        raise ControlUnreachable(f"it answered {answer.status_code}: {value.get('error', '')}")
     return value

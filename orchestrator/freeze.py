@@ -8,15 +8,18 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import psutil
 
+from registry.errors import DatabaseUnusable
 from registry.records import Process
 from registry.store import Store
 
 SILENCE_SECONDS = 0.5
 POLL_SECONDS = 0.005
+RESERVE_BYTES = 1024 * 1024
 CONTAINER_SECONDS = 10.0
 PASSIVE = frozenset({"control", "command"})
 """Kinds of process that never call or forge and so have nothing to stop."""
@@ -38,8 +41,16 @@ class Killed:
         return asdict(self)
 
 
+def keep_reserve(path: Path) -> None:
+    """Keep some disk that a freeze can have when there is no other."""
+    with suppress(OSError):
+        if not path.exists():
+            path.write_bytes(bytes(RESERVE_BYTES))
+
+
 def kill(
     store: Store,
+    reserve: Path,
     by: str,
     reason: str,
     kill_sandboxes: Callable[[], int],
@@ -48,10 +59,18 @@ def kill(
     """Freeze and return when nothing runs any more.
 
     `kill_sandboxes` kills all of this installation's and returns how many it found. A process that
-    does not acknowledge within 500 ms is killed by SIGKILL.
+    does not acknowledge within 500 ms is killed by SIGKILL. On a full disk the file `reserve` makes
+    room; where the freeze cannot be stored even so, everything is killed and DatabaseUnusable is
+    raised: what is started afterwards is not frozen.
     """
     started = time.monotonic()
-    epoch = store.freeze(clock(), by, reason)
+    try:
+        epoch = _stored(store, reserve, by, reason, clock)
+    except DatabaseUnusable:
+        for process in _active(store):
+            _sigkill(process)
+        kill_sandboxes()
+        raise
     asked = {process.id for process in _active(store)}
     silent = _awaited(store, epoch)
     asked |= {process.id for process in silent}
@@ -69,6 +88,14 @@ def kill(
         left=left,
         milliseconds=round((time.monotonic() - started) * 1000, 1),
     )
+
+
+def _stored(store: Store, reserve: Path, by: str, reason: str, clock: Callable[[], float]) -> int:
+    try:
+        return store.freeze(clock(), by, reason)
+    except DatabaseUnusable:
+        reserve.unlink(missing_ok=True)
+        return store.freeze(clock(), by, reason)
 
 
 def is_alive(process: Process) -> bool:

@@ -45,6 +45,10 @@ class Settings:
         return self.home / "control.json"
 
     @property
+    def reserve(self) -> Path:
+        return self.home / "reserve"
+
+    @property
     def heads(self) -> Path:
         return self.home / "audit"
 

@@ -62,10 +62,14 @@ def reap(process: str) -> None:
     """Kill by label until the engine lists nothing more, or does not answer for a minute."""
     # The engine's client is heavy, and a reaper waits its whole life: it is loaded only now.
     engine = importlib.import_module("sandbox.docker_engine")
-    client = engine.connect()
+    client = None
     quiet, give_up = time.monotonic(), time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() - quiet < QUIET_SECONDS and time.monotonic() < give_up:
-        if engine.kill_containers(client, process=process):
+        try:
+            client = client or engine.connect()
+            if engine.kill_containers(client, process=process):
+                quiet = time.monotonic()
+        except engine.EngineUnavailable:
             quiet = time.monotonic()
         time.sleep(PAUSE_SECONDS)
 

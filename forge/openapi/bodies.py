@@ -15,6 +15,8 @@ from sandbox.apispec import Encoding, MediaType, RequestBody, Response, Style
 MAX_MEDIA_TYPES = 32
 FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
+FILE = "file"
+_ONE_FILE = f"a multipart body is an object of parts; this is taken as its part {FILE!r}"
 _MEDIA_TYPE = re.compile(r"[\w!#$&^.+*-]+/[\w!#$&^.+*-]+(\s*;[ -~]{0,200})?\Z", re.ASCII)
 _STATUS = re.compile(r"[1-5](\d\d|XX)\Z")
 _STYLES = frozenset({"form", "spaceDelimited", "pipeDelimited", "deepObject"})
@@ -104,8 +106,19 @@ def _content(context: Context, node: Node) -> tuple[MediaType, ...]:
             continue
         at = found.get("schema")
         schema = context.schemas.convert(at) if at.value is not None else None
+        if kind.startswith("multipart/") and _has_no_fields(context, at):
+            context.problems.add(at.problem(_ONE_FILE))
+            schema = {"type": "object", "required": [FILE], "properties": {FILE: schema}}
         made.append(MediaType(kind, schema, _encodings(found.get("encoding"))))
     return tuple(made)
+
+
+def _has_no_fields(context: Context, schema: Node) -> bool:
+    try:
+        found = context.references.follow(schema).value
+    except Unresolved:
+        return False
+    return isinstance(found, dict) and found.get("type") in ("string", "array")
 
 
 def _encodings(node: Node) -> Mapping[str, Encoding]:

@@ -28,6 +28,11 @@ _COLLECTIONS: dict[str, Style] = {
 _NOT_PARAMETERS = frozenset(
     "accept content-type authorization host content-length transfer-encoding connection".split()
 )
+# What routes a request or names its sender is not a caller's to say; the broker refuses it.
+_NOT_THE_CALLERS = re.compile(
+    r"x-forwarded-.*|forwarded|via|x-http-method(-override)?|x-method-override|x-original-url"
+    r"|x-rewrite-url|proxy-.*|expect|te|trailer|upgrade|keep-alive|accept-encoding"
+)
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _SCHEMA_KEYS = frozenset(
     "type format items enum default minimum maximum exclusiveMinimum exclusiveMaximum minLength "
@@ -77,7 +82,7 @@ def read(
         location, name = node.value["in"], str(node.value["name"])
         if location in ("body", "formData") and context.dialect == "2.0":
             continue
-        reason = _unusable(location, name, placeholders)
+        reason = _unusable(location, name, placeholders) or _withheld(node, location, name)
         if reason:
             context.problems.add(node.problem(f"{reason}; the parameter is left out"))
         elif (location, name.lower()) not in credentials and not (
@@ -123,6 +128,14 @@ def _unusable(location: str, name: str, placeholders: Collection[str]) -> str:
         return "its name is too long or not printable"
     if location in ("header", "cookie") and not _TOKEN.match(name):
         return f"{name[:60]!r} is not a {location} name"
+    return ""
+
+
+def _withheld(node: Node, location: str, name: str) -> str:
+    """Why an optional header is not offered, or nothing."""
+    named = location == "header" and _NOT_THE_CALLERS.fullmatch(name.lower())
+    if named and not truth(node.get("required").value):
+        return f"the header {name[:60]} is not a caller's to set"
     return ""
 
 

@@ -21,6 +21,7 @@ from orchestrator.errors import ControlUnreachable
 from orchestrator.freeze import PASSIVE, is_alive
 from orchestrator.settings import Settings, load_settings
 from orchestrator.terminal import reported, run, say
+from registry.files import locked
 from registry.records import Process, new_id
 from registry.store import Store
 from sandbox.docker_engine import kill_instance
@@ -69,30 +70,45 @@ def _stop(settings: Settings) -> None:
 
 
 async def _serve(settings: Settings, host: str, port: int, until_idle: bool) -> None:
-    process = new_id()
-    with Store.open(settings.database_url, process) as store, socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        now = time.time()
-        start = psutil.Process().create_time()
-        store.register_process(Process(process, os.getpid(), start, "control", now, now))
-        token = secrets.token_urlsafe(24)
-        control = Control(settings, store, token, lambda: kill_instance(settings.instance))
-        server = uvicorn.Server(
-            uvicorn.Config(control.application(), log_level="warning", access_log=False)
-        )
-        name = "127.0.0.1" if host == "0.0.0.0" else host
-        address = Address(f"http://{name}:{listener.getsockname()[1]}", token, os.getpid())
-        write_address(settings.control, address)
+    token = secrets.token_urlsafe(24)
+    with socket.socket() as listener:
+        with locked(settings.control):
+            if until_idle and answering(settings) is not None:
+                return
+            address = _listening(listener, host, port, token)
+            write_address(settings.control, address)
         say(f"control plane at {address.url}")
-        try:
-            async with keeping_heartbeat(store, process):
-                idle = asyncio.create_task(_end_when_idle(server, store)) if until_idle else None
-                await server.serve(sockets=[listener])
-                if idle:
-                    idle.cancel()
-        finally:
-            store.remove_process(process)
+        process = new_id()
+        with Store.open(settings.database_url, process) as store:
+            now = time.time()
+            start = psutil.Process().create_time()
+            store.register_process(Process(process, os.getpid(), start, "control", now, now))
+            try:
+                control = Control(settings, store, token, lambda: kill_instance(settings.instance))
+                await _answer(control, process, listener, until_idle)
+            finally:
+                store.remove_process(process)
+
+
+def _listening(listener: socket.socket, host: str, port: int, token: str) -> Address:
+    """Listen; who asks from now on waits until the server is up."""
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((host, port))
+    listener.listen()
+    name = "127.0.0.1" if host == "0.0.0.0" else host
+    return Address(f"http://{name}:{listener.getsockname()[1]}", token, os.getpid())
+
+
+async def _answer(
+    control: Control, process: str, listener: socket.socket, until_idle: bool
+) -> None:
+    application = control.application()
+    server = uvicorn.Server(uvicorn.Config(application, log_level="warning", access_log=False))
+    async with keeping_heartbeat(control.store, process):
+        idle = asyncio.create_task(_end_when_idle(server, control.store)) if until_idle else None
+        await server.serve(sockets=[listener])
+        if idle:
+            idle.cancel()
 
 
 async def _end_when_idle(server: uvicorn.Server, store: Store) -> None:

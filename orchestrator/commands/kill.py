@@ -27,7 +27,12 @@ def command(reason: str, as_json: bool) -> None:
     except ControlUnreachable:
         with Store.open(settings.database_url) as store:
             done = kill(
-                store, "terminal", reason, lambda: kill_instance(settings.instance), time.time
+                store,
+                settings.reserve,
+                "terminal",
+                reason,
+                lambda: kill_instance(settings.instance),
+                time.time,
             )
         killed = done.as_json()
     if as_json:

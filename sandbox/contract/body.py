@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 from sandbox.apispec import Encoding, MediaType, Parameter, Style
+from sandbox.contract import markup
 from sandbox.contract.styles import is_nothing, read_query
 from sandbox.contract.texts import (
     NOT_JSON,
@@ -73,6 +74,8 @@ def read_body(media: MediaType, content_type: str, value: Any, body: bytes) -> s
     if any(name in sent for name in _STREAMS) and isinstance(value, list):
         lines = [parse_json(line.strip(b"\x1e \r")) for line in body.split(b"\n") if line.strip()]
         return None if same(lines, value) else "does not hold the argument line by line"
+    if (sent.endswith(("/xml", "+xml"))) and isinstance(value, Mapping | list):
+        return None if markup.holds(body, value) else "is not XML that holds the argument"
     return None if _is_content(body, value) else "does not hold the argument"
 
 

@@ -154,8 +154,9 @@ def test_the_body_of_an_answer_is_one_of_the_documented_successes(
         ("multipart/form-data, application/x-www-form-urlencoded", None, "form"),
         ("application/octet-stream, multipart/form-data", "multipart/form-data", "multipart"),
         ("image/png, text/csv", "text/csv", "text"),
-        ("application/x-ndjson", "application/x-ndjson", "text"),
-        ("application/xml", "application/xml", "text"),
+        ("application/x-ndjson", "application/x-ndjson", "lines"),
+        ("application/xml", "application/xml", "xml"),
+        ("text/xml, application/octet-stream", "application/octet-stream", "binary"),
         ("'*/*'", "*/*", "json"),
         ("application/pdf", "application/pdf", "binary"),
     ],
@@ -170,14 +171,35 @@ def test_one_media_type_is_chosen(listed: str, chosen: str | None, kind: str) ->
     assert made.body.media.type == (chosen or "application/x-www-form-urlencoded")
 
 
-def test_bytes_are_taken_as_base64_and_xml_as_text() -> None:
+def test_bytes_are_taken_as_base64() -> None:
     binary = body_of("{type: string, format: binary}", "image/png")["properties"]["body"]
     assert (binary["type"], binary["contentEncoding"]) == ("string", "base64")
-    text = body_of("{$ref: '#/components/schemas/Pet'}", "application/xml")
-    assert text["properties"]["body"]["type"] == "string"
-    assert "$defs" not in text
-    part = body_of("{type: object, properties: {f: {type: string, format: binary}}}", "multipart/x")
-    assert part["properties"]["body"]["properties"]["f"]["contentEncoding"] == "base64"
+    untyped = body_of("{type: string}", "application/octet-stream")["properties"]["body"]
+    assert untyped["contentEncoding"] == "base64"
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["{type: string, format: binary}", "{contentMediaType: image/png}"],
+)
+def test_a_file_is_its_content_alone_or_with_a_name_and_type(field: str) -> None:
+    part = body_of(f"{{type: object, properties: {{f: {field}}}}}", "multipart/form-data")
+    content, named = part["properties"]["body"]["properties"]["f"]["anyOf"]
+    assert content == {"type": "string", "contentEncoding": "base64"}
+    assert named["properties"].keys() == {"base64", "filename", "content_type"}
+
+
+def test_xml_is_taken_as_the_object_that_it_writes_and_as_text_where_it_is_a_string() -> None:
+    named = "{type: object, xml: {name: n}, properties: {a: {type: string}}}"
+    pet = body_of(named, "application/xml")["properties"]["body"]
+    assert pet == {"type": "object", "properties": {"a": {"type": "string"}}, "x-in": "body"}
+    assert body_of("{type: string}", "text/xml")["properties"]["body"]["type"] == "string"
+
+
+@pytest.mark.parametrize("written", ["{type: object}", "{type: array, items: {type: object}}"])
+def test_lines_are_taken_as_a_list_of_what_each_line_holds(written: str) -> None:
+    body = body_of(written, "application/x-ndjson")["properties"]["body"]
+    assert (body["type"], body["items"]) == ("array", {"type": "object"})
 
 
 def test_a_form_without_a_type_is_an_object() -> None:

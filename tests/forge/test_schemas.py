@@ -64,7 +64,11 @@ def _convert_all(root: Any, version: str) -> tuple[Any, Any, list[Problem]]:
             "{discriminator: {propertyName: k}, oneOf: [{type: object}, {}]}",
             {"anyOf": [{"type": "object"}, {}]},
         ),
-        ("{xml: {name: x}, x-y: 1, externalDocs: {}, $id: z, unknown: 1}", {}),
+        ("{x-y: 1, externalDocs: {}, $id: z, unknown: 1}", {}),
+        (
+            "{xml: {name: x, prefix: 'a b', attribute: true, wrapped: 1, x-y: 1}}",
+            {"xml": {"name": "x", "attribute": True}},
+        ),
         ("{description: null, minimum: null, properties: null}", {}),
         ("{type: integer, format: int64, maximum: 9223372036854775807}", None),
     ],

@@ -104,7 +104,7 @@ def test_the_inspector_finds_the_tool_list_clean_and_calls_a_tool(
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-def test_the_official_client_lists_finds_forges_and_calls(
+def test_the_official_client_lists_finds_forges_calls_and_cancels(
     mode: str, harbour: HarbourApi, toolwright_home: Home, archive: Site
 ) -> None:
     asyncio.run(_all_of_serve(mode, harbour, toolwright_home, archive))
@@ -116,8 +116,7 @@ async def _all_of_serve(mode: str, harbour: HarbourApi, home: Home, archive: Sit
         found = value(await client.call_tool("find", {"task": "list the berths"}))
         assert found["candidates"][0]["tool"] == "harbour.list_berths"
         await _forged_with_progress(client, archive, home, "archive_" + mode.replace("-", ""))
-        berths = await client.call_tool("call_read", {"tool": "harbour.list_berths"})
-        assert value(berths)["body"]
+        await _given_up(client, harbour)
 
 
 async def _forged_with_progress(client: Client, archive: Site, home: Home, name: str) -> None:
@@ -145,24 +144,17 @@ async def _forged_with_progress(client: Client, archive: Site, home: Home, name:
     assert len(large["body"]["text"]) == LARGE
 
 
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-def test_a_call_that_the_client_gives_up_is_cut_at_the_upstream_and_others_go_on(
-    mode: str, harbour: HarbourApi, toolwright_home: Home
-) -> None:
-    async def scenario() -> None:
-        async with client_of(toolwright_home, "serve", mode=mode) as client:
-            before = slow_reports(harbour)
-            arguments = {"tool": "harbour.occupancy_report", "arguments": {"seconds": 60}}
-            running = asyncio.create_task(client.call_tool("call_read", arguments))
-            arrived = lambda: slow_reports(harbour) > before  # noqa: E731
-            await asyncio.to_thread(until, arrived, "the call arrived")
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
-            await asyncio.to_thread(until, lambda: cut(harbour), "the connection was closed", 5)
-            berths = await client.call_tool("call_read", {"tool": "harbour.list_berths"})
-            assert value(berths)["body"]
-
-    asyncio.run(scenario())
+async def _given_up(client: Client, harbour: HarbourApi) -> None:
+    """A call that the client no longer waits for is cut at the upstream; others go on."""
+    before = slow_reports(harbour)
+    arguments = {"tool": "harbour.occupancy_report", "arguments": {"seconds": 60}}
+    running = asyncio.create_task(client.call_tool("call_read", arguments))
+    await asyncio.to_thread(until, lambda: slow_reports(harbour) > before, "the call arrived")
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    await asyncio.to_thread(until, lambda: cut(harbour), "the connection was closed", 5)
+    berths = await client.call_tool("call_read", {"tool": "harbour.list_berths"})
+    assert value(berths)["body"]
 
 
 def slow_reports(harbour: HarbourApi) -> int:

@@ -104,9 +104,24 @@ BODIES: Mapping[str, tuple[MediaType, str]] = {
         'multipart={**value, "file": file(value["file"])}',
     ),
     "text": (MediaType("text/plain", TEXT), "text=value"),
+    "lines": (
+        MediaType("application/x-ndjson", LIST),
+        "text=json_lines(value), content_type='application/x-ndjson'",
+    ),
+    "sequence": (
+        MediaType("application/json-seq", LIST),
+        'text=json_sequence(value), content_type="application/json-seq"',
+    ),
+    "markup": (
+        MediaType("application/xml", NESTED),
+        'text=xml_text(value, "nested"), content_type="application/xml"',
+    ),
     "bytes": (MediaType("application/octet-stream", BYTES), "binary=value"),
 }
-IMPORTS = "csv, deep, exploded, file, json_text, label, matrix, pipes, ssv, tsv"
+IMPORTS = (
+    "csv, deep, exploded, file, json_lines, json_sequence, json_text, label, matrix, pipes, ssv, "
+    "tsv, xml_text"
+)
 
 
 def parameter_bundle(wrong: str = "") -> Bundle:

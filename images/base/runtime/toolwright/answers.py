@@ -39,6 +39,7 @@ _CHARSET = (
     r"|(?:windows|cp)-?\d+|koi8-[rtu]|mac-?\w+|shift[-_]?jis|sjis|euc[-_]?(?:jp|kr|cn|tw)"
     r"|gb(?:2312|k|18030)|big5(?:-?hkscs)?|tis-620)\Z"
 )
+_BINARY = rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]"
 _HTTP_DATE = r"\w{3}, (\d\d) (\w{3}) (\d{4}) (\d\d):(\d\d):(\d\d) GMT\Z"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _REASONS = {
@@ -228,7 +229,9 @@ def _charset(content_type: str) -> str:
 
 
 def _guessed(data: bytes, textual: bool) -> str | None:
-    """UTF-8 (or UTF-16 and 32 by their marks); Latin-1 only for what is declared to be text."""
+    """UTF-8 (or UTF-16 and 32 by their marks); Latin-1 only for what is declared to be text and has
+    no control characters: bytes under a wrong name stay bytes.
+    """
     encoding = "utf-8-sig"
     if data[:4] in (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff"):
         encoding = "utf-32"
@@ -237,7 +240,7 @@ def _guessed(data: bytes, textual: bool) -> str | None:
     try:
         return data.decode(encoding)
     except UnicodeDecodeError:
-        return data.decode("latin-1") if textual else None
+        return data.decode("latin-1") if textual and not re.search(_BINARY, data) else None
 
 
 def _is_utf8(data: bytes) -> bool:

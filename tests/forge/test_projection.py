@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from forge.projection import Projection, loosened
+
+BIG = {"type": "object", "properties": {f"p{at}": {"type": "string"} for at in range(200)}}
+SCHEMAS: dict[str, Any] = {
+    "Big": BIG,
+    "Level": {"type": "string", "enum": ["low", "high"], "description": "How much."},
+    "Choice": {"oneOf": [{"type": "string"}, {"$ref": "#/$defs/Big"}]},
+}
+
+
+def select(*properties: str, limit: int = 300) -> Any:
+    parts = {name: {"$ref": f"#/$defs/{name}"} for name in properties}
+    chosen = Projection(SCHEMAS, "request").select([{"type": "object", "properties": parts}], limit)
+    (root,) = chosen.schemas
+    assert isinstance(root, dict)
+    return root["properties"], chosen
+
+
+def test_what_does_not_fit_keeps_its_type() -> None:
+    properties, chosen = select("Big")
+    assert properties["Big"] == {"type": "object"}
+    assert not chosen.whole
+    assert chosen.defs == {}
+
+
+def test_a_small_choice_that_does_not_fit_is_kept_as_it_is() -> None:
+    properties, _ = select("Big", "Level", limit=130)
+    assert properties["Level"] == {"type": "string", "enum": ["low", "high"]}
+
+
+def test_a_choice_between_parts_that_do_not_fit_takes_any_value() -> None:
+    properties, _ = select("Choice", "Big", limit=90)
+    assert properties["Choice"] is True
+
+
+def test_alternatives_that_were_loosened_may_overlap() -> None:
+    strict = {"oneOf": [{"$ref": "#/$defs/Big"}, {"type": "string"}]}
+    loose = loosened({"oneOf": [{"type": "object"}, {"type": "string"}]}, strict)
+    assert loose == {"anyOf": [{"type": "object"}, {"type": "string"}]}
+
+
+@pytest.mark.parametrize("key", ["not", "if"])
+def test_what_a_loosened_part_would_refuse_is_dropped(key: str) -> None:
+    assert loosened({key: True, "then": False}, {key: {"type": "string"}}).keys() <= {"then"}
+
+
+def test_alternatives_that_were_kept_stay_exclusive() -> None:
+    strict = {"oneOf": [{"type": "integer"}, {"type": "string"}]}
+    assert loosened(dict(strict), strict) == strict
