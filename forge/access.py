@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from sandbox.apispec import Access
 
-_READ_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+_READ_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "QUERY"})
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _ACTS = frozenset(
     "abort accept ack acknowledge activate add allocate apply approve archive assign attach "
@@ -37,6 +38,10 @@ _READS = frozenset(
     "inspect is list load lookup query read retrieve return returns search see select show "
     "view".split()
 )
+_COMMANDS = frozenset({"action", "act", "cmd", "command", "do", "method", "op"})
+"""Query parameters whose value says what is done."""
+_SWITCHES = frozenset("mute off power set switch turn toggle".split())
+"""Query parameters that set a thing where nothing says that the operation reads."""
 _CREATES = frozenset("add create insert new post register upload".split())
 
 
@@ -45,11 +50,46 @@ def words(text: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(text)]
 
 
-def judge(method: str, path: str, operation_id: str, summary: str) -> Access:
-    """`read` only for a method that is safe (RFC 9110, 9.2.1) where nothing says otherwise."""
+def judge(
+    method: str,
+    path: str,
+    operation_id: str,
+    summary: str,
+    query: Iterable[tuple[str, str]] = (),
+) -> Access:
+    """`read` only for a method that is safe (RFC 9110, 9.2.1) where nothing says otherwise.
+
+    `query` has the query parameters, with a value where that is fixed.
+    """
     if method not in _READ_METHODS:
         return "write"
-    return "write" if _acts(path, operation_id, summary) else "read"
+    if _acts(path, operation_id, summary):
+        return "write"
+    told = _says_read(operation_id, summary)
+    return "write" if any(_steers(*pair, told) for pair in query) else "read"
+
+
+def _says_read(operation_id: str, summary: str) -> bool:
+    named, told = words(operation_id), words(summary)
+    return bool(_READS & {*named[:1], *named[-1:], *told[:1], _verb(told[:1])})
+
+
+def _steers(name: str, value: str, told: bool) -> bool:
+    """Whether a query parameter makes a request act: `?action=delete`, `/lamp?turn=`, `?muted=`."""
+    said = words(name)
+    if said and said[-1] in _COMMANDS and len(said) == 1:
+        return bool(_ACTS & {*words(value)}) if value else not told
+    acts = [word for word in said if word in _SWITCHES or _participle(word) in _ACTS - _ALSO_NOUNS]
+    return len(said) == 1 and bool(acts) and not told and not value
+
+
+def _participle(word: str) -> str:
+    """The verb of a past participle: `muted` is `mute`, `enabled` is `enable`."""
+    for ending, instead in (("ed", "e"), ("ed", ""), ("d", "")):
+        base = word.removesuffix(ending) + instead
+        if word.endswith(ending) and base in _ACTS:
+            return base
+    return ""
 
 
 def creates(method: str, operation_id: str, summary: str) -> bool:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from forge.design import ServerSpec, design
 from forge.document import Document, Problem, escape
-from forge.errors import NameInvalid
+from forge.errors import NameInvalid, NoOperationChosen
 from forge.openapi import read
 from forge.render import render
-from sandbox.apispec import APISpec
+from forge.selection import only, with_credential
+from sandbox.apispec import APISpec, SecurityScheme
 from sandbox.bundle import NAME, Bundle, Provenance
 
 
@@ -23,17 +24,29 @@ class Compilation:
 
 
 def compile_document(
-    document: Document, *, name: str | None = None, base_url: str | None = None, version: int = 1
+    document: Document,
+    *,
+    name: str | None = None,
+    base_url: str | None = None,
+    version: int = 1,
+    chosen: Collection[str] = (),
+    auth: SecurityScheme | None = None,
 ) -> Compilation:
-    """Compile every usable operation of an API description.
+    """Compile every usable operation of an API description, or those that `chosen` patterns match.
 
-    `name` is by default made from the title; `base_url` replaces the document's servers whole.
-    Raises NotAnApiDescription, NoUsableOperation or NameInvalid.
+    `name` is by default made from the title; `base_url` replaces the document's servers whole;
+    `auth` is a credential that the document forgot. Raises NotAnApiDescription, NoUsableOperation,
+    NoOperationChosen or NameInvalid.
     """
     if name is not None and not NAME.match(name):
         raise NameInvalid(name)
     reading = read(document, base_url)
-    server = design(reading.spec, name)
+    spec = only(reading.spec, chosen)
+    if not spec.operations:
+        raise NoOperationChosen(document.name, ", ".join(chosen))
+    if auth is not None:
+        spec = with_credential(spec, auth)
+    server = design(spec, name)
     bundle = Bundle(
         name=server.name,
         version=version,
@@ -42,12 +55,12 @@ def compile_document(
         base_url=server.base_url,
         source_code=render(server),
         tools=tuple(tool.definition for tool in server.tools),
-        provenance=Provenance(source=reading.spec.source, source_digest=document.digest),
+        provenance=Provenance(source=spec.source, source_digest=document.digest),
         permissions=server.permissions,
         credentials=server.credentials,
-        spec=reading.spec,
+        spec=spec,
     )
-    return Compilation(bundle, (*reading.problems, *_trimmed(server, reading.spec)))
+    return Compilation(bundle, (*reading.problems, *_trimmed(server, spec)))
 
 
 def _trimmed(server: ServerSpec, spec: APISpec) -> Iterator[Problem]:

@@ -66,6 +66,25 @@ class NoUsableOperation(DocumentError):
         )
 
 
+class NoOperationChosen(DocumentError):
+    """The document has operations, and none is among those asked for."""
+
+    def __init__(self, file: str, patterns: str) -> None:
+        super().__init__(
+            file, f"no operation matches {patterns}", "Patterns match ids, paths, tags: `*pets*`."
+        )
+
+
+class CredentialPlaceInvalid(ForgeError):
+    """Where a forgotten credential goes was not said in a known form."""
+
+    def __init__(self, written: str) -> None:
+        super().__init__(
+            f"{written[:80]!r} is no place for a credential. Write header:NAME, query:NAME, "
+            "cookie:NAME, bearer or basic, and =@SECRET behind it to name its secret."
+        )
+
+
 class NameInvalid(ForgeError):
     """A server name that was asked for is not allowed."""
 

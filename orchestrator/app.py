@@ -30,7 +30,7 @@ from orchestrator.roster import Roster
 from orchestrator.sessions import ReadSessions
 from orchestrator.settings import Settings
 from orchestrator.shelf import Shelf
-from orchestrator.upkeep import do_chores, recover, take_up_edits, take_up_work
+from orchestrator.upkeep import do_chores, recover, sweep_dead, take_up_edits, take_up_work
 from registry.notary import Notary
 from registry.records import Job, Process, new_id
 from registry.store import Store
@@ -184,7 +184,7 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
         store = stack.enter_context(Store.open(settings.database_url, process))
         vault = FileVault(settings.vault)
         shelf = Shelf(settings.home, store)
-        _register(store, process, kind)
+        _register(store, process, "starting")
         stack.callback(_unregister, store, process)
         brake = Brake()
         roster = Roster(store, shelf)
@@ -217,9 +217,11 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
             {"forge": app.forge_job, "do": app.do_job},
             person=_person(app) if patient else None,
         )
-        stack.push_async_callback(_carried_out, app.carrying_out)
+        stack.push_async_callback(_ended, app.carrying_out)
+        stack.push_async_callback(_ended, dispatch.writing)
         stack.push_async_callback(app.jobs.close)
         stack.enter_context(pulse.running())
+        _register(store, process, kind)
         if patient:
             keep_reserve(settings.reserve)
             edits = Edits(settings.home, store, forge)
@@ -227,6 +229,7 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
                 take_up_work(app.jobs, app.carry_out_approved, pulse, brake),
                 take_up_edits(edits, brake),
                 do_chores(store, sessions, Notary(settings.heads)),
+                sweep_dead(store, shelf, settings.instance),
             ):
                 stack.push_async_callback(_stopped, asyncio.create_task(chore))
         yield app
@@ -257,8 +260,8 @@ async def _engine(
     return runner, image.id
 
 
-async def _carried_out(tasks: Iterable[asyncio.Task[Reply]]) -> None:
-    """Let approved calls end that have begun; what takes too long is cut, its outcome unknown."""
+async def _ended(tasks: Iterable[asyncio.Task[Reply]]) -> None:
+    """Let writes end that have begun; what takes too long is cut, its outcome unknown."""
     begun = tuple(tasks)
     if begun:
         _, late = await asyncio.wait(begun, timeout=CLOSE_SECONDS)

@@ -51,6 +51,7 @@ class Dispatch:
     approval_seconds: float
     now: Clock = time.time
     running: dict[str, tuple[Call, asyncio.Task[Reply]]] = field(default_factory=dict)
+    writing: set[asyncio.Task[Reply]] = field(default_factory=set)
 
     def start(self, call: Call, identity: str = "") -> tuple[str, asyncio.Task[Reply]]:
         """Begin a call; its id and the task, which outlives a client's patience.
@@ -91,10 +92,19 @@ class Dispatch:
         if isinstance(ruling, Ask):
             return await self._ask(invocation, call, bundle, ruling.reason, server)
         if access == "read":
-            outcome = await self._read(call, bundle)
+            try:
+                outcome = await self._read(call, bundle)
+            except asyncio.CancelledError:
+                self.ledger.record_soon(_settled(invocation, _cancelled(call)))
+                raise
             self.ledger.record_soon(_settled(invocation, outcome))
             return Done(call, identity, outcome, server)
-        return await self._write(invocation, call, bundle, Release(None), server)
+        # What has begun to write is not left half-recorded because its client went away.
+        write = self._write(invocation, call, bundle, Release(None), server)
+        writing = asyncio.get_running_loop().create_task(write)
+        self.writing.add(writing)
+        writing.add_done_callback(self.writing.discard)
+        return await asyncio.shield(writing)
 
     async def carry_out(self, approval: Approval) -> Reply:
         """Run an approved call that this process has claimed, exactly as it was approved."""
@@ -269,6 +279,11 @@ def _counted(failure: Failure, exchanges: tuple[Exchange, ...]) -> Failed:
     else:
         seen = kind not in OUTSIDE or any(e.refusal == kind for e in exchanges)
     return Failed(kind if seen else "bug", failure.message, status)
+
+
+def _cancelled(call: Call) -> Outcome:
+    failure = Failure("cancelled", "the client cancelled the call")
+    return Outcome(call.tool, {"isError": True, "content": []}, failure)
 
 
 def _broken(call: Call, error: SandboxError) -> Outcome:

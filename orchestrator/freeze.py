@@ -21,7 +21,7 @@ SILENCE_SECONDS = 0.5
 POLL_SECONDS = 0.005
 RESERVE_BYTES = 1024 * 1024
 CONTAINER_SECONDS = 10.0
-PASSIVE = frozenset({"control", "command"})
+PASSIVE = frozenset({"control", "command", "starting"})
 """Kinds of process that never call or forge and so have nothing to stop."""
 
 

@@ -23,6 +23,7 @@ from sandbox.validation import checker
 
 VERSION = "0.1.0"
 MODERN = "2026-07-28"
+ENDED = ("done", "failed", "cancelled")
 TOLD = (OrchestratorError, RegistryError, SandboxError)
 
 Arguments = Mapping[str, Any]
@@ -124,13 +125,13 @@ class Front:
     async def _followed(self, identity: str, wait: float, progress: Progress) -> Result:
         """A job's state, waiting for its end and passing on its progress."""
         job = self._app.store.job(identity)
-        told = -1.0
+        begun, told = job.state, -1.0
         async for _ in self._app.changes(wait):
             job = await asyncio.to_thread(self._app.store.job, identity)
             if job.progress != told:
                 told = job.progress
                 await progress(job.progress, 1.0, job.message or job.stage or job.state)
-            if job.state not in ("queued", "running"):
+            if job.state in ENDED or job.state != begun:
                 break
         if job.kind == "do" and job.state == "done" and isinstance(job.result, dict):
             return dict(job.result)

@@ -26,6 +26,7 @@ from sandbox.errors import EngineUnavailable
 CHORE_SECONDS = 5.0
 CHORES_PER_SIGNATURE = 12
 EDIT_SECONDS = 1.0
+SWEEP_SECONDS = 30.0
 
 log = structlog.get_logger()
 
@@ -88,6 +89,14 @@ async def do_chores(store: Store, sessions: ReadSessions, notary: Notary) -> Non
             if turn % CHORES_PER_SIGNATURE == 0:
                 await asyncio.to_thread(notary.sign_heads, store, time.time())
         await asyncio.sleep(CHORE_SECONDS)
+
+
+async def sweep_dead(store: Store, shelf: Shelf, instance: str) -> None:
+    """Clean up after other processes that die while this one lives."""
+    while True:
+        await asyncio.sleep(SWEEP_SECONDS)
+        with _reported("sweeping"):
+            await asyncio.to_thread(recover, store, shelf, instance)
 
 
 @contextmanager

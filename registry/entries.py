@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, insert, select, update
@@ -33,7 +34,7 @@ class Entries(Ledger):
         """Register a version, with its tools, reports, trust and search rows, all or nothing.
 
         `entry.state` becomes the server's state. Publishing the current digest again changes
-        nothing and returns what is registered. `job` is the id and attempt on whose behalf it
+        nothing but that an archived server is in use again, and returns what is registered. `job` is the id and attempt on whose behalf it
         happens. Raises VersionConflict, JobLost.
         """
         with self._database.write() as connection:
@@ -41,7 +42,7 @@ class Entries(Ledger):
                 jobs.held(connection, *job)
             current = _find(connection, _current().where(schema.entries.c.name == entry.name))
             if current is not None and current.digest == entry.digest:
-                return current
+                return self._revived(connection, current, now)
             if current is not None and entry.version <= current.version:
                 raise VersionConflict(entry.name, entry.version, current.version)
             _insert(connection, entry, reports, exists=current is not None)
@@ -55,6 +56,15 @@ class Entries(Ledger):
             }
             self._append(connection, "publish", entry.name, payload, now)
         return entry
+
+    def _revived(self, connection: Connection, current: Entry, now: float) -> Entry:
+        """An archived server that is published again as it was is in use again."""
+        if current.state != "archived":
+            return current
+        change_state(connection, current.name, "active")
+        payload = {"state": "active", "by": "publish", "reason": "published again"}
+        self._append(connection, "state", current.name, payload, now)
+        return replace(current, state="active")
 
     def entries(self, states: tuple[EntryState, ...] | None = None) -> tuple[Entry, ...]:
         """All servers in their current version, by name; only those in `states` where given."""

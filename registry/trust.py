@@ -32,14 +32,15 @@ COUNTED: dict[str, bool] = {
     "unreachable": False,
     "too_large": False,
     "frozen": False,
+    "cancelled": False,
     "engine": False,
 }
 """Whether an outcome says something about the server, by failure kind ("" is a success).
 
-The kinds are docs/runtime-protocol.md, section 2, and five of ours: `drift` (the server lists or
+The kinds are docs/runtime-protocol.md, section 2, and six of ours: `drift` (the server lists or
 answers something other than what was proved), `crashed` (the container ended or broke the
-protocol), `credential` (401, 403), `engine` (none answers, or its base image is missing) and
-`wrong` (a person marked the result wrong).
+protocol), `credential` (401, 403), `engine` (none answers, or its base image is missing),
+`cancelled` (by its client) and `wrong` (a person marked the result wrong).
 """
 
 

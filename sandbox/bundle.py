@@ -196,13 +196,16 @@ def files_digest(directory: Path) -> str:
     return _digest(_contents(directory))
 
 
-def read_bundle(directory: Path) -> Bundle:
+def read_bundle(directory: Path, *, with_spec: bool = True) -> Bundle:
     """The bundle in a directory. Raises BundleInvalid naming the file and the reason.
+
+    Without its spec, which can be the largest part and only proving needs, where that is not asked
+    for; its digest is another then.
 
     Refuses symbolic links, special files, set-id bits and files over 32 MiB: the directory may have
     come from someone else.
     """
-    return parse_files(_contents(directory), str(directory))
+    return parse_files(_contents(directory, with_spec), str(directory))
 
 
 def parse_files(contents: Mapping[str, bytes], where: str) -> Bundle:
@@ -240,10 +243,10 @@ def parse_files(contents: Mapping[str, bytes], where: str) -> Bundle:
     return bundle
 
 
-def _contents(directory: Path) -> dict[str, bytes]:
+def _contents(directory: Path, with_spec: bool = True) -> dict[str, bytes]:
     contents = {name: _read_regular(directory / name) for name in FILES if name != "spec.json"}
     spec_path = directory / "spec.json"
-    if spec_path.is_symlink() or spec_path.exists():
+    if with_spec and (spec_path.is_symlink() or spec_path.exists()):
         contents["spec.json"] = _read_regular(spec_path)
     return contents
 

@@ -51,7 +51,7 @@ class PipeSession:
         self._ids = itertools.count(1)
         self._waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._exchanges: dict[str, list[Exchange]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], str] = {}
         self._checked: dict[str, tuple[Checker, Checker]] = {}
         self._broken: Exception | None = None
 
@@ -159,6 +159,8 @@ class PipeSession:
 
     def _cancel(self, identity: str) -> None:
         if not self._broken:
+            for task in [task for task, call in self._tasks.items() if call == identity]:
+                task.cancel()
             params = {"requestId": identity}
             self._send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
 
@@ -196,8 +198,8 @@ class PipeSession:
                 self._reply(identity, _refusal("unsupported", "not what the host answers"))
             return
         task = asyncio.get_running_loop().create_task(self._exchange(identity, params))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = str(params.get("call"))
+        task.add_done_callback(self._tasks.pop)
 
     async def _exchange(self, identity: str | int, params: Mapping[str, Any]) -> None:
         self._reply(identity, await self.answered(params))

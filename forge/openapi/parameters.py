@@ -13,6 +13,9 @@ from sandbox.apispec import Location, Parameter, Style
 
 MAX_PARAMETERS = 300
 LOCATIONS = ("path", "query", "header", "cookie")
+FORM = "application/x-www-form-urlencoded"
+WHOLE_QUERY = "querystring"
+"""3.2: one parameter that is all of the query."""
 _STYLES: dict[str, frozenset[str]] = {
     "path": frozenset({"simple", "label", "matrix"}),
     "query": frozenset({"form", "spaceDelimited", "pipeDelimited", "deepObject"}),
@@ -82,6 +85,8 @@ def read(
         location, name = node.value["in"], str(node.value["name"])
         if location in ("body", "formData") and context.dialect == "2.0":
             continue
+        if location == WHOLE_QUERY and FORM in (node.get("content").value or ()):
+            location = "query"
         reason = _unusable(location, name, placeholders) or _withheld(node, location, name)
         if reason:
             context.problems.add(node.problem(f"{reason}; the parameter is left out"))
@@ -151,6 +156,8 @@ def _parameter(context: Context, node: Node, location: Location, name: str) -> P
         media_type, media = next(iter(content.items()), ("", content))
         at = media.get("schema")
         schema = context.schemas.convert(at) if at.value is not None else True
+        if node.value["in"] == WHOLE_QUERY:
+            return Parameter(name, location, schema, required, description=description)
         return Parameter(
             name,
             location,

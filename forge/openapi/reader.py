@@ -17,7 +17,8 @@ from forge.openapi.schemas import Schemas
 from forge.prose import clean, visible
 from sandbox.apispec import APISpec, Operation, Parameter, SecurityScheme
 
-METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
+_METHOD = re.compile(r"[A-Z][A-Z0-9_-]{0,19}\Z")
 MAX_OPERATIONS = 5000
 _PLACEHOLDER = re.compile(r"\{([^{}/]+)\}")
 _WHOLE_PLACEHOLDER = re.compile(r"\{([^{}/]+)\}\Z")
@@ -44,7 +45,8 @@ def read(document: Document, base_url: str | None = None) -> Reading:
     )
     base = _given(document, base_url) if base_url else None
     schemes = security.schemes(context)
-    operations = tuple(_operations(context, document, base, schemes))
+    forgotten = security.unapplied(context, schemes)
+    operations = tuple(_operations(context, document, base, _Security(schemes, forgotten)))
     named = context.schemas.named()
     for problem in references.problems:
         problems.add(problem)
@@ -92,8 +94,16 @@ def _given(document: Document, base_url: str) -> str:
     return url
 
 
+@dataclass(frozen=True)
+class _Security:
+    """The schemes by name, and the alternatives of operations that ask for none."""
+
+    schemes: dict[str, SecurityScheme]
+    forgotten: tuple[tuple[str, ...], ...]
+
+
 def _operations(
-    context: Context, document: Document, base: str | None, schemes: dict[str, SecurityScheme]
+    context: Context, document: Document, base: str | None, schemes: _Security
 ) -> Iterator[Operation]:
     taken: set[str] = set()
     count = 0
@@ -136,6 +146,12 @@ def _entries(context: Context) -> Iterator[tuple[str, Node, str, Node]]:
         for method in METHODS:
             if own.value.get(method) is not None:
                 yield path, own, method, own.child(method)
+        # 3.2: https://spec.openapis.org/oas/v3.2.0.html#path-item-object
+        for method, node in own.get("additionalOperations").items():
+            if _METHOD.match(method) and method.lower() not in METHODS:
+                yield path, own, method, node
+            else:
+                context.problems.add(node.problem("this is no further method; it is left out"))
 
 
 def _operation(
@@ -145,7 +161,7 @@ def _operation(
     method: str,
     node: Node,
     server: str,
-    schemes: dict[str, SecurityScheme],
+    known: _Security,
 ) -> Operation:
     try:
         node = context.references.follow(node)
@@ -154,14 +170,15 @@ def _operation(
     if not isinstance(node.value, dict):
         raise LeftOut(node.problem("an operation must be an object"))
     template, query = _template(path, node)
-    alternatives = security.requirements(context, node, schemes)
+    schemes = known.schemes.values()
+    alternatives = security.requirements(context, node, known.schemes)
     used = {name for names in alternatives for name in names}
-    secret = {
-        (s.location, s.parameter.lower())
-        for s in schemes.values()
-        if s.name in used and s.kind == "apiKey"
-    }
+    secret = {_place(s) for s in schemes if s.name in used and s.kind == "apiKey"}
     nodes = parameters.collect(context, item, node)
+    if not alternatives:
+        named = {(n.value["in"], str(n.value["name"]).lower()) for n in nodes}
+        taken = {s.name for s in schemes if s.kind == "apiKey" and _place(s) in named}
+        alternatives = tuple(names for names in known.forgotten if not taken & {*names})
     placeholders = list(dict.fromkeys(_PLACEHOLDER.findall(path.partition("#")[0])))
     read = parameters.read(context, nodes, placeholders, secret)
     body = (
@@ -177,7 +194,9 @@ def _operation(
         method=method.upper(),
         path=template,
         server=server,
-        access=access.judge(method.upper(), template, operation_id, summary),
+        access=access.judge(
+            method.upper(), template, operation_id, summary, _query_values(read, query)
+        ),
         summary=summary,
         description=clean(node.get("description").value, 1000),
         tags=tuple(filter(None, (visible(tag.value, 60) for tag in tags[:16]))),
@@ -188,6 +207,17 @@ def _operation(
         deprecated=parameters.truth(node.get("deprecated").value),
         written=path,
     )
+
+
+def _query_values(
+    read: tuple[Parameter, ...], query: list[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """The query's names, with the value of those that the path fixes."""
+    return [*query, *((p.name, "") for p in read if p.location == "query")]
+
+
+def _place(scheme: SecurityScheme) -> tuple[str, str]:
+    return scheme.location, scheme.parameter.lower()
 
 
 def _template(path: str, node: Node) -> tuple[str, list[tuple[str, str]]]:

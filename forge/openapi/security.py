@@ -52,6 +52,20 @@ def requirements(
     return tuple(dict.fromkeys(alternatives))
 
 
+def unapplied(context: Context, known: dict[str, SecurityScheme]) -> tuple[tuple[str, ...], ...]:
+    """Each scheme of a document that describes some and asks for none anywhere, and anonymous: the
+    author forgot to say where they apply, so a credential that is given is sent.
+    """
+    root = context.references.root
+    if not known or root.get("security").value is not None:
+        return ()
+    for _, path in root.get("paths").items():
+        if any(operation.get("security").value is not None for _, operation in path.items()):
+            return ()
+    usable = [(scheme.name,) for scheme in known.values() if scheme.kind != "other"]
+    return (*dict.fromkeys(usable), ()) if usable else ()
+
+
 def _scheme(context: Context, node: Node, name: str) -> SecurityScheme:
     kind, place, parameter = (node.get(key).value for key in ("type", "in", "name"))
     if kind == "apiKey" and place in ("header", "query", "cookie") and _usable(parameter):
@@ -59,7 +73,12 @@ def _scheme(context: Context, node: Node, name: str) -> SecurityScheme:
     if kind == "apiKey":
         reason = "an apiKey needs `in` and `name`; its credential cannot be sent"
         context.problems.add(node.problem(reason))
-    return SecurityScheme(name, _kind(kind, node.get("scheme").value))
+    made = SecurityScheme(name, _kind(kind, node.get("scheme").value))
+    if made.kind == "other" and kind != "apiKey":
+        shown = visible(node.get("scheme").value or kind, 40)
+        reason = f"{shown!r} cannot be used; operations that want it need another way in"
+        context.problems.add(node.problem(reason))
+    return made
 
 
 def _usable(parameter: Any) -> bool:

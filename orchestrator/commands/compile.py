@@ -13,6 +13,7 @@ import click
 from forge.compile import Compilation, compile_document
 from forge.document import Document, Fetch, load, parse
 from forge.errors import DocumentError, NoUsableOperation
+from forge.selection import credential
 from orchestrator.errors import OrchestratorError
 from orchestrator.fetching import GuardedFetch
 from orchestrator.terminal import FAILED, err, json_option, print_json, reported, say
@@ -31,11 +32,20 @@ DOCUMENT_BYTES = 32 * 1024 * 1024
 @click.option("--base-url", default="", help="Replaces the servers that the document names.")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Where to write it.")
 @click.option("--name", default="", help="A name for the server; by default from the title.")
+@click.option("--only", multiple=True, help="Ids, paths or tags to compile, such as '*pets*'.")
+@click.option("--auth", default="", help="A forgotten credential: header:X-Token=@SECRET.")
 @click.option("--allow-private", is_flag=True, help="SPEC's host may have a private address.")
 @json_option
 @reported
 def command(
-    spec: str, base_url: str, out: Path, name: str, allow_private: bool, as_json: bool
+    spec: str,
+    base_url: str,
+    out: Path,
+    name: str,
+    only: tuple[str, ...],
+    auth: str,
+    allow_private: bool,
+    as_json: bool,
 ) -> None:
     """Compile SPEC, the path or URL of an OpenAPI description, to the bundle OUT. What cannot be
     compiled is left out and listed: file, place in it, reason. Nothing is proved or registered.
@@ -43,7 +53,13 @@ def command(
     refuse_foreign(out)
     try:
         document = _document(spec, allow_private)
-        made = compile_document(document, name=name or None, base_url=base_url or None)
+        made = compile_document(
+            document,
+            name=name or None,
+            base_url=base_url or None,
+            chosen=only,
+            auth=credential(auth) if auth else None,
+        )
     except DocumentError as error:
         if as_json:
             print_json(_refusal(error))

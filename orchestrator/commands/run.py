@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import os
 from collections.abc import AsyncIterator
@@ -11,9 +12,10 @@ from pathlib import Path
 import click
 
 from orchestrator.directory import Grants, read_secrets, serve_directory
-from orchestrator.terminal import err, reported
-from orchestrator.terminal import run as run_coroutine
+from orchestrator.errors import OrchestratorError
+from registry.errors import RegistryError
 from sandbox.bundle import NAME, Bundle, read_bundle
+from sandbox.errors import SandboxError
 from sandbox.process_engine import ProcessRunner
 from sandbox.runner import Runner
 
@@ -35,7 +37,6 @@ NO_CAGE = (
 )
 @click.option("--engine", type=click.Choice(ENGINES), default="docker", show_default=True)
 @click.option("--no-control", is_flag=True, help="NAME: do not start the control plane.")
-@reported
 def command(
     server: str,
     allow_private: bool,
@@ -49,16 +50,19 @@ def command(
     """
     if engine == "wasm":
         raise click.BadParameter("the WASM engine is not in this version; take docker or none")
-    if is_name(server):
-        if allow_private or allow_writes or creds or engine != "docker":
+    try:
+        if not is_name(server):
+            bundle = read_bundle(Path(server).expanduser(), with_spec=False)
+            secrets = read_secrets(creds, bundle.credentials) if creds else {}
+            asyncio.run(_serve(bundle, engine, Grants(allow_private, allow_writes, secrets)))
+        elif allow_private or allow_writes or creds or engine != "docker":
             raise click.UsageError(_only_directories(server))
-        # Loaded by name: a registered server needs the registry, a directory starts without it.
-        registered = importlib.import_module("orchestrator.direct")
-        run_coroutine(registered.serve_registered(server, not no_control))
-        return
-    bundle = read_bundle(Path(server).expanduser())
-    secrets = read_secrets(creds, bundle.credentials) if creds else {}
-    run_coroutine(_serve(bundle, engine, Grants(allow_private, allow_writes, secrets)))
+        else:
+            # Loaded by name: a registered server needs the registry, a directory starts without.
+            registered = importlib.import_module("orchestrator.direct")
+            asyncio.run(registered.serve_registered(server, not no_control))
+    except (OrchestratorError, RegistryError, SandboxError) as error:
+        raise click.ClickException(str(error)) from error
 
 
 def is_name(server: str) -> bool:
@@ -83,7 +87,7 @@ async def _serve(bundle: Bundle, engine: str, grants: Grants) -> None:
 @asynccontextmanager
 async def _engine(name: str) -> AsyncIterator[Runner]:
     if name == "none":
-        err.print(NO_CAGE, style="bold red")
+        click.secho(NO_CAGE, fg="red", bold=True, err=True)
         yield ProcessRunner()
         return
     async with importlib.import_module("orchestrator.cage").docker_runner() as runner:

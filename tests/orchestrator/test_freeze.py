@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import psutil
 import pytest
 
-from orchestrator.freeze import is_alive, kill
+from orchestrator.freeze import Killed, is_alive, kill
 from orchestrator.settings import Settings
 from registry.records import Process, new_id
 from registry.store import Store
@@ -64,12 +64,22 @@ def no_sandboxes() -> int:
     return 0
 
 
+def stop(
+    store: Store,
+    reason: str = "",
+    by: str = "test",
+    kill_sandboxes: Callable[[], int] = no_sandboxes,
+) -> Killed:
+    reserve = store.path.with_name("reserve")
+    return kill(store, reserve, by, reason, kill_sandboxes, time.time)
+
+
 def test_who_acknowledges_lives_and_who_is_silent_is_killed(
     settings: Settings, store: Store, start: Start
 ) -> None:
     (good, good_row), (deaf, _) = start(), start("run")
     with acknowledging(settings, good_row):
-        killed = kill(store, "test", "why not", no_sandboxes, time.time)
+        killed = stop(store, "why not")
     assert (killed.processes, killed.acknowledged, killed.sigkilled) == (2, 1, 1)
     assert deaf.wait(5) == -9
     assert good.poll() is None
@@ -81,7 +91,7 @@ def test_a_process_that_only_shows_is_neither_awaited_nor_killed(
     store: Store, start: Start
 ) -> None:
     control, _ = start("control")
-    killed = kill(store, "test", "", no_sandboxes, time.time)
+    killed = stop(store, by="test")
     assert (killed.processes, killed.sigkilled) == (0, 0)
     assert control.poll() is None
 
@@ -91,7 +101,7 @@ def test_another_process_that_got_the_pid_of_a_dead_one_is_left_alone(
 ) -> None:
     innocent, row = start(born=-3600)
     assert not is_alive(row)
-    killed = kill(store, "test", "", no_sandboxes, time.time)
+    killed = stop(store, by="test")
     assert (killed.processes, killed.sigkilled) == (0, 0)
     assert innocent.poll() is None
 
@@ -101,12 +111,12 @@ def test_one_that_died_is_not_counted(store: Store, start: Start) -> None:
     child.kill()
     child.wait()
     assert not is_alive(row)
-    assert kill(store, "test", "", no_sandboxes, time.time).processes == 0
+    assert stop(store, by="test").processes == 0
 
 
 def test_sandboxes_are_killed_until_none_is_left(store: Store) -> None:
     left = iter([3, 1, 0, 7])
-    killed = kill(store, "test", "", lambda: next(left), time.time)
+    killed = stop(store, kill_sandboxes=lambda: next(left))
     assert (killed.containers, killed.left) == (3, 0)
     assert next(left) == 7
 
@@ -118,11 +128,11 @@ def test_sandboxes_are_killed_after_the_freeze_and_not_before(store: Store) -> N
         seen.append(store.freeze_state().frozen)
         return 0
 
-    kill(store, "test", "", kill_sandboxes, time.time)
+    stop(store, kill_sandboxes=kill_sandboxes)
     assert seen == [True]
 
 
 def test_frozen_again_is_a_new_epoch(store: Store) -> None:
-    first = kill(store, "a", "", no_sandboxes, time.time)
-    second = kill(store, "b", "", no_sandboxes, time.time)
+    first = stop(store, by="a")
+    second = stop(store, by="b")
     assert second.epoch == first.epoch + 1

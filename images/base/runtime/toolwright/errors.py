@@ -12,6 +12,17 @@ BROKER_KINDS = frozenset(
     {"refused", "timeout", "unreachable", "too_large", "rate_limited", "frozen", "captured"}
 )
 MAX_BODY_TEXT = 64 * 1024
+_ADVICE = {
+    401: "the credential is missing or not accepted",
+    403: "the credential does not allow this",
+    407: "a proxy wants a credential",
+    409: "what is there stands against it; read it first",
+    412: "it has changed meanwhile; read it again",
+    413: "send less",
+    415: "the API does not take a body of this type",
+    429: "too many requests; wait before the next",
+    503: "try again later",
+}
 
 
 class Cancelled(BaseException):
@@ -49,9 +60,11 @@ class HttpError(ToolError):
     def __init__(self, answer: Answer) -> None:
         self.answer, self.status, self.retry_after = answer, answer.status, answer.retry_after
         wait = "" if self.retry_after is None else f" (retry after {self.retry_after:g} s)"
+        advice = f": {_ADVICE[answer.status]}" if answer.status in _ADVICE else ""
         moved = answer.headers.get("location", "")
         onward = f" to {moved[:2000]}" if 300 <= answer.status < 400 and moved else ""
-        super().__init__(f"HTTP {answer.status} {answer.reason}{wait}{onward}{_quoted(answer)}")
+        status = f"HTTP {answer.status} {answer.reason}"
+        super().__init__(f"{status}{wait}{onward}{advice}{_quoted(answer)}")
 
     def details(self) -> dict[str, Any]:
         wait = {} if self.retry_after is None else {"retry_after": self.retry_after}
