@@ -79,7 +79,7 @@ async def forged(app: App, document: Path, name: str, seconds: float) -> Result:
 async def crowd(home: Path, directory: Path, seconds: float) -> None:
     """Forge them all into the home, telling of each."""
     room = asyncio.Semaphore(AT_ONCE)
-    async with open_app(load_settings({"TOOLWRIGHT_HOME": str(home)}), "forge") as app:
+    async with open_app(load_settings(home=home), "forge") as app:
         allow_host(app.store, NOWHERE, "bench")
 
         async def one(document: Path) -> Result:

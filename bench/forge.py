@@ -34,7 +34,7 @@ BASE_URL = "http://127.0.0.1:9"
 async def forge_once(order: Order, powerdns: PowerDNS | None) -> tuple[int, Mapping[str, float]]:
     """The number of tools and the milliseconds per stage, with `total`."""
     with tempfile.TemporaryDirectory() as home:
-        settings = load_settings({"TOOLWRIGHT_HOME": home})
+        settings = load_settings(home=Path(home))
         async with open_app(settings, "forge") as app:
             allow_host(app.store, "127.0.0.1:9", "bench")
             if powerdns:

@@ -6,18 +6,20 @@ import re
 from collections.abc import Collection
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from typing import Literal, cast
 
 from forge.errors import CredentialPlaceInvalid
 from forge.naming import snake
 from sandbox.apispec import APISpec, Operation, SecurityScheme
 
+Place = Literal["header", "query", "cookie"]
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}\Z")
 _PLACE = re.compile(r"(header|query|cookie):([^=]+)\Z")
 
 
 def only(spec: APISpec, patterns: Collection[str]) -> APISpec:
-    """The API with the operations whose id, path, `METHOD /path` or tag one of the patterns (`*` and
-    `?` as in file names, upper and lower case alike) matches. All of them where there is no pattern.
+    """The API with the operations whose id, path, `METHOD /path` or tag a pattern matches (`*` and
+    `?` as in file names, case does not count); with all of them where there is no pattern.
     """
     if not patterns:
         return spec
@@ -35,14 +37,14 @@ def credential(written: str) -> SecurityScheme:
     secret is known is made from the place where it is not given. Raises CredentialPlaceInvalid.
     """
     place, _, name = written.partition("=@")
-    if place in ("bearer", "basic"):
-        kind = "bearer" if place == "bearer" else "basic"
-        return SecurityScheme(name or place, kind)
+    if place == "bearer":
+        return SecurityScheme(name or place, "bearer")
+    if place == "basic":
+        return SecurityScheme(name or place, "basic")
     found = _PLACE.match(place)
     if not found or not _TOKEN.match(found[2]) or (name and not name.isprintable()):
         raise CredentialPlaceInvalid(written)
-    location, parameter = found[1], found[2]
-    assert location in ("header", "query", "cookie")
+    location, parameter = cast(Place, found[1]), found[2]
     return SecurityScheme(name or snake(parameter) or location, "apiKey", location, parameter)
 
 

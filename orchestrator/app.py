@@ -20,6 +20,7 @@ from orchestrator.brokers import Brokers
 from orchestrator.calls import Call, Reply
 from orchestrator.dispatch import Dispatch
 from orchestrator.edits import Edits
+from orchestrator.engines import Engine
 from orchestrator.errors import OrchestratorError, UnknownTool
 from orchestrator.forging import Forge, Order, Step
 from orchestrator.freeze import keep_reserve
@@ -36,14 +37,10 @@ from registry.records import Job, Process, new_id
 from registry.store import Store
 from registry.vault import FileVault, Vault
 from sandbox.brake import Brake
-from sandbox.docker_engine import AbsentEngine, DockerRunner, Labels, connect
-from sandbox.errors import BaseImageMissing, EngineUnavailable, Frozen
+from sandbox.errors import Frozen
 from sandbox.exchange import Upstream
-from sandbox.image import base_image
 from sandbox.livehttp import LiveHttp
 from sandbox.policy import Origin
-from sandbox.reaper import reaper
-from sandbox.runner import Runner
 from sandbox.throttle import Throttle
 
 CLOSE_SECONDS = 5.0
@@ -189,12 +186,12 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
         brake = Brake()
         roster = Roster(store, shelf)
         pulse = Pulse(store, brake, process, roster.forget)
-        runner, image = await _engine(stack, settings, process, brake)
+        engine = await stack.enter_async_context(Engine(settings, process, brake))
         await asyncio.to_thread(recover, store, shelf, settings.instance)
         network = _Network()
         stack.push_async_callback(network.close)
         brokers = Brokers(store, vault, network.upstream, Throttle(), brake)
-        sessions = ReadSessions(runner, brokers.reading, settings.idle_seconds)
+        sessions = ReadSessions(engine, brokers.reading, settings.idle_seconds)
         stack.push_async_callback(sessions.close)
         ledger = Ledger(store, roster.update)
         stack.push_async_callback(ledger.close)
@@ -203,13 +200,13 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
             ledger,
             roster,
             sessions,
-            runner,
+            engine,
             brokers,
             brake,
             process,
             settings.approval_seconds,
         )
-        forge = Forge(store, vault, shelf, runner, brokers, brake, network.upstream, image)
+        forge = Forge(store, vault, shelf, engine, brokers, brake, network.upstream)
         app = App(settings, process, store, vault, brake, roster, pulse, dispatch, forge)
         app.jobs = Jobs(
             store,
@@ -233,31 +230,6 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
             ):
                 stack.push_async_callback(_stopped, asyncio.create_task(chore))
         yield app
-
-
-async def _engine(
-    stack: AsyncExitStack, settings: Settings, process: str, brake: Brake
-) -> tuple[Runner, str]:
-    """The runner and the base image's id; a runner that only says why where there is no engine."""
-    try:
-        client = await asyncio.to_thread(connect)
-        image = await asyncio.to_thread(base_image, client)
-        if image is None:
-            raise BaseImageMissing("toolwright-base")
-    except (EngineUnavailable, BaseImageMissing) as error:
-        return AbsentEngine(error), ""
-    stack.callback(client.close)
-    stack.enter_context(reaper(process))
-    runner = DockerRunner(
-        client,
-        image.reference,
-        Labels(settings.instance, process),
-        brake=brake,
-        spares=settings.spares,
-        runtime=settings.container_runtime,
-    )
-    await stack.enter_async_context(runner)
-    return runner, image.id
 
 
 async def _ended(tasks: Iterable[asyncio.Task[Reply]]) -> None:

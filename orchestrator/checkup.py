@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +14,7 @@ from registry import catalogue
 from registry.notary import Notary
 from registry.store import Store
 from sandbox.docker_engine import Client, connect, list_containers
-from sandbox.errors import EngineUnavailable
+from sandbox.errors import ComponentMissing, EngineUnavailable
 from sandbox.image import base_image
 
 
@@ -85,22 +87,33 @@ def _audit(settings: Settings, store: Store) -> Check:
 
 
 def _engine(settings: Settings, store: Store) -> Iterator[Check]:
+    if settings.engine == "wasm":
+        yield _component(settings)
+        return
     try:
         client = connect()
     except EngineUnavailable as error:
-        yield Check("engine", "failed", str(error))
+        yield Check("engine", "failed" if settings.engine == "docker" else "warning", str(error))
+        if settings.engine == "auto":
+            yield _component(settings)
         return
-    try:
-        version = client.version().get("Version", "?")
-        yield Check("engine", "ok", f"Docker {version}")
+    with closing(client):
+        yield Check("engine", "ok", f"Docker {client.version().get('Version', '?')}")
         image = base_image(client)
         if image is None:
             yield Check("base image", "failed", "missing", "toolwright setup")
         else:
             yield Check("base image", "ok", image.reference)
         yield _containers(settings, store, client)
-    finally:
-        client.close()
+
+
+def _component(settings: Settings) -> Check:
+    """The embedded engine's component. wasmtime is loaded only where it is needed."""
+    wasm = importlib.import_module("sandbox.wasm_component")
+    try:
+        return Check("WASM engine", "ok", wasm.load_component(settings.cache).digest[:12])
+    except ComponentMissing as error:
+        return Check("WASM engine", "failed", str(error), "toolwright setup")
 
 
 def _containers(settings: Settings, store: Store, client: Client) -> Check:

@@ -17,6 +17,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
 from orchestrator.errors import OrchestratorError
+from orchestrator.settings import Settings
 from orchestrator.terminal import err, say
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "harbour"
@@ -61,14 +62,15 @@ class Harbour:
 
 
 class Story:
-    """One run of the demo. `home` is set up already, with the PIN in `pin_file`."""
+    """One run of the demo, in a home that is set up already, with the PIN in `pin_file`."""
 
-    def __init__(self, home: Path, pin_file: Path, harbour: Harbour) -> None:
-        self._home, self._pin_file, self._harbour = home, pin_file, harbour
+    def __init__(self, settings: Settings, pin_file: Path, harbour: Harbour) -> None:
+        self._pin_file, self._harbour = pin_file, harbour
         self._claims = Claims()
         self._environment = {
             **os.environ,
-            "TOOLWRIGHT_HOME": str(home),
+            "TOOLWRIGHT_HOME": str(settings.home),
+            "TOOLWRIGHT_ENGINE": settings.engine,
             "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
         }
 

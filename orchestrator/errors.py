@@ -31,6 +31,11 @@ class DiskUnusable(OrchestratorError):
         )
 
 
+class UnknownEngine(OrchestratorError):
+    def __init__(self, name: str, known: tuple[str, ...]) -> None:
+        super().__init__(f"there is no engine {name!r}. Choose one of {', '.join(known)}.")
+
+
 class UnknownTool(OrchestratorError):
     def __init__(self, tool: str) -> None:
         super().__init__(

@@ -17,6 +17,7 @@ from forge.omission import without_operations
 from forge.sources import Source as Place
 from forge.sources import choose
 from orchestrator.brokers import SOURCES, Brokers, origins
+from orchestrator.engines import Engine
 from orchestrator.errors import ForgeFailed, ForgeWaits
 from orchestrator.fetching import GuardedFetch
 from orchestrator.shelf import Shelf
@@ -30,7 +31,6 @@ from sandbox.exchange import Upstream
 from sandbox.policy import Origin
 from sandbox.prove import prove
 from sandbox.report import Proof, StageReport
-from sandbox.runner import Runner
 
 MAX_REPAIRS = 3
 
@@ -84,11 +84,10 @@ class Forge:
     store: Store
     vault: Vault
     shelf: Shelf
-    runner: Runner
+    engine: Engine
     brokers: Brokers
     brake: Brake
     upstream: Callable[[frozenset[Origin]], Upstream]
-    base_image: str
     now: Callable[[], float] = time.time
 
     async def forge(
@@ -194,7 +193,7 @@ class Forge:
 
     def _versioned(self, bundle: Bundle) -> Bundle:
         """The bundle as the next version of its server, or as it is registered already."""
-        made = replace(bundle.provenance, base_image=self.base_image)
+        made = replace(bundle.provenance, base_image=self.engine.base)
         try:
             entry = self.store.entry(bundle.name)
         except Unknown:
@@ -232,7 +231,7 @@ class Forge:
                 report(Step(stage.stage, _PROGRESS[stage.stage], _told(stage)))
 
         live = self.brokers.reading(bundle)
-        return await prove(bundle, self.runner, live=live, on_stage=on_stage)
+        return await prove(bundle, self.engine, live=live, on_stage=on_stage)
 
     def _published(
         self, bundle: Bundle, proof: Proof, fence: tuple[str, int] | None, source: str

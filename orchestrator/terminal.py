@@ -19,7 +19,7 @@ from rich.text import Text
 from forge.errors import ForgeError
 from orchestrator.errors import DiskUnusable, OrchestratorError, WrongPin
 from orchestrator.people import check_pin
-from orchestrator.settings import Settings
+from orchestrator.settings import ENGINES, Settings
 from registry.errors import RegistryError
 from sandbox.errors import SandboxError
 
@@ -34,6 +34,11 @@ out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+engine_option = click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    help="Where servers run; by default Docker if it answers, else the embedded WASM engine.",
+)
 pin_option = click.option(
     "--pin-file",
     type=click.Path(path_type=Path, allow_dash=True),

@@ -254,20 +254,6 @@ class DockerRunner:
         return await loop.run_in_executor(self._threads, function, *arguments)
 
 
-class AbsentEngine:
-    """A runner where there is none: opening a session raises the reason."""
-
-    def __init__(self, reason: SandboxError) -> None:
-        self._reason = reason
-
-    @asynccontextmanager
-    async def open(
-        self, bundle: Bundle, broker: Broker, limits: Limits | None = None
-    ) -> AsyncIterator[Session]:
-        raise self._reason
-        yield
-
-
 class _Container(asyncio.Protocol):
     """The attached stream of one container: Docker's multiplexed frames (Engine API, "attach")."""
 

@@ -81,10 +81,12 @@ client.close()
 PYTHON
 }
 
+# Without --install-engine and without Docker, servers run on the embedded WASM engine.
 ensure_engine() {
-  if engine_answers; then return; fi
+  if [ "${TOOLWRIGHT_ENGINE:-auto}" = wasm ] || engine_answers; then return; fi
   if [ "$INSTALL_ENGINE" = no ]; then
-    stop "No Docker engine answers. Start one, or run this again with --install-engine (as root on Debian or Ubuntu)."
+    say "no Docker engine answers: using the embedded WASM engine (--install-engine installs Docker)"
+    return
   fi
   is_debian_root || stop "--install-engine needs root on Debian or Ubuntu."
   local package missing=()
@@ -137,11 +139,11 @@ start_engine() {
   stop "dockerd does not answer after 30 s. Look at $log."
 }
 
-ensure_base_image() { .venv/bin/toolwright setup --base-image >&2; }
+make_engine_ready() { .venv/bin/toolwright setup --engine-only >&2; }
 
 prepare() {
   read_arguments "$@"
   ensure_environment
   ensure_engine
-  ensure_base_image
+  make_engine_ready
 }

@@ -22,6 +22,7 @@ ONLY_IN = {
     "bandit": ("sandbox/static*",),
     "alembic": ("registry/migrate.py", "registry/migrations/*"),
     "langgraph": ("orchestrator/graph.py",),
+    "wasmtime": ("sandbox/wasm_*.py",),
     "openai": ("forge/authors*",),
 }
 """Packages that cost much to import: the files that may, and that others load when they need."""

@@ -8,10 +8,11 @@ from orchestrator import answers
 from orchestrator.app import open_app
 from orchestrator.calls import Call, Done, Pending, Reply, split_name
 from orchestrator.errors import UnknownTool
-from orchestrator.settings import load_settings
+from orchestrator.settings import Settings, load_settings
 from orchestrator.terminal import (
     FAILED,
     WAITING,
+    engine_option,
     json_option,
     parse_arguments,
     print_json,
@@ -26,8 +27,9 @@ from orchestrator.terminal import (
 @click.argument("arguments", default="{}")
 @click.option("--task", default="", help="What it is for; kept in the audit log.")
 @json_option
+@engine_option
 @reported
-def command(tool: str, arguments: str, task: str, as_json: bool) -> None:
+def command(tool: str, arguments: str, task: str, as_json: bool, engine: str | None) -> None:
     """Call TOOL (`server.tool`) with ARGUMENTS, a JSON object.
 
     A write waits for `toolwright approve`; a running `toolwright serve` then carries it out.
@@ -36,7 +38,7 @@ def command(tool: str, arguments: str, task: str, as_json: bool) -> None:
     if parts is None:
         raise UnknownTool(tool)
     call = Call(*parts, parse_arguments(arguments), task, "called at the terminal", "terminal")
-    reply = run(_called(call))
+    reply = run(_called(load_settings(engine=engine), call))
     if as_json:
         print_json(answers.reply_result(reply))
     else:
@@ -47,8 +49,8 @@ def command(tool: str, arguments: str, task: str, as_json: bool) -> None:
         raise SystemExit(FAILED)
 
 
-async def _called(call: Call) -> Reply:
-    async with open_app(load_settings(), "call") as app:
+async def _called(settings: Settings, call: Call) -> Reply:
+    async with open_app(settings, "call") as app:
         return await app.dispatch.call(call)
 
 

@@ -15,7 +15,7 @@ import click
 from orchestrator.control_process import answering
 from orchestrator.demo import SERVER, Story, example_api
 from orchestrator.settings import Settings, load_settings
-from orchestrator.terminal import FAILED, reported, run, say
+from orchestrator.terminal import FAILED, engine_option, reported, run, say
 from registry.errors import Unknown
 from registry.pin import set_pin
 from registry.store import Store
@@ -27,12 +27,13 @@ from registry.store import Store
     type=click.Path(path_type=Path),
     help="Use this home, with what is registered there, instead of an empty one. Its PIN is reset.",
 )
+@engine_option
 @reported
-def command(home: Path | None) -> None:
+def command(home: Path | None, engine: str | None) -> None:
     """Watch the whole story run against a small example API: forge, read, write, freeze."""
     with tempfile.TemporaryDirectory(prefix="toolwright-demo-") as scratch:
         place = (home or Path(scratch, "home")).absolute()
-        settings = load_settings({"TOOLWRIGHT_HOME": str(place)})
+        settings = load_settings(home=place, engine=engine)
         pin_file = Path(scratch, "pin")
         pin_file.touch(0o600)
         pin_file.write_text(secrets.token_hex(8))
@@ -50,7 +51,7 @@ def command(home: Path | None) -> None:
 
 async def _told(settings: Settings, pin_file: Path, scratch: Path) -> bool:
     async with example_api(scratch) as harbour:
-        return await Story(settings.home, pin_file, harbour).tell()
+        return await Story(settings, pin_file, harbour).tell()
 
 
 def _retire_earlier(settings: Settings) -> None:

@@ -9,9 +9,10 @@ import click
 
 from orchestrator.app import open_app
 from orchestrator.progress import Progress
-from orchestrator.settings import load_settings
+from orchestrator.settings import Settings, load_settings
 from orchestrator.terminal import (
     FAILED,
+    engine_option,
     json_option,
     parse_arguments,
     print_json,
@@ -28,12 +29,15 @@ from registry.records import Job
 @click.option("--arguments", default="{}", help="The tool's arguments, a JSON object.")
 @click.option("--source", default="", help="Where the API is, if one has to be forged.")
 @json_option
+@engine_option
 @reported
-def command(task: str, tool: str, arguments: str, source: str, as_json: bool) -> None:
+def command(
+    task: str, tool: str, arguments: str, source: str, as_json: bool, engine: str | None
+) -> None:
     """Do TASK: run the tool you choose, forge what is missing, or show the candidates."""
     request: dict[str, Any] = {"task": task, "arguments": parse_arguments(arguments)}
     request |= {key: value for key, value in (("tool", tool), ("source", source)) if value}
-    job = run(_done(request, as_json))
+    job = run(_done(load_settings(engine=engine), request, as_json))
     if as_json:
         print_json(job.result if job.state == "done" else {"error": job.message})
     elif job.state == "done":
@@ -44,8 +48,8 @@ def command(task: str, tool: str, arguments: str, source: str, as_json: bool) ->
         raise SystemExit(FAILED)
 
 
-async def _done(request: dict[str, Any], quiet: bool) -> Job:
-    async with open_app(load_settings(), "do") as app:
+async def _done(settings: Settings, request: dict[str, Any], quiet: bool) -> Job:
+    async with open_app(settings, "do") as app:
         job = app.jobs.create("do", request)
         claimed = app.store.claim_job(job.id, app.process, time.time())
         assert claimed is not None

@@ -16,6 +16,7 @@ from orchestrator.terminal import (
     FAILED,
     WAITING,
     ask_pin,
+    engine_option,
     json_option,
     pin_option,
     print_json,
@@ -35,6 +36,7 @@ from registry.records import Job
 @click.option("--experimental", is_flag=True, help="Register even where a stage fails.")
 @pin_option
 @json_option
+@engine_option
 @reported
 def command(
     task: str,
@@ -45,9 +47,10 @@ def command(
     experimental: bool,
     pin_file: Path | None,
     as_json: bool,
+    engine: str | None,
 ) -> None:
     """Make a server that can do TASK from an API description, prove it and register it."""
-    settings = load_settings()
+    settings = load_settings(engine=engine)
     if allow or experimental:
         ask_pin(settings, pin_file)
     request = {

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import click
 
 from orchestrator.clients import CLIENTS, config_path, merged, server_entry, write_config
 from orchestrator.settings import Settings, load_settings
-from orchestrator.terminal import ask_pin, pin_option, read_line, reported, say
+from orchestrator.terminal import ask_pin, engine_option, pin_option, read_line, reported, say
 from registry.pin import set_pin
 from registry.store import Store
 from sandbox.docker_engine import connect
+from sandbox.errors import EngineUnavailable
 from sandbox.image import build_base
 
 
@@ -21,28 +24,30 @@ from sandbox.image import build_base
 @click.option("--client", type=click.Choice(CLIENTS), help="Write this client's configuration.")
 @click.option("--print", "only_print", is_flag=True, help="With --client: print, do not write.")
 @click.option("--remove", is_flag=True, help="With --client: take Toolwright out again.")
-@click.option("--base-image", is_flag=True, help="Only build the base image, if it is missing.")
+@click.option("--engine-only", is_flag=True, help="Only make the engine ready, if it is not yet.")
 @click.option("--change-pin", is_flag=True, help="Choose another PIN; asks for the present one.")
 @pin_option
+@engine_option
 @reported
 def command(
     client: str | None,
     only_print: bool,
     remove: bool,
-    base_image: bool,
+    engine_only: bool,
     change_pin: bool,
     pin_file: Path | None,
+    engine: str | None,
 ) -> None:
-    """Prepare this machine: database, PIN, base image; with --client also the client."""
-    settings = load_settings()
+    """Prepare this machine: database, PIN, engine; or, with --client, the client."""
+    settings = load_settings(engine=engine)
     if client:
         _configure(settings, client, only_print, remove)
         return
-    if not base_image:
+    if not engine_only:
         with Store.open(settings.database_url):
             say(f"home: {settings.home}")
         _pin(settings, pin_file, change_pin)
-    _build()
+    _make_engine_ready(settings)
 
 
 def _pin(settings: Settings, pin_file: Path | None, change: bool) -> None:
@@ -64,12 +69,25 @@ def _pin(settings: Settings, pin_file: Path | None, change: bool) -> None:
     say("PIN: set")
 
 
-def _build() -> None:
-    client = connect()
-    try:
+def _make_engine_ready(settings: Settings) -> None:
+    """Build the base image for Docker; where none answers, the component of the WASM engine."""
+    if settings.engine != "wasm":
+        try:
+            _build_image()
+            return
+        except EngineUnavailable as error:
+            if settings.engine == "docker":
+                raise
+            say(f"{error}\nServers will run on the embedded WASM engine.", "yellow")
+    # Loading wasmtime and its tools is only for who needs them.
+    wasm = importlib.import_module("sandbox.wasm_component")
+    component = wasm.build_component(settings.cache, lambda line: say(line, "dim"))
+    say(f"WASM component: {component.digest[:12]}")
+
+
+def _build_image() -> None:
+    with closing(connect()) as client:
         image = build_base(client, lambda line: say(line, "dim"))
-    finally:
-        client.close()
     say(f"base image: {image.reference}")
 
 

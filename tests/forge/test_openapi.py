@@ -516,3 +516,86 @@ def test_texts_are_cleaned_of_markup_and_of_what_cannot_be_seen() -> None:
         )
     )
     assert found.spec.operations[0].summary == "List all zones&c"
+
+
+def test_schemes_that_no_operation_asks_for_are_used_where_their_secret_is_given() -> None:
+    rest = """
+    components:
+      securitySchemes:
+        key: {type: apiKey, in: query, name: key}
+        token: {type: http, scheme: bearer}
+        cert: {type: mutualTLS}
+    """
+    found = reading("/a: {get: {}}", rest)
+    assert found.spec.operations[0].security == (("key",), ("token",), ())
+    assert [p.pointer for p in found.problems] == ["/components/securitySchemes/cert"]
+    assert "cannot be used" in found.problems[0].reason
+
+
+def test_a_document_that_says_where_its_schemes_apply_is_believed() -> None:
+    rest = "components: {securitySchemes: {token: {type: http, scheme: bearer}}}"
+    paths = "/a: {get: {security: []}}\n/b: {get: {}}"
+    assert [o.security for o in reading(paths, rest).spec.operations] == [(), ()]
+
+
+def test_a_parameter_at_the_place_of_an_unapplied_scheme_stays_an_argument() -> None:
+    rest = "components: {securitySchemes: {key: {type: apiKey, in: query, name: key}}}"
+    paths = "/a: {get: {parameters: [{in: query, name: key, schema: {type: string}}]}}"
+    found = operation(paths, rest)
+    assert [p.name for p in found.parameters] == ["key"]
+    assert found.security == ((),)
+
+
+def test_the_methods_of_3_2_are_read() -> None:
+    paths = """
+    /a:
+      query: {operationId: ask}
+      additionalOperations: {PURGE: {operationId: purge}, "b ad": {operationId: bad}}
+    """
+    found = reading(paths, version="3.2.0")
+    told = [(o.id, o.method, o.access) for o in found.spec.operations]
+    assert told == [("ask", "QUERY", "read"), ("purge", "PURGE", "write")]
+    assert "no further method" in found.problems[0].reason
+
+
+def test_the_whole_query_of_3_2_is_an_exploded_object() -> None:
+    paths = """
+    /a:
+      get:
+        parameters:
+          - in: querystring
+            name: all
+            content: {application/x-www-form-urlencoded: {schema: {type: object}}}
+    """
+    (only,) = operation(paths, version="3.2.0").parameters
+    assert (only.location, only.style, only.explode, only.media_type) == (
+        "query",
+        "form",
+        True,
+        None,
+    )
+
+
+@pytest.mark.parametrize("name", ["X-Forwarded-For", "X-HTTP-Method-Override", "Via"])
+def test_an_optional_header_that_the_broker_refuses_is_not_offered(name: str) -> None:
+    listed = f"[{{in: header, name: {name}, schema: {{type: string}}}}]"
+    found = reading(f"/a: {{get: {{parameters: {listed}}}}}")
+    assert found.spec.operations[0].parameters == ()
+    assert "is not a caller's to set" in found.problems[0].reason
+
+
+@pytest.mark.parametrize("kind", ["{type: string, format: binary}", "{type: array, items: {}}"])
+def test_a_multipart_body_that_is_no_object_is_taken_as_one_file(kind: str) -> None:
+    content = f"{{multipart/form-data: {{schema: {kind}}}}}"
+    found = reading(f"/a: {{post: {{requestBody: {{content: {content}}}}}}}")
+    body = found.spec.operations[0].body
+    assert body is not None
+    assert isinstance(body.content[0].schema, dict)
+    assert list(body.content[0].schema["properties"]) == ["file"]
+    assert "taken as its part 'file'" in found.problems[0].reason
+
+
+def test_the_path_is_kept_as_the_document_writes_it() -> None:
+    paths = "'/a?x=1': {get: {}}\n'/b#frag': {get: {}}\n/c/: {get: {}}"
+    written = [(o.path, o.written) for o in reading(paths).spec.operations]
+    assert written == [("/a", "/a?x=1"), ("/b", "/b#frag"), ("/c/", "/c/")]

@@ -1,0 +1,182 @@
+"""The flat MCP front, message by message, without a process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+import pytest
+
+from orchestrator.flat import MODERN, Card, Flat
+
+CARD = Card("pets", "3", "Pets", "Pets of a shop.")
+TOOLS = ({"name": "list_pets", "inputSchema": {"type": "object"}},)
+ENVELOPE = {
+    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t"}}
+
+
+class Wire:
+    """A connection whose answers are kept."""
+
+    def __init__(self, tasks: asyncio.TaskGroup) -> None:
+        self.sent: list[Mapping[str, Any]] = []
+        self.calls: list[tuple[str, Mapping[str, Any]]] = []
+        self.held = asyncio.Event()
+        self.flat = Flat(CARD, TOOLS, self._call, self.sent.append, tasks)
+
+    async def _call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        self.calls.append((tool, arguments))
+        if arguments.get("wait"):
+            await self.held.wait()
+        return {"content": [{"type": "text", "text": "done"}]}
+
+    def ask(self, method: str, identity: Any = 1, **params: Any) -> None:
+        message = {"jsonrpc": "2.0", "id": identity, "method": method, "params": params}
+        self.flat.receive(message)
+
+    def modern(self, method: str, **params: Any) -> None:
+        self.ask(method, **params, _meta=ENVELOPE)
+
+    @property
+    def result(self) -> Any:
+        return self.sent[-1]["result"]
+
+    @property
+    def error(self) -> Any:
+        return self.sent[-1]["error"]
+
+
+def wired(work: Callable[[Wire], Coroutine[Any, Any, None]]) -> Wire:
+    async def run() -> Wire:
+        async with asyncio.TaskGroup() as tasks:
+            wire = Wire(tasks)
+            await work(wire)
+            await wire.flat.finish(0)
+        return wire
+
+    return asyncio.run(run())
+
+
+async def settled() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(
+    ("offered", "agreed"), [("2024-11-05", "2024-11-05"), ("1999-01-01", "2025-11-25")]
+)
+def test_the_older_era_shakes_hands_and_lists(offered: str, agreed: str) -> None:
+    async def work(wire: Wire) -> None:
+        wire.ask("initialize", **{**HELLO, "protocolVersion": offered})
+        assert wire.result["protocolVersion"] == agreed
+        assert wire.result["serverInfo"] == {"name": "pets", "version": "3", "title": "Pets"}
+        wire.ask("tools/list")
+        assert wire.result == {"tools": TOOLS}
+        wire.ask("initialize", **HELLO)
+        assert wire.error["code"] == -32600
+
+    wired(work)
+
+
+def test_the_newer_era_needs_no_handshake_and_says_so_in_every_answer() -> None:
+    async def work(wire: Wire) -> None:
+        wire.modern("server/discover")
+        assert wire.result["supportedVersions"] == [MODERN]
+        wire.modern("tools/list")
+        assert wire.result["resultType"] == "complete"
+        assert wire.result["ttlMs"] > 0
+        wire.modern("initialize")
+        assert wire.error["code"] == -32022
+
+    wired(work)
+
+
+def test_a_request_without_its_envelope_is_refused_in_the_newer_era() -> None:
+    async def work(wire: Wire) -> None:
+        wire.modern("tools/list")
+        wire.ask("tools/list")
+        assert "clientCapabilities" in wire.error["message"]
+
+    wired(work)
+
+
+def test_a_call_is_answered_when_it_is_done_and_others_meanwhile() -> None:
+    async def work(wire: Wire) -> None:
+        wire.ask("tools/call", 1, name="list_pets", arguments={"wait": True})
+        wire.ask("tools/call", 2, name="list_pets")
+        await settled()
+        assert [answer["id"] for answer in wire.sent] == [2]
+        wire.held.set()
+        await settled()
+        assert [answer["id"] for answer in wire.sent] == [2, 1]
+
+    assert wired(work).calls[1] == ("list_pets", {})
+
+
+def test_a_cancelled_call_is_not_answered() -> None:
+    async def work(wire: Wire) -> None:
+        wire.ask("tools/call", 7, name="list_pets", arguments={"wait": True})
+        await settled()
+        cancel = {"method": "notifications/cancelled", "params": {"requestId": 7}}
+        wire.flat.receive({"jsonrpc": "2.0", **cancel})
+        wire.held.set()
+        await settled()
+
+    assert wired(work).sent == []
+
+
+def test_a_call_that_still_runs_at_the_end_is_cancelled() -> None:
+    async def work(wire: Wire) -> None:
+        wire.ask("tools/call", 1, name="list_pets", arguments={"wait": True})
+        await settled()
+
+    assert wired(work).sent == []
+
+
+@pytest.mark.parametrize(
+    ("params", "code"),
+    [
+        ({"name": "other"}, -32602),
+        ({"name": ["list_pets"]}, -32602),
+        ({}, -32602),
+        ({"name": "list_pets", "arguments": []}, -32602),
+    ],
+)
+def test_a_call_that_is_none_is_refused(params: dict[str, Any], code: int) -> None:
+    async def work(wire: Wire) -> None:
+        wire.ask("tools/call", **params)
+        assert wire.error["code"] == code
+
+    assert wired(work).calls == []
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ([], -32600),
+        ({"id": 1, "method": "ping"}, -32600),
+        ({"jsonrpc": "2.0", "id": True, "method": "ping"}, -32600),
+        ({"jsonrpc": "2.0", "id": 1, "method": "resources/list"}, -32601),
+        ({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": []}, -32602),
+        ({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"cursor": "x"}}, -32602),
+    ],
+)
+def test_a_message_that_is_no_request_is_told_so(message: Any, code: int) -> None:
+    async def work(wire: Wire) -> None:
+        wire.flat.receive(message)
+        assert wire.error["code"] == code
+
+    wired(work)
+
+
+def test_answers_and_notifications_of_the_client_get_no_answer() -> None:
+    async def work(wire: Wire) -> None:
+        wire.flat.receive({"jsonrpc": "2.0", "id": 4, "result": {}})
+        wire.flat.receive({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        wire.flat.receive({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": 5})
+
+    assert wired(work).sent == []

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from sandbox.brake import Brake
+from sandbox.broker import Broker
+from sandbox.bundle import Bundle, Provenance, ToolDefinition
+from sandbox.errors import CallTimedOut, Frozen, LoadFailed, SessionBroken
+from sandbox.exchange import WireRequest, WireResponse
+from sandbox.policy import read_policy
+from sandbox.process_engine import ProcessRunner
+from sandbox.runner import Limits, Outcome
+
+ANY: dict[str, Any] = {"type": "object"}
+SOURCE = """
+import os
+from toolwright import tool
+
+@tool
+def look():
+    return {"environment": dict(os.environ), "directory": os.getcwd()}
+
+@tool
+def hang():
+    while True:
+        pass
+
+@tool
+def end():
+    os._exit(3)
+"""
+
+
+class Nobody:
+    async def send(self, request: WireRequest) -> WireResponse:
+        raise AssertionError("nothing is sent")
+
+
+def bundle(source: str = SOURCE, *names: str) -> Bundle:
+    named = names or ("look", "hang", "end")
+    tools = tuple(ToolDefinition(name, name, ANY, ANY, "read") for name in named)
+    return Bundle("local", 1, "Local", "https://api.test", source, tools, Provenance("", ""))
+
+
+async def called(runner: ProcessRunner, made: Bundle, tool: str, **options: Any) -> Outcome:
+    broker = Broker(read_policy(made), Nobody())
+    async with runner.open(made, broker) as session:
+        return await session.call(tool, {}, **options)
+
+
+def run(tool: str, **options: Any) -> Outcome:
+    return asyncio.run(
+        called(ProcessRunner(limits=Limits(start_seconds=30)), bundle(), tool, **options)
+    )
+
+
+def test_the_code_gets_nothing_of_the_environment() -> None:
+    seen = run("look").structured
+    assert set(seen["environment"]) <= {"LC_CTYPE"}
+    assert seen["directory"] == "/"
+
+
+def test_code_that_does_not_load_is_told_with_its_line() -> None:
+    with pytest.raises(LoadFailed, match=r"server\.py line 1"):
+        asyncio.run(called(ProcessRunner(), bundle("import nothing_there"), "look"))
+
+
+def test_a_process_that_ends_breaks_the_session() -> None:
+    with pytest.raises(SessionBroken):
+        run("end")
+
+
+def test_a_call_that_never_ends_is_given_up_and_its_process_killed() -> None:
+    with pytest.raises(CallTimedOut):
+        run("hang", seconds=0.2)
+
+
+def test_nothing_starts_while_frozen() -> None:
+    brake = Brake()
+    brake.engage()
+    with pytest.raises(Frozen):
+        asyncio.run(called(ProcessRunner(brake=brake), bundle(), "look"))
