@@ -14,6 +14,7 @@ from forge.media import BodyKind
 from forge.naming import argument_names, body_name, server_name, tool_names
 from forge.projection import Projection, Selection, target
 from forge.prose import clean, first_sentence, shorten
+from forge.tolerance import tolerant
 from sandbox.apispec import APISpec, MediaType, Operation, Parameter, Schema
 from sandbox.bundle import Credential, RequestPattern, ToolDefinition
 from sandbox.policy import DEFAULT_PORTS, origin_of
@@ -292,10 +293,9 @@ def _output_schema(operation: Operation, allowed: _Schemas) -> tuple[dict[str, A
             if is_json and schema not in documented:
                 documented.append(schema)
     chosen = allowed.response.select(documented, allowed.limits[1])
-    kinds = list(chosen.schemas)
-    body: Schema = True if not kinds or True in kinds else kinds[0]
-    if len(kinds) > 1 and body is not True:
-        body = {"anyOf": kinds}
+    kinds = [tolerant(schema) for schema in chosen.schemas]
+    known = bool(kinds) and True not in kinds
+    body: Schema = {} if not known else kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
     root = {
         "type": "object",
         "required": ["status"],
@@ -307,8 +307,8 @@ def _output_schema(operation: Operation, allowed: _Schemas) -> tuple[dict[str, A
             "content_type": {"type": "string"},
         },
     }
-    used = replace(chosen, defs={}) if body is True else chosen
-    return _with_defs(root, used), chosen
+    defs = {name: tolerant(part) for name, part in chosen.defs.items()} if known else {}
+    return _with_defs(root, replace(chosen, defs=defs)), chosen
 
 
 def _with_defs(root: dict[str, Any], chosen: Selection) -> dict[str, Any]:

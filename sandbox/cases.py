@@ -119,6 +119,8 @@ class Subject:
             for p in self.operation.parameters
             if p.location in ("header", "cookie") or p.allow_reserved or _is_delimited(p.schema)
         }
+        if _splits_at_spaces(self.operation):
+            plain.add(Place("body", ""))
         return {name: AWKWARD for name, place in self.places.items() if place not in plain}
 
     def _successes(self, minimal: Mapping[str, Any]) -> list[Case]:
@@ -215,6 +217,13 @@ def _is_delimited(schema: Any) -> bool:
         return True
     kinds = schema.get("type")
     return kinds not in ("string", "integer", "number", "boolean")
+
+
+def _splits_at_spaces(operation: Operation) -> bool:
+    """Whether a field of the body is a list whose items a space parts, and so can hold none."""
+    content = operation.body.content if operation.body else ()
+    fields = [field for media in content for field in media.encoding.values()]
+    return any(field.style == "spaceDelimited" and not field.explode for field in fields)
 
 
 def subjects(

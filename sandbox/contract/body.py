@@ -225,4 +225,5 @@ def _is_file(media: MediaType, name: str) -> bool:
     field = (schema.get("properties") or {}).get(name)
     if not isinstance(field, Mapping):
         return False
-    return field.get("format") == "binary" or field.get("contentMediaType") is not None
+    is_bytes = "contentMediaType" in field and "contentEncoding" not in field
+    return field.get("format") == "binary" or is_bytes

@@ -1,0 +1,41 @@
+"""Answers as real APIs give them: a schema that holds to what its author meant.
+
+Documents promise properties that servers leave out, and close objects that later versions extend
+(PowerDNS requires `changetype` of a record set and never sends it). A tool that called such an
+answer broken would fail on its first real call. What is said of types and values stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from forge.subschemas import rebuilt
+from sandbox.apispec import Schema
+
+_PRESENCE = frozenset(
+    "required dependentRequired dependentSchemas minProperties maxProperties "
+    "not if then else".split()
+)
+_CLOSED = frozenset({"additionalProperties", "unevaluatedProperties", "unevaluatedItems"})
+
+
+def tolerant(schema: Schema) -> Schema:
+    """The schema without demands on which properties are there, in it and in its parts.
+
+    Branches that only differ in what they require overlap then, so `oneOf` becomes `anyOf`.
+    """
+    if not isinstance(schema, Mapping):
+        return schema
+    kept = {
+        key: value
+        for key, value in schema.items()
+        if key not in _PRESENCE and not (key in _CLOSED and value is False)
+    }
+    made = rebuilt(kept, tolerant)
+    if "oneOf" in made:
+        branches = made.pop("oneOf")
+        if "anyOf" in made:
+            made["allOf"] = [*made.get("allOf", ()), {"anyOf": branches}]
+        else:
+            made["anyOf"] = branches
+    return made
