@@ -42,6 +42,7 @@ _FILE: dict[str, Any] = {
     ]
 }
 """A file as the runtime takes it: its content in base64, alone or with a name and type."""
+_BODILESS = frozenset({"204", "205"})
 _IDEMPOTENT = frozenset({"PUT", "DELETE"})
 
 
@@ -287,7 +288,8 @@ def _file_field(schema: Schema, schemas: Mapping[str, Schema]) -> dict[str, Any]
 def _output_schema(operation: Operation, allowed: _Schemas) -> tuple[dict[str, Any], Selection]:
     documented: list[Schema] = []
     for response in operation.responses:
-        for content in response.content if response.status.startswith("2") else ():
+        has_body = response.status.startswith("2") and response.status not in _BODILESS
+        for content in response.content if has_body else ():
             schema = True if content.schema is None else content.schema
             is_json = media.is_json(content.type) or media.bare(content.type) == "*/*"
             if is_json and schema not in documented:

@@ -55,6 +55,8 @@ def kind_of(media: MediaType, schemas: Mapping[str, Schema]) -> BodyKind:
     is_text = written.get("type") == "string" and written.get("format") not in ("binary", "byte")
     if name == "*/*" and written.get("format") != "binary":
         return "json"
+    if name.startswith("application/") and written.get("type") in ("object", "array"):
+        return "json"
     return "text" if is_text and name.startswith("application/") else "binary"
 
 

@@ -115,7 +115,7 @@ class App:
                 {"call": i.id, "tool": f"{i.entry}.{i.tool}", "ok": i.succeeded, "task": i.task}
                 for i in self.store.invocations(limit=10)
             ],
-            "servers": len(self.store.entries()),
+            "servers": len(self.store.summaries()),
         }
 
     async def forge_again(self, server: str, report: Callable[[Step], None]) -> bool:

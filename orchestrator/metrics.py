@@ -19,15 +19,15 @@ class StoreCollector(Collector):
         yield GaugeMetricFamily(
             "toolwright_frozen", "1 while frozen.", value=self._store.freeze_state().frozen
         )
-        yield _gauge("servers", "state", Counter(e.state for e in self._store.entries()))
+        yield _gauge("servers", "state", Counter(s.state for s in self._store.summaries()))
         yield _gauge("jobs", "state", Counter(job.state for job in self._store.jobs(limit=1000)))
         yield _gauge("approvals", "state", Counter(a.state for a in self._store.approvals()))
         yield _gauge("processes", "kind", Counter(p.kind for p in self._store.processes()))
         calls = CounterMetricFamily("toolwright_calls", "Calls recorded.", labels=["server", "ok"])
-        for entry in self._store.entries():
-            standing = self._store.standing(entry.name)
-            calls.add_metric([entry.name, "true"], standing.successful)
-            calls.add_metric([entry.name, "false"], standing.total - standing.successful)
+        for server in self._store.summaries():
+            standing = server.standing
+            calls.add_metric([server.name, "true"], standing.successful)
+            calls.add_metric([server.name, "false"], standing.total - standing.successful)
         yield calls
 
 

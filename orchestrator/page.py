@@ -63,10 +63,10 @@ def _jobs(store: Store, now: float) -> str:
 
 def _servers(store: Store) -> str:
     rows = []
-    for entry in store.entries():
-        standing = store.standing(entry.name)
+    for server in store.summaries():
+        standing = server.standing
         ratio = "" if standing.ratio is None else f"{standing.ratio:.0%} of {standing.window}"
-        rows.append((entry.name, entry.state, standing.level, ratio, str(len(entry.tools))))
+        rows.append((server.name, server.state, standing.level, ratio, str(server.tools)))
     return _table("Servers", ("server", "state", "trust", "last calls", "tools"), rows)
 
 

@@ -7,17 +7,46 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, insert, select, update
+from sqlalchemy import Connection, RowMapping, Select, func, insert, select, update
 
-from registry import jobs, schema, search, standings
+from registry import jobs, schema, search, standings, trust
 from registry.audit import Ledger
 from registry.errors import Unknown, VersionConflict
 from registry.jsontext import clean, compact
-from registry.records import Entry, EntryState, Tool
+from registry.records import Entry, EntryState, Summary, Tool
+from registry.trust import Standing, TrustRecord
 from sandbox import report as stage_report
 from sandbox.report import StageReport
 
 TEXT = 20_000
+
+
+_SUMMARIES = (
+    select(
+        schema.entries.c.name,
+        schema.entries.c.version,
+        schema.entries.c.state,
+        schema.versions.c.title,
+        func.count(schema.tools.c.name).label("tools"),
+    )
+    .join(
+        schema.versions,
+        (schema.versions.c.entry == schema.entries.c.name)
+        & (schema.versions.c.version == schema.entries.c.version),
+    )
+    .outerjoin(
+        schema.tools,
+        (schema.tools.c.entry == schema.entries.c.name)
+        & (schema.tools.c.version == schema.entries.c.version),
+    )
+    .group_by(
+        schema.entries.c.name,
+        schema.entries.c.version,
+        schema.entries.c.state,
+        schema.versions.c.title,
+    )
+    .order_by(schema.entries.c.name)
+)
 
 
 class Entries(Ledger):
@@ -34,8 +63,8 @@ class Entries(Ledger):
         """Register a version, with its tools, reports, trust and search rows, all or nothing.
 
         `entry.state` becomes the server's state. Publishing the current digest again changes
-        nothing but that an archived server is in use again, and returns what is registered. `job` is the id and attempt on whose behalf it
-        happens. Raises VersionConflict, JobLost.
+        nothing but that an archived server is in use again, and returns what is registered. `job`
+        is the id and attempt on whose behalf it happens. Raises VersionConflict, JobLost.
         """
         with self._database.write() as connection:
             if job is not None:
@@ -73,6 +102,15 @@ class Entries(Ledger):
             query = query.where(schema.entries.c.state.in_(states))
         with self._database.read() as connection:
             return _load(connection, query)
+
+    def summaries(self) -> tuple[Summary, ...]:
+        """All servers in a line each, by name: what costs nothing but the lines."""
+        with self._database.read() as connection:
+            records = standings.servers(connection)
+            return tuple(
+                Summary(**row, standing=standing_of(records[row["name"]], row["state"]))
+                for row in connection.execute(_SUMMARIES).mappings()
+            )
 
     def entry(self, name: str) -> Entry:
         """The current version of a server. Raises Unknown."""
@@ -116,6 +154,10 @@ class Entries(Ledger):
     def archive(self, name: str, now: float, by: str, reason: str = "") -> None:
         """Take a server out of use; its rows and files stay. Raises Unknown."""
         self.set_state(name, "archived", now, by, reason)
+
+
+def standing_of(record: TrustRecord, state: EntryState) -> Standing:
+    return trust.standing_of(record, experimental=state == "experimental")
 
 
 def change_state(connection: Connection, name: str, state: EntryState) -> None:

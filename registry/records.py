@@ -77,6 +77,18 @@ class Entry:
         raise KeyError(name)
 
 
+@dataclass(frozen=True)
+class Summary:
+    """A server in a line: what a list or a page shows of it. `tools` is how many it has."""
+
+    name: str
+    version: int
+    state: EntryState
+    title: str
+    tools: int
+    standing: trust.Standing
+
+
 def entry_from(
     bundle: Bundle, now: float, state: EntryState = "active", created_by: str = "", parent: str = ""
 ) -> Entry:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
 
 from registry import schema
 from registry.audit import Ledger
@@ -61,12 +61,19 @@ def load(connection: Connection, entry: str, *operations: str) -> dict[str, Trus
     if operations:
         query = query.where(schema.trust.c.operation.in_(operations))
     rows = connection.execute(query.with_for_update()).mappings()
-    return {
-        row["operation"]: TrustRecord(
-            **{name: value for name, value in row.items() if name not in ("entry", "operation")}
-        )
-        for row in rows
-    }
+    return {row["operation"]: _record(row) for row in rows}
+
+
+def _record(row: RowMapping) -> TrustRecord:
+    return TrustRecord(
+        **{name: value for name, value in row.items() if name not in ("entry", "operation")}
+    )
+
+
+def servers(connection: Connection) -> dict[str, TrustRecord]:
+    """The records of all servers as wholes, by name."""
+    rows = connection.execute(select(schema.trust).where(schema.trust.c.operation == SERVER))
+    return {row["entry"]: _record(row) for row in rows.mappings()}
 
 
 def save(

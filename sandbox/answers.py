@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.apispec import APISpec, MediaType, Operation, Response
+from sandbox.apispec import APISpec, MediaType, Operation, Response, Schema
 from sandbox.contract.body import essence, is_json
 from sandbox.exchange import WireResponse
 from sandbox.judge import Judge
@@ -100,10 +100,17 @@ class Answers:
             if success.media and is_json(essence(_concrete(success.media.type)))
         ]
         for value in _WRONG_TYPES:
-            if not any(self._judge.accepts(schema, value) for schema in schemas):
+            if all(self._refuses(schema, value) for schema in schemas):
                 kind = _concrete(documented.media.type)
                 return WireResponse(documented.status, (("content-type", kind),), _json(value))
         return None
+
+    def _refuses(self, schema: Schema | None, value: Any) -> bool:
+        """Whether a value is of a wrong type; that an object lacks or has too much does not count,
+        since a tool may take answers with other properties than the document promises.
+        """
+        problem = self._judge.problem(schema, value)
+        return problem is not None and (not isinstance(value, dict) or "is not of type" in problem)
 
     def json_success(self, operation: Operation) -> Documented | None:
         """The first documented success that is JSON, or None."""

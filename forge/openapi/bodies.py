@@ -106,6 +106,10 @@ def _content(context: Context, node: Node) -> tuple[MediaType, ...]:
             continue
         at = found.get("schema")
         schema = context.schemas.convert(at) if at.value is not None else None
+        item = found.get("itemSchema")
+        if schema is None and item.value is not None:
+            # 3.2: https://spec.openapis.org/oas/v3.2.0.html#sequential-media-types
+            schema = {"type": "array", "items": context.schemas.convert(item)}
         if kind.startswith("multipart/") and _has_no_fields(context, at):
             context.problems.add(at.problem(_ONE_FILE))
             schema = {"type": "object", "required": [FILE], "properties": {FILE: schema}}

@@ -46,6 +46,7 @@ def read(document: Document, base_url: str | None = None) -> Reading:
     base = _given(document, base_url) if base_url else None
     schemes = security.schemes(context)
     forgotten = security.unapplied(context, schemes)
+    schemes.setdefault(AUTHORIZATION.name, AUTHORIZATION)
     operations = tuple(_operations(context, document, base, _Security(schemes, forgotten)))
     named = context.schemas.named()
     for problem in references.problems:
@@ -92,6 +93,10 @@ def _given(document: Document, base_url: str) -> str:
     if not url:
         raise NoUsableOperation(document.name, f"the base URL {base_url!r} is no http(s) URL")
     return url
+
+
+AUTHORIZATION = SecurityScheme("authorization", "apiKey", "header", "Authorization")
+"""What an operation wants that lists the header as a parameter: all of its value is the secret."""
 
 
 @dataclass(frozen=True)
@@ -169,13 +174,16 @@ def _operation(
         raise LeftOut(error.problem) from error
     if not isinstance(node.value, dict):
         raise LeftOut(node.problem("an operation must be an object"))
+    nodes = parameters.collect(context, item, node)
+    written, path = path, _plain(path, nodes)
     template, query = _template(path, node)
     schemes = known.schemes.values()
     alternatives = security.requirements(context, node, known.schemes)
     used = {name for names in alternatives for name in names}
     secret = {_place(s) for s in schemes if s.name in used and s.kind == "apiKey"}
-    nodes = parameters.collect(context, item, node)
-    if not alternatives:
+    if not alternatives and any(map(_is_authorization, nodes)):
+        alternatives = ((AUTHORIZATION.name,), ())
+    elif not alternatives:
         named = {(n.value["in"], str(n.value["name"]).lower()) for n in nodes}
         taken = {s.name for s in schemes if s.kind == "apiKey" and _place(s) in named}
         alternatives = tuple(names for names in known.forgotten if not taken & {*names})
@@ -205,7 +213,7 @@ def _operation(
         responses=bodies.responses(context, node),
         security=alternatives,
         deprecated=parameters.truth(node.get("deprecated").value),
-        written=path,
+        written=written,
     )
 
 
@@ -214,6 +222,22 @@ def _query_values(
 ) -> list[tuple[str, str]]:
     """The query's names, with the value of those that the path fixes."""
     return [*query, *((p.name, "") for p in read if p.location == "query")]
+
+
+def _plain(path: str, nodes: list[Node]) -> str:
+    """The path with `{name+}`, `{+name}` and `{name*}` (gateways, RFC 6570) called as declared."""
+    declared = {str(node.value["name"]) for node in nodes if node.value["in"] == "path"}
+
+    def plain(match: re.Match[str]) -> str:
+        name = match[1].strip("+*")
+        return f"{{{name}}}" if match[1] not in declared and name in declared else match[0]
+
+    return _PLACEHOLDER.sub(plain, path)
+
+
+def _is_authorization(node: Node) -> bool:
+    """Whether a parameter is the header of a credential, which 4.8.12.1 says is no parameter."""
+    return node.value["in"] == "header" and str(node.value["name"]).lower() == "authorization"
 
 
 def _place(scheme: SecurityScheme) -> tuple[str, str]:

@@ -16,9 +16,10 @@ from registry.store import Store
 def command(as_json: bool) -> None:
     """List the registered servers with their trust."""
     with Store.open(load_settings().database_url) as store:
-        rows = [dossier(entry, store.standing(entry.name)) for entry in store.entries()]
+        rows = store.summaries()
+        whole = as_json and [dossier(e, store.standing(e.name)) for e in store.entries()]
     if as_json:
-        print_json(rows)
+        print_json(whole)
     elif not rows:
         say("No servers yet. Forge one: toolwright forge TASK --source URL")
     else:
@@ -26,14 +27,14 @@ def command(as_json: bool) -> None:
             ("server", "version", "state", "trust", "calls", "ok", "tools", "title"),
             (
                 (
-                    row["tool_id"],
-                    row["version"],
-                    row["state"],
-                    row["trust_level"],
-                    row["total_invocations"],
-                    row["successful_invocations"],
-                    len(row["tools"]),
-                    row["title"],
+                    row.name,
+                    row.version,
+                    row.state,
+                    row.standing.level,
+                    row.standing.total,
+                    row.standing.successful,
+                    row.tools,
+                    row.title,
                 )
                 for row in rows
             ),

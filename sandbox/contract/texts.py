@@ -49,11 +49,13 @@ def all_read_as(texts: Sequence[str], values: Sequence[Any]) -> bool:
 
 
 def members_read_as(pairs: Iterable[tuple[str, str]], value: Mapping[str, Any]) -> bool:
-    """Whether pairs of texts stand for an object. A list may be written as repeated pairs."""
+    """Whether pairs of texts stand for an object. A list may be written as repeated pairs; null and
+    an empty list may be left out (RFC 6570, section 2.3).
+    """
     found: dict[str, list[str]] = {}
     for name, text in pairs:
         found.setdefault(name, []).append(text)
-    wanted = {name: item for name, item in value.items() if item is not None or name in found}
+    wanted = {k: item for k, item in value.items() if k in found or item not in (None, [])}
     return found.keys() == wanted.keys() and all(
         _member(texts, wanted[name]) for name, texts in found.items()
     )

@@ -157,7 +157,8 @@ def test_the_body_of_an_answer_is_one_of_the_documented_successes(
         ("application/xml", "application/xml", "xml"),
         ("text/xml, application/octet-stream", "application/octet-stream", "binary"),
         ("'*/*'", "*/*", "json"),
-        ("application/pdf", "application/pdf", "binary"),
+        ("application/vnd.x.v2", "application/vnd.x.v2", "json"),
+        ("image/png", "image/png", "binary"),
     ],
 )
 def test_one_media_type_is_chosen(listed: str, chosen: str | None, kind: str) -> None:

@@ -599,3 +599,27 @@ def test_the_path_is_kept_as_the_document_writes_it() -> None:
     paths = "'/a?x=1': {get: {}}\n'/b#frag': {get: {}}\n/c/: {get: {}}"
     written = [(o.path, o.written) for o in reading(paths).spec.operations]
     assert written == [("/a", "/a?x=1"), ("/b", "/b#frag"), ("/c/", "/c/")]
+
+
+def test_a_header_that_carries_a_credential_is_one_and_no_argument() -> None:
+    listed = "[{in: header, name: authorization, required: true, schema: {type: string}}]"
+    found = reading(f"/a: {{get: {{parameters: {listed}}}}}\n/b: {{get: {{}}}}").spec
+    first, second = found.operations
+    assert (first.parameters, first.security) == ((), (("authorization",), ()))
+    assert second.security == ()
+    place = SecurityScheme("authorization", "apiKey", "header", "Authorization")
+    assert found.security_schemes == (place,)
+
+
+@pytest.mark.parametrize("placeholder", ["{proxy+}", "{+proxy}", "{proxy*}"])
+def test_a_greedy_placeholder_is_called_as_its_parameter(placeholder: str) -> None:
+    listed = "[{in: path, name: proxy, required: true, schema: {type: string}}]"
+    found = operation(f"'/a/{placeholder}': {{get: {{parameters: {listed}}}}}")
+    assert (found.path, found.written) == ("/a/{proxy}", f"/a/{placeholder}")
+
+
+def test_the_items_of_a_sequence_of_3_2_are_a_list() -> None:
+    content = "{application/jsonl: {itemSchema: {type: integer}}}"
+    found = operation(f"/a: {{post: {{requestBody: {{content: {content}}}}}}}", version="3.2.0")
+    assert found.body is not None
+    assert found.body.content[0].schema == {"type": "array", "items": {"type": "integer"}}

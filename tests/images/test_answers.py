@@ -50,6 +50,9 @@ def structured(content_type: str, data: bytes, wanted: frozenset[str] = ALL) -> 
         ("text/plain", b'{"a":1}', {"text": '{"a":1}'}),
         ("image/png", b"\x89PNG", {"base64": "iVBORw=="}),
         ("application/octet-stream", b"text", {"base64": "dGV4dA=="}),
+        ("application/vnd.x.v2", b"plain", {"text": "plain"}),
+        ("application/vnd.x.v2", b"a\x00", {"base64": "YQA="}),
+        ("application/yaml", b"\x89PNG\x1a", {"base64": "iVBORxo="}),
     ],
 )
 def test_a_body_is_what_its_type_says(

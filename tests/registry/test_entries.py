@@ -35,6 +35,21 @@ def test_publishing_the_same_digest_again_changes_nothing(dns: Store) -> None:
     assert dns.audit() == before
 
 
+def test_publishing_an_archived_server_again_puts_it_back_into_use(dns: Store) -> None:
+    dns.archive("dns", 20.0, by="me")
+    assert dns.publish(entry(), REPORTS, now=30.0).state == "active"
+    assert dns.entry("dns").state == "active"
+
+
+def test_a_summary_says_what_a_list_shows_of_every_server(dns: Store) -> None:
+    dns.publish(entry("bare", 3), now=20.0)
+    dns.record(invocation("c1"), now=30.0)
+    found = {s.name: (s.version, s.state, s.tools, s.standing.total) for s in dns.summaries()}
+    assert found["dns"] == (1, "active", len(dns.entry("dns").tools), 1)
+    assert found["bare"][0] == 3
+    assert [s.standing for s in dns.summaries()] == [dns.standing(n) for n in sorted(found)]
+
+
 def test_a_new_version_replaces_the_current_one_and_keeps_the_history(dns: Store) -> None:
     newer = entry("dns", 2, tool("get_zone"))
     dns.publish(newer, now=20.0)

@@ -189,13 +189,20 @@ class Answer:
                 return self.data.decode(charset)
             except (UnicodeDecodeError, LookupError):
                 return self.data.decode("latin-1")
-        textual = self.is_declared_json() or _is_textual(self.content_type)
-        return _guessed(self.data, textual) if textual or not self.content_type else None
+        kind = self.content_type
+        textual = self.is_declared_json() or _is_textual(kind)
+        if textual or not kind:
+            return _guessed(self.data, textual)
+        # Vendor types without a suffix are JSON or text as often as they are not.
+        is_open = kind.startswith("application/") and kind != "application/octet-stream"
+        is_binary = not is_open or re.search(_BINARY, self.data)
+        return None if is_binary else _guessed(self.data, False)
 
     def _may_be_json(self, text: str) -> bool:
-        if self.content_type == "text/plain":
-            return text[:1] in ("{", "[")
-        return bool(text) and (not self.content_type or self.is_declared_json())
+        if not self.content_type or self.is_declared_json():
+            return bool(text)
+        is_open = self.content_type == "text/plain" or not _is_textual(self.content_type)
+        return is_open and text[:1] in ("{", "[")
 
     def _parse(self, text: str) -> None:
         try:
