@@ -44,6 +44,7 @@ def _waiting(store: Store, now: float) -> str:
 def _card(approval: Approval, now: float) -> str:
     return (
         f"<article><h3>{escape(approval.entry)}.{escape(approval.tool)}</h3>"
+        f"<p>{escape(approval.task)}</p>"
         f"<p>{escape(approval.reason)} <small>{ago(approval.created, now)}</small></p>"
         f"<pre>{escape(request_text(approval.wire))}</pre>"
         f'<button data-post="/approvals/{escape(approval.id)}" data-decision="approve">'

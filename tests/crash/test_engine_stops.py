@@ -39,7 +39,8 @@ def api() -> Iterator[Site]:
 
 @pytest.fixture
 def installation(tmp_path: Path, engine: Engine, api: Site) -> Installation:
-    environment = {"DOCKER_HOST": engine.host, "TOOLWRIGHT_SPARES": "0"}
+    environment = {"DOCKER_HOST": engine.host, "TOOLWRIGHT_ENGINE": "docker"}
+    environment["TOOLWRIGHT_SPARES"] = "0"
     installation = Installation.made(tmp_path / "home", **environment)
     installation.allow(api.url)
     installation.put(waiting())
