@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -219,17 +219,18 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
         stack.push_async_callback(app.jobs.close)
         stack.enter_context(pulse.running())
         _register(store, process, kind)
-        if patient:
-            keep_reserve(settings.reserve)
-            edits = Edits(settings.home, store, forge)
-            for chore in (
-                take_up_work(app.jobs, app.carry_out_approved, pulse, brake),
-                take_up_edits(edits, brake),
-                do_chores(store, sessions, Notary(settings.heads)),
-                sweep_dead(store, shelf, settings.instance),
-            ):
-                stack.push_async_callback(_stopped, asyncio.create_task(chore))
+        for chore in _chores(app, shelf, sessions) if patient else ():
+            stack.push_async_callback(_stopped, asyncio.create_task(chore))
         yield app
+
+
+def _chores(app: App, shelf: Shelf, sessions: ReadSessions) -> Iterator[Coroutine[Any, Any, None]]:
+    """What a process that lives long does beside answering."""
+    keep_reserve(app.settings.reserve)
+    yield take_up_work(app.jobs, app.carry_out_approved, app.pulse, app.brake)
+    yield take_up_edits(Edits(app.settings.home, app.store, app.forge), app.brake)
+    yield do_chores(app.store, sessions, Notary(app.settings.heads))
+    yield sweep_dead(app.store, shelf, app.settings.instance)
 
 
 async def _ended(tasks: Iterable[asyncio.Task[Reply]]) -> None:
