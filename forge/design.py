@@ -20,7 +20,7 @@ from sandbox.bundle import Credential, RequestPattern, ToolDefinition
 from sandbox.policy import DEFAULT_PORTS, origin_of
 
 MAX_DESCRIPTION = 400
-LIMITS = ((64_000, 16_000), (16_000, 4_000), (4_000, 1_000), (1_000, 300))
+LIMITS = ((64_000, 8_000), (16_000, 4_000), (4_000, 1_000), (1_000, 300))
 """What the input and output schemas of one tool may take, in characters of JSON: the first that
 keeps all tools together within MAX_TOTAL.
 """
@@ -127,13 +127,17 @@ class _Schemas:
 def _tools(api: APISpec) -> tuple[ToolSpec, ...]:
     names = tool_names(api.operations)
     schemas = _Schemas(Projection(api.schemas, "request"), Projection(api.schemas, "response"))
-    made: tuple[ToolSpec, ...] = ()
+    made: list[ToolSpec] = []
     for limits in LIMITS:
-        bounded = replace(schemas, limits=limits)
-        made = tuple(_tool(api, o, names[o.id], bounded) for o in api.operations)
-        if sum(tool.size for tool in made) <= MAX_TOTAL:
+        bounded, left, made = replace(schemas, limits=limits), MAX_TOTAL, []
+        for operation in api.operations:
+            made.append(_tool(api, operation, names[operation.id], bounded))
+            left -= made[-1].size
+            if left < 0 and limits != LIMITS[-1]:
+                break
+        else:
             break
-    return made
+    return tuple(made)
 
 
 def _tool(api: APISpec, operation: Operation, name: str, schemas: _Schemas) -> ToolSpec:

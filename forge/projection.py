@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from forge.prose import shorten
 from forge.subschemas import PREFIX, parts, rebuilt, references
@@ -18,7 +18,7 @@ MAX_LEAF = 300
 MAX_NEEDED = 16
 _PROSE = frozenset({"title", "description", "examples", "default", "deprecated"})
 _FLAGS = frozenset({"readOnly", "writeOnly", "xml"})
-_CHOICES = frozenset({"anyOf", "oneOf", "not", "if"})
+_CHOICES = ("anyOf", "oneOf")
 _DEPTHS = (12, 8, 6, 4, 3, 2, 1)
 
 
@@ -103,15 +103,31 @@ class Projection:
         if leaf is not None:
             return {**leaf, **{key: value for key, value in schema.items() if key != "$ref"}}
         found = applied(schema, self._schemas)
-        if any(part.keys() & _CHOICES for part in found):
-            return True
-        types = next((part["type"] for part in found if "type" in part), None)
-        if types is None and any("properties" in part for part in found):
-            types = "object"
+        types = self._types(found)
         if types is None:
             return True
         notes = {key: schema[key] for key in ("description",) if key in schema}
         return {"type": types, **(self._needed(found) if needed else {}), **notes}
+
+    def _types(self, found: list[Mapping[str, Any]]) -> Any:
+        """The `type` of a schema's values, from its parts or else from its alternatives."""
+        for part in found:
+            if "type" in part:
+                return part["type"]
+        for part in found:
+            outlines = [
+                self._outline(branch, needed=False) if isinstance(branch, Mapping) else True
+                for key in _CHOICES
+                for branch in part.get(key, ())
+            ]
+            kinds = [outline["type"] for outline in outlines if _has_type(outline)]
+            if kinds and len(kinds) == len(outlines):
+                names = [
+                    name for kind in kinds for name in ([kind] if isinstance(kind, str) else kind)
+                ]
+                unique = list(dict.fromkeys(names))
+                return unique[0] if len(unique) == 1 else unique
+        return "object" if any("properties" in part for part in found) else None
 
     def _needed(self, found: list[Mapping[str, Any]]) -> dict[str, Any]:
         """What an object cannot do without: its required properties, each as an outline."""
@@ -243,6 +259,10 @@ def target(schema: Schema, schemas: Mapping[str, Schema]) -> Mapping[str, Any]:
             return schema
         schema = schemas.get(schema["$ref"].removeprefix(PREFIX), True)
     return {}
+
+
+def _has_type(schema: Schema) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(schema, Mapping) and "type" in schema
 
 
 def _without(schema: dict[str, Any], hidden: frozenset[str]) -> dict[str, Any]:

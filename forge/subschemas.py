@@ -14,6 +14,7 @@ ONE = frozenset(
 )
 MANY = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 NAMED = frozenset({"properties", "patternProperties", "dependentSchemas"})
+_DELICATE = frozenset({"allOf", "anyOf", "oneOf", "not", "if"})
 _IN_PLACE_MANY = ("allOf", "anyOf", "oneOf")
 _IN_PLACE_ONE = ("not", "if", "then", "else")
 
@@ -49,6 +50,8 @@ def sound(schema: dict[str, Any]) -> dict[str, Any]:
 
     An unknown part is true; `not` and `oneOf` then refuse what the author meant to allow.
     """
+    if _DELICATE.isdisjoint(schema):
+        return schema
     if any(part is True for part in schema.get("oneOf", ())):
         branches = schema.pop("oneOf")
         schema.setdefault("anyOf", branches)

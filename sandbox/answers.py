@@ -106,11 +106,13 @@ class Answers:
         return None
 
     def _refuses(self, schema: Schema | None, value: Any) -> bool:
-        """Whether a value is of a wrong type; that an object lacks or has too much does not count,
-        since a tool may take answers with other properties than the document promises.
+        """Whether a value is of a wrong type. What an object lacks or has too much does not count,
+        nor that several alternatives fit: a tool may be more tolerant than the document.
         """
         problem = self._judge.problem(schema, value)
-        return problem is not None and (not isinstance(value, dict) or "is not of type" in problem)
+        if problem is None or "is valid under each of" in problem:
+            return False
+        return not isinstance(value, dict) or "is not of type" in problem
 
     def json_success(self, operation: Operation) -> Documented | None:
         """The first documented success that is JSON, or None."""

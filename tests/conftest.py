@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from sandbox.docker_engine import connect
 from sandbox.errors import EngineUnavailable
@@ -12,6 +13,10 @@ from sandbox.image import build_base
 from tests.functional.home import Home, new_home
 from tests.world.inspector import inspector
 from tests.world.powerdns import powerdns
+
+# A time limit per example would say more of the machine's load than of the code.
+settings.register_profile("toolwright", deadline=None)
+settings.load_profile("toolwright")
 
 __all__ = ["base_image", "inspector", "powerdns", "toolwright_home"]
 

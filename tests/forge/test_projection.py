@@ -34,9 +34,17 @@ def test_a_small_choice_that_does_not_fit_is_kept_as_it_is() -> None:
     assert properties["Level"] == {"type": "string", "enum": ["low", "high"]}
 
 
-def test_a_choice_between_parts_that_do_not_fit_takes_any_value() -> None:
-    properties, _ = select("Choice", "Big", limit=90)
-    assert properties["Choice"] is True
+def test_a_choice_between_parts_that_do_not_fit_keeps_their_types() -> None:
+    properties, _ = select("Choice", "Big", limit=120)
+    assert properties["Choice"] == {"type": ["string", "object"]}
+
+
+def test_an_object_that_does_not_fit_keeps_what_it_cannot_do_without() -> None:
+    needed = {"type": "object", "required": ["p1"], "properties": {**BIG["properties"]}}
+    chosen = Projection({"Big": needed}, "request").select([{"$ref": "#/$defs/Big"}], 200)
+    assert chosen.schemas == (
+        {"type": "object", "required": ["p1"], "properties": {"p1": {"type": "string"}}},
+    )
 
 
 def test_alternatives_that_were_loosened_may_overlap() -> None:
