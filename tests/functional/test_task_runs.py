@@ -1,0 +1,154 @@
+"""The task run: an exact name acts, words propose, what fails is retried, repaired or escalated."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.app import App, open_app
+from orchestrator.forging import Order
+from orchestrator.granting import allow_host
+from orchestrator.settings import Settings, load_settings
+from registry.records import Process
+from tests.crash.documents import OBJECT, described, reading
+from tests.world.site import Page, Site, site
+
+pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("base_image")]
+JSON = (("Content-Type", "application/json"),)
+NUMBERS = {"type": "object", "properties": {"name": {"type": "integer"}}}
+
+
+def pages(schema: Mapping[str, Any], answer: Page) -> dict[str, Any]:
+    operation = reading(schema, operationId="getThing", summary="Get the thing")
+    return {"/openapi.json": Page(described({"/thing": operation})), "/thing": answer}
+
+
+@pytest.fixture
+def api() -> Iterator[Site]:
+    with site(pages(OBJECT, Page(b'{"name": "oar"}', headers=JSON))) as here:
+        yield here
+
+
+@asynccontextmanager
+async def forged(home: Path, api: Site) -> AsyncIterator[App]:
+    """A process with the API's server registered as `things`."""
+    async with open_app(settings_of(home), "do") as app:
+        allow_host(app.store, api.url.removeprefix("http://"), "test")
+        await app.forge.forge(Order(source=api.url, name="things"), lambda step: None)
+        api.asked.clear()
+        yield app
+
+
+def settings_of(home: Path) -> Settings:
+    return load_settings(home=home)
+
+
+async def done(app: App, **request: Any) -> dict[str, Any]:
+    """The result that a task run ends with."""
+    job = app.jobs.create("do", {"task": "get the thing", **request})
+    claimed = app.store.claim_job(job.id, app.process, time.time())
+    assert claimed is not None
+    await app.jobs.run(claimed)
+    result: dict[str, Any] = app.store.job(job.id).result
+    return result
+
+
+def within(home: Path, api: Site, story: Callable[[App], Awaitable[None]]) -> None:
+    async def told() -> None:
+        async with forged(home, api) as app:
+            await story(app)
+
+    asyncio.run(told())
+
+
+def test_words_propose_and_an_exact_name_acts(tmp_path: Path, api: Site) -> None:
+    async def story(app: App) -> None:
+        proposed = await done(app)
+        candidates = proposed["structuredContent"]["candidates"]
+        assert [candidate["tool"] for candidate in candidates] == ["things.get_thing"]
+        assert api.asked == []
+        acted = await done(app, task="things.get_thing")
+        assert acted["structuredContent"]["body"] == {"name": "oar"}
+        chosen = await done(app, tool="things.get_thing")
+        assert chosen["structuredContent"] == acted["structuredContent"]
+
+    within(tmp_path, api, story)
+
+
+def test_what_no_server_can_do_is_forged_when_the_client_says_none(
+    tmp_path: Path, api: Site
+) -> None:
+    async def story() -> None:
+        async with open_app(settings_of(tmp_path), "do") as app:
+            allow_host(app.store, api.url.removeprefix("http://"), "test")
+            assert (await done(app))["structuredContent"]["candidates"] == []
+            made = await done(app, tool="none", source=api.url)
+            assert made["structuredContent"]["candidates"][0]["tool"].endswith(".get_thing")
+
+    asyncio.run(story())
+
+
+def test_an_answer_that_broke_off_is_tried_three_times_and_then_escalated(
+    tmp_path: Path, api: Site
+) -> None:
+    async def story(app: App) -> None:
+        endless = (("Content-Type", "application/json"), ("Content-Length", "50"))
+        api.pages["/thing"] = Page(headers=endless, chunks=lambda: iter([b'{"name":']))
+        failed = await done(app, tool="things.get_thing")
+        assert failed["isError"]
+        assert api.paths.count("/thing") == 3
+        assert "after 3 attempts" in failed["content"][-1]["text"]
+
+    within(tmp_path, api, story)
+
+
+def test_an_api_that_changed_with_its_description_is_repaired_by_forging_it_again(
+    tmp_path: Path, api: Site
+) -> None:
+    async def story(app: App) -> None:
+        api.pages.update(pages(NUMBERS, Page(b'{"name": 7}', headers=JSON)))
+        mended = await done(app, tool="things.get_thing")
+        assert mended["structuredContent"]["body"] == {"name": 7}
+        assert app.store.entry("things").version == 2
+
+    within(tmp_path, api, story)
+
+
+def test_an_api_that_broke_its_own_description_is_escalated(tmp_path: Path, api: Site) -> None:
+    async def story(app: App) -> None:
+        api.pages["/thing"] = Page(b'{"name": 7}', headers=JSON)
+        failed = await done(app, tool="things.get_thing")
+        assert failed["isError"]
+        assert '"name": 7' in json.dumps(failed["content"]).replace('\\"', '"')
+        assert "a person should look at it" in failed["content"][-1]["text"]
+        assert app.store.entry("things").version == 1
+
+    within(tmp_path, api, story)
+
+
+def test_the_run_of_a_dead_process_is_carried_on_by_the_next(tmp_path: Path, api: Site) -> None:
+    async def begin(app: App) -> None:
+        job = app.jobs.create("do", {"task": "get the thing", "tool": "things.get_thing"})
+        app.store.register_process(Process("dead", os.getpid(), 1.0, "serve", 1.0, 1.0))
+        assert app.store.claim_job(job.id, "dead", time.time()) is not None
+
+    within(tmp_path, api, begin)
+
+    async def carry_on() -> None:
+        async with open_app(settings_of(tmp_path), "serve", patient=True) as app:
+            async for _ in app.changes(30):
+                (job,) = app.store.jobs()
+                if job.state == "done":
+                    break
+            assert job.attempt == 2
+            assert job.result["structuredContent"]["body"] == {"name": "oar"}
+
+    asyncio.run(carry_on())
