@@ -1,11 +1,12 @@
 """How well and how fast the registry's search finds the right tool for a task in words.
 
-    python -m bench.search [--data DIRECTORY] [--queries 200] [--answers FILE]
+    python -m bench.search [--data DIRECTORY] [--queries 200] [--arms full small]
 
 DIRECTORY has the DEV data of the routing benchmark and its `score.py`, which says what to ask and
 prints the measures; by default `shared/bench/retrieval` beside this checkout. At most `--queries`
-tasks of each pool and arm are asked, always the same ones; 0 asks all. `p` of an answer is the
-first match's score. Milliseconds are those of one search, this machine's load included.
+tasks of each pool and arm are asked, always the same ones; 0 asks all. `--answers FILE` keeps what
+`score.py report` reads; `p` of an answer is the first match's score. Milliseconds are those of one
+search, this machine's load included.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -34,7 +35,7 @@ REQUIRED = ("pool", "id", "arm", "q", "gold")
 
 @dataclass(frozen=True)
 class Question:
-    """A task of the benchmark. Only `tools` are in the registry, or all of its pool but `without`."""
+    """A task of the benchmark. In the registry are `tools`, or all of its pool but `without`."""
 
     pool: str
     id: str
@@ -57,12 +58,14 @@ class Answer:
     p: float
 
 
-def questions(data: Path, most: int) -> list[Question]:
-    """At most `most` of each pool and arm, spread evenly over them."""
+def questions(data: Path, most: int, arms: Collection[str]) -> list[Question]:
+    """At most `most` of each pool and arm, spread evenly; of all arms where none is named."""
     command = [sys.executable, str(data / "score.py"), "tasks"]
     asked = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     by_arm: dict[tuple[str, str], list[Question]] = defaultdict(list)
     for row in map(json.loads, asked.splitlines()):
+        if arms and row["arm"] not in arms:
+            continue
         tools, without = tuple(row.get("tools", ())), frozenset(row.get("without", ()))
         values = {key: row[key] for key in REQUIRED} | {"gold": tuple(row["gold"])}
         question = Question(**values, tools=tools, without=without)
@@ -92,7 +95,7 @@ def registry(tools: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Store, dict[A
         while row["name"] in servers[row["server"], nth]:
             nth += 1
         servers[row["server"], nth][row["name"]] = row
-    ids = {}
+    ids: dict[Any, int] = {}
     with tempfile.TemporaryDirectory() as home, Store.open(Path(home, "registry.db")) as store:
         # An entry's name is indexed as words: one of digits alone would match numbers in a task.
         for number, ((server, _), rows) in enumerate(servers.items()):
@@ -138,8 +141,26 @@ def answer(question: Question, store: Store, ids: Mapping[Any, int], size: int) 
     return Answer(question.pool, question.id, question.arm, size, ranked, p)
 
 
+def ask_of_whole(
+    tools: Mapping[int, Mapping[str, Any]], asked: Sequence[Question]
+) -> tuple[list[Answer], list[float]]:
+    """The answers out of the whole pool, and how long each search took, in ms."""
+    answers, times = [], []
+    with registry(tools.values()) as (store, ids):
+        for question in asked:
+            started = time.perf_counter()
+            answers.append(answer(question, store, ids, len(tools)))
+            times.append(1000 * (time.perf_counter() - started))
+    return answers, times
+
+
+def ask_of_few(tools: Mapping[int, Mapping[str, Any]], question: Question) -> Answer:
+    with registry(tools[tool] for tool in question.tools) as (store, ids):
+        return answer(question, store, ids, len(question.tools))
+
+
 def ask(data: Path, asked: Iterable[Question]) -> tuple[list[Answer], dict[str, list[float]]]:
-    """The answers, and per pool how long each search of the whole pool took, in ms."""
+    """The answers, and the times of the searches in each whole pool."""
     by_pool: dict[str, list[Question]] = defaultdict(list)
     for question in asked:
         by_pool[question.pool].append(question)
@@ -149,16 +170,9 @@ def ask(data: Path, asked: Iterable[Question]) -> tuple[list[Answer], dict[str, 
         tools = pool_tools(data, pool)
         whole = [question for question in group if not question.tools]
         if whole:
-            with registry(tools.values()) as (store, ids):
-                times[f"{pool} ({len(tools)} tools)"] = taken = []
-                for question in whole:
-                    started = time.perf_counter()
-                    answers.append(answer(question, store, ids, len(tools)))
-                    taken.append(1000 * (time.perf_counter() - started))
-        for question in group:
-            if question.tools:
-                with registry(tools[tool] for tool in question.tools) as (store, ids):
-                    answers.append(answer(question, store, ids, len(question.tools)))
+            found, times[f"{pool} ({len(tools)} tools)"] = ask_of_whole(tools, whole)
+            answers += found
+        answers += [ask_of_few(tools, question) for question in group if question.tools]
     return answers, times
 
 
@@ -176,11 +190,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--queries", type=int, default=200)
+    parser.add_argument("--arms", nargs="*", default=())
     parser.add_argument("--answers", type=Path)
     args = parser.parse_args()
     if not (args.data / "score.py").exists():
         parser.error(f"{args.data} has no score.py; name the benchmark with --data")
-    asked = questions(args.data, args.queries)
+    asked = questions(args.data, args.queries, args.arms)
     answers, times = ask(args.data, asked)
     with tempfile.TemporaryDirectory() as scratch:
         path = args.answers or Path(scratch, "answers.jsonl")

@@ -94,7 +94,7 @@ def _lines(sources: Path) -> Iterator[tuple[str, str]]:
 
 
 def _stanza_lines(fields: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    # https://manpages.debian.org/sources.list.5, "DEB822-STYLE FORMAT"
+    # See sources.list(5), "DEB822-STYLE FORMAT".
     disabled = fields.get("enabled", "yes").lower() in ("no", "false", "0")
     parts = fields.get("components", "").split()
     if disabled or "deb" not in fields.get("types", "").split() or "main" not in parts:
