@@ -17,11 +17,13 @@ from registry.records import CALLABLE, Entry, Match, Tool
 from registry.wording import Task, Term, intent, read_task, words
 
 MAX_TERMS = 40
-"""How many of a task's words are looked for."""
-MAX_RANKED = 60
-"""How many tools are compared in detail: those that FTS5's own order puts first."""
+"""How many of a task's words, the rarest, tools are compared by."""
+MAX_SOUGHT = 16
+"""How many of those find the tools to compare: common words find nearly all, and take long."""
+MAX_RANKED = 50
+"""How many tools are compared: those that FTS5's own order puts first."""
 MAX_COMPARED = 1_000
-"""How many characters of a text are compared in detail."""
+"""How many characters of a text are compared."""
 MAX_TEXT = 4_000
 MAX_PARAMETERS = 100
 
@@ -40,7 +42,7 @@ class Search(Ledger):
             known = registry.rarest(asked.terms, MAX_TERMS)
             if not known:
                 return ()
-            found = _candidates(connection, known, max(k, MAX_RANKED))
+            found = _candidates(connection, known[:MAX_SOUGHT], max(k, MAX_RANKED))
             unknown = (term for term in asked.terms if not registry.has(term))
             asked = replace(asked, terms=(*known, *unknown))
             best = rank(asked, registry, found)[:k]
