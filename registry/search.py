@@ -18,7 +18,7 @@ from registry.wording import Task, Term, intent, read_task, words
 
 MAX_TERMS = 40
 """How many of a task's words, the rarest, tools are compared by."""
-MAX_SOUGHT = 16
+MAX_SOUGHT = 20
 """How many of those find the tools to compare: common words find nearly all, and take long."""
 MAX_RANKED = 50
 """How many tools are compared: those that FTS5's own order puts first."""
