@@ -162,13 +162,6 @@ class App:
 
 
 @asynccontextmanager
-async def open_store(settings: Settings, process: str = "") -> AsyncIterator[Store]:
-    """The registry alone, for commands that need no engine."""
-    with Store.open(settings.database_url, process) as store:
-        yield store
-
-
-@asynccontextmanager
 async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> AsyncIterator[App]:
     """Everything, for a process that calls or forges.
 

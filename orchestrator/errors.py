@@ -7,11 +7,6 @@ class OrchestratorError(Exception):
     """The base of all errors of this folder."""
 
 
-class NotSetUp(OrchestratorError):
-    def __init__(self, home: str) -> None:
-        super().__init__(f"{home} is not set up. Run `toolwright setup` first.")
-
-
 class HomeUnusable(OrchestratorError):
     def __init__(self, home: str, reason: str) -> None:
         super().__init__(
@@ -41,17 +36,6 @@ class UnknownTool(OrchestratorError):
         super().__init__(
             f"there is no tool {tool!r}. Names are `server.tool`; `find` lists what there is."
         )
-
-
-class WrongDoor(OrchestratorError):
-    """A write was asked of the reading tool, or the other way round."""
-
-    def __init__(self, tool: str, door: str) -> None:
-        super().__init__(f"{tool} is to be called through `{door}`.")
-
-
-class Denied(OrchestratorError):
-    """The gate refuses a call."""
 
 
 class WrongPin(OrchestratorError):

@@ -20,7 +20,6 @@ from sandbox.errors import BundleInvalid
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}\Z")
 MAX_FILE_BYTES = 32 * 1024 * 1024
-MAX_FILES = 64
 FILES = ("bundle.toml", "server.py", "tools.json", "spec.json")
 """What a version is made of. `tests/`, `reports/` and `history/` lie beside and not digested."""
 
