@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from sandbox.docker_engine import connect
+from sandbox.docker_engine import Client, connect
 from sandbox.errors import EngineUnavailable
 from sandbox.image import build_base
 from tests.functional.home import Home, new_home
@@ -19,6 +19,14 @@ settings.register_profile("toolwright", deadline=None)
 settings.load_profile("toolwright")
 
 __all__ = ["base_image", "inspector", "powerdns", "toolwright_home"]
+
+
+@pytest.fixture(scope="session")
+def docker_engine(base_image: str) -> Iterator[tuple[Client, str]]:
+    """A client of the engine, and the base image's name."""
+    client = connect()
+    yield client, base_image
+    client.close()
 
 
 @pytest.fixture(scope="session")

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any
 
-import docker
 import pytest
 
-from sandbox.docker_engine import DockerRunner, Labels, connect
-from sandbox.errors import EngineUnavailable
-from sandbox.image import base_image
+from sandbox.docker_engine import DockerRunner, Labels
 from sandbox.runner import Runner
 from sandbox.wasm_component import LoadedComponent, build_component
 from sandbox.wasm_engine import WasmRunner
@@ -30,25 +27,11 @@ def component() -> LoadedComponent:
     return build_component(ROOT / "wasm", print)
 
 
-@pytest.fixture(scope="session")
-def base() -> Iterator[tuple[docker.DockerClient, str]]:
-    try:
-        client = connect()
-        image = base_image(client)
-    except EngineUnavailable as reason:
-        pytest.skip(str(reason))
-    if image is None:
-        client.close()
-        pytest.skip("the base image is not built")
-    yield client, image.reference
-    client.close()
-
-
 @pytest.fixture(params=[pytest.param("docker", marks=pytest.mark.docker), "wasm"])
 def engine(request: pytest.FixtureRequest) -> Engine:
     if request.param == "wasm":
         return partial(WasmRunner, request.getfixturevalue("component"))
-    client, image = request.getfixturevalue("base")
+    client, image = request.getfixturevalue("docker_engine")
     return partial(DockerRunner, client, image, Labels("test", "engine"))
 
 

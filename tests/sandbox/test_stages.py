@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import docker
 import pytest
 
 from sandbox.answers import Answers
@@ -18,17 +17,15 @@ from sandbox.broker import Broker
 from sandbox.bundle import Bundle, read_bundle
 from sandbox.cases import FAULTS, subjects
 from sandbox.clock import VirtualClock
-from sandbox.docker_engine import DockerRunner, Labels, connect
+from sandbox.docker_engine import Client, DockerRunner, Labels
 from sandbox.errors import (
     CallTimedOut,
-    EngineUnavailable,
     Frozen,
     LoadFailed,
     SessionBroken,
     UpstreamUnreachable,
 )
 from sandbox.exchange import Exchange, WireRequest, WireResponse
-from sandbox.image import base_image
 from sandbox.livestage import candidates, prove_live
 from sandbox.mockapi import MockApi
 from sandbox.mockstage import MAX_BREAKS, MOCK_CAPS, Bench, OpenBench, prove_mock
@@ -95,24 +92,10 @@ def test_a_bad_bundle_fails_at_the_mock_stage(name: str) -> None:
     check_bad(name, proved(read_bundle(BUNDLES / name), LocalRunner()))
 
 
-@pytest.fixture(scope="module")
-def engine() -> Iterator[tuple[docker.DockerClient, str]]:
-    try:
-        client = connect()
-        image = base_image(client)
-    except EngineUnavailable as reason:
-        pytest.skip(str(reason))
-    if image is None:
-        client.close()
-        pytest.skip("the base image is not built")
-    yield client, image.reference
-    client.close()
-
-
 @pytest.mark.docker
-def test_bundles_are_proved_in_real_containers(engine: tuple[docker.DockerClient, str]) -> None:
+def test_bundles_are_proved_in_real_containers(docker_engine: tuple[Client, str]) -> None:
     async def run() -> dict[str, Proof]:
-        async with DockerRunner(*engine, Labels("test", "stages")) as runner:
+        async with DockerRunner(*docker_engine, Labels("test", "stages")) as runner:
             names = ("good", *BAD)
             return {name: await prove(read_bundle(BUNDLES / name), runner) for name in names}
 
