@@ -36,6 +36,7 @@ COMMANDS = {
     "control": ("control", "Run the control plane: page, approvals, kill switch, metrics."),
     "export": ("export", "Make an image of one server that runs without Toolwright."),
     "doctor": ("doctor", "Check files, rows, jobs, audit, containers and the engine."),
+    "completion": ("completion", "Print the completion script of a shell."),
     "demo": ("demo", "Watch the whole story run against a small example API."),
 }
 

@@ -62,3 +62,14 @@ class ControlUnreachable(OrchestratorError):
         super().__init__(
             f"the control plane does not answer ({reason}). Start it with `toolwright control`."
         )
+
+
+class ConfigNotUnderstood(OrchestratorError):
+    """A client's configuration is not what its format says. `reason` says where."""
+
+    def __init__(self, reason: str, path: str = "its configuration") -> None:
+        self.reason = reason
+        super().__init__(
+            f"{path} is not understood ({reason}). Mend it, or use --print and add the server by "
+            "hand; nothing was changed."
+        )

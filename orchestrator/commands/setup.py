@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import importlib
-import json
+import os
 import sys
 from contextlib import closing
 from pathlib import Path
 
 import click
 
-from orchestrator.clients import CLIENTS, config_path, merged, server_entry, write_config
+from orchestrator.clients import CLIENTS, configure, machine, printed, serving
 from orchestrator.settings import Settings, load_settings
 from orchestrator.terminal import ask_pin, engine_option, pin_option, read_line, reported, say
 from registry.pin import set_pin
@@ -21,7 +21,9 @@ from sandbox.image import build_base
 
 
 @click.command("setup")
-@click.option("--client", type=click.Choice(CLIENTS), help="Write this client's configuration.")
+@click.option(
+    "--client", type=click.Choice(tuple(CLIENTS)), help="Write this client's configuration."
+)
 @click.option("--print", "only_print", is_flag=True, help="With --client: print, do not write.")
 @click.option("--remove", is_flag=True, help="With --client: take Toolwright out again.")
 @click.option("--engine-only", is_flag=True, help="Only make the engine ready, if it is not yet.")
@@ -91,13 +93,14 @@ def _build_image() -> None:
     say(f"base image: {image.reference}")
 
 
-def _configure(settings: Settings, client: str, only_print: bool, remove: bool) -> None:
-    path = config_path(client)
-    entry = None if remove else server_entry(settings.home)
+def _configure(settings: Settings, name: str, only_print: bool, remove: bool) -> None:
+    client, start = CLIENTS[name], serving(settings.home)
+    path = client.path(machine(os.environ))
     if only_print:
-        click.echo(json.dumps({"mcpServers": {"toolwright": entry}}, indent=2))
+        click.echo(f"{client.title}: {path}", err=True)
+        click.echo(printed(client, start), nl=False)
         return
-    backup = write_config(path, merged(path, entry))
+    backup = configure(client, path, start, remove=remove)
     say(f"{path}: toolwright is {'removed' if remove else 'added'}")
     if backup:
         say(f"what was there is kept in {backup}")

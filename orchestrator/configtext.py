@@ -1,0 +1,182 @@
+"""One entry in a configuration file that others wrote: set, or taken out, and nothing else changed.
+
+Comments, order and layout stay as they are. A function per format, text in and text out; each
+raises ConfigNotUnderstood, and then nothing is to be written.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import json5
+import tomlkit
+from json5.dumper import ModelDumper
+from json5.loader import ModelLoader
+from json5.model import Comment, DoubleQuotedString, JSONObject, JSONText, Value
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+from tomlkit.exceptions import TOMLKitError
+
+from orchestrator.errors import ConfigNotUnderstood
+
+INDENT = "  "
+Entry = Mapping[str, Any]
+
+
+def set_in_json(text: str, path: Sequence[str], entry: Entry | None) -> str:
+    """Strict JSON is written anew with two spaces; JSON with comments or trailing commas, which
+    editors keep their settings in, is edited in place.
+    """
+    try:
+        config = json.loads(text or "{}")
+    except RecursionError as error:
+        raise ConfigNotUnderstood(str(error)) from error
+    except ValueError:
+        return _set_in_commented_json(text, path, entry)
+    _set(config, path, entry, dict)
+    return json.dumps(config, indent=2, ensure_ascii=False) + "\n"
+
+
+def set_in_toml(text: str, path: Sequence[str], entry: Entry | None) -> str:
+    """TOML (v1.0.0)."""
+    try:
+        config = tomlkit.parse(text)
+    except TOMLKitError as error:
+        raise ConfigNotUnderstood(str(error)) from error
+    _set(config, path, entry, lambda: tomlkit.table(is_super_table=True))
+    return tomlkit.dumps(config).rstrip("\n") + "\n"
+
+
+def set_in_yaml(text: str, path: Sequence[str], entry: Entry | None) -> str:
+    """YAML 1.2."""
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = 4096
+    try:
+        config = yaml.load(text)
+    except (YAMLError, RecursionError) as error:
+        raise ConfigNotUnderstood(str(error)) from error
+    config = {} if config is None else config
+    _set(config, path, entry, dict)
+    written = io.StringIO()
+    yaml.dump(config, written)
+    return written.getvalue()
+
+
+def _set(config: Any, path: Sequence[str], entry: Entry | None, make: Any) -> None:
+    """Set the entry at the path in nested mappings, or take it out where it is None."""
+    *parents, name = path
+    for key in parents:
+        if not isinstance(config, dict):
+            raise ConfigNotUnderstood("it is not made of objects")
+        if key not in config:
+            if entry is None:
+                return
+            config[key] = make()
+        config = config[key]
+    if not isinstance(config, dict):
+        raise ConfigNotUnderstood(f"`{'.'.join(parents)}` is not an object")
+    if entry is not None:
+        config[name] = dict(entry)
+    elif name in config:
+        del config[name]
+
+
+def _set_in_commented_json(text: str, path: Sequence[str], entry: Entry | None) -> str:
+    try:
+        document: JSONText = json5.loads(text, loader=ModelLoader())
+    except (ValueError, RecursionError, AssertionError) as error:
+        raise ConfigNotUnderstood(str(error)) from error
+    *parents, name = path
+    here: Value = document.value
+    for depth, key in enumerate(parents):
+        found = _member(here, key)
+        if found is None and entry is None:
+            return text
+        here = _added(here, key, {}, depth) if found is None else found
+    if entry is not None:
+        _added(here, name, entry, len(parents))
+    else:
+        _removed(here, name)
+    return json5.dumps(document, dumper=ModelDumper())  # type: ignore[arg-type]
+
+
+def _index(members: Value, name: str) -> int | None:
+    if not isinstance(members, JSONObject):
+        raise ConfigNotUnderstood("it is not made of objects")
+    names = [getattr(key, "characters", None) or getattr(key, "name", "") for key in members.keys]
+    return names.index(name) if name in names else None
+
+
+def _member(members: Value, name: str) -> Value | None:
+    index = _index(members, name)
+    assert isinstance(members, JSONObject)
+    return None if index is None else members.values[index]
+
+
+def _added(members: Value, name: str, entry: Entry, depth: int) -> Value:
+    """Set a member: in its place, or as the last one."""
+    index = _index(members, name)
+    assert isinstance(members, JSONObject)
+    value = _value(entry, depth + 1)
+    if index is not None:
+        value.wsc_before = members.values[index].wsc_before
+        value.wsc_after = members.values[index].wsc_after
+        members.values[index] = value
+        return value
+    key = DoubleQuotedString(name, json.dumps(name))
+    value.wsc_before = [" "]
+    break_inside, break_after = "\n" + INDENT * (depth + 1), "\n" + INDENT * depth
+    if members.keys:
+        key.wsc_before = [*_without_last_break(_take_tail(members)), break_inside]
+    else:
+        members.leading_wsc = [*_without_last_break(members.leading_wsc), break_inside]
+    if members.trailing_comma:
+        members.trailing_comma.wsc_after = [break_after]
+    else:
+        value.wsc_after = [break_after]
+    members.keys.append(key)
+    members.values.append(value)
+    return value
+
+
+def _removed(members: Value, name: str) -> None:
+    index = _index(members, name)
+    if index is None:
+        return
+    assert isinstance(members, JSONObject)
+    was_last = index == len(members.keys) - 1
+    before = _without_last_break(members.keys.pop(index).wsc_before)
+    value = members.values.pop(index)
+    if not was_last:
+        members.keys[index].wsc_before = [*before, *members.keys[index].wsc_before]
+    elif not members.keys:
+        members.trailing_comma = None
+        members.leading_wsc = _without_last_break(members.leading_wsc)
+    elif members.trailing_comma:
+        members.trailing_comma.wsc_after = [*before, *members.trailing_comma.wsc_after]
+    else:
+        members.values[-1].wsc_after = [*before, *value.wsc_after]
+
+
+def _take_tail(members: JSONObject) -> list[str | Comment]:
+    """What stands between the last member and the closing brace, taken out."""
+    last = members.trailing_comma or members.values[-1]
+    tail, last.wsc_after = last.wsc_after, []
+    return tail
+
+
+def _without_last_break(items: list[str | Comment]) -> list[str | Comment]:
+    return items[:-1] if items and isinstance(items[-1], str) else items
+
+
+def _value(entry: Entry, depth: int) -> Value:
+    """The entry as it stands that deep in a file."""
+    text = json.dumps(entry, indent=len(INDENT), ensure_ascii=False)
+    document: JSONText = json5.loads(
+        text.replace("\n", "\n" + INDENT * depth), loader=ModelLoader()
+    )
+    return document.value
