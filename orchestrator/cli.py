@@ -33,6 +33,7 @@ COMMANDS = {
     "reject": ("reject", "Reject one waiting request."),
     "kill": ("kill", "Freeze everything now."),
     "unfreeze": ("unfreeze", "Lift the freeze."),
+    "work": ("work", "Carry out what is queued, without a client."),
     "control": ("control", "Run the control plane: page, approvals, kill switch, metrics."),
     "export": ("export", "Make an image of one server that runs without Toolwright."),
     "doctor": ("doctor", "Check files, rows, jobs, audit, containers and the engine."),

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import json
+import inspect
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import wraps
+from html import escape
 from importlib import resources
-from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 from starlette.applications import Starlette
@@ -23,19 +24,21 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from orchestrator import answers
+from orchestrator.console import Console
 from orchestrator.freeze import kill
+from orchestrator.logins import SESSION_SECONDS, Logins
 from orchestrator.metrics import StoreCollector
-from orchestrator.page import render_live, render_page
+from orchestrator.page import render_page
 from orchestrator.people import Decision, check_pin, decide
+from orchestrator.requests import body_of, is_same_site
 from orchestrator.settings import Settings
 from registry.errors import RegistryError, Unknown
 from registry.store import Store
 
 COOKIE = "toolwright"
-MAX_BODY = 64 * 1024
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "form-action 'self'; frame-ancestors 'none'"
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -49,13 +52,22 @@ class Control:
     store: Store
     token: str
     kill_sandboxes: Callable[[], int]
+    logins: Logins = field(default_factory=Logins)
 
     def application(self) -> Starlette:
+        console = Console(self.settings, self.store)
         return Starlette(
             routes=[
                 Route("/healthz", self.health),
                 Route("/", self.page),
-                Route("/live", self._guarded(self.live)),
+                Route("/docs", self._guarded(self.docs)),
+                Route("/login", self._guarded(self.login), methods=["POST"]),
+                Route("/events", self._guarded(console.events)),
+                Route("/do", self._guarded(console.do), methods=["POST"]),
+                Route("/jobs/{id}", self._guarded(console.job)),
+                Route("/calls/{id}/wrong", self._guarded(console.mark_wrong), methods=["POST"]),
+                Route("/replay/{id}", self._guarded(console.replay), methods=["POST"]),
+                Route("/search", self._guarded(console.search)),
                 Route("/page.js", _asset("page.js", "text/javascript")),
                 Route("/page.css", _asset("page.css", "text/css")),
                 Route("/metrics", self._guarded(self.metrics)),
@@ -69,11 +81,16 @@ class Control:
     def _guarded(self, endpoint: Endpoint) -> Endpoint:
         """Only with the token, from this host's own name, and not from another site's page."""
 
+        @wraps(endpoint)
         async def guarded(request: Request) -> Response:
-            if not _same_site(request):
+            if not is_same_site(request):
                 return JSONResponse({"error": "wrong Host or Origin"}, 403)
             if not self._knows_token(request):
-                return JSONResponse({"error": "the token is missing or wrong"}, 401)
+                if not self._knows_browser(request):
+                    return JSONResponse({"error": "the token is missing or wrong"}, 401)
+                # A browser names the origin of every POST (Fetch standard, "origin-serialized").
+                if request.method != "GET" and "origin" not in request.headers:
+                    return JSONResponse({"error": "the Origin is missing"}, 403)
             try:
                 return await endpoint(request)
             except Unknown as error:
@@ -85,33 +102,51 @@ class Control:
 
     def _knows_token(self, request: Request) -> bool:
         scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
-        given = bearer if scheme.lower() == "bearer" else request.cookies.get(COOKIE, "")
+        given = bearer if scheme.lower() == "bearer" else ""
         return hmac.compare_digest(given.encode(), self.token.encode())
 
+    def _knows_browser(self, request: Request) -> bool:
+        return self.logins.knows(request.cookies.get(COOKIE, ""), time.time())
+
     async def health(self, request: Request) -> Response:
+        """Whether the control plane is up. For anyone."""
         return JSONResponse({"ok": True})
 
     async def page(self, request: Request) -> Response:
-        """The page; `?token=` from `toolwright control --open` becomes a cookie."""
-        given = request.query_params.get("token", "")
-        if given and hmac.compare_digest(given.encode(), self.token.encode()):
+        """The control page. `?login=` of `toolwright control --open` logs a browser in, once."""
+        code = request.query_params.get("login", "")
+        session = self.logins.begin(code, time.time()) if code else None
+        if session:
             redirect = RedirectResponse("/", 303)
-            redirect.set_cookie(COOKIE, self.token, httponly=True, samesite="strict")
+            redirect.set_cookie(
+                COOKIE, session, max_age=int(SESSION_SECONDS), httponly=True, samesite="strict"
+            )
             return redirect
-        if not _same_site(request) or not self._knows_token(request):
-            return HTMLResponse("Open this page with `toolwright control --open`.", 401)
-        return HTMLResponse(render_page(), headers={"Content-Security-Policy": CONTENT_POLICY})
+        if not is_same_site(request) or not self._knows_browser(request):
+            told = "Open this page with `toolwright control --open`: its link works once."
+            return HTMLResponse(told, 401)
+        return HTMLResponse(render_page(), headers=_page_headers())
 
-    async def live(self, request: Request) -> Response:
-        return HTMLResponse(await asyncio.to_thread(render_live, self.store, time.time()))
+    async def login(self, request: Request) -> Response:
+        """A path that logs one browser in, once, within two minutes."""
+        if not self._knows_token(request):
+            return JSONResponse({"error": "only with the token"}, 403)
+        return JSONResponse({"path": f"/?login={self.logins.invite(time.time())}"})
+
+    async def docs(self, request: Request) -> Response:
+        """This page."""
+        routes = [route for route in request.app.routes if isinstance(route, Route)]
+        return HTMLResponse(render_docs(routes), headers=_page_headers())
 
     async def metrics(self, request: Request) -> Response:
+        """Counts for Prometheus, in its text format."""
         collected = CollectorRegistry()
         collected.register(StoreCollector(self.store))
         return Response(generate_latest(collected), media_type="text/plain; version=0.0.4")
 
     async def kill(self, request: Request) -> Response:
-        body = await _body(request)
+        """Freeze everything: `by`, `reason`. Answers when nothing acts any more."""
+        body = await body_of(request)
         by, reason = str(body.get("by") or "control"), str(body.get("reason") or "")
         killed = await asyncio.to_thread(
             kill, self.store, self.settings.reserve, by, reason, self.kill_sandboxes, time.time
@@ -119,7 +154,8 @@ class Control:
         return JSONResponse(killed.as_json())
 
     async def unfreeze(self, request: Request) -> Response:
-        body = await _body(request)
+        """Lift the freeze: `pin`."""
+        body = await body_of(request)
         refused = check_pin(self.settings, str(body.get("pin", "")), time.time())
         if refused:
             return JSONResponse({"error": refused}, 403)
@@ -127,11 +163,13 @@ class Control:
         return JSONResponse({"frozen": state.frozen, "epoch": state.epoch})
 
     async def approvals(self, request: Request) -> Response:
+        """The newest approvals, with the exact request of each."""
         rows = await asyncio.to_thread(self.store.approvals)
         return JSONResponse([answers.approval_json(row) for row in rows])
 
     async def decide(self, request: Request) -> Response:
-        body = await _body(request)
+        """Decide an approval: `decision` (`approve` or `reject`), `pin`, `reason`."""
+        body = await body_of(request)
         decision = Decision(
             approval=request.path_params["id"],
             approve=body.get("decision") == "approve",
@@ -147,28 +185,30 @@ class Control:
         return JSONResponse({"approval": decision.approval, "state": told.state})
 
 
-def _same_site(request: Request) -> bool:
-    """Whether the request names this host as people do, and comes from no other site's page."""
-    host = request.headers.get("host", "").rpartition(":")[0] or request.headers.get("host", "")
-    origin = request.headers.get("origin")
-    names = {"127.0.0.1", "localhost", "[::1]"}
-    return host in names and (
-        origin is None or origin == f"http://{request.headers.get('host', '')}"
+def render_docs(routes: Iterable[Route]) -> str:
+    """The HTTP API, as its routes and their docstrings say."""
+    lines = "".join(
+        f"<dt><code>{escape(' '.join(sorted((route.methods or set()) - {'HEAD'})))} "
+        f"{escape(route.path)}</code></dt>"
+        f"<dd>{escape(inspect.getdoc(route.endpoint) or '')}</dd>"
+        for route in routes
+        if not route.path.startswith("/page.")
+    )
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Toolwright: HTTP API'
+        '</title><link rel="stylesheet" href="/page.css"></head><body><h1>HTTP API</h1><p>JSON in '
+        "and out. Send <code>Authorization: Bearer TOKEN</code>; address and token are in "
+        f"<code>control.json</code> in Toolwright's home.</p><dl>{lines}</dl></body></html>"
     )
 
 
-async def _body(request: Request) -> dict[str, Any]:
-    """A JSON object or a form of the page; anything else, or too much of it, is empty."""
-    content = b""
-    async for chunk in request.stream():
-        content += chunk
-        if len(content) > MAX_BODY:
-            return {}
-    try:
-        value = json.loads(content or b"{}")
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
+def _page_headers() -> dict[str, str]:
+    return {
+        "Content-Security-Policy": CONTENT_POLICY,
+        "Cache-Control": "no-store",
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+    }
 
 
 def _asset(name: str, media_type: str) -> Endpoint:

@@ -69,9 +69,14 @@ def ensure_control(settings: Settings) -> None:
     """
     if answering(settings) is not None:
         return
-    with (settings.home / "control.log").open("ab") as sink:
+    spawn(settings, "control", "--until-idle")
+
+
+def spawn(settings: Settings, *arguments: str) -> None:
+    """Start one of our commands, detached. What it says goes to `NAME.log` in the home."""
+    with (settings.home / f"{arguments[0]}.log").open("ab") as sink:
         subprocess.Popen(
-            [sys.executable, "-m", "orchestrator", "control", "--until-idle"],
+            [sys.executable, "-m", "orchestrator", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,

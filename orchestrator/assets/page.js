@@ -1,30 +1,99 @@
 "use strict";
-const live = document.getElementById("live");
-const told = document.getElementById("told");
+const byId = (id) => document.getElementById(id);
+const told = byId("told");
 
-async function refresh() {
-  try {
-    const answer = await fetch("/live");
-    const text = await answer.text();
-    if (answer.ok && text !== live.dataset.shown) {
-      live.innerHTML = text;
-      live.dataset.shown = text;
-    }
-  } catch {
-    told.textContent = "The control plane does not answer.";
+function show(name, html) {
+  const part = byId(name);
+  if (!part) return;
+  const open = new Set([...part.querySelectorAll("details[open]")].map((element) => element.id));
+  const focus = part.contains(document.activeElement) ? document.activeElement.id : "";
+  part.innerHTML = html;
+  for (const element of part.querySelectorAll("details")) element.open = open.has(element.id);
+  if (focus && byId(focus)) byId(focus).focus();
+  tick();
+}
+
+function ago(seconds) {
+  for (const [size, unit] of [[86400, "d"], [3600, "h"], [60, "min"]]) {
+    if (seconds >= size) return `${Math.round(seconds / size)} ${unit} ago`;
   }
+  return `${Math.max(0, Math.round(seconds))} s ago`;
+}
+
+function tick() {
+  const now = Date.now() / 1000;
+  for (const element of document.querySelectorAll("time[data-at]")) {
+    const text = ago(now - Number(element.dataset.at));
+    if (element.textContent !== text) element.textContent = text;
+  }
+}
+
+function listen() {
+  const events = new EventSource("/events");
+  events.onopen = () => { byId("link").textContent = "live"; };
+  events.onerror = () => { byId("link").textContent = "not connected"; };
+  events.onmessage = (event) => {
+    for (const [name, html] of Object.entries(JSON.parse(event.data))) show(name, html);
+  };
+}
+
+async function post(path, body) {
+  const answer = await fetch(path, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  return answer.json();
 }
 
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-post]");
   if (!button) return;
-  const body = { pin: document.getElementById("pin").value, by: "page" };
+  const body = { pin: byId("pin").value, by: "page" };
   if (button.dataset.decision) body.decision = button.dataset.decision;
-  const answer = await fetch(button.dataset.post, { method: "POST", body: JSON.stringify(body) });
-  const said = await answer.json();
-  told.textContent = said.error || JSON.stringify(said);
-  await refresh();
+  button.disabled = true;
+  try {
+    const said = await post(button.dataset.post, body);
+    told.textContent = said.error || said.told || JSON.stringify(said);
+  } catch {
+    told.textContent = "The control plane does not answer.";
+  } finally {
+    button.disabled = false;
+  }
 });
 
-refresh();
-setInterval(refresh, 1000);
+byId("do").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const form = new FormData(event.target);
+  const done = byId("done");
+  done.textContent = "…";
+  try {
+    const body = Object.fromEntries([...form].filter(([, value]) => value));
+    if (body.arguments) body.arguments = JSON.parse(body.arguments);
+    let job = await post("/do", body);
+    while (job.job && !["done", "failed", "cancelled"].includes(job.state)) {
+      done.textContent = `${job.stage || job.state} ${job.message || ""}`;
+      const answer = await fetch(`/jobs/${job.job}?wait=20&seen=${job.updated}`);
+      job = await answer.json();
+    }
+    const texts = ((job.result || {}).content || []).map((block) => block.text);
+    done.textContent = job.error || texts.join("\n") || job.message || job.state;
+  } catch (problem) {
+    done.textContent = String(problem);
+  }
+});
+
+byId("search").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const text = new FormData(event.target).get("text");
+  const answer = await fetch(`/search?text=${encodeURIComponent(text)}`);
+  const found = await answer.json();
+  byId("found").replaceChildren(...(found.found || []).map((line) => {
+    const item = document.createElement("li");
+    item.textContent = line;
+    return item;
+  }));
+});
+
+listen();
+setInterval(tick, 1000);

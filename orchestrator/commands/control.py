@@ -14,9 +14,10 @@ import webbrowser
 import click
 import psutil
 import uvicorn
+from starlette.applications import Starlette
 
 from orchestrator.control import Control, keeping_heartbeat
-from orchestrator.control_process import Address, answering, read_address, write_address
+from orchestrator.control_process import Address, answering, post, read_address, write_address
 from orchestrator.errors import ControlUnreachable
 from orchestrator.freeze import PASSIVE, is_alive
 from orchestrator.settings import Settings, load_settings
@@ -34,7 +35,7 @@ CHECK_SECONDS = 10.0
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", default=0, help="Port to listen on; 0 takes a free one.")
 @click.option("--open", "show", is_flag=True, help="Open the page of the running control plane.")
-@click.option("--url", "tell", is_flag=True, help="Print the page's address with its token.")
+@click.option("--url", "tell", is_flag=True, help="Print a link to the page that logs in once.")
 @click.option("--stop", is_flag=True, help="Stop the running control plane.")
 @click.option("--until-idle", is_flag=True, help="End by itself when nobody needs it any more.")
 @reported
@@ -53,7 +54,7 @@ def _page(settings: Settings, show: bool) -> None:
     address = answering(settings)
     if address is None:
         raise ControlUnreachable("none is running")
-    url = f"{address.url}/?token={address.token}"
+    url = address.url + post(settings, "/login", {})["path"]
     say(url)
     if show:
         webbrowser.open(url)
@@ -103,12 +104,19 @@ async def _answer(
     control: Control, process: str, listener: socket.socket, until_idle: bool
 ) -> None:
     application = control.application()
-    server = uvicorn.Server(uvicorn.Config(application, log_level="warning", access_log=False))
+    server = uvicorn.Server(_server_config(application))
     async with keeping_heartbeat(control.store, process):
         idle = asyncio.create_task(_end_when_idle(server, control.store)) if until_idle else None
         await server.serve(sockets=[listener])
         if idle:
             idle.cancel()
+
+
+def _server_config(application: Starlette) -> uvicorn.Config:
+    # Open pages listen to events without end; they do not hold up the end of the process.
+    return uvicorn.Config(
+        application, log_level="warning", access_log=False, timeout_graceful_shutdown=1
+    )
 
 
 async def _end_when_idle(server: uvicorn.Server, store: Store) -> None:

@@ -11,7 +11,10 @@ from orchestrator.settings import Settings, load_settings
 from registry.pin import set_pin
 from registry.records import Approval
 from registry.store import Store
+from tests.orchestrator.plane import plane
 from tests.registry.samples import REPORTS, approval, entry
+
+__all__ = ["plane"]
 
 PIN = "correct horse"
 

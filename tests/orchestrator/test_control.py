@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-import socket
-import threading
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+import json
+import os
+from dataclasses import replace
 
 import httpx
+import psutil
 import pytest
-import uvicorn
 
 from orchestrator.answers import MAX_SHOWN_BODY
-from orchestrator.control import COOKIE, MAX_BODY, Control
-from orchestrator.settings import Settings
+from orchestrator.control import COOKIE
+from orchestrator.logins import Logins
+from orchestrator.panels import PANELS
+from orchestrator.requests import MAX_BODY
 from registry.pin import ATTEMPTS
-from registry.records import Approval
+from registry.records import Approval, Process
 from registry.store import Store
 from sandbox.exchange import WireRequest
 from tests.orchestrator.conftest import PIN
+from tests.orchestrator.plane import BEARER, TOKEN, Plane, logged_in
 
-TOKEN = "the-token"
-BEARER = {"Authorization": f"Bearer {TOKEN}"}
 GUARDED = [
-    ("GET", "/live"),
+    ("GET", "/events"),
+    ("GET", "/docs"),
+    ("GET", "/search?text=x"),
+    ("GET", "/jobs/x"),
+    ("POST", "/login"),
+    ("POST", "/do"),
+    ("POST", "/calls/x/wrong"),
+    ("POST", "/replay/x"),
     ("GET", "/metrics"),
     ("GET", "/approvals"),
     ("POST", "/kill"),
@@ -33,37 +39,15 @@ GUARDED = [
 ]
 
 
-@dataclass
-class Plane:
-    """A control plane that listens; `kills` counts how often sandboxes were to be killed."""
-
-    url: str = ""
-    kills: list[float] = field(default_factory=list)
-
-    def ask(self, method: str, path: str, **more: object) -> httpx.Response:
-        """By default with the token; `headers` replace it."""
-        given = {"headers": BEARER, **more}
-        with httpx.Client(trust_env=False, base_url=self.url, timeout=10) as client:
-            return client.request(method, path, **given)  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def plane(settings: Settings, store: Store) -> Iterator[Plane]:
-    here = Plane()
-
-    def kill_sandboxes() -> int:
-        here.kills.append(time.time())
-        return 0
-
-    application = Control(settings, store, TOKEN, kill_sandboxes).application()
-    server = uvicorn.Server(uvicorn.Config(application, log_level="warning", lifespan="off"))
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        here.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        yield here
-        server.should_exit = True
-        thread.join()
+def shown(plane: Plane) -> dict[str, str]:
+    """The page's parts as a page that was just opened gets them."""
+    with (
+        httpx.Client(trust_env=False, base_url=plane.url, timeout=10) as client,
+        client.stream("GET", "/events", headers=BEARER) as answer,
+    ):
+        first = next(line for line in answer.iter_lines() if line.startswith("data: "))
+        parts: dict[str, str] = json.loads(first.removeprefix("data: "))
+        return parts
 
 
 def decided(plane: Plane, waiting: Approval, **body: object) -> httpx.Response:
@@ -77,6 +61,7 @@ def decided(plane: Plane, waiting: Approval, **body: object) -> httpx.Response:
         {"Authorization": "Bearer wrong"},
         {"Authorization": f"Basic {TOKEN}"},
         {"Cookie": f"{COOKIE}=wrong"},
+        {"Cookie": f"{COOKIE}={TOKEN}"},
     ],
 )
 def test_nothing_is_told_or_done_without_the_token(
@@ -101,7 +86,7 @@ def test_nothing_is_told_or_done_without_the_token(
 def test_a_page_of_another_site_gets_nowhere_even_with_the_cookie(
     plane: Plane, store: Store, header: dict[str, str]
 ) -> None:
-    headers = {"Cookie": f"{COOKIE}={TOKEN}", **header}
+    headers = {**logged_in(plane), **header}
     for place in (*GUARDED, ("GET", "/")):
         assert plane.ask(*place, headers=headers).status_code in (401, 403)
     assert (store.freeze_state().frozen, plane.kills) == (False, [])
@@ -173,20 +158,103 @@ def test_a_body_that_is_no_object_or_too_large_decides_nothing(
     assert store.freeze_state().frozen
 
 
-def test_the_pages_address_becomes_a_cookie_that_scripts_and_other_sites_do_not_get(
-    plane: Plane,
-) -> None:
-    answer = plane.ask("GET", f"/?token={TOKEN}", headers={})
+def test_a_link_logs_one_browser_in_once(plane: Plane) -> None:
+    path = plane.ask("POST", "/login").json()["path"]
+    answer = plane.ask("GET", path, headers={})
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
-    cookie = answer.headers["set-cookie"].lower()
-    assert "httponly" in cookie
-    assert "samesite=strict" in cookie
-    assert plane.ask("GET", "/?token=wrong", headers={}).status_code == 401
+    cookie = answer.headers["set-cookie"]
+    assert "httponly" in cookie.lower()
+    assert "samesite=strict" in cookie.lower()
+    assert TOKEN not in cookie
+    assert plane.ask("GET", path, headers={}).status_code == 401
+    assert plane.ask("GET", "/?login=wrong", headers={}).status_code == 401
+    assert plane.ask("GET", f"/?login={TOKEN}", headers={}).status_code == 401
     assert plane.ask("GET", "/", headers={}).status_code == 401
-    page = plane.ask("GET", "/", headers={"Cookie": f"{COOKIE}={TOKEN}"})
+    page = plane.ask("GET", "/", headers={"Cookie": cookie.partition(";")[0]})
     assert page.status_code == 200
     assert "script-src 'self'" in page.headers["content-security-policy"]
     assert TOKEN not in page.text
+
+
+def test_a_link_ends_by_itself_and_a_login_too() -> None:
+    logins = Logins()
+    assert logins.begin(logins.invite(0.0), 121.0) is None
+    session = logins.begin(logins.invite(0.0), 119.0)
+    assert session is not None
+    assert logins.knows(session, 3600.0)
+    assert not logins.knows(session, 13 * 3600.0)
+    assert not logins.knows("", 0.0)
+
+
+def test_a_browser_that_is_logged_in_does_not_get_a_link_for_another(plane: Plane) -> None:
+    headers = {**logged_in(plane), "Origin": plane.url}
+    assert plane.ask("POST", "/login", headers=headers).status_code == 403
+
+
+def test_a_post_of_a_browser_has_to_name_its_origin(plane: Plane, store: Store) -> None:
+    headers = logged_in(plane)
+    assert plane.ask("POST", "/kill", headers=headers).status_code == 403
+    assert not store.freeze_state().frozen
+    assert plane.ask("POST", "/kill", headers={**headers, "Origin": plane.url}).status_code == 200
+
+
+def test_the_parts_that_changed_are_sent_and_no_others(
+    plane: Plane, store: Store, waiting: Approval
+) -> None:
+    with (
+        httpx.Client(trust_env=False, base_url=plane.url, timeout=10) as client,
+        client.stream("GET", "/events", headers=BEARER) as answer,
+    ):
+        events = (line for line in answer.iter_lines() if line.startswith("data: "))
+        assert set(json.loads(next(events)[6:])) == set(PANELS)
+        store.request_approval(replace(waiting, id="second"))
+        changed = json.loads(next(events)[6:])
+        assert set(changed) == {"waiting", "timeline"}
+        assert "second" in changed["waiting"]
+
+
+def test_a_task_becomes_a_job_that_can_be_watched(plane: Plane, store: Store) -> None:
+    store.register_process(Process("w", os.getpid(), _started(), "serve", 0.0, 0.0))
+    order = {"task": "list the zones", "tool": "dns.list_zones", "arguments": {"a": 1}}
+    answer = plane.ask("POST", "/do", json=order)
+    assert answer.status_code == 202
+    job = store.job(answer.json()["job"])
+    assert (job.kind, job.state, dict(job.request)) == ("do", "queued", order)
+    assert plane.ask("GET", f"/jobs/{job.id}").json()["state"] == "queued"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"task": ""},
+        {"task": 1},
+        {"task": "x" * 4001},
+        {"task": "x", "arguments": []},
+        {"task": "x", "tool": {}},
+    ],
+)
+def test_a_malformed_task_makes_no_job(plane: Plane, store: Store, body: dict[str, object]) -> None:
+    assert plane.ask("POST", "/do", json=body).status_code == 400
+    assert store.jobs() == ()
+
+
+def test_what_happened_is_found_by_a_text_in_it(plane: Plane, waiting: Approval) -> None:
+    found = plane.ask("GET", "/search", params={"text": waiting.id.upper()}).json()["found"]
+    assert [line.split()[2] for line in found] == ["approval.pending"]
+    assert plane.ask("GET", "/search", params={"text": ""}).json() == {"found": []}
+
+
+def test_a_call_that_never_was_is_neither_replayed_nor_marked(plane: Plane) -> None:
+    assert plane.ask("POST", "/replay/--help").status_code == 404
+    assert plane.ask("POST", "/calls/none/wrong").status_code == 404
+
+
+def test_the_api_is_documented_route_by_route(plane: Plane) -> None:
+    docs = plane.ask("GET", "/docs").text
+    for path in ("/kill", "/approvals/{id}", "/do", "/events", "/metrics"):
+        assert path in docs
+    assert "<dd></dd>" not in docs
 
 
 def test_what_the_page_shows_of_a_request_is_text_and_never_markup(
@@ -195,10 +263,10 @@ def test_what_the_page_shows_of_a_request_is_text_and_never_markup(
     markup = "</pre><script>alert(1)</script>"
     wire = WireRequest("POST", f"https://a.test/{markup}", ((markup, markup),), markup.encode())
     store.request_approval(replace(waiting, id="hostile", wire=wire, reason=markup))
-    live = plane.ask("GET", "/live").text
-    assert live.count("dns.create_zone") == 2
-    assert live.count("&lt;script&gt;") == 5
-    assert "<script" not in live
+    waiting_now = shown(plane)["waiting"]
+    assert waiting_now.count("<h3>dns.create_zone") == 2
+    assert waiting_now.count("&lt;script&gt;") == 5
+    assert "<script" not in "".join(shown(plane).values())
 
 
 def test_where_a_request_is_too_long_to_be_shown_whole_the_page_says_so(
@@ -206,7 +274,7 @@ def test_where_a_request_is_too_long_to_be_shown_whole_the_page_says_so(
 ) -> None:
     wire = WireRequest("POST", "https://a.test/", (("x-mode", "purge"),), b"x" * 5000 + b"HIDDEN")
     store.request_approval(replace(waiting, id="long", wire=wire))
-    live = plane.ask("GET", "/live").text
+    live = shown(plane)["waiting"]
     assert "x-mode: purge" in live
     assert "HIDDEN" not in live
     assert f"{MAX_SHOWN_BODY} of 5006 bytes" in live
@@ -216,3 +284,7 @@ def test_metrics_are_for_who_has_the_token(plane: Plane, waiting: Approval) -> N
     metrics = plane.ask("GET", "/metrics")
     assert metrics.status_code == 200
     assert "toolwright" in metrics.text
+
+
+def _started() -> float:
+    return psutil.Process().create_time()

@@ -1,0 +1,38 @@
+"""Who may see the control page: links that log in once, and the browsers that used one."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+
+LINK_SECONDS = 120.0
+SESSION_SECONDS = 12 * 3600.0
+MAX_SESSIONS = 64
+
+
+@dataclass
+class Logins:
+    """Kept in memory only, so that they end with the control plane. Times are epoch seconds."""
+
+    _links: dict[str, float] = field(default_factory=dict)
+    _sessions: dict[str, float] = field(default_factory=dict)
+
+    def invite(self, now: float) -> str:
+        """A code that logs in once, within two minutes."""
+        self._links = {code: end for code, end in self._links.items() if end > now}
+        code = secrets.token_urlsafe(24)
+        self._links[code] = now + LINK_SECONDS
+        return code
+
+    def begin(self, code: str, now: float) -> str | None:
+        """The session that a code begins; None where it was used, is late or none of ours."""
+        if self._links.pop(code, 0.0) <= now:
+            return None
+        while len(self._sessions) >= MAX_SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
+        session = secrets.token_urlsafe(24)
+        self._sessions[session] = now + SESSION_SECONDS
+        return session
+
+    def knows(self, session: str, now: float) -> bool:
+        return self._sessions.get(session, 0.0) > now

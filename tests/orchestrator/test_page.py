@@ -1,0 +1,153 @@
+"""The control page in a real browser: live, by keyboard, on a phone, and never running strangers'
+markup.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import psutil
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from registry.records import Approval, Invocation, Process
+from registry.store import Store
+from sandbox.exchange import WireRequest
+from tests.orchestrator.conftest import PIN
+from tests.orchestrator.plane import Plane
+from tests.registry.samples import REPORTS, entry
+
+MARKUP = '"><img src=x onerror="document.title=\'owned\'"><script>document.title="owned"</script>'
+SECONDS = 15_000
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("about the page in a browser, and no Chromium is installed")
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+        started = playwright.chromium.launch(executable_path=chromium, args=arguments)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page(browser: Browser, plane: Plane) -> Iterator[Page]:
+    """The page, logged in and live; at its end nothing may have gone wrong in it."""
+    with browser.new_context() as context:
+        opened = context.new_page()
+        opened.set_default_timeout(SECONDS)
+        problems: list[str] = []
+        opened.on("pageerror", lambda problem: problems.append(str(problem)))
+        opened.goto(plane.url + plane.ask("POST", "/login").json()["path"])
+        expect(opened.locator("#link")).to_have_text("live", timeout=SECONDS)
+        yield opened
+        assert problems == []
+
+
+def test_what_waits_appears_by_itself_and_is_approved_once_with_the_pin(
+    page: Page, store: Store, waiting: Approval
+) -> None:
+    card = page.get_by_role("article", name="dns.create_zone")
+    expect(card).to_contain_text(waiting.wire.url)
+    page.get_by_label("PIN").fill("wrong!")
+    card.get_by_role("button", name="Approve").click()
+    expect(page.locator("#told")).to_contain_text("not the PIN")
+    assert store.approval(waiting.id).state == "pending"
+    page.get_by_label("PIN").fill(PIN)
+    card.get_by_role("button", name="Approve").click()
+    expect(card).to_have_count(0)
+    assert store.approval(waiting.id).state == "approved"
+
+
+def test_a_keyboard_is_enough_to_reject(page: Page, store: Store, waiting: Approval) -> None:
+    expect(page.get_by_role("article", name="dns.create_zone")).to_be_visible()
+    page.get_by_label("PIN").focus()
+    page.keyboard.type(PIN)
+    button = page.locator(f"#reject-{waiting.id}")
+    for _ in range(60):
+        if button.evaluate("element => element === document.activeElement"):
+            break
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("article", name="dns.create_zone")).to_have_count(0)
+    assert store.approval(waiting.id).state == "rejected"
+
+
+def test_the_button_freezes_and_the_pin_unfreezes(page: Page, plane: Plane, store: Store) -> None:
+    page.get_by_role("button", name="Freeze everything").click()
+    expect(page.get_by_role("alert")).to_contain_text("Frozen")
+    assert store.freeze_state().frozen
+    assert plane.kills
+    page.get_by_label("PIN").fill(PIN)
+    page.get_by_role("button", name="Unfreeze").click()
+    expect(page.get_by_role("button", name="Freeze everything")).to_be_visible()
+    assert not store.freeze_state().frozen
+
+
+def test_strangers_markup_is_shown_as_text_and_never_runs(page: Page, store: Store) -> None:
+    now = time.time()
+    store.publish(replace(entry(), title=MARKUP), REPORTS, now=now)
+    wire = WireRequest("POST", f"https://a.test/{MARKUP}", (("x", MARKUP),), MARKUP.encode())
+    waiting = Approval(
+        "hostile", "dns", 1, "create_zone", {"x": MARKUP}, wire, "0", now, now + 60, reason=MARKUP
+    )
+    store.request_approval(waiting)
+    call = Invocation("c1", "dns", 1, "list_zones", "read", now, task=MARKUP)
+    store.record(call, now)
+    card = page.get_by_role("article", name="dns.create_zone")
+    expect(card.locator("pre")).to_contain_text(MARKUP)
+    page.get_by_label("Search calls and audit").fill("onerror")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("#found li").first).to_contain_text("onerror")
+    assert page.locator("img").count() == 0
+    assert page.locator("script").count() == 1
+    assert page.title() == "Toolwright"
+
+
+def test_a_task_is_sent_watched_and_its_end_shown(page: Page, store: Store) -> None:
+    start = psutil.Process().create_time()
+    store.register_process(Process("w", os.getpid(), start, "serve", 0.0, time.time()))
+    page.get_by_label("Do", exact=True).fill("list the zones")
+    page.get_by_role("button", name="Do it").click()
+    expect(page.locator("#done")).to_contain_text("queued")
+    (job,) = store.jobs("queued")
+    claimed = store.claim_job(job.id, "w", time.time())
+    assert claimed is not None
+    store.update_job(job.id, claimed.attempt, time.time(), stage="route", message="looking")
+    expect(page.locator("#done")).to_contain_text("looking")
+    result = {"content": [{"type": "text", "text": f"two zones {MARKUP}"}]}
+    store.finish_job(job.id, claimed.attempt, "done", result, time.time())
+    expect(page.locator("#done")).to_have_text(f"two zones {MARKUP}")
+
+
+def test_a_result_of_a_server_on_probation_can_be_marked_wrong(
+    page: Page, store: Store, waiting: Approval
+) -> None:
+    now = time.time()
+    store.record(Invocation("c1", "dns", 1, "list_zones", "read", now), now)
+    server = page.locator("#server-dns")
+    server.locator("summary").click()
+    server.get_by_role("button", name="This result is wrong").click()
+    expect(server).to_contain_text("marked wrong")
+    expect(server).to_have_attribute("open", "")
+    assert store.invocation("c1").disputed
+
+
+def test_a_phone_shows_it_without_scrolling_sideways(
+    page: Page, store: Store, waiting: Approval
+) -> None:
+    page.set_viewport_size({"width": 360, "height": 740})
+    wire = WireRequest("POST", "https://a.test/" + "x" * 2000)
+    store.request_approval(replace(waiting, id="long", wire=wire, wire_digest="1"))
+    expect(page.locator("#approve-long")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    box = page.locator("#approve-long").bounding_box()
+    assert box is not None
+    assert box["height"] >= 38
