@@ -2,10 +2,11 @@
 
     python -m bench.engines [--rounds 30] [--live 1000] [--build]
 
-Both get the same bundle and an upstream in memory. `cold` has nothing made ahead, `pooled` hands
-the bundle to a spare. Times are medians in ms with the 95th percentile. Memory is what the machine
-has less (MemAvailable), divided by the servers. `--build` builds the component once more, in a
-scratch directory. An engine that cannot run is left out.
+Both get the same bundle and an upstream in memory. `cold` begins with the engine itself (a
+connection to Docker; the cached component, mapped), `from cache` with an engine that is ready and
+has nothing made ahead, `pooled` hands the bundle to a spare. Times are medians in ms with the 95th
+percentile. Memory is what the machine has less (MemAvailable), divided by the servers. `--build`
+builds the component once more, in a scratch directory. An engine that cannot run is left out.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import itertools
-import json
+import os
 import statistics
 import tempfile
 import time
@@ -25,20 +26,19 @@ from typing import Any
 
 import psutil
 
+from orchestrator.settings import load_engine_settings
 from sandbox.broker import Broker, Caps
 from sandbox.bundle import Bundle, Provenance, RequestPattern, ToolDefinition
-from sandbox.docker_engine import DockerRunner, Labels, connect
+from sandbox.docker_engine import Client, DockerRunner, Labels, connect
 from sandbox.errors import EngineUnavailable
 from sandbox.exchange import WireRequest, WireResponse
 from sandbox.image import base_image
 from sandbox.policy import read_policy
-from sandbox.runner import Limits, Runner
+from sandbox.runner import Runner
 from sandbox.wasm_component import build_component, load_component
 from sandbox.wasm_engine import WasmRunner
-from sandbox.wasm_guest import GuestFactory
-from sandbox.wasm_recording import LOADING
 
-CACHE = Path(__file__).parents[1] / ".cache" / "wasm"
+CACHE = load_engine_settings().cache
 MB = 1024 * 1024
 SETTLE_SECONDS = 0.8
 SOURCE = """from toolwright import http, tool
@@ -111,6 +111,16 @@ async def first_answers(opened: Open, rounds: int, spares: int) -> str:
     return figures(times)
 
 
+async def cold(opened: Open, rounds: int) -> str:
+    times = []
+    for _ in range(rounds):
+        started = time.perf_counter()
+        async with opened() as runner, runner.open(BUNDLE, broker()) as session:
+            await session.call("fetch", CALLS["fetch"])
+            times.append(time.perf_counter() - started)
+    return figures(times)
+
+
 async def calls(opened: Open, rounds: int, tool: str) -> str:
     times = []
     async with opened() as runner, runner.open(BUNDLE, broker()) as session:
@@ -133,70 +143,27 @@ async def megabytes(opened: Open, servers: int) -> str:
 
 
 ROWS: tuple[tuple[str, Row], ...] = (
-    ("first answer, cold", partial(first_answers, spares=0)),
+    ("first answer, cold", cold),
+    ("first answer, from cache", partial(first_answers, spares=0)),
     ("first answer, pooled", partial(first_answers, spares=1)),
     ("call without a request", partial(calls, tool="echo")),
-    ("call with a request", partial(calls, tool="fetch")),
+    ("call with a brokered request", partial(calls, tool="fetch")),
     ("pure call, back to back", partial(calls, tool="pure")),
     ("MB per live server", megabytes),
 )
 
 
-def beside(engines: dict[str, Open], rounds: int) -> None:
-    print(f"{'':34}" + "".join(f"{name:>22}" for name in engines))
+def beside(engines: dict[str, tuple[Open, Open]], rounds: int) -> None:
+    """A table of the engines, each as what opens it from nothing and what opens it when ready."""
+    print(f"{'load ' + str(os.getloadavg()[0])[:4]:34}" + "".join(f"{n:>22}" for n in engines))
     for title, row in ROWS:
-        cells = [asyncio.run(_awaited(row(opened, rounds))) for opened in engines.values()]
+        ways = [way[0 if row is cold else 1] for way in engines.values()]
+        cells = [asyncio.run(_awaited(row(opened, rounds))) for opened in ways]
         print(f"{title:34}" + "".join(f"{cell:>22}" for cell in cells), flush=True)
 
 
 async def _awaited(cell: Awaitable[str]) -> str:
     return await cell
-
-
-def alone(rounds: int) -> None:
-    """What there is to say of the WASM engine only."""
-    mapped, whole = [], []
-    for _ in range(rounds):
-        started = time.perf_counter()
-        loaded = load_component(CACHE)
-        mapped.append(time.perf_counter() - started)
-        asyncio.run(first_answers(partial(WasmRunner, loaded), 1, 0))
-        whole.append(time.perf_counter() - started)
-    print(f"mapping the component              {figures(mapped)}")
-    print(f"the same and the first answer      {figures(whole)}")
-    print(f"a request, inside the instance     {figures(inside(rounds * 20))}")
-
-
-class Instant:
-    """A way out that answers at once."""
-
-    def exchange(self, params: str) -> str:
-        return json.dumps({"result": {"status": 200, "headers": [], "body": "{}"}})
-
-    def log(self, text: str) -> None:
-        return
-
-
-def inside(rounds: int) -> list[float]:
-    """Times of a call with a request where no session, broker or thread takes part."""
-    guest = GuestFactory(load_component(CACHE)).make(Limits())
-    tools, manifest = BUNDLE.runtime_tools(), BUNDLE.manifest()
-    offer: dict[str, Any] = {"capabilities": {"experimental": {"toolwright/request": {}}}}
-    load = {"manifest": manifest, "tools": tools, "source": SOURCE}
-    call = {"name": "fetch", "arguments": CALLS["fetch"]}
-    times = []
-    for method, params in (
-        ("toolwright/load", load),
-        ("initialize", offer),
-        *[("tools/call", call)] * rounds,
-    ):
-        message = {"jsonrpc": "2.0", "id": "1", "method": method, "params": params}
-        line = json.dumps(message)
-        started = time.perf_counter()
-        guest.call(line, LOADING, Instant(), LOADING.seed)
-        times.append(time.perf_counter() - started)
-    guest.close()
-    return times[2:]
 
 
 async def many(live: int) -> None:
@@ -239,21 +206,28 @@ def main() -> None:
     parser.add_argument("--live", type=int, default=1000)
     parser.add_argument("--build", action="store_true")
     args = parser.parse_args()
-    engines: dict[str, Open] = {}
+    engines: dict[str, tuple[Open, Open]] = {}
     try:
-        client = connect()
-        image = base_image(client)
-        assert image is not None, "run `toolwright setup` first"
-        labels = Labels("bench", "bench")
-        engines["docker"] = partial(DockerRunner, client, image.reference, labels)
+        engines["docker"] = (_docker, partial(_docker, connect()))
     except EngineUnavailable as reason:
         print(f"docker: left out ({reason})")
-    engines["wasm"] = partial(WasmRunner, build_component(CACHE, print))
+    loaded = build_component(CACHE, print)
+    engines["wasm"] = (_mapped, partial(WasmRunner, loaded))
     beside(engines, args.rounds)
-    alone(args.rounds)
     asyncio.run(many(args.live))
     if args.build:
         set_up()
+
+
+def _docker(client: Client | None = None, **options: Any) -> DockerRunner:
+    client = client or connect()
+    image = base_image(client)
+    assert image is not None, "run `toolwright setup` first"
+    return DockerRunner(client, image.reference, Labels("bench", "bench"), **options)
+
+
+def _mapped() -> WasmRunner:
+    return WasmRunner(load_component(CACHE))
 
 
 if __name__ == "__main__":

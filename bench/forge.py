@@ -22,8 +22,9 @@ from orchestrator.brokers import SOURCES
 from orchestrator.forging import Order
 from orchestrator.granting import allow_host
 from orchestrator.settings import load_settings
+from orchestrator.vaults import open_vault
 from registry.records import Source
-from registry.vault import FileVault, Secret
+from registry.vault import Secret
 from tests.world.cache import Unavailable
 from tests.world.powerdns import PowerDNS, power_dns
 
@@ -39,7 +40,7 @@ async def forge_once(order: Order, powerdns: PowerDNS | None) -> tuple[int, Mapp
             allow_host(app.store, "127.0.0.1:9", "bench")
             if powerdns:
                 allow_host(app.store, powerdns.url.removeprefix("http://"), "bench")
-                FileVault(settings.vault).put(SOURCES, "key", Secret(powerdns.key))
+                open_vault(settings).put(SOURCES, "key", Secret(powerdns.key))
                 app.store.add_source(Source(powerdns.url, "X-API-Key", "key"), time.time())
             started = time.perf_counter()
             forged = await app.forge.forge(order, lambda step: None)

@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from sandbox.apispec import Access
+from sandbox.verbs import ACTS, verb, words
 
 _READ_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "QUERY"})
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_ACTS = frozenset(
-    "abort accept ack acknowledge activate add allocate apply approve archive assign attach "
-    "authorize backup ban bind block book boot buy cancel change charge claim clear clone "
-    "close complete confirm connect copy create deactivate decline decrement delete demote "
-    "deny deploy destroy detach disable disconnect dismiss drop edit eject emit enable "
-    "enqueue erase exec execute expire fail finish flush follow force freeze generate grant "
-    "halt import increment ingest init initialize insert install invalidate invite invoke "
-    "join kick kill launch leave lock login logout mark merge migrate modify move mute notify "
-    "open order patch pause pay pin post promote provision publish purge push put reboot "
-    "rebuild recover redeploy refresh refund regenerate register reindex reject release "
-    "reload remove rename renew replace reply reprocess request resend reset resize restart "
-    "restore resume retry revert revoke rollback rotate run save schedule send set shutdown "
-    "sign signin signout signup snooze spawn star start stop submit subscribe suspend swap "
-    "sync terminate toggle transfer trash trigger truncate unarchive unassign unban unblock "
-    "undelete undo unfollow unfreeze uninstall unlink unlock unmute unpause unpin unpublish "
-    "unregister unsubscribe update upgrade upload upsert vote wipe withdraw write".split()
-)
 # These name a thing at least as often as an act, so alone at the end of a path they say nothing.
 _ALSO_NOUNS = frozenset(
     "archive backup ban block book boot change charge claim clone close copy edit exec follow "
@@ -42,12 +24,21 @@ _COMMANDS = frozenset({"action", "act", "cmd", "command", "do", "method", "op"})
 """Query parameters whose value says what is done."""
 _SWITCHES = frozenset("mute off power set switch turn toggle".split())
 """Query parameters that set a thing where nothing says that the operation reads."""
-_CREATES = frozenset("add create insert new post register upload".split())
 
 
-def words(text: str) -> list[str]:
-    """The words of an identifier or a sentence, in lower case."""
-    return [word.lower() for word in _WORD.findall(text)]
+_PLAIN_SWITCHES = (
+    ACTS
+    - _ALSO_NOUNS
+    - frozenset(
+        "accept complete connect create expire fail finish freeze generate grant install load "
+        "order publish refresh reload renew start stop".split()
+    )
+)
+"""Verbs that make a request act where they are a parameter; the rest name what is looked for."""
+_DESTROYING = frozenset("clear delete destroy erase purge remove reset wipe".split())
+_MANNERS = frozenset("async batch bulk force hard mass soft".split())
+_STARTED = frozenset({"201", "202"})
+"""Successes of what made or started something."""
 
 
 def judge(
@@ -56,74 +47,78 @@ def judge(
     operation_id: str,
     summary: str,
     query: Iterable[tuple[str, str]] = (),
+    successes: Iterable[str] = (),
 ) -> Access:
     """`read` only for a method that is safe (RFC 9110, 9.2.1) where nothing says otherwise.
 
-    `query` has the query parameters, with a value where that is fixed.
+    `query` has the query parameters, with a value where that is fixed; `successes` are the
+    documented statuses of success.
     """
     if method not in _READ_METHODS:
         return "write"
+    told = _says_read(operation_id, summary)
+    answers = set(successes)
     if _acts(path, operation_id, summary):
         return "write"
-    told = _says_read(operation_id, summary)
+    if not told and (_names_an_act(path) or (answers and answers <= _STARTED)):
+        return "write"
     return "write" if any(_steers(*pair, told) for pair in query) else "read"
 
 
 def _says_read(operation_id: str, summary: str) -> bool:
-    named, told = words(operation_id), words(summary)
-    return bool(_READS & {*named[:1], *named[-1:], *told[:1], _verb(told[:1])})
+    named, said = words(operation_id), words(summary)
+    return bool(_READS & {*named[:1], *named[-1:], *said[:1], verb(said[:1])})
 
 
 def _steers(name: str, value: str, told: bool) -> bool:
-    """Whether a query parameter makes a request act: `?action=delete`, `/lamp?turn=`, `?muted=`."""
+    """Whether a query parameter makes a request act: `?action=delete`, `/lamp?turn=`, `?muted=`,
+    `?delete=1`.
+    """
     said = words(name)
-    if said and said[-1] in _COMMANDS and len(said) == 1:
-        return bool(_ACTS & {*words(value)}) if value else not told
-    acts = [word for word in said if word in _SWITCHES or _participle(word) in _ACTS - _ALSO_NOUNS]
-    return len(said) == 1 and bool(acts) and not told and not value
+    if len(said) != 1:
+        return False
+    (word,) = said
+    if word in _COMMANDS:
+        return bool(ACTS & {*words(value)}) if value else not told
+    if word in _DESTROYING:
+        return True
+    acts = word in _SWITCHES | _PLAIN_SWITCHES or _participle(word) in ACTS - _ALSO_NOUNS
+    return acts and not told and not value
 
 
 def _participle(word: str) -> str:
     """The verb of a past participle: `muted` is `mute`, `enabled` is `enable`."""
     for ending, instead in (("ed", "e"), ("ed", ""), ("d", "")):
         base = word.removesuffix(ending) + instead
-        if word.endswith(ending) and base in _ACTS:
+        if word.endswith(ending) and base in ACTS:
             return base
     return ""
 
 
-def creates(method: str, operation_id: str, summary: str) -> bool:
-    """Whether a write only adds something new, so that nothing that was there can be lost."""
-    if method != "POST":
-        return False
-    named, told = words(operation_id), _verb(words(summary)[:1])
-    return bool(_CREATES & {*named[:1], *named[-1:]}) or told in _CREATES
-
-
 def _acts(path: str, operation_id: str, summary: str) -> bool:
-    named = words(operation_id)
-    if named and named[-1] not in _READS and named[0] in _ACTS:
+    named, said = words(operation_id), words(summary)
+    if named and named[-1] not in _READS and named[0] in ACTS:
         return True
-    if named and named[0] not in _READS and named[-1] in _ACTS - _ALSO_NOUNS:
+    if named and named[0] not in _READS and named[-1] in ACTS - _ALSO_NOUNS:
         return True
-    if _verb(words(summary)[:1]) in _ACTS - _ALSO_NOUNS:
+    while len(said) > 1 and (said[0].endswith("ly") or said[0] in _MANNERS):
+        said = said[1:]
+    if verb(said[:1]) in ACTS - _ALSO_NOUNS:
         return True
     last = words(path.rstrip("/").rpartition("/")[2])
-    return len(last) == 1 and last[0] in _ACTS - _ALSO_NOUNS
+    return len(last) == 1 and last[0] in ACTS - _ALSO_NOUNS
 
 
-def _verb(first: list[str]) -> str:
-    """The first word of a summary in its base form: `Deletes` and `deleting` are `delete`."""
-    word = first[0] if first else ""
-    for ending, instead in (
-        ("ies", "y"),
-        ("es", "e"),
-        ("es", ""),
-        ("s", ""),
-        ("ing", "e"),
-        ("ing", ""),
-    ):
-        base = word.removesuffix(ending) + instead
-        if word.endswith(ending) and base in _ACTS:
-            return base
-    return word
+def _names_an_act(path: str) -> bool:
+    """Whether the last fixed part of a path is one: `/items/delete/{id}`, `/send-reminder`,
+    `/chat.postMessage`.
+    """
+    fixed = [part for part in path.split("/") if part and "{" not in part]
+    if not fixed:
+        return False
+    method = fixed[-1].rpartition(".")
+    named = words(method[2])
+    if not named or named[-1] in _READS:
+        return False
+    is_call = bool(method[1]) and len(named) > 1
+    return named[0] in (ACTS if is_call else ACTS - _ALSO_NOUNS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from forge.prose import first_sentence
@@ -15,36 +16,100 @@ PROSE_BUDGET = 400
 PROSE_LIMITS = (300, 160, 100, 60)
 MAX_INLINED = 3_000
 MAX_INLINED_DEPTH = 6
+MAX_DEFS = 24
+"""Of more definitions none is put in its place."""
 _NOTES = frozenset({"description", "title", "examples", "default", "deprecated", "x-in"})
 
 
-def concise(root: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema with definitions that are used once in their place, and with shorter prose.
-
-    Titles go: beside a property's or definition's name they say nothing. Descriptions keep their
-    first sentence, and the shorter the more of them there are.
+class Brevity:
+    """Makes schemas concise. What is known of a definition that several share is found out once, so
+    the definitions it is given must not change.
     """
-    made = _inlined(root)
-    texts = _prose(made)
-    total = sum(texts)
-    for limit in PROSE_LIMITS:
-        if total <= PROSE_BUDGET or limit == PROSE_LIMITS[-1]:
-            break
-        total = sum(min(text, PROSE_LIMITS[PROSE_LIMITS.index(limit) + 1]) for text in texts)
-    return _trimmed(made, limit)
+
+    def __init__(self) -> None:
+        self._known: dict[int, _Known] = {}
+
+    def concise(self, root: Mapping[str, Any]) -> dict[str, Any]:
+        """The schema with definitions that are used once in their place, and with shorter prose.
+
+        Titles go: beside a property's or definition's name they say nothing. Descriptions keep
+        their first sentence, and the shorter the more of them there are. Of a schema with many
+        definitions all stay where they are: little is won there.
+        """
+        made = self._inlined(root)
+        defs: Mapping[str, Schema] = made.get("$defs", {})
+        own = _Known({key: value for key, value in made.items() if key != "$defs"})
+        known = [own, *map(self._of, defs.values())]
+        if not any(part.has_prose for part in known):
+            return made
+        limit = next(
+            (at for at in PROSE_LIMITS if sum(part.prose(at) for part in known) <= PROSE_BUDGET),
+            PROSE_LIMITS[-1],
+        )
+        kept = {name: self._of(schema).trimmed(limit) for name, schema in defs.items()}
+        return {**_mapping(own.trimmed(limit)), **({"$defs": kept} if kept else {})}
+
+    def _of(self, schema: Schema) -> _Known:
+        found = self._known.get(id(schema))
+        if found is None or found.schema is not schema:
+            found = self._known[id(schema)] = _Known(schema)
+        return found
+
+    def _inlined(self, root: Mapping[str, Any]) -> dict[str, Any]:
+        defs: Mapping[str, Schema] = root.get("$defs", {})
+        if len(defs) > MAX_DEFS:
+            return dict(root)
+        counts = Counter(_links(root))
+        for schema in defs.values():
+            counts.update(self._of(schema).links)
+        once = {
+            name
+            for name, schema in defs.items()
+            if counts[name] == 1 and isinstance(schema, dict) and len(str(schema)) <= MAX_INLINED
+        }
+        return _without(root, once) if once else dict(root)
 
 
-def _inlined(root: Mapping[str, Any]) -> dict[str, Any]:
-    defs: Mapping[str, Schema] = root.get("$defs", {})
-    counts = Counter(name for schema in (root, *defs.values()) for name in _links(schema))
-    once = {
-        name
-        for name, schema in defs.items()
-        if counts[name] == 1 and isinstance(schema, Mapping) and len(str(schema)) <= MAX_INLINED
-    }
+class _Known:
+    """What is known of one schema, found out when it is asked for."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._trimmed: dict[int, Schema] = {}
+        self._prose: dict[int, int] = {}
+
+    @cached_property
+    def links(self) -> list[str]:
+        return _links(self.schema)
+
+    @cached_property
+    def texts(self) -> list[int]:
+        return _texts(self.schema)
+
+    @property
+    def has_prose(self) -> bool:
+        return bool(self.texts)
+
+    def prose(self, limit: int) -> int:
+        """The characters of prose where none is longer than the limit."""
+        if limit not in self._prose:
+            self._prose[limit] = sum(min(text, limit) for text in self.texts)
+        return self._prose[limit]
+
+    def trimmed(self, limit: int) -> Schema:
+        if not self.texts:
+            return self.schema
+        if limit not in self._trimmed:
+            self._trimmed[limit] = _trimmed(self.schema, limit)
+        return self._trimmed[limit]
+
+
+def _without(root: Mapping[str, Any], once: set[str]) -> dict[str, Any]:
+    """The schema with these definitions in the place of the references to them."""
+    defs: Mapping[str, Schema] = root["$defs"]
 
     def inline(schema: Schema, depth: int = 0) -> Schema:
-        if not isinstance(schema, Mapping):
+        if not isinstance(schema, dict):
             return schema
         name = str(schema.get("$ref", "")).removeprefix(PREFIX)
         rest = {key: value for key, value in schema.items() if key != "$ref"}
@@ -64,7 +129,7 @@ def _inlined(root: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _mapping(schema: Schema) -> dict[str, Any]:
-    return dict(schema) if isinstance(schema, Mapping) else {}
+    return dict(schema) if isinstance(schema, dict) else {}
 
 
 def _links(schema: Schema) -> list[str]:
@@ -72,19 +137,21 @@ def _links(schema: Schema) -> list[str]:
     found, waiting = [], [schema]
     while waiting:
         item = waiting.pop()
-        if isinstance(item, Mapping) and "$ref" in item:
+        if isinstance(item, dict) and "$ref" in item:
             found.append(item["$ref"].removeprefix(PREFIX))
         waiting += parts(item)
     return found
 
 
-def _prose(root: Mapping[str, Any]) -> list[int]:
-    """The lengths of all texts in a schema that nobody validates by."""
+def _texts(schema: Schema) -> list[int]:
+    """The lengths of all texts in a schema that nobody validates by; a title's is 0."""
     found: list[int] = []
-    waiting: list[Schema] = [root, *root.get("$defs", {}).values()]
+    waiting: list[Schema] = [schema]
     while waiting:
         item = waiting.pop()
-        if isinstance(item, Mapping):
+        if isinstance(item, dict):
+            if "title" in item:
+                found.append(0)
             if "description" in item:
                 found.append(len(item["description"]))
             if "examples" in item:
@@ -93,18 +160,12 @@ def _prose(root: Mapping[str, Any]) -> list[int]:
     return found
 
 
-def _trimmed(root: Mapping[str, Any], limit: int) -> dict[str, Any]:
-    def trim(schema: Schema) -> Schema:
-        if not isinstance(schema, Mapping):
-            return schema
-        made = {key: value for key, value in schema.items() if key != "title"}
-        if len(made.get("description", "")) > limit:
-            made["description"] = first_sentence(made["description"], limit)
-        if "examples" in made:
-            made["examples"] = made["examples"][:1]
-        return rebuilt(made, trim)
-
-    made = _mapping(trim({key: value for key, value in root.items() if key != "$defs"}))
-    if "$defs" in root:
-        made["$defs"] = {name: trim(schema) for name, schema in root["$defs"].items()}
-    return made
+def _trimmed(schema: Schema, limit: int) -> Schema:
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: value for key, value in schema.items() if key != "title"}
+    if len(made.get("description", "")) > limit:
+        made["description"] = first_sentence(made["description"], limit)
+    if "examples" in made:
+        made["examples"] = made["examples"][:1]
+    return rebuilt(made, lambda part: _trimmed(part, limit))

@@ -10,7 +10,7 @@ from forge.document import Document, Problem, escape
 from forge.errors import NameInvalid, NoOperationChosen
 from forge.openapi import read
 from forge.render import render
-from forge.selection import only, with_credential
+from forge.selection import fitting, only, tagged, with_credentials
 from sandbox.apispec import APISpec, SecurityScheme
 from sandbox.bundle import NAME, Bundle, Provenance
 
@@ -30,22 +30,24 @@ def compile_document(
     base_url: str | None = None,
     version: int = 1,
     chosen: Collection[str] = (),
-    auth: SecurityScheme | None = None,
+    tags: Collection[str] = (),
+    task: str = "",
+    auth: Collection[SecurityScheme] = (),
 ) -> Compilation:
-    """Compile every usable operation of an API description, or those that `chosen` patterns match.
+    """Compile every usable operation of an API description, or those that `chosen` patterns match,
+    that have one of the `tags` and that fit a `task` in words best (`forge.selection`).
 
     `name` is by default made from the title; `base_url` replaces the document's servers whole;
-    `auth` is a credential that the document forgot. Raises NotAnApiDescription, NoUsableOperation,
+    `auth` are credentials that the document forgot. Raises NotAnApiDescription, NoUsableOperation,
     NoOperationChosen or NameInvalid.
     """
     if name is not None and not NAME.match(name):
         raise NameInvalid(name)
     reading = read(document, base_url)
-    spec = only(reading.spec, chosen)
+    spec = fitting(tagged(only(reading.spec, chosen), tags), task)
     if not spec.operations:
-        raise NoOperationChosen(document.name, ", ".join(chosen))
-    if auth is not None:
-        spec = with_credential(spec, auth)
+        raise NoOperationChosen(document.name, ", ".join(filter(None, (*chosen, *tags, task))))
+    spec = with_credentials(spec, auth)
     server = design(spec, name)
     bundle = Bundle(
         name=server.name,

@@ -7,17 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from forge import access, media
-from forge.brevity import concise
+from forge import media, paging
+from forge.brevity import Brevity
 from forge.fields import wrappers
+from forge.grouping import groups
 from forge.media import BodyKind
-from forge.naming import argument_names, body_name, server_name, tool_names
+from forge.naming import argument_names, body_name, pager_name, server_name, tool_names
 from forge.projection import Projection, Selection, target
 from forge.prose import clean, first_sentence, shorten
-from forge.tolerance import tolerant
-from sandbox.apispec import APISpec, MediaType, Operation, Parameter, Schema
+from forge.tolerance import joined
+from sandbox.apispec import APISpec, MediaType, Operation, Parameter, Schema, SecurityScheme
+from sandbox.authscheme import TokenEndpoint
 from sandbox.bundle import Credential, RequestPattern, ToolDefinition
 from sandbox.policy import DEFAULT_PORTS, origin_of
+from sandbox.verbs import creates
 
 MAX_DESCRIPTION = 400
 LIMITS = ((64_000, 8_000), (16_000, 4_000), (4_000, 1_000), (1_000, 300))
@@ -68,6 +71,7 @@ class BodyArgument:
 class ToolSpec:
     """One tool to write. `constants` are parameters that have one possible value each.
 
+    `pager` is the argument that says how many items to follow the pages for, where there is one.
     `trimmed` names the schemas ("input", "output") that were too large to be kept whole; `size` is
     the characters of JSON that both take.
     """
@@ -77,6 +81,7 @@ class ToolSpec:
     arguments: tuple[Argument, ...]
     constants: tuple[Parameter, ...] = ()
     body: BodyArgument | None = None
+    pager: str = ""
     trimmed: tuple[str, ...] = ()
     size: int = 0
 
@@ -108,10 +113,20 @@ def design(api: APISpec, name: str | None = None) -> ServerSpec:
         tools=tools,
         permissions=_permissions(api),
         credentials=tuple(
-            Credential(scheme.name, scheme.kind, scheme.location, scheme.parameter)
-            for scheme in api.security_schemes
-            if scheme.name in used
+            _credential(scheme) for scheme in api.security_schemes if scheme.name in used
         ),
+    )
+
+
+def _credential(scheme: SecurityScheme) -> Credential:
+    known = scheme.token_url or scheme.discovery
+    return Credential(
+        scheme.name,
+        scheme.kind,
+        scheme.location,
+        scheme.parameter,
+        tokens=TokenEndpoint(scheme.token_url, scheme.discovery, scheme.grants) if known else None,
+        given=scheme.given,
     )
 
 
@@ -121,17 +136,22 @@ class _Schemas:
 
     request: Projection
     response: Projection
+    brevity: Brevity
     limits: tuple[int, int] = LIMITS[0]
 
 
 def _tools(api: APISpec) -> tuple[ToolSpec, ...]:
-    names = tool_names(api.operations)
-    schemas = _Schemas(Projection(api.schemas, "request"), Projection(api.schemas, "response"))
+    names, grouped = tool_names(api.operations), groups(api)
+    schemas = _Schemas(
+        Projection(api.schemas, "request"), Projection(api.schemas, "response"), Brevity()
+    )
     made: list[ToolSpec] = []
     for limits in LIMITS:
         bounded, left, made = replace(schemas, limits=limits), MAX_TOTAL, []
         for operation in api.operations:
-            made.append(_tool(api, operation, names[operation.id], bounded))
+            tool = _tool(api, operation, names[operation.id], bounded)
+            grouping = replace(tool.definition, group=grouped.get(operation.id, ""))
+            made.append(replace(tool, definition=grouping))
             left -= made[-1].size
             if left < 0 and limits != LIMITS[-1]:
                 break
@@ -145,8 +165,10 @@ def _tool(api: APISpec, operation: Operation, name: str, schemas: _Schemas) -> T
     free = [p for p in operation.parameters if constant(p) is None]
     arguments = tuple(map(Argument, argument_names(free), free))
     body = _body(api, operation, {argument.name for argument in arguments})
-    takes, taken = _input_schema(api, operation, arguments, body, schemas)
-    gives, given = _output_schema(operation, schemas)
+    pages = paging.paging(api, operation)
+    pager = pager_name([argument.name for argument in arguments]) if pages else ""
+    takes, taken = _input_schema(api, operation, arguments, body, pager, schemas)
+    gives, given = _output_schema(operation, schemas, is_joined=bool(pages))
     is_read = operation.access == "read"
     title = operation.summary or first_sentence(operation.description, 80)
     definition = ToolDefinition(
@@ -158,16 +180,16 @@ def _tool(api: APISpec, operation: Operation, name: str, schemas: _Schemas) -> T
         operation=operation.id,
         title=shorten(title, 80),
         idempotent=is_read or operation.method in _IDEMPOTENT,
-        destructive=not is_read
-        and not access.creates(operation.method, operation.id, operation.summary),
+        destructive=not is_read and not creates(operation.method, operation.id, operation.summary),
         requests=(RequestPattern(operation.method, operation.url),),
         security=operation.security,
         path=operation.written or operation.path,
+        paging=pages,
     )
     parts = {"input": taken, "output": given}
     trimmed = tuple(which for which, part in parts.items() if not part.whole)
     size = taken.size + given.size
-    return ToolSpec(definition, operation, arguments, constants, body, trimmed, size)
+    return ToolSpec(definition, operation, arguments, constants, body, pager, trimmed, size)
 
 
 def describe(operation: Operation) -> str:
@@ -201,6 +223,7 @@ def _input_schema(
     operation: Operation,
     arguments: tuple[Argument, ...],
     body: BodyArgument | None,
+    pager: str,
     allowed: _Schemas,
 ) -> tuple[dict[str, Any], Selection]:
     schemas = [_argument_schema(api, argument.parameter) for argument in arguments]
@@ -215,12 +238,15 @@ def _input_schema(
     placed = map(_placed, chosen.schemas, places)
     root: dict[str, Any] = {
         "type": "object",
-        "properties": dict(zip(names, placed, strict=True)),
+        "properties": {
+            **dict(zip(names, placed, strict=True)),
+            **({pager: paging.SCHEMA} if pager else {}),
+        },
         "additionalProperties": False,
     }
     if required:
         root["required"] = required
-    return concise(_with_defs(root, chosen)), chosen
+    return allowed.brevity.concise(_with_defs(root, chosen)), chosen
 
 
 def _placed(schema: Schema, place: str) -> Schema:
@@ -289,7 +315,9 @@ def _file_field(schema: Schema, schemas: Mapping[str, Schema]) -> dict[str, Any]
     return {**_FILE, **notes}
 
 
-def _output_schema(operation: Operation, allowed: _Schemas) -> tuple[dict[str, Any], Selection]:
+def _output_schema(
+    operation: Operation, allowed: _Schemas, is_joined: bool
+) -> tuple[dict[str, Any], Selection]:
     documented: list[Schema] = []
     for response in operation.responses:
         has_body = response.status.startswith("2") and response.status not in _BODILESS
@@ -299,9 +327,12 @@ def _output_schema(operation: Operation, allowed: _Schemas) -> tuple[dict[str, A
             if is_json and schema not in documented:
                 documented.append(schema)
     chosen = allowed.response.select(documented, allowed.limits[1])
-    kinds = [tolerant(schema) for schema in chosen.schemas]
+    if is_joined:
+        defs = {name: joined(part) for name, part in chosen.defs.items()}
+        chosen = replace(chosen, schemas=tuple(map(joined, chosen.schemas)), defs=defs)
+    kinds = chosen.schemas
     known = bool(kinds) and True not in kinds
-    body: Schema = {} if not known else kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
+    body: Schema = {} if not known else kinds[0] if len(kinds) == 1 else {"anyOf": list(kinds)}
     root = {
         "type": "object",
         "required": ["status"],
@@ -313,8 +344,7 @@ def _output_schema(operation: Operation, allowed: _Schemas) -> tuple[dict[str, A
             "content_type": {"type": "string"},
         },
     }
-    defs = {name: tolerant(part) for name, part in chosen.defs.items()} if known else {}
-    return _with_defs(root, replace(chosen, defs=defs)), chosen
+    return _with_defs(root, chosen if known else replace(chosen, defs={})), chosen
 
 
 def _with_defs(root: dict[str, Any], chosen: Selection) -> dict[str, Any]:

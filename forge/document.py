@@ -127,6 +127,7 @@ def parse_value(content: bytes, name: str) -> tuple[Any, tuple[Problem, ...]]:
 def _parse_text(text: str, name: str, repeated: list[tuple[dict[str, Any], str]]) -> Any:
     json_error = ""
     if text.lstrip()[:1] in ("{", "["):
+        _check_count(text, name)
         try:
             return _parse_json(text, repeated)
         except RecursionError as error:
@@ -160,6 +161,13 @@ def _parse_json(text: str, repeated: list[tuple[dict[str, Any], str]]) -> Any:
         parse_constant=lambda _: None,
         strict=False,
     )
+
+
+def _check_count(text: str, name: str) -> None:
+    """Refuse what would take gigabytes once parsed; marks inside strings count as well."""
+    values = text.count(",") + text.count("[") + text.count("{")
+    if values > 2 * MAX_VALUES or text.count("{") > MAX_VALUES // 2:
+        raise DocumentTooLarge(name, f"it has more than {MAX_VALUES // 2} objects or values")
 
 
 def _finite(text: str) -> float | None:

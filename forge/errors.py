@@ -71,17 +71,23 @@ class NoOperationChosen(DocumentError):
 
     def __init__(self, file: str, patterns: str) -> None:
         super().__init__(
-            file, f"no operation matches {patterns}", "Patterns match ids, paths, tags: `*pets*`."
+            file,
+            f"no operation matches {patterns[:200]}",
+            "Patterns match ids, paths, tags: `*pets*`.",
         )
 
 
 class CredentialPlaceInvalid(ForgeError):
-    """Where a forgotten credential goes was not said in a known form."""
+    """Where a forgotten credential goes was not said in a known form, or a secret was given itself.
+    What may be one is not repeated.
+    """
 
-    def __init__(self, written: str) -> None:
+    def __init__(self, place: str, *, by_value: bool = False) -> None:
+        why = "names no secret, and is no place for one itself" if by_value else "cannot be read"
         super().__init__(
-            f"{written[:80]!r} is no place for a credential. Write header:NAME, query:NAME, "
-            "cookie:NAME, bearer or basic, and =@SECRET behind it to name its secret."
+            f"--auth {place[:80]}=… {why}. Write header:NAME, query:NAME, cookie:NAME, bearer, "
+            "basic or digest, and =@SECRET behind it: the name under which `toolwright secret set "
+            "SERVER.SECRET`, or the file of --creds, knows its value."
         )
 
 

@@ -17,8 +17,15 @@ STYLES = tuple(
     "csv deep exploded file json_lines json_sequence json_text label matrix part pipes raw ssv tsv "
     "xml_text".split()
 )
-API = frozenset({"UNSET", "http", "tool", *STYLES})
-"""What `server.py` imports, and so nothing else in it may be called."""
+PAGES = tuple("by_cursor by_link by_offset by_page by_url".split())
+API = frozenset(
+    {"Answer", "Any", "UNSET", "Unset", "http", "isinstance", "tool", *PAGES, *STYLES}
+)
+"""What `server.py` uses, and so nothing else in it may be called."""
+TYPES = frozenset({"bool", "dict", "float", "int", "list", "str"})
+"""What its annotations say, and so no tool may be called."""
+_AMBIGUOUS = frozenset({"I", "O", "l"})
+"""Letters that linters do not want as names: they look like digits."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?:[a-rt-z]|s[a-z]))")
 _OTHER = re.compile(r"[^a-z0-9]+")
@@ -81,6 +88,11 @@ def body_name(taken: Collection[str]) -> str:
     return "body" if "body" not in taken else _free("request_body", taken, MAX_ARGUMENT)
 
 
+def pager_name(taken: Collection[str]) -> str:
+    """The name of the argument that says how many items to follow the pages for."""
+    return _free("max_items", taken, MAX_ARGUMENT)
+
+
 def _from_id(operation: Operation) -> str:
     if operation.id.startswith(f"{operation.method} /"):
         return ""
@@ -110,7 +122,7 @@ def _with_digest(operation: Operation) -> str:
 def _fitted(name: str, original: str, method: str) -> str:
     if name and not name[0].isalpha():
         name = f"{method.lower() or 'x'}_{name}"
-    if keyword.iskeyword(name) or name in API:
+    if keyword.iskeyword(name) or name in API | TYPES:
         name = f"{method.lower() or 'x'}_{name}"
     if len(name) > MAX_NAME:
         name = f"{_head(name, MAX_NAME - 7)}_{_digest(original)}"
@@ -139,7 +151,7 @@ def _identifier(name: str) -> str:
     if made.startswith("__"):
         made = f"p{made}"
     made = made[:MAX_ARGUMENT]
-    return f"{made}_" if keyword.iskeyword(made) or made in API else made
+    return f"{made}_" if keyword.iskeyword(made) or made in API | _AMBIGUOUS else made
 
 
 def _free(name: str, taken: Collection[str], limit: int) -> str:

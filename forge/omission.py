@@ -22,12 +22,13 @@ def without_operations(bundle: Bundle, left_out: Collection[str]) -> Bundle | No
         return None
     spec = replace(bundle.spec, operations=kept)
     server = design(spec, bundle.name)
+    used = {credential.name for credential in server.credentials}
     return replace(
         bundle,
         base_url=server.base_url,
         source_code=render(server),
         tools=tuple(tool.definition for tool in server.tools),
         permissions=server.permissions,
-        credentials=server.credentials,
+        credentials=tuple(c for c in bundle.credentials if c.name in used),
         spec=spec,
     )

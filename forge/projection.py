@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeGuard
 
 from forge.prose import shorten
 from forge.subschemas import PREFIX, parts, rebuilt, references
+from forge.tolerance import tolerant
 from sandbox.apispec import Schema
 
 Direction = Literal["request", "response"]
@@ -16,8 +17,11 @@ MAX_TEXT = 300
 MAX_PARTS = 200
 MAX_LEAF = 300
 MAX_NEEDED = 16
+MAX_OUTLINED = 8
+"""How deep alternatives of alternatives are looked into for their type."""
 _PROSE = frozenset({"title", "description", "examples", "default", "deprecated"})
 _FLAGS = frozenset({"readOnly", "writeOnly", "xml"})
+_NAMING_PROPERTIES = frozenset({"allOf", "properties", "required"})
 _CHOICES = ("anyOf", "oneOf")
 _DEPTHS = (12, 8, 6, 4, 3, 2, 1)
 
@@ -38,7 +42,8 @@ class Selection:
 
 class Projection:
     """An API's schemas as one direction sees them: requests without readOnly properties, responses
-    without writeOnly ones and, since nobody writes them, without prose.
+    without writeOnly ones and, since nobody writes them, without prose; responses with the
+    tolerance of `forge.tolerance`. What is made of a named schema is made once and shared.
     """
 
     def __init__(self, schemas: Mapping[str, Schema], direction: Direction) -> None:
@@ -48,18 +53,22 @@ class Projection:
         self._needs: dict[str, set[str]] = {}
         self._sizes: dict[str, int] = {}
         self._flags: dict[str, bool] = {}
+        self._outlines: dict[tuple[str, bool], Schema] = {}
 
     def select(self, schemas: Iterable[Schema], limit: int) -> Selection:
         """The schemas projected, with their definitions, in about `limit` characters of JSON."""
-        roots = tuple(self._project(schema) for schema in schemas)
+        roots = tuple(map(self._projected, schemas))
         names, whole = self._nearest(roots, limit)
         if whole:
             size = _size(roots) + sum(map(self._size_of, names))
             return Selection(roots, {name: self._named(name) for name in names}, size)
-        keep = self._keeping(names)
+        keep, kept = self._keeping(names), set(names)
         if _size(roots) > limit:
             roots = self._flattened(roots, limit)
-        defs = {name: keep(self._named(name)) for name in names}
+        defs = {
+            name: self._named(name) if self._needs_of(name) <= kept else keep(self._named(name))
+            for name in names
+        }
         return Selection(tuple(map(keep, roots)), defs, limit, whole=False)
 
     def _nearest(self, roots: tuple[Schema, ...], limit: int) -> tuple[list[str], bool]:
@@ -87,7 +96,7 @@ class Projection:
         kept = {PREFIX + name for name in names}
 
         def keep(schema: Schema) -> Schema:
-            if not isinstance(schema, Mapping):
+            if not isinstance(schema, dict):
                 return schema
             if "$ref" in schema and schema["$ref"] not in kept:
                 return self._outline(schema)
@@ -95,28 +104,39 @@ class Projection:
 
         return keep
 
-    def _outline(self, schema: Mapping[str, Any], needed: bool = True) -> Schema:
+    def _outline(self, schema: Mapping[str, Any], needed: bool = True, depth: int = 0) -> Schema:
         """A small schema without parts as it is; of another its type and what it cannot do without;
         true where nothing says its type.
         """
+        if depth > MAX_OUTLINED:
+            return True
+        if len(schema) > 1 or "$ref" not in schema:
+            return self._drawn(schema, needed, depth)
+        key = (schema["$ref"], needed)
+        if key not in self._outlines:
+            self._outlines[key] = self._drawn(schema, needed, depth)
+        return self._outlines[key]
+
+    def _drawn(self, schema: Mapping[str, Any], needed: bool, depth: int) -> Schema:
         leaf = self._leaf(schema)
         if leaf is not None:
             return {**leaf, **{key: value for key, value in schema.items() if key != "$ref"}}
         found = applied(schema, self._schemas)
-        types = self._types(found)
+        types = self._types(found, depth)
         if types is None:
             return True
         notes = {key: schema[key] for key in ("description",) if key in schema}
-        return {"type": types, **(self._needed(found) if needed else {}), **notes}
+        is_needed = needed and self._direction == "request"
+        return {"type": types, **(self._needed(found) if is_needed else {}), **notes}
 
-    def _types(self, found: list[Mapping[str, Any]]) -> Any:
+    def _types(self, found: list[Mapping[str, Any]], depth: int) -> Any:
         """The `type` of a schema's values, from its parts or else from its alternatives."""
         for part in found:
             if "type" in part:
                 return part["type"]
         for part in found:
             outlines = [
-                self._outline(branch, needed=False) if isinstance(branch, Mapping) else True
+                self._outline(branch, False, depth + 1) if isinstance(branch, dict) else True
                 for key in _CHOICES
                 for branch in part.get(key, ())
             ]
@@ -147,8 +167,8 @@ class Projection:
 
     def _leaf(self, schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
         name = str(schema.get("$ref", "")).removeprefix(PREFIX)
-        named = self._named(name) if name else self._project(schema)
-        if not isinstance(named, Mapping) or "$ref" in named or any(True for _ in parts(named)):
+        named = self._named(name) if name else self._projected(schema)
+        if not isinstance(named, dict) or "$ref" in named or any(True for _ in parts(named)):
             return None
         kept = {key: value for key, value in named.items() if key not in _PROSE}
         return kept if _size(kept) <= MAX_LEAF else None
@@ -157,7 +177,7 @@ class Projection:
         """The schemas cut at a depth, outlines in place of what lies deeper."""
 
         def cut(schema: Schema, depth: int) -> Schema:
-            if not isinstance(schema, Mapping):
+            if not isinstance(schema, dict):
                 return schema
             if depth == 0:
                 return self._outline(schema)
@@ -167,11 +187,11 @@ class Projection:
             made = tuple(cut(root, depth) for root in roots)
             if _size(made) <= limit:
                 return made
-        return tuple(True if isinstance(root, Mapping) else root for root in roots)
+        return tuple(True if isinstance(root, dict) else root for root in roots)
 
     def _named(self, name: str) -> Schema:
         if name not in self._made:
-            self._made[name] = self._project(self._schemas.get(name, True))
+            self._made[name] = self._projected(self._schemas.get(name, True))
         return self._made[name]
 
     def _needs_of(self, name: str) -> set[str]:
@@ -184,10 +204,16 @@ class Projection:
             self._sizes[name] = len(name) + _size(self._named(name))
         return self._sizes[name]
 
+    def _projected(self, schema: Schema) -> Schema:
+        made = self._project(schema)
+        return tolerant(made) if self._direction == "response" else made
+
     def _project(self, schema: Schema, inherited: frozenset[str] = frozenset()) -> Schema:
-        if not isinstance(schema, Mapping):
+        if not isinstance(schema, dict):
             return schema
-        hidden = inherited | self._hidden(schema)
+        hidden = inherited
+        if not _NAMING_PROPERTIES.isdisjoint(schema):
+            hidden = inherited | self._hidden(schema)
         kept = {key: value for key, value in schema.items() if key not in _FLAGS}
         if hidden:
             kept = _without(kept, hidden)
@@ -208,12 +234,14 @@ class Projection:
         found = set()
         for part in applied(schema, self._schemas):
             for name, value in part.get("properties", {}).items():
-                if isinstance(value, Mapping) and self._is_hidden(value):
+                if isinstance(value, dict) and self._is_hidden(value):
                     found.add(name)
         return frozenset(found)
 
     def _is_hidden(self, schema: Mapping[str, Any]) -> bool:
         name = schema.get("$ref")
+        if name is None and "allOf" not in schema:
+            return schema.get(self._hide) is True
         if name is None or len(schema) > 1:
             return self._is_flagged(schema)
         if name not in self._flags:
@@ -226,12 +254,16 @@ class Projection:
 
 def applied(schema: Schema, schemas: Mapping[str, Schema]) -> list[Mapping[str, Any]]:
     """The schema and what its `$ref` and `allOf` add to it."""
+    if not isinstance(schema, dict):
+        return []
+    if "$ref" not in schema and "allOf" not in schema:
+        return [schema]
     found: list[Mapping[str, Any]] = []
     seen: set[str] = set()
-    waiting = [schema]
+    waiting: list[Schema] = [schema]
     while waiting and len(found) < MAX_PARTS:
         item = waiting.pop()
-        if not isinstance(item, Mapping):
+        if not isinstance(item, dict):
             continue
         found.append(item)
         waiting += item.get("allOf", ())
@@ -253,7 +285,7 @@ def merged_properties(schema: Schema | None, schemas: Mapping[str, Schema]) -> d
 def target(schema: Schema, schemas: Mapping[str, Schema]) -> Mapping[str, Any]:
     """What a schema's chain of bare references ends at; empty for a boolean."""
     for _ in range(16):
-        if not isinstance(schema, Mapping):
+        if not isinstance(schema, dict):
             return {}
         if "$ref" not in schema:
             return schema
@@ -262,7 +294,7 @@ def target(schema: Schema, schemas: Mapping[str, Schema]) -> Mapping[str, Any]:
 
 
 def _has_type(schema: Schema) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(schema, Mapping) and "type" in schema
+    return isinstance(schema, dict) and "type" in schema
 
 
 def _without(schema: dict[str, Any], hidden: frozenset[str]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import re
 import unicodedata
 from typing import Any
@@ -17,6 +18,24 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef]"
 )
+
+
+# What sentences say that speak to a model, as poisoned tools have them.
+_TO_A_MODEL = re.compile(
+    r"""\b(?:
+        (?:ignore|disregard|forget|override)\s
+            (?:(?:all|any|the|your|every|of|these|those)\s){0,3}
+            (?:(?:previous|prior|above|earlier|other|preceding|system)\s)?
+            (?:instructions?|rules|prompts?|guidelines)
+        | (?:do\snot|don't|never|without)\s(?:tell|mention|inform|notify|reveal|show|ask)\w*
+            (?:\s(?:this|it|that|anything))?(?:\sto)?\sthe\suser
+        | (?:new|your|hidden|the)\ssystem\sprompt
+    )\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_SENTENCES = re.compile(r"[^.!?]+[.!?]*\s*|[.!?]+\s*")
+_SUSPECTS = ("instruction", "rules", "prompt", "guideline", "the user")
+LEFT_OUT = "[left out: addressed to a model]"
 
 
 def visible(text: Any, limit: int) -> str:
@@ -46,7 +65,22 @@ def clean(text: Any, limit: int) -> str:
         line = _LINK.sub(r"\1", line)
     if "&" in line:
         line = html.unescape(line)
-    return visible(line, limit)
+    return defused(visible(line, limit))
+
+
+def defused(line: str) -> str:
+    """A line without sentences that tell a model what to do instead of what an API does.
+
+    A net with wide meshes for what is known; that descriptions are data, clients have to know.
+    """
+    lower = line.lower()
+    if not any(word in lower for word in _SUSPECTS):
+        return line
+    parts = (
+        f"{LEFT_OUT} " if _TO_A_MODEL.search(sentence) else sentence
+        for sentence in _SENTENCES.findall(line)
+    )
+    return "".join(part for part, _ in itertools.groupby(parts)).strip()
 
 
 def shorten(text: str, limit: int) -> str:

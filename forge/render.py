@@ -7,35 +7,57 @@ escapes, or a name that `forge.naming` made.
 from __future__ import annotations
 
 import ast
-import pprint
+import re
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
+from forge.annotations import annotation
 from forge.design import Argument, BodyArgument, ServerSpec, ToolSpec, constant
 from forge.fields import Wrapper, wrappers
 from forge.media import DEFAULT_TYPES, bare, is_json
-from forge.naming import STYLES
+from forge.naming import API, PAGES, STYLES
 from forge.projection import target
 from forge.prose import visible
 from forge.xmlbody import hint, root_name
 from sandbox.apispec import Operation, Parameter, Schema
+from sandbox.bundle import Paging
 
 WIDTH = 88
+_WORD = re.compile(r"\w+")
 _DELIMITED = {"spaceDelimited": "ssv", "pipeDelimited": "pipes", "tabDelimited": "tsv"}
 _PREFIXED = frozenset({"label", "matrix"})
+_FIRST = {"page": 1}
+"""The first page's number where the code does not say one."""
 _SCALARS = frozenset({"string", "integer", "number", "boolean", "null"})
 
 
 def render(server: ServerSpec) -> str:
     """The source for the runtime of docs/runtime-protocol.md, section 4."""
-    code = "\n\n\n".join("\n".join(_function(tool, server)) for tool in server.tools)
-    used = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
+    functions = ["\n".join(_function(tool, server)) for tool in server.tools]
+    used = _used(functions)
     count = f"{len(server.tools)} operation{'s' if len(server.tools) != 1 else ''}"
     head = _docstring(f"{server.title}: {count}, compiled from {server.api.source}.", "")
-    lines = [*head, "", _import("toolwright", used & {"UNSET", "http", "tool"})]
-    if used & set(STYLES):
-        lines.append(_import("toolwright.styles", used & set(STYLES)))
-    return "\n".join(lines) + "\n\n\n" + code + "\n"
+    lines = [*head, "", "from __future__ import annotations", ""]
+    if "Any" in used:
+        lines += ["from typing import Any", ""]
+    for module, names in (
+        ("toolwright", ("UNSET", "Answer", "Unset", "http", "tool")),
+        ("toolwright.pages", PAGES),
+        ("toolwright.styles", STYLES),
+    ):
+        lines += _import(module, used & set(names))
+    return "\n\n\n".join(["\n".join(lines), *functions]) + "\n"
+
+
+def _used(functions: Iterable[str]) -> set[str]:
+    """The names of the API that the functions use; a word in a string is no use."""
+    found: set[str] = set()
+    for text in functions:
+        if not found.issuperset(API.intersection(_WORD.findall(text))):
+            tree = ast.parse(text)
+            found |= API & {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return found
 
 
 def literal(value: str | int | float) -> str:
@@ -46,28 +68,47 @@ def literal(value: str | int | float) -> str:
     return '"' + repr("'" + value)[2:]
 
 
-def _import(module: str, names: Iterable[str]) -> str:
-    ordered = sorted(names, key=lambda name: (not name.isupper(), name))
-    return f"from {module} import {', '.join(ordered)}"
+def _import(module: str, names: Collection[str]) -> list[str]:
+    if not names:
+        return []
+    ordered = sorted(names, key=lambda name: (not name.isupper(), name.islower(), name))
+    single = f"from {module} import {', '.join(ordered)}"
+    return (
+        [single] if len(single) <= WIDTH else _listed(f"from {module} import (", ordered, ")", "")
+    )
 
 
 def _function(tool: ToolSpec, server: ServerSpec) -> list[str]:
-    needed = [a.name for a in tool.arguments if a.parameter.required]
-    optional = [f"{a.name}=UNSET" for a in tool.arguments if not a.parameter.required]
-    body = tool.body
+    body, definition = tool.body, tool.definition
+    needed = [_typed(a.name, tool) for a in tool.arguments if a.parameter.required]
+    optional = [_optional(a.name, tool) for a in tool.arguments if not a.parameter.required]
     if body is not None and body.required:
-        needed.append(body.name)
+        needed.append(_typed(body.name, tool))
     elif body is not None:
-        optional.append(f"{body.name}=UNSET")
-    text = tool.operation.summary or tool.definition.title or tool.operation.id
+        optional.append(_optional(body.name, tool))
+    if tool.pager:
+        optional.append(_optional(tool.pager, tool))
+    text = tool.operation.summary or definition.title or tool.operation.id
     fields = _fields(body, server.api.schemas) if body is not None else []
     return [
         "@tool",
-        *_listed(f"def {tool.definition.name}(", [*needed, *optional], "):", ""),
+        *_listed(f"def {definition.name}(", [*needed, *optional], ") -> Answer:", ""),
         *_docstring(visible(text, 300), "    "),
         *(_replaced(body, fields) if body is not None and not body.required else []),
         *_request(tool, server, fields),
     ]
+
+
+def _typed(name: str, tool: ToolSpec) -> str:
+    takes = tool.definition.input_schema
+    return f"{name}: {annotation(takes['properties'][name], takes.get('$defs', {}))}"
+
+
+def _optional(name: str, tool: ToolSpec) -> str:
+    typed = _typed(name, tool)
+    if typed.endswith(" | None"):
+        return f"{typed.removesuffix(' | None')} | Unset | None = UNSET"
+    return f"{typed} | Unset = UNSET"
 
 
 def _request(tool: ToolSpec, server: ServerSpec, fields: list[str]) -> list[str]:
@@ -87,7 +128,24 @@ def _request(tool: ToolSpec, server: ServerSpec, fields: list[str]) -> list[str]
     accepted = _accepted(operation)
     if accepted:
         written.append([f"        accept={literal(accepted)},"])
+    if tool.pager and tool.definition.paging:
+        written.append(_pages(tool.definition.paging))
+        written.append([f"        max_items={tool.pager},"])
     return _call(written)
+
+
+def _pages(paging: Paging) -> list[str]:
+    """A call of `toolwright.pages` with what the style needs."""
+    given = [literal(paging.parameter)] if paging.parameter else []
+    if paging.next:
+        given.append(f"next={literal(paging.next)}")
+    given.append(f"items={literal(paging.items)}")
+    if paging.first != _FIRST.get(paging.style, 0):
+        given.append(f"first={paging.first}")
+    single = _listed(f"pages=by_{paging.style}(", given, "),", "        ")
+    if len(single) == 1:
+        return single
+    return [single[0], f"            {', '.join(given)}", single[-1]]
 
 
 def _accepted(operation: Operation) -> str:
@@ -161,9 +219,19 @@ def _markup(body: BodyArgument, schemas: Mapping[str, Schema]) -> list[str]:
     arguments = [body.name, literal(root_name(schema, schemas))]
     told = hint(schema, schemas)
     if told:
-        text = pprint.pformat(told, width=WIDTH - 12, sort_dicts=False)
-        arguments.append(text.replace("\n", "\n            "))
+        arguments.append(_data(told, " " * 12))
     return _listed("text=xml_text(", arguments, "),", "        ")
+
+
+def _data(value: Any, indent: str) -> str:
+    """Nested mappings of scalars as a literal, one member a line where one line is too short."""
+    if not isinstance(value, Mapping):
+        return literal(value)
+    members = [f"{literal(k)}: {_data(v, indent + '    ')}" for k, v in value.items()]
+    single = f"{{{', '.join(members)}}}"
+    if len(indent) + len(single) < WIDTH and "\n" not in single:
+        return single
+    return "\n".join(["{", *(f"{indent}    {member}," for member in members), f"{indent}}}"])
 
 
 def _replaced(body: BodyArgument, fields: list[str]) -> list[str]:
@@ -171,7 +239,7 @@ def _replaced(body: BodyArgument, fields: list[str]) -> list[str]:
     if not fields:
         return []
     head = f"{body.name} = {{"
-    return [f"    if {body.name} is not UNSET:", *_listed(head, fields, "}", "        ")]
+    return [f"    if not isinstance({body.name}, Unset):", *_listed(head, fields, "}", "        ")]
 
 
 def _fields(body: BodyArgument, schemas: Mapping[str, Schema]) -> list[str]:
@@ -179,15 +247,22 @@ def _fields(body: BodyArgument, schemas: Mapping[str, Schema]) -> list[str]:
         return []
     wrapped = wrappers(body.media, schemas)
     pairs = [
-        f"{literal(name)}: {_wrapper(wrapper, f'{body.name}.get({literal(name)}, UNSET)')}"
+        _wrapped(literal(name), wrapper, f"{body.name}.get({literal(name)}, UNSET)")
         for name, wrapper in wrapped.items()
     ]
     return [f"**{body.name}", *pairs] if pairs else []
 
 
-def _wrapper(wrapper: Wrapper, value: str) -> str:
+def _wrapped(key: str, wrapper: Wrapper, value: str) -> str:
+    """A member of the body's fields, its call's arguments on a line of their own where that is
+    long.
+    """
     named = [f"{name}={literal(text)}" for name, text in wrapper.arguments.items()]
-    return f"{wrapper.function}({', '.join([value, *named])})"
+    inner, indent = ", ".join([value, *named]), " " * 12
+    single = f"{key}: {wrapper.function}({inner})"
+    if len(indent) + len(single) < WIDTH:
+        return single
+    return f"{key}: {wrapper.function}(\n{indent}    {inner}\n{indent})"
 
 
 def _listed(head: str, items: list[str], tail: str, indent: str) -> list[str]:

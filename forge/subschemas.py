@@ -14,6 +14,7 @@ ONE = frozenset(
 )
 MANY = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 NAMED = frozenset({"properties", "patternProperties", "dependentSchemas"})
+_HOLDERS = ONE | MANY | NAMED
 _DELICATE = frozenset({"allOf", "anyOf", "oneOf", "not", "if"})
 _IN_PLACE_MANY = ("allOf", "anyOf", "oneOf")
 _IN_PLACE_ONE = ("not", "if", "then", "else")
@@ -21,7 +22,7 @@ _IN_PLACE_ONE = ("not", "if", "then", "else")
 
 def parts(schema: Schema) -> Iterator[Schema]:
     """The schemas directly inside a schema."""
-    for key, value in schema.items() if isinstance(schema, Mapping) else ():
+    for key, value in schema.items() if isinstance(schema, dict) else ():
         if key in ONE:
             yield value
         elif key in MANY:
@@ -32,6 +33,8 @@ def parts(schema: Schema) -> Iterator[Schema]:
 
 def rebuilt(schema: Mapping[str, Any], convert: Callable[[Schema], Schema]) -> dict[str, Any]:
     """The schema with each direct part converted, made sound where a part became true."""
+    if _HOLDERS.isdisjoint(schema):
+        return dict(schema)
     made: dict[str, Any] = {}
     for key, value in schema.items():
         if key in ONE:
@@ -68,7 +71,7 @@ def sound(schema: dict[str, Any]) -> dict[str, Any]:
 
 def in_place(schema: Schema) -> Iterator[str]:
     """The names of the schemas that apply to the same value as this one."""
-    if not isinstance(schema, Mapping):
+    if not isinstance(schema, dict):
         return
     if "$ref" in schema:
         yield schema["$ref"].removeprefix(PREFIX)
@@ -85,7 +88,7 @@ def references(schema: Schema) -> set[str]:
     waiting = [schema]
     while waiting:
         item = waiting.pop()
-        if isinstance(item, Mapping) and "$ref" in item:
+        if isinstance(item, dict) and "$ref" in item:
             found.add(item["$ref"].removeprefix(PREFIX))
         waiting += parts(item)
     return found
@@ -112,7 +115,7 @@ def endless(defs: Mapping[str, Schema]) -> list[tuple[str, str]]:
 
 def cut(schema: Schema, name: str) -> Schema:
     """The schema without its in-place references to the named one."""
-    if not isinstance(schema, Mapping):
+    if not isinstance(schema, dict):
         return schema
     kept = {key: value for key, value in schema.items() if (key, value) != ("$ref", PREFIX + name)}
     for key in _IN_PLACE_MANY:

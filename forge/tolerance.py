@@ -7,8 +7,6 @@ answer broken would fail on its first real call. What is said of types and value
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from forge.subschemas import rebuilt
 from sandbox.apispec import Schema
 
@@ -16,6 +14,7 @@ _PRESENCE = frozenset(
     "required dependentRequired dependentSchemas minProperties maxProperties "
     "not if then else".split()
 )
+_OF_ONE_PAGE = frozenset({"maxItems", "uniqueItems"})
 _CLOSED = frozenset({"additionalProperties", "unevaluatedProperties", "unevaluatedItems"})
 
 
@@ -24,7 +23,7 @@ def tolerant(schema: Schema) -> Schema:
 
     Branches that only differ in what they require overlap then, so `oneOf` becomes `anyOf`.
     """
-    if not isinstance(schema, Mapping):
+    if not isinstance(schema, dict):
         return schema
     kept = {
         key: value
@@ -39,3 +38,10 @@ def tolerant(schema: Schema) -> Schema:
         else:
             made["anyOf"] = branches
     return made
+
+
+def joined(schema: Schema) -> Schema:
+    """The schema of an answer whose list is that of several pages: without bounds on lists."""
+    if not isinstance(schema, dict):
+        return schema
+    return rebuilt({k: v for k, v in schema.items() if k not in _OF_ONE_PAGE}, joined)

@@ -10,6 +10,7 @@ from forge.subschemas import PREFIX
 from sandbox.apispec import Schema
 
 MAX_DEPTH = 6
+MAX_SCHEMAS = 2_000
 ROOT = "root"
 
 
@@ -22,7 +23,7 @@ def root_name(schema: Schema, schemas: Mapping[str, Schema]) -> str:
 
 def hint(schema: Schema, schemas: Mapping[str, Schema]) -> dict[str, Any]:
     """What `toolwright.styles.xml_text` has to know beside the root's name."""
-    made = _hint(schema, schemas, 0)
+    made = _Hints(schemas).of(schema, 0)
     if target(schema, schemas).get("type") == "array":
         # A document has one root, so the list itself always is an element.
         items = target(schema, schemas).get("items", True)
@@ -30,29 +31,33 @@ def hint(schema: Schema, schemas: Mapping[str, Schema]) -> dict[str, Any]:
     return made
 
 
-def _hint(schema: Schema, schemas: Mapping[str, Schema], depth: int) -> dict[str, Any]:
-    if depth > MAX_DEPTH:
-        return {}
-    found = target(schema, schemas)
-    if found.get("type") == "array":
-        return _array(schema, found.get("items", True), schemas, depth)
-    made = _own(_xml(schema, schemas))
-    fields = {
-        name: told
-        for name, part in merged_properties(schema, schemas).items()
-        if (told := _hint(part, schemas, depth + 1))
-    }
-    return {**made, "fields": fields} if fields else made
+class _Hints:
+    """Hints of one body: at most MAX_SCHEMAS schemas are looked at, whatever refers to what."""
 
+    def __init__(self, schemas: Mapping[str, Schema]) -> None:
+        self._schemas, self._left = schemas, MAX_SCHEMAS
 
-def _array(
-    schema: Schema, items: Schema, schemas: Mapping[str, Schema], depth: int
-) -> dict[str, Any]:
-    xml = _xml(schema, schemas)
-    made = _hint(items, schemas, depth + 1)
-    if xml.get("wrapped"):
-        made["wrapper"] = _qualified(xml) or WRAPPED
-    return made
+    def of(self, schema: Schema, depth: int) -> dict[str, Any]:
+        self._left -= 1
+        if depth > MAX_DEPTH or self._left < 0:
+            return {}
+        found = target(schema, self._schemas)
+        if found.get("type") == "array":
+            return self._array(schema, found.get("items", True), depth)
+        made = _own(_xml(schema, self._schemas))
+        fields = {
+            name: told
+            for name, part in merged_properties(schema, self._schemas).items()
+            if (told := self.of(part, depth + 1))
+        }
+        return {**made, "fields": fields} if fields else made
+
+    def _array(self, schema: Schema, items: Schema, depth: int) -> dict[str, Any]:
+        xml = _xml(schema, self._schemas)
+        made = self.of(items, depth + 1)
+        if xml.get("wrapped"):
+            made["wrapper"] = _qualified(xml) or WRAPPED
+        return made
 
 
 WRAPPED = ""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from orchestrator.calls import Done, Pending, Refused, Reply
 from orchestrator.ledger import request_json
-from registry.records import Approval, Entry, Invocation, Job, Match
+from registry.drafts import awaits_draft
+from registry.records import Approval, DraftRow, Entry, Invocation, Job, Match
 from registry.trust import Standing
+from sandbox.apispec import Access
 from sandbox.exchange import WireRequest
+from sandbox.validation import Problem
 
 Result = dict[str, Any]
 MAX_SHOWN_BODY = 4000
@@ -37,25 +40,32 @@ def reply_result(reply: Reply) -> Result:
     if isinstance(reply, Refused):
         return refusal(f"{reply.call.name}: {reply.reason}", state="refused")
     if isinstance(reply, Pending):
-        value = {
-            "state": "pending",
-            "approval": reply.approval.id,
-            "why": reply.reason,
-            "request": request_json(reply.approval.wire),
-            "expires": reply.approval.expires,
-        }
-        text = (
-            f"Nothing was sent. {reply.reason}: a person has to approve this exact request "
-            f"(approval {reply.approval.id}):\n{reply.approval.wire.method} "
-            f"{reply.approval.wire.url}\nTell the user that `toolwright approve "
-            f"{reply.approval.id}` or the control page decides it, then ask `status`."
-        )
-        return answer(value, text)
+        return pending_result(reply.approval, reply.reason)
     return _done_result(reply)
+
+
+def pending_result(approval: Approval, reason: str) -> Result:
+    """What waits for a person, and how that is decided."""
+    value = {
+        "state": "pending",
+        "approval": approval.id,
+        "why": reason,
+        "request": request_json(approval.wire),
+        "expires": approval.expires,
+    }
+    text = (
+        f"Nothing was sent. {reason}: a person has to approve this exact request "
+        f"(approval {approval.id}):\n{approval.wire.method} "
+        f"{approval.wire.url}\nTell the user that `toolwright approve "
+        f"{approval.id}` or the control page decides it, then ask `status`."
+    )
+    return answer(value, text)
 
 
 def _done_result(done: Done) -> Result:
     meta = {"call": done.invocation, "trust": done.standing.level}
+    if done.rule:
+        meta["rule"] = done.rule
     result = dict(done.outcome.result)
     if done.outcome.failure and not result.get("isError"):
         failure = done.outcome.failure
@@ -72,14 +82,15 @@ def running_result(call: str, identity: str) -> Result:
     return answer(value, f"{call} still runs. Ask `status` with call={identity}.")
 
 
-def match_json(match: Match, entry: Entry, standing: Standing) -> dict[str, Any]:
-    """A candidate as `find` shows it."""
+def match_json(match: Match, entry: Entry, standing: Standing, access: Access) -> dict[str, Any]:
+    """A candidate as `find` shows it. `access` is what the tool counts as."""
     tool = entry.tool(match.tool)
     return {
         "tool": f"{match.entry}.{match.tool}",
-        "call_with": "call_read" if tool.access == "read" else "call_write",
+        "call_with": "call_read" if access == "read" else "call_write",
         "description": match.description,
         "server": match.title,
+        "group": match.group,
         "similarity": round(match.score, 4),
         "trust": standing.level,
         "reliability": standing.score,
@@ -102,6 +113,48 @@ def job_json(job: Job) -> dict[str, Any]:
         "updated": job.updated,
         "events": [[event.time, event.stage, event.message] for event in job.log[-50:]],
     }
+
+
+def job_line(job: Job) -> dict[str, Any]:
+    """A job in a list: without the brief, which only its client reads."""
+    told = job_json(job)
+    return {**told, "result": {"waits_for": "draft"}} if awaits_draft(job) else told
+
+
+def draft_line(draft: DraftRow) -> dict[str, Any]:
+    """A draft in a list."""
+    why = str(draft.content.get("why", ""))
+    return {"number": draft.number, "verdict": draft.verdict, "why": why}
+
+
+def draft_json(draft: DraftRow) -> dict[str, Any]:
+    """A draft with what was handed in, what the stages found, and what its author was told."""
+    return {
+        **draft_line(draft),
+        "job": draft.job,
+        "created": draft.created,
+        "content": draft.content,
+        "diagnosis": draft.diagnosis,
+        "reports": draft.reports,
+    }
+
+
+def job_result(job: Job) -> Result:
+    """A job as `status` shows it. One that waits for code shows its brief as text."""
+    if not awaits_draft(job):
+        return answer(job_json(job))
+    told = job.result
+    head = f"Job {job.id} waits for code."
+    if told["diagnosis"]:
+        head = f"Job {job.id}: {job.message}\nMend it and `submit` again. The brief once more:"
+    return answer(job_json(job), f"{head}\n\n{told['brief']}")
+
+
+def faulty_draft(problems: Iterable[Problem]) -> Result:
+    """The refusal of what is no draft: nothing was kept of it."""
+    located = [{"pointer": problem.where, "reason": problem.reason} for problem in problems]
+    lines = "\n".join(f"{item['pointer']}: {item['reason']}" for item in located)
+    return refusal(f"This is no draft, nothing was kept:\n{lines}", problems=located)
 
 
 def approval_json(approval: Approval) -> dict[str, Any]:

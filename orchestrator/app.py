@@ -18,30 +18,38 @@ import structlog
 from orchestrator import answers
 from orchestrator.brokers import Brokers
 from orchestrator.calls import Call, Reply
+from orchestrator.clearance import Clearance
 from orchestrator.dispatch import Dispatch
+from orchestrator.drafting import Drafting
 from orchestrator.edits import Edits
 from orchestrator.engines import Engine
-from orchestrator.errors import OrchestratorError, UnknownTool
-from orchestrator.forging import Forge, Order, Step
+from orchestrator.errors import OrchestratorError, SourceMissing, UnknownTool
+from orchestrator.forging import Forge, Forged, Order, Step
 from orchestrator.freeze import keep_reserve
 from orchestrator.jobs import Jobs, Report
 from orchestrator.ledger import Ledger
+from orchestrator.outfitting import Outfitting
+from orchestrator.people import authority
 from orchestrator.pulse import Pulse
 from orchestrator.roster import Roster
 from orchestrator.sessions import ReadSessions
 from orchestrator.settings import Settings
 from orchestrator.shelf import Shelf
 from orchestrator.upkeep import do_chores, recover, sweep_dead, take_up_edits, take_up_work
+from orchestrator.vaults import open_vault
+from registry.drafts import awaits_draft
 from registry.notary import Notary
-from registry.records import Job, Process, new_id
+from registry.records import DraftRow, Entry, Job, Process, new_id
 from registry.store import Store
-from registry.vault import FileVault, Vault
+from registry.vault import Vault
+from sandbox.apispec import Access
 from sandbox.brake import Brake
-from sandbox.errors import Frozen
+from sandbox.errors import BundleInvalid, Frozen
 from sandbox.exchange import Upstream
 from sandbox.livehttp import LiveHttp
 from sandbox.policy import Origin
 from sandbox.throttle import Throttle
+from sandbox.validation import Problem
 
 CLOSE_SECONDS = 5.0
 
@@ -59,6 +67,8 @@ class App:
     pulse: Pulse
     dispatch: Dispatch
     forge: Forge
+    drafting: Drafting
+    outfit: Outfitting
     jobs: Jobs = field(init=False)
     carrying_out: set[asyncio.Task[Reply]] = field(default_factory=set)
 
@@ -78,8 +88,16 @@ class App:
         found = []
         for match in self.store.search(task, k):
             entry = self.store.entry(match.entry)
-            found.append(answers.match_json(match, entry, self.store.standing(match.entry)))
+            standing, access = self.store.standing(match.entry), self._counted(entry, match.tool)
+            found.append(answers.match_json(match, entry, standing, access))
         return found
+
+    def _counted(self, entry: Entry, tool: str) -> Access:
+        """What a tool counts as; what was registered where its files cannot be read."""
+        try:
+            return self.roster.find(entry.name, tool).bundle.tool(tool).access
+        except (UnknownTool, BundleInvalid):
+            return entry.tool(tool).access
 
     def changes(self, seconds: float) -> AsyncIterator[None]:
         return self.pulse.changes(seconds)
@@ -92,7 +110,15 @@ class App:
         earlier = self.store.job(job)
         if earlier.kind != "forge":
             raise OrchestratorError(f"{job} is no forge job. `status` lists the jobs.")
-        return self.jobs.create("forge", {**earlier.request, "document": document, "parent": job})
+        if earlier.request.get("parent"):
+            raise OrchestratorError(f"{job} changes a server: hand in its code, not a document.")
+        if awaits_draft(earlier):
+            self.store.cancel_job(job, "submit", time.time())
+        return self.jobs.create("forge", {**earlier.request, "document": document})
+
+    def hand_in(self, job: str, given: Mapping[str, Any]) -> DraftRow | tuple[Problem, ...]:
+        """A draft for a job that waits for one; it is queued. Or what is wrong with the draft."""
+        return self.drafting.hand_in(self.store.job(job), given)
 
     def overview(self) -> dict[str, Any]:
         """What goes on, for `status`, the page and scripts."""
@@ -106,11 +132,12 @@ class App:
                 for identity, (call, _) in self.dispatch.running.items()
             ],
             "jobs": [
-                answers.job_json(job)
+                answers.job_line(job)
                 for state_name in ("queued", "running", "waiting")
                 for job in self.store.jobs(state_name)
             ],
             "approvals": [answers.approval_json(a) for a in self.store.approvals("pending")],
+            "approvals_held": self.dispatch.clearance.held(),
             "recent": [
                 {"call": i.id, "tool": f"{i.entry}.{i.tool}", "ok": i.succeeded, "task": i.task}
                 for i in self.store.invocations(limit=10)
@@ -121,6 +148,8 @@ class App:
     async def forge_again(self, server: str, report: Callable[[Step], None]) -> bool:
         """Forge a server anew from its source; whether that made a new version."""
         entry = self.store.entry(server)
+        if self.forge.shelf.bundle(entry).provenance.author != "compiler":
+            return False
         order = Order(source=entry.source, name=server)
         forged = await self.forge.forge(order, report)
         return forged.entry.version > entry.version
@@ -131,8 +160,7 @@ class App:
         def step(step: Step) -> None:
             report(step.stage, step.progress, step.message)
 
-        order = Order.from_json(job.request)
-        forged = await self.forge.forge(order, step, (job.id, job.attempt))
+        forged = await self._forged(job, Order.from_json(job.request), step)
         return {
             "server": forged.entry.name,
             "version": forged.entry.version,
@@ -142,6 +170,15 @@ class App:
             "milliseconds": {key: round(value, 1) for key, value in forged.timings.items()},
         }
 
+    async def _forged(self, job: Job, order: Order, step: Callable[[Step], None]) -> Forged:
+        """Compiled from a description; from the client's code where there is none to be had."""
+        if order.parent or isinstance(job.result, dict):
+            return await self.drafting.carry_on(job, order, step)
+        try:
+            return await self.forge.forge(order, step, (job.id, job.attempt))
+        except SourceMissing:
+            return await self.drafting.carry_on(job, order, step)
+
     async def do_job(self, job: Job, report: Report) -> Mapping[str, Any]:
         """Carry out a task run. Its graph library is loaded when the first one comes."""
         graph = await asyncio.to_thread(importlib.import_module, "orchestrator.graph")
@@ -149,10 +186,17 @@ class App:
         return result
 
     async def carry_out_approved(self) -> None:
-        """Claim what people approved, and begin to do it."""
+        """Claim what people approved, and begin to do it.
+
+        While the key of their decisions is in doubt nothing is claimed, and nothing is lost.
+        """
+        if self.dispatch.clearance.held():
+            return
         for approval in self.store.approvals("approved"):
             try:
-                claimed = self.store.claim(approval.id, self.process, time.time())
+                claimed = self.store.claim(
+                    approval.id, self.process, time.time(), self.dispatch.clearance.forgery
+                )
             except Frozen:
                 return
             if claimed is not None:
@@ -171,19 +215,28 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     process = new_id()
     async with AsyncExitStack() as stack:
-        store = stack.enter_context(Store.open(settings.database_url, process))
-        vault = FileVault(settings.vault)
+        store = stack.enter_context(
+            Store.open(settings.database_url, process, settings.recordings_mb << 20)
+        )
+        vault = open_vault(settings)
         shelf = Shelf(settings.home, store)
         _register(store, process, "starting")
         stack.callback(_unregister, store, process)
         brake = Brake()
-        roster = Roster(store, shelf)
+        clearance = Clearance(store, authority(settings))
+        roster = Roster(store, shelf, clearance)
         pulse = Pulse(store, brake, process, roster.forget)
-        engine = await stack.enter_async_context(Engine(settings, process, brake))
-        await asyncio.to_thread(recover, store, shelf, settings.instance)
         network = _Network()
         stack.push_async_callback(network.close)
-        brokers = Brokers(store, vault, network.upstream, Throttle(), brake)
+        throttle = Throttle()
+        outfit = Outfitting(store, vault, network.upstream, throttle, brake)
+        stack.push_async_callback(outfit.close)
+        engine = await stack.enter_async_context(
+            Engine(settings.of_engine, process, brake, structlog.get_logger().info, outfit)
+        )
+        await asyncio.to_thread(recover, store, shelf, settings.instance)
+        ours = settings.of_engine.private
+        brokers = Brokers(store, vault, network.upstream, throttle, brake, private=ours)
         sessions = ReadSessions(engine, brokers.reading, settings.idle_seconds)
         stack.push_async_callback(sessions.close)
         ledger = Ledger(store, roster.update)
@@ -195,12 +248,16 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
             sessions,
             engine,
             brokers,
+            clearance,
             brake,
             process,
             settings.approval_seconds,
         )
         forge = Forge(store, vault, shelf, engine, brokers, brake, network.upstream)
-        app = App(settings, process, store, vault, brake, roster, pulse, dispatch, forge)
+        drafting = Drafting(store, forge)
+        app = App(
+            settings, process, store, vault, brake, roster, pulse, dispatch, forge, drafting, outfit
+        )
         app.jobs = Jobs(
             store,
             process,
@@ -222,7 +279,7 @@ def _chores(app: App, shelf: Shelf, sessions: ReadSessions) -> Iterator[Coroutin
     keep_reserve(app.settings.reserve)
     yield take_up_work(app.jobs, app.carry_out_approved, app.pulse, app.brake)
     yield take_up_edits(Edits(app.settings.home, app.store, app.forge), app.brake)
-    yield do_chores(app.store, sessions, Notary(app.settings.heads))
+    yield do_chores(app.store, sessions, Notary(app.settings.heads), app.dispatch.clearance)
     yield sweep_dead(app.store, shelf, app.settings.instance)
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from registry.records import Grant
 from registry.store import Store
-from registry.vault import Vault
+from registry.vault import Secret, Vault
 from sandbox.brake import Brake
 from sandbox.broker import Broker, WriteMode
 from sandbox.bundle import Bundle, Credential
-from sandbox.credentials import CredentialSource
+from sandbox.credentials import CredentialSource, Wallet
 from sandbox.exchange import Upstream
-from sandbox.policy import Origin, origin_of, read_policy, tool_policy
+from sandbox.localaccess import LocalAccess
+from sandbox.permissions import Permission, permissions_of
+from sandbox.policy import Origin, origin_of, read_policy, token_origins, tool_policy
 from sandbox.throttle import Throttle
 
 
@@ -26,6 +29,8 @@ class Brokers:
     upstream: Callable[[frozenset[Origin]], Upstream]
     throttle: Throttle
     brake: Brake
+    wallet: Wallet = field(default_factory=Wallet)
+    private: tuple[Path, ...] = ()
 
     def reading(self, bundle: Bundle) -> Broker:
         """The broker of a read session: the bundle's read operations, nothing that writes."""
@@ -35,6 +40,7 @@ class Brokers:
             credentials=self.credentials(bundle),
             throttle=self.throttle,
             brake=self.brake,
+            local=self._local(bundle, writing=False),
         )
 
     def for_tool(self, bundle: Bundle, tool: str, writes: WriteMode) -> Broker:
@@ -46,7 +52,23 @@ class Brokers:
             throttle=self.throttle,
             brake=self.brake,
             writes=writes,
+            local=self._local(bundle, writing=bundle.tool(tool).access == "write"),
         )
+
+    def _local(self, bundle: Bundle, writing: bool) -> LocalAccess:
+        """Files and values of this machine that the bundle declares and a person granted it."""
+        declared = permissions_of(bundle.permissions)
+
+        def granted() -> tuple[Permission, ...]:
+            given = self.store.permissions(bundle.name)
+            allowed = (each for each in declared if str(each) in given)
+            return tuple(each if writing else replace(each, writable=False) for each in allowed)
+
+        def value(name: str) -> str | None:
+            secret = self.vault.get(bundle.name, name)
+            return secret.reveal() if secret else None
+
+        return LocalAccess(granted, value, self.private)
 
     def credentials(self, bundle: Bundle) -> CredentialSource:
         """The bundle's credentials: its own secrets, else those of a source on the same origin."""
@@ -58,7 +80,13 @@ class Brokers:
                 return own.reveal()
             return self._of_source(bundle, declared[name]) if name in declared else None
 
-        return CredentialSource(declared, secret)
+        def keep(name: str, value: str) -> None:
+            self.vault.put(bundle.name, name, Secret(value))
+
+        def may_ask(origin: Origin) -> bool:
+            return f"{origin.host}:{origin.port}" in {g.origin for g in self.store.grants()}
+
+        return CredentialSource(declared, secret, bundle.name, self.wallet, keep, may_ask)
 
     def _of_source(self, bundle: Bundle, credential: Credential) -> str | None:
         origin = origin_of(bundle.base_url)
@@ -88,4 +116,5 @@ def origins(bundle: Bundle) -> frozenset[Origin]:
 def granted_private(bundle: Bundle, grants: Iterable[Grant]) -> frozenset[Origin]:
     """The bundle's origins that a person allowed though their address may be private."""
     named = {grant.origin for grant in grants if grant.kind == "private_host"}
-    return frozenset(o for o in origins(bundle) if f"{o.host}:{o.port}" in named)
+    wanted = origins(bundle) | token_origins(bundle.credentials)
+    return frozenset(o for o in wanted if f"{o.host}:{o.port}" in named)

@@ -29,12 +29,15 @@ class Call:
 
 @dataclass(frozen=True)
 class Done:
-    """The call ran. `standing` is the server's before this call was counted."""
+    """The call ran. `standing` is the server's before this call was counted, `rule` the id of the
+    standing rule that allowed it.
+    """
 
     call: Call
     invocation: str
     outcome: Outcome
     standing: Standing
+    rule: str = ""
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from orchestrator.freeze import is_alive
+from orchestrator.people import authority
 from orchestrator.settings import Settings
 from registry import catalogue
+from registry.errors import KeyChanged, NotaryDamaged, PinUnusable
 from registry.notary import Notary
+from registry.signing import fingerprint
 from registry.store import Store
 from sandbox.docker_engine import Client, connect, list_containers
 from sandbox.errors import ComponentMissing, EngineUnavailable
@@ -75,14 +78,14 @@ def _counted(name: str, well: str, bad: list[str], what: str, hint: str) -> Chec
 
 
 def _audit(settings: Settings, store: Store) -> Check:
-    broken = Notary(settings.heads).verify(store)
+    broken, rows = Notary(settings.heads).verified(store)
     if broken is None:
-        return Check("audit", "ok", "every chain is whole")
+        return Check("audit", "ok", f"every chain is whole, {rows} rows")
     return Check(
         "audit",
         "failed",
         f"chain {broken.chain} row {broken.sequence}: {broken.reason}",
-        "somebody changed the database; restore it from a backup",
+        "somebody changed the database, the signed heads or an archive; restore from a backup",
     )
 
 
@@ -125,6 +128,12 @@ def _containers(settings: Settings, store: Store, client: Client) -> Check:
 
 
 def _pin(settings: Settings) -> Check:
-    if settings.pin.exists():
-        return Check("PIN", "ok", "set")
-    return Check("PIN", "warning", "none is set: nothing can be approved", "toolwright setup")
+    """The PIN and its key: the one that was known before, by its fingerprint."""
+    if not settings.pin.exists():
+        return Check("PIN", "warning", "none is set: nothing can be approved", "toolwright setup")
+    try:
+        return Check("PIN", "ok", f"set; its key is {fingerprint(authority(settings).key())}")
+    except PinUnusable as error:
+        return Check("PIN", "warning", str(error))
+    except (KeyChanged, NotaryDamaged) as error:
+        return Check("PIN", "failed", str(error))

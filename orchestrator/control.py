@@ -24,12 +24,17 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from orchestrator import answers
+from orchestrator.allowing import always_from, rule_json
+from orchestrator.announcer import Announcer
+from orchestrator.clearance import Clearance
 from orchestrator.console import Console
-from orchestrator.freeze import kill
+from orchestrator.errors import OrchestratorError
+from orchestrator.freeze import Killed, kill
+from orchestrator.linkdesk import LinkDesk
 from orchestrator.logins import SESSION_SECONDS, Logins
 from orchestrator.metrics import StoreCollector
 from orchestrator.page import render_page
-from orchestrator.people import Decision, check_pin, decide
+from orchestrator.people import Decision, authority, check_pin, decide
 from orchestrator.requests import body_of, is_same_site
 from orchestrator.settings import Settings
 from registry.errors import RegistryError, Unknown
@@ -46,13 +51,16 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 @dataclass(frozen=True)
 class Control:
-    """The control plane's parts. `kill_sandboxes` kills all of this installation's sandboxes."""
+    """The control plane's parts. `kill_sandboxes` kills all of this installation's sandboxes;
+    where there is an `announcer`, the links of its messages lead here.
+    """
 
     settings: Settings
     store: Store
     token: str
     kill_sandboxes: Callable[[], int]
     logins: Logins = field(default_factory=Logins)
+    announcer: Announcer | None = None
 
     def application(self) -> Starlette:
         console = Console(self.settings, self.store)
@@ -75,8 +83,24 @@ class Control:
                 Route("/unfreeze", self._guarded(self.unfreeze), methods=["POST"]),
                 Route("/approvals", self._guarded(self.approvals)),
                 Route("/approvals/{id}", self._guarded(self.decide), methods=["POST"]),
+                Route("/rules", self._guarded(self.rules)),
+                Route("/rules/{id}/revoke", self._guarded(self.revoke), methods=["POST"]),
+                *self._link_routes(),
             ]
         )
+
+    def _link_routes(self) -> tuple[Route, ...]:
+        """The ends of one-time links, without token and cookie: the link is the proof."""
+        if self.announcer is None:
+            return ()
+        desk = LinkDesk(self.store, self.announcer.links, self.announcer, self._kill)
+        return (
+            Route("/decide", desk.show),
+            Route("/decide", desk.decide, methods=["POST"]),
+        )
+
+    def _kill(self, by: str, reason: str = "") -> Killed:
+        return kill(self.store, self.settings.reserve, by, reason, self.kill_sandboxes, time.time)
 
     def _guarded(self, endpoint: Endpoint) -> Endpoint:
         """Only with the token, from this host's own name, and not from another site's page."""
@@ -95,6 +119,8 @@ class Control:
                 return await endpoint(request)
             except Unknown as error:
                 return JSONResponse({"error": str(error)}, 404)
+            except OrchestratorError as error:
+                return JSONResponse({"error": str(error)}, 400)
             except RegistryError as error:
                 return JSONResponse({"error": str(error)}, 500)
 
@@ -148,9 +174,7 @@ class Control:
         """Freeze everything: `by`, `reason`. Answers when nothing acts any more."""
         body = await body_of(request)
         by, reason = str(body.get("by") or "control"), str(body.get("reason") or "")
-        killed = await asyncio.to_thread(
-            kill, self.store, self.settings.reserve, by, reason, self.kill_sandboxes, time.time
-        )
+        killed = await asyncio.to_thread(self._kill, by, reason)
         return JSONResponse(killed.as_json())
 
     async def unfreeze(self, request: Request) -> Response:
@@ -168,7 +192,10 @@ class Control:
         return JSONResponse([answers.approval_json(row) for row in rows])
 
     async def decide(self, request: Request) -> Response:
-        """Decide an approval: `decision` (`approve` or `reject`), `pin`, `reason`."""
+        """Decide an approval: `decision` (`approve` or `reject`), `pin`, `reason`, and `digest`,
+        that of the request as it was shown. With `always` (`where`, an object of arguments and
+        their values or patterns, `until`, `max`, `any_version`) like calls are allowed from now on.
+        """
         body = await body_of(request)
         decision = Decision(
             approval=request.path_params["id"],
@@ -176,13 +203,29 @@ class Control:
             pin=str(body.get("pin", "")),
             by="page" if COOKIE in request.cookies else "control",
             reason=str(body.get("reason", ""))[:1000],
+            digest=str(body.get("digest") or ""),
         )
         if body.get("decision") not in ("approve", "reject"):
             return JSONResponse({"error": "decision is neither approve nor reject"}, 400)
-        told = await asyncio.to_thread(decide, self.settings, self.store, decision, time.time())
+        always = always_from(body["always"]) if decision.approve and body.get("always") else None
+        told = await asyncio.to_thread(
+            decide, self.settings, self.store, decision, time.time(), always
+        )
         if told.refused:
             return JSONResponse({"error": told.refused}, 403 if told.pin_wrong else 409)
-        return JSONResponse({"approval": decision.approval, "state": told.state})
+        return JSONResponse({"approval": decision.approval, "state": told.state, "rule": told.rule})
+
+    async def rules(self, request: Request) -> Response:
+        """The standing rules, with what they say, their uses and whether they count."""
+        public = Clearance(self.store, authority(self.settings)).key()
+        rows = await asyncio.to_thread(self.store.rules)
+        return JSONResponse([rule_json(rule, time.time(), public) for rule in rows])
+
+    async def revoke(self, request: Request) -> Response:
+        """End a standing rule. Needs no PIN: it only makes things stricter."""
+        identity = request.path_params["id"]
+        ended = await asyncio.to_thread(self.store.revoke_rule, identity, "control", time.time())
+        return JSONResponse({"rule": identity, "revoked": ended})
 
 
 def render_docs(routes: Iterable[Route]) -> str:

@@ -8,18 +8,21 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+import psutil
 
 from orchestrator.errors import ControlUnreachable
 from orchestrator.settings import Settings
 from registry.files import write_atomically
 
 HEALTH_SECONDS = 2.0
+STOP_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -72,12 +75,15 @@ def ensure_control(settings: Settings) -> None:
     spawn(settings, "control", "--until-idle")
 
 
-def spawn(settings: Settings, *arguments: str) -> None:
-    """Start one of our commands, detached. What it says goes to `NAME.log` in the home."""
+def spawn(settings: Settings, *arguments: str, told: str = "") -> None:
+    """Start one of our commands, detached. What it says goes to `NAME.log` in the home.
+
+    It reads `told` from its standard input, which nobody else can.
+    """
     with (settings.home / f"{arguments[0]}.log").open("ab") as sink:
-        subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "orchestrator", *arguments],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=sink,
             stderr=sink,
             start_new_session=True,
@@ -88,6 +94,21 @@ def spawn(settings: Settings, *arguments: str) -> None:
                 "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
             },
         )
+        assert process.stdin is not None
+        with process.stdin as pipe:
+            pipe.write(told.encode())
+
+
+def stop_control(settings: Settings) -> bool:
+    """End the control plane that answers, and wait for that; False where there is none."""
+    address = answering(settings)
+    if address is None:
+        return False
+    with suppress(psutil.NoSuchProcess, psutil.TimeoutExpired):
+        process = psutil.Process(address.pid)
+        process.terminate()
+        process.wait(STOP_SECONDS)
+    return True
 
 
 def post(settings: Settings, path: str, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from orchestrator.allowing import Always, rule_text
 from orchestrator.answers import approval_json, request_text
 from orchestrator.freeze import PASSIVE, is_alive
-from orchestrator.people import Decision, decide
+from orchestrator.people import Decided, Decision, decide
 from orchestrator.settings import load_settings
 from orchestrator.terminal import FAILED, print_json, read_line, say
 from registry.records import Approval
@@ -19,28 +21,36 @@ OPEN_STATES = ("approved", "claimed")
 POLL_SECONDS = 0.05
 
 
-def decide_at_terminal(
-    identity: str, approve: bool, pin_file: Path | None, reason: str, wait: float, as_json: bool
-) -> None:
+@dataclass(frozen=True)
+class Asked:
+    """What was typed. `always` is the rule that is to come of an approval, if any."""
+
+    approval: str
+    approve: bool
+    reason: str = ""
+    always: Always | None = None
+
+
+def decide_at_terminal(asked: Asked, pin_file: Path | None, wait: float, as_json: bool) -> None:
     """Decide one approval. Leaves with status 1 where it could not be decided or carried out."""
     settings = load_settings()
     with Store.open(settings.database_url) as store:
-        approval = store.approval(identity)
+        approval = store.approval(asked.approval)
         if not as_json:
             _show(approval)
         pin = read_line(pin_file) if pin_file else click.prompt("PIN", hide_input=True, err=True)
-        decision = Decision(identity, approve, pin, by="terminal", reason=reason)
-        decided = decide(settings, store, decision, time.time())
-        if approve and not decided.refused and _someone_serves(store):
-            approval = _settled(store, identity, wait)
+        digest = approval.wire_digest
+        decision = Decision(asked.approval, asked.approve, pin, "terminal", asked.reason, digest)
+        decided = decide(settings, store, decision, time.time(), asked.always)
+        if asked.approve and not decided.refused and _someone_serves(store):
+            approval = _settled(store, asked.approval, wait)
         else:
-            approval = store.approval(identity)
+            approval = store.approval(asked.approval)
+        if not as_json:
+            _tell(store, approval, decided)
     if as_json:
-        print_json({**approval_json(approval), "refused": decided.refused})
-    elif decided.refused:
-        say(decided.refused, "red")
-    else:
-        say(f"{identity}: {_told(approval)}")
+        told = {"refused": decided.refused, "rule": decided.rule}
+        print_json({**approval_json(approval), **told})
     if decided.refused or approval.state in ("failed", "unknown"):
         raise SystemExit(FAILED)
 
@@ -50,10 +60,18 @@ def _show(approval: Approval) -> None:
     say(request_text(approval.wire))
 
 
-def _told(approval: Approval) -> str:
-    if approval.state == "approved":
-        return "approved; it is carried out when a `toolwright serve` runs"
-    return approval.state
+def _tell(store: Store, approval: Approval, decided: Decided) -> None:
+    if decided.refused:
+        say(decided.refused, "red")
+        return
+    told: str = approval.state
+    if told == "approved":
+        told = "approved; it is carried out when a `toolwright serve` runs"
+    say(f"{approval.id}: {told}")
+    if decided.rule:
+        rule = store.rule(decided.rule)
+        ends = time.strftime("%Y-%m-%d %H:%M", time.localtime(rule.expires))
+        say(f"Rule {rule.id}, until {ends}: {rule_text(rule)}")
 
 
 def _someone_serves(store: Store) -> bool:

@@ -22,9 +22,9 @@ from sandbox.errors import SandboxError
 TOLD = (OrchestratorError, RegistryError, SandboxError)
 
 
-async def serve_registered(name: str, with_control: bool) -> None:
+async def serve_registered(name: str, engine: str | None, with_control: bool) -> None:
     """Serve the registered server of that name until end of file. Raises Unknown."""
-    settings = load_settings()
+    settings = load_settings(engine=engine)
     async with open_app(settings, "run", patient=True) as app:
         app.store.entry(name)
         if with_control:
@@ -34,7 +34,7 @@ async def serve_registered(name: str, with_control: bool) -> None:
 
 async def serve_one(app: App, name: str) -> None:
     """Serve the registered server of that name until end of file. Raises Unknown."""
-    bundle = app.forge.shelf.bundle(app.store.entry(name))
+    bundle = app.dispatch.clearance.classified(app.forge.shelf.bundle(app.store.entry(name)))
 
     async def call(tool: str, arguments: Mapping[str, Any]) -> Result:
         return await _called(app, Call(name, tool, arguments, session="run"))

@@ -21,7 +21,14 @@ from sandbox.credentials import CredentialSource
 from sandbox.errors import SandboxError
 from sandbox.exchange import Upstream
 from sandbox.livehttp import LiveHttp
-from sandbox.policy import Origin, Policy, origin_of, read_policy, tool_policy
+from sandbox.policy import (
+    Origin,
+    Policy,
+    origin_of,
+    read_policy,
+    token_origins,
+    tool_policy,
+)
 from sandbox.runner import Outcome, Runner, Session
 
 RESPONSE_BYTES = 32 * 1024 * 1024
@@ -47,7 +54,8 @@ async def serve_directory(bundle: Bundle, runner: Runner, grants: Grants) -> Non
 
 @asynccontextmanager
 async def _opened(bundle: Bundle, runner: Runner, grants: Grants) -> AsyncIterator[Directory]:
-    private = _origins(bundle) if grants.private else frozenset()
+    wanted = _origins(bundle) | token_origins(bundle.credentials)
+    private = wanted if grants.private else frozenset()
     async with LiveHttp(private, response_bytes=RESPONSE_BYTES) as upstream:
         directory = Directory(bundle, runner, grants, upstream)
         try:
@@ -120,11 +128,15 @@ class Directory:
 def credential_source(
     declared: tuple[Credential, ...], secrets: Mapping[str, str]
 ) -> CredentialSource:
-    return CredentialSource({credential.name: credential for credential in declared}, secrets.get)
+    """The secrets by credential name. What an API replaces is held for as long as this runs."""
+    held = dict(secrets)
+    by_name = {credential.name: credential for credential in declared}
+    return CredentialSource(by_name, held.get, keep=held.__setitem__)
 
 
 def read_secrets(path: Path, declared: tuple[Credential, ...]) -> dict[str, str]:
-    """The secrets of a JSON file: scheme name -> {"token": …} or {"user": …, "pass": …}.
+    """The secrets of a JSON file: credential name -> {"token": …}, {"user": …, "pass": …}, or the
+    fields that its kind takes (`toolwright secret set --help`), or the whole secret as a string.
 
     Raises OrchestratorError. Names that the bundle does not declare are passed over.
     """
@@ -136,17 +148,23 @@ def read_secrets(path: Path, declared: tuple[Credential, ...]) -> dict[str, str]
     secrets = {}
     for credential in declared:
         entry = given.get(credential.name) if isinstance(given, dict) else None
-        secret = _secret(entry, credential.kind) if isinstance(entry, dict) else None
-        if secret:
+        secret = _secret(entry, credential.kind) if isinstance(entry, dict) else entry
+        if secret and isinstance(secret, str):
             secrets[credential.name] = secret
     return secrets
 
 
 def _secret(entry: Mapping[str, Any], kind: str) -> str | None:
-    if kind == "basic" and "user" in entry:
+    if kind in ("basic", "digest") and "user" in entry:
         return f"{entry['user']}:{entry.get('pass', '')}"
+    if kind in _OBJECTS and (kind == "template" or not entry.keys() & {"token"}):
+        return json.dumps(entry)
     token = entry.get("token")
     return token if isinstance(token, str) else None
+
+
+_OBJECTS = frozenset({"oauth2", "openIdConnect", "aws-sigv4", "template"})
+"""Kinds whose secret may be a JSON object."""
 
 
 def _origins(bundle: Bundle) -> frozenset[Origin]:

@@ -10,30 +10,29 @@ from typing import Any, Literal
 
 from orchestrator.brokers import Brokers
 from orchestrator.calls import Call, Done, Pending, Refused, Reply
+from orchestrator.clearance import Clearance
+from orchestrator.engines import Engine
 from orchestrator.errors import UnknownTool
-from orchestrator.gate import Ask, Deny, Question, rule
-from orchestrator.ledger import Ledger, exchange_json
-from orchestrator.roster import Roster
+from orchestrator.gate import Allow, Ask, Deny, Question, Ruling, Write, rule
+from orchestrator.ledger import Ledger
+from orchestrator.outcomes import broken, cancelled, settled
+from orchestrator.roster import Member, Roster
 from orchestrator.sessions import ReadSessions
-from registry.records import Approval, Entry, Failed, Invocation, new_id
+from orchestrator.toolcalls import answered, tool_request, withheld
+from registry.records import Approval, Entry, Invocation, new_id
 from registry.store import Store
 from registry.trust import Standing
 from sandbox.brake import Brake
 from sandbox.broker import Broker, Capture, Release, WriteMode, wire_digest
 from sandbox.bundle import Bundle
-from sandbox.errors import (
-    BaseImageMissing,
-    BundleInvalid,
-    EngineUnavailable,
-    Frozen,
-    LoadFailed,
-    SandboxError,
-)
+from sandbox.errors import BundleInvalid, DefinitionsChanged, SandboxError
 from sandbox.exchange import Exchange
-from sandbox.runner import Failure, Outcome, Runner
+from sandbox.recording import Recording, Tape
+from sandbox.runner import Outcome, Session
+from sandbox.session import CUT
+from sandbox.validation import checker
 
 Clock = Callable[[], float]
-OUTSIDE = frozenset({"refused", "timeout", "unreachable", "too_large", "rate_limited", "captured"})
 
 
 @dataclass
@@ -44,8 +43,9 @@ class Dispatch:
     ledger: Ledger
     roster: Roster
     sessions: ReadSessions
-    runner: Runner
+    engine: Engine
     brokers: Brokers
+    clearance: Clearance
     brake: Brake
     process: str
     approval_seconds: float
@@ -81,10 +81,10 @@ class Dispatch:
             state=entry.state,
             access=access,
             server=server,
-            operation=self._earned(call) if access == "write" else None,
+            write=self._facts(call, member) if access == "write" else None,
             frozen=self.brake.engaged,
         )
-        ruling = rule(question)
+        ruling = self._counted(identity, call, rule(question))
         if isinstance(ruling, Deny):
             self.ledger.note("refused", call, ruling.reason)
             return Refused(call, ruling.reason)
@@ -92,15 +92,17 @@ class Dispatch:
         if isinstance(ruling, Ask):
             return await self._ask(invocation, call, bundle, ruling.reason, server)
         if access == "read":
+            tape = Tape()
             try:
-                outcome = await self._read(call, bundle)
+                outcome = await self._read(call, bundle, tape)
             except asyncio.CancelledError:
-                self.ledger.record_soon(_settled(invocation, _cancelled(call)))
+                self._record_soon(invocation, cancelled(call.tool, tape), tape)
                 raise
-            self.ledger.record_soon(_settled(invocation, outcome))
+            self._record_soon(invocation, outcome, tape)
             return Done(call, identity, outcome, server)
         # What has begun to write is not left half-recorded because its client went away.
-        write = self._write(invocation, call, bundle, Release(None), server)
+        standing_rule = ruling.rule.id if ruling.rule else ""
+        write = self._write(invocation, call, bundle, Release(None), server, standing_rule)
         writing = asyncio.get_running_loop().create_task(write)
         self.writing.add(writing)
         writing.add_done_callback(self.writing.discard)
@@ -129,8 +131,16 @@ class Dispatch:
         self.store.settle(approval.id, self.process, "failed", {"error": reason}, self.now())
         return Refused(call, reason)
 
-    def _earned(self, call: Call) -> Standing:
-        return self.store.operation_standing(call.server, call.tool)
+    def _facts(self, call: Call, member: Member) -> Write:
+        return self.clearance.write(call, member.entry, member.bundle, member.standing, self.now())
+
+    def _counted(self, identity: str, call: Call, ruling: Ruling) -> Ruling:
+        """The ruling, once a use of its rule is stored; another process may have used it up."""
+        if not isinstance(ruling, Allow) or ruling.rule is None:
+            return ruling
+        if self.store.use_rule(ruling.rule.id, identity, call.name, self.now()):
+            return ruling
+        return Ask(f"the rule {ruling.rule.id} has ended")
 
     def _invocation(self, identity: str, call: Call, entry: Entry, access: Any) -> Invocation:
         return Invocation(
@@ -148,36 +158,86 @@ class Dispatch:
             state="intended",
         )
 
-    async def _read(self, call: Call, bundle: Bundle) -> Outcome:
+    def _record_soon(self, invocation: Invocation, outcome: Outcome, tape: Tape) -> None:
+        self.ledger.record_soon(settled(invocation, outcome, self._recording(invocation, tape)))
+
+    def _recording(self, invocation: Invocation, tape: Tape) -> Recording:
+        return Recording(
+            self.engine.name,
+            self.engine.base,
+            invocation.arguments,
+            tape.inputs,
+            tuple(tape.exchanges),
+        )
+
+    async def _read(self, call: Call, bundle: Bundle, tape: Tape) -> Outcome:
         try:
-            session = await self.sessions.lend(bundle)
+            session = await self._lent(bundle)
         except SandboxError as error:
-            return _broken(call, error)
+            return self._broken(call, error, tape)
         try:
-            return await session.call(call.tool, call.arguments)
+            return await session.call(call.tool, call.arguments, tape=tape)
         except SandboxError as error:
             await self.sessions.drop(bundle.name, session)
-            return _broken(call, error)
+            return self._broken(call, error, tape)
         finally:
             self.sessions.give_back(bundle)
 
+    async def _lent(self, bundle: Bundle) -> Session:
+        """A warm session, never one from before a permission was granted or taken away."""
+        if bundle.launch is not None:
+            await self.sessions.keep_only(bundle.name, self.store.permissions(bundle.name))
+        return await self.sessions.lend(bundle)
+
+    async def _claimed(self, call: Call, bundle: Bundle, broker: Broker, tape: Tape) -> Outcome:
+        """A call of a third-party tool as one write, if the broker lets it be made: its session is
+        the warm one, since such servers keep state.
+        """
+        request = tool_request(bundle, call.tool, call.arguments)
+        session = await self._lent(bundle)
+        try:
+            problem = checker(bundle.tool(call.tool).input_schema).problem(call.arguments)
+            held = None if problem else broker.claim(request)
+            if held is not None:
+                return withheld(call.tool, held)
+            if not problem:
+                tape.exchanges.append(Exchange(request, None, CUT, "no answer came"))
+            outcome = await session.call(call.tool, call.arguments)
+            if not problem:
+                tape.exchanges[-1] = answered(request, outcome)
+            return replace(outcome, exchanges=tuple(tape.exchanges))
+        except SandboxError:
+            await self.sessions.drop(bundle.name, session)
+            raise
+        finally:
+            self.sessions.give_back(bundle)
+
+    def _broken(self, call: Call, error: SandboxError, tape: Tape) -> Outcome:
+        """The outcome of a session that ended; one whose tools changed takes its server along."""
+        if isinstance(error, DefinitionsChanged):
+            self.store.set_state(call.server, "quarantined", self.now(), "guard", str(error))
+        return broken(call.server, call.tool, error, tape)
+
     async def _single_use(
-        self, call: Call, bundle: Bundle, writes: WriteMode
+        self, call: Call, bundle: Bundle, writes: WriteMode, tape: Tape
     ) -> tuple[Outcome, Broker]:
         broker = self.brokers.for_tool(bundle, call.tool, writes)
         try:
-            async with self.runner.open(bundle, broker) as session:
-                return await session.call(call.tool, call.arguments), broker
+            if bundle.launch is not None:
+                return await self._claimed(call, bundle, broker, tape), broker
+            async with self.engine.open(bundle, broker) as session:
+                return await session.call(call.tool, call.arguments, tape=tape), broker
         except SandboxError as error:
-            return _broken(call, error), broker
+            return self._broken(call, error, tape), broker
 
     async def _ask(
         self, invocation: Invocation, call: Call, bundle: Bundle, reason: str, standing: Standing
     ) -> Reply:
         """Run the call until its first write, which is captured unsent and shown to a person."""
-        outcome, broker = await self._single_use(call, bundle, Capture())
+        tape = Tape()
+        outcome, broker = await self._single_use(call, bundle, Capture(), tape)
         if broker.captured is None:
-            self.ledger.record_soon(_settled(invocation, outcome))
+            self._record_soon(invocation, outcome, tape)
             return Done(call, invocation.id, outcome, standing)
         return self._pending(call, invocation.version, broker, reason)
 
@@ -208,24 +268,26 @@ class Dispatch:
         bundle: Bundle,
         release: Release,
         standing: Standing,
+        rule: str = "",
     ) -> Reply:
         """Store the intent, send at most one write, store what became of it."""
         await asyncio.to_thread(self.store.intend, invocation, self.now())
-        outcome, broker = await self._single_use(call, bundle, release)
-        settled = _settled(invocation, outcome)
-        await asyncio.to_thread(self.store.record, settled, self.now())
+        tape = Tape()
+        outcome, broker = await self._single_use(call, bundle, release, tape)
+        ended = settled(invocation, outcome, self._recording(invocation, tape))
+        await asyncio.to_thread(self.store.record, ended, self.now())
         if invocation.approval:
             self.store.settle(
                 invocation.approval,
                 self.process,
                 _write_state(broker, release, outcome),
-                settled.result,
+                ended.result,
                 self.now(),
             )
         if broker.captured is not None and not broker.released:
             reason = "the call would now send another request than the one approved"
             return self._pending(call, invocation.version, broker, reason)
-        return Done(call, invocation.id, outcome, standing)
+        return Done(call, invocation.id, outcome, standing, rule)
 
 
 def _call_of(approval: Approval) -> Call:
@@ -254,49 +316,3 @@ def _write_state(
     if not statuses:
         return "unknown"
     return "done" if statuses[0] < 400 else "failed"
-
-
-def _settled(invocation: Invocation, outcome: Outcome) -> Invocation:
-    failure = outcome.failure
-    return replace(
-        invocation,
-        state="done",
-        result=dict(outcome.result),
-        failure=None if failure is None else _counted(failure, outcome.exchanges),
-        latency_ms=outcome.elapsed_ms,
-        exchanges=tuple(map(exchange_json, outcome.exchanges)),
-    )
-
-
-def _counted(failure: Failure, exchanges: tuple[Exchange, ...]) -> Failed:
-    """The failure as it is counted: what a sandbox says happened outside, the broker has to have
-    seen, or it is the server's own bug.
-    """
-    kind, status = failure.kind, failure.status
-    if kind == "http":
-        seen = any(e.response is not None and e.response.status == status for e in exchanges)
-        kind = "credential" if status in (401, 403) else "http"
-    else:
-        seen = kind not in OUTSIDE or any(e.refusal == kind for e in exchanges)
-    return Failed(kind if seen else "bug", failure.message, status)
-
-
-def _cancelled(call: Call) -> Outcome:
-    failure = Failure("cancelled", "the client cancelled the call")
-    return Outcome(call.tool, {"isError": True, "content": []}, failure)
-
-
-def _broken(call: Call, error: SandboxError) -> Outcome:
-    kinds = {
-        Frozen: "frozen",
-        LoadFailed: "bug",
-        EngineUnavailable: "engine",
-        BaseImageMissing: "engine",
-    }
-    failure = Failure(kinds.get(type(error), "crashed"), str(error))
-    result = {
-        "isError": True,
-        "content": [{"type": "text", "text": f"{call.name}: {error}"}],
-        "_meta": {"toolwright/error": {"kind": failure.kind}},
-    }
-    return Outcome(call.tool, result, failure)

@@ -53,7 +53,8 @@ class Edits:
         try:
             bundle = await asyncio.to_thread(self._changed, name)
             if bundle is not None:
-                forged = await self.forge.adopt(bundle, lambda step: None)
+                examples = await asyncio.to_thread(self.forge.shelf.edited_examples, name)
+                forged = await self.forge.adopt(bundle, lambda step: None, examples)
                 log.info("edit published", server=name, version=forged.entry.version)
         except (SandboxError, OrchestratorError, RegistryError) as error:
             log.warning("edit refused", server=name, reason=str(error))
@@ -74,7 +75,13 @@ class Edits:
             return None
         if bundle.name != name:
             raise OrchestratorError(f"{name}: bundle.toml names {bundle.name}; rename one of them.")
+        if bundle.launch is not None:
+            # What is started and what it may reach was decided by a person, not by a file.
+            raise OrchestratorError(f"{name} is no server of ours. `toolwright add` registers it.")
         made = replace(bundle.provenance, author="person", model="", prompt_digest="")
+        if registered is not None:
+            before = f"{name}@{registered.version}:{registered.digest}"
+            made = replace(made, parent=before)
         return replace(bundle, provenance=made)
 
 

@@ -5,45 +5,54 @@ from __future__ import annotations
 import asyncio
 import importlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 from typing import Any
 
-import structlog
-
-from orchestrator.settings import Settings
+from orchestrator.settings import EngineSettings
 from sandbox.brake import Brake
 from sandbox.broker import Broker
 from sandbox.bundle import Bundle
-from sandbox.docker_engine import DockerRunner, Labels, connect
 from sandbox.errors import (
     BaseImageMissing,
     ComponentMissing,
     EngineUnavailable,
+    NotOnThisEngine,
     SandboxError,
 )
-from sandbox.image import base_image, base_reference
+from sandbox.outfit import Outfitter
 from sandbox.reaper import reaper
 from sandbox.runner import Limits, Runner, Session
 
 LOOK_AGAIN_SECONDS = 2.0
-
-log = structlog.get_logger()
 
 
 class Engine:
     """The engine in use, itself a `Runner`. Where there is none, it is looked for again when the
     next session is opened, and its absence is what opening raises.
 
-    `name` is `docker` or `wasm`, or nothing; `base` the id of the base image or component.
+    `name` is `docker` or `wasm`, or nothing; `base` the id of the base image or component;
+    `modules` what servers can import, where the engine has its own list. `tell` gets the line that
+    says why the WASM engine stands in for Docker.
     """
 
-    def __init__(self, settings: Settings, process: str, brake: Brake) -> None:
+    def __init__(
+        self,
+        settings: EngineSettings,
+        process: str,
+        brake: Brake,
+        tell: Callable[[str], Any],
+        outfit: Outfitter | None = None,
+    ) -> None:
         self.name, self.base = "", ""
+        self.modules: frozenset[str] | None = None
         self._settings, self._process, self._brake = settings, process, brake
+        self._tell = tell
         self._stack = AsyncExitStack()
         self._runner: Runner | None = None
+        self._outfit = outfit
+        self._foreign: Runner | None = None
         self._absence: SandboxError | None = None
         self._looked = 0.0
         self._looking = asyncio.Lock()
@@ -60,17 +69,40 @@ class Engine:
     ) -> None:
         await self._stack.aclose()
 
+    def check(self) -> None:
+        """Return where there is an engine. Raises what opening a session would."""
+        if self._runner is None:
+            raise self._absence or EngineUnavailable("none was looked for")
+
     @asynccontextmanager
     async def open(
         self, bundle: Bundle, broker: Broker, limits: Limits | None = None
     ) -> AsyncIterator[Session]:
         """A session with the bundle. Raises what the engine raises, or why there is none."""
+        runner = await self._runner_of(bundle)
+        async with runner.open(bundle, broker, limits) as session:
+            yield session
+
+    async def _runner_of(self, bundle: Bundle) -> Runner:
+        if bundle.launch is not None and bundle.launch.way == "process":
+            return self._unconfined(bundle)
         if self._runner is None:
             await self._look()
-        if self._runner is None:
-            raise self._absence or EngineUnavailable("none was looked for")
-        async with self._runner.open(bundle, broker, limits) as session:
-            yield session
+        self.check()
+        runner = self._runner if bundle.launch is None else self._foreign
+        if runner is None:
+            raise NotOnThisEngine(bundle.name)
+        return runner
+
+    def _unconfined(self, bundle: Bundle) -> Runner:
+        if self._outfit is None:
+            raise NotOnThisEngine(bundle.name)
+        module = importlib.import_module("sandbox.unconfined")
+        inherited = self._settings.inherited
+        runner: Runner = module.UnconfinedRunner(
+            self._outfit, inherited=inherited, brake=self._brake
+        )
+        return runner
 
     async def _look(self) -> None:
         async with self._looking:
@@ -84,48 +116,64 @@ class Engine:
 
     async def _found(self) -> Runner:
         """Raises EngineUnavailable, BaseImageMissing or ComponentMissing."""
-        if self._settings.engine == "wasm":
+        if self._settings.name == "wasm":
             return await self._wasm()
         try:
             return await self._docker()
         except (EngineUnavailable, BaseImageMissing) as error:
-            if self._settings.engine == "docker":
+            if self._settings.name == "docker":
                 raise
             try:
                 runner = await self._wasm()
-            except ComponentMissing:
-                raise error from None
-            log.info("servers run on the embedded WASM engine", reason=str(error))
+            except ComponentMissing as missing:
+                # Of the two, what `toolwright setup` mends.
+                raise (error if isinstance(error, BaseImageMissing) else missing) from None
+            self._tell(f"servers run on the embedded WASM engine: {error}")
             return runner
 
+    # Loading the Docker SDK costs 0.2 s and wasmtime 0.1, so each only for who uses it.
+
     async def _docker(self) -> Runner:
-        client = await asyncio.to_thread(connect)
-        image = await asyncio.to_thread(base_image, client)
+        engine = await asyncio.to_thread(importlib.import_module, "sandbox.docker_engine")
+        images = importlib.import_module("sandbox.image")
+        client = await asyncio.to_thread(engine.connect)
+        image = await asyncio.to_thread(images.base_image, client)
         if image is None:
             client.close()
-            raise BaseImageMissing(base_reference())
+            raise BaseImageMissing(images.base_reference())
         self._stack.callback(client.close)
         self._stack.enter_context(reaper(self._process))
-        runner = DockerRunner(
+        runner = engine.DockerRunner(
             client,
             image.reference,
-            Labels(self._settings.instance, self._process),
+            engine.Labels(self._settings.instance, self._process),
             brake=self._brake,
             spares=self._settings.spares,
-            runtime=self._settings.container_runtime,
+            runtime=self._settings.runtime,
         )
-        self.name, self.base = "docker", image.id
-        return await self._stack.enter_async_context(runner)
+        if self._outfit is not None:
+            foreign = importlib.import_module("sandbox.thirdparty")
+            self._foreign = foreign.ThirdPartyRunner(
+                runner.containers,
+                image.reference,
+                engine.Labels(self._settings.instance, self._process).as_dict(),
+                self._outfit,
+                brake=self._brake,
+                runtime=self._settings.runtime,
+                private=self._settings.private,
+                local=engine.is_local(client),
+            )
+        return await self._entered("docker", image.id, runner)
 
     async def _wasm(self) -> Runner:
-        # Loading wasmtime costs 110 ms, so only who uses it does.
-        loaded: Any = await asyncio.to_thread(_component, self._settings)
+        components = await asyncio.to_thread(importlib.import_module, "sandbox.wasm_component")
+        loaded = await asyncio.to_thread(components.load_component, self._settings.cache)
         engine = importlib.import_module("sandbox.wasm_engine")
         runner = engine.WasmRunner(loaded, brake=self._brake, spares=self._settings.spares)
-        self.name, self.base = "wasm", f"wasm:{loaded.digest}"
+        self.modules = frozenset(components.modules())
+        return await self._entered("wasm", f"wasm:{loaded.digest}", runner)
+
+    async def _entered(self, name: str, base: str, runner: Any) -> Runner:
         entered: Runner = await self._stack.enter_async_context(runner)
+        self.name, self.base = name, base
         return entered
-
-
-def _component(settings: Settings) -> Any:
-    return importlib.import_module("sandbox.wasm_component").load_component(settings.cache)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class OrchestratorError(Exception):
     """The base of all errors of this folder."""
@@ -38,12 +41,43 @@ class UnknownTool(OrchestratorError):
         )
 
 
+class Ambiguous(OrchestratorError):
+    """The beginning of an id is that of several."""
+
+    def __init__(self, prefix: str, ids: list[str]) -> None:
+        super().__init__(f"{prefix!r} is the beginning of {', '.join(ids)}. Give more of it.")
+
+
 class WrongPin(OrchestratorError):
     """A person's step was tried without the right PIN."""
 
 
 class ForgeFailed(OrchestratorError):
     """A forge job ended without a server. The message says at which step and why."""
+
+
+class AddFailed(OrchestratorError):
+    """A third-party server was not registered. The message says why."""
+
+
+class SourceMissing(ForgeFailed):
+    """There is no API description to compile, because no API was named."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the task names no API. Give a source: the path or URL of an OpenAPI document, "
+            "or the host that serves the API. `forge` without one asks you for the code."
+        )
+
+
+class DraftWanted(OrchestratorError):
+    """A forge job cannot go on before its client hands in code. `told` is what it needs for that,
+    as JSON values.
+    """
+
+    def __init__(self, told: Mapping[str, Any], message: str) -> None:
+        self.told = told
+        super().__init__(message)
 
 
 class ForgeWaits(OrchestratorError):

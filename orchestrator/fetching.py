@@ -11,6 +11,7 @@ from sandbox.brake import Brake
 from sandbox.errors import UpstreamUnreachable
 from sandbox.exchange import Headers, Upstream, WireRequest
 from sandbox.policy import origin_of
+from sandbox.redaction import Redaction
 
 MAX_REDIRECTS = 4
 FETCH_SECONDS = 20.0
@@ -19,13 +20,15 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 @dataclass(frozen=True)
 class GuardedFetch:
-    """A `forge.sources.Fetch` over an upstream that checks addresses and caps sizes."""
+    """A `forge.sources.Fetch` over an upstream that checks addresses and caps sizes. What is sent
+    as a credential is taken out of what comes back: a description becomes a bundle.
+    """
 
     upstream: Upstream
     brake: Brake
 
     async def __call__(self, url: str, headers: Headers) -> Fetched:
-        origin = origin_of(url)
+        origin, hide = origin_of(url), _redaction(headers)
         for _ in range(MAX_REDIRECTS):
             self.brake.check()
             try:
@@ -37,4 +40,11 @@ class GuardedFetch:
             if answer.status not in REDIRECTS or target == url or origin_of(target) != origin:
                 break
             url = target
-        return Fetched(answer.status, answer.headers, answer.body, url)
+        clean = hide.response(answer)
+        return Fetched(clean.status, clean.headers, clean.body, url)
+
+
+def _redaction(headers: Headers) -> Redaction:
+    """Removes the values of all headers but Accept, and what stands behind a scheme's name."""
+    values = [value for name, value in headers if name.lower() != "accept"]
+    return Redaction(part for value in values for part in (value, value.rpartition(" ")[2]))

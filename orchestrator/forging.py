@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,31 +14,41 @@ from forge.compile import Compilation, compile_document
 from forge.discover import Found, NotFound, discover
 from forge.document import Document, load, parse
 from forge.omission import without_operations
+from forge.selection import credential
 from forge.sources import Source as Place
 from forge.sources import choose
 from orchestrator.brokers import SOURCES, Brokers, origins
 from orchestrator.engines import Engine
-from orchestrator.errors import ForgeFailed, ForgeWaits
+from orchestrator.errors import ForgeFailed, ForgeWaits, SourceMissing
 from orchestrator.fetching import GuardedFetch
+from orchestrator.remembering import given_schemes, with_written
 from orchestrator.shelf import Shelf
 from registry.errors import Unknown
 from registry.records import Entry, EntryState, Source, entry_from
 from registry.store import Store
 from registry.vault import Vault
+from sandbox.apispec import SecurityScheme
 from sandbox.brake import Brake
-from sandbox.bundle import Bundle
+from sandbox.bundle import Bundle, Credential
+from sandbox.errors import BundleInvalid
+from sandbox.example import Example
 from sandbox.exchange import Upstream
-from sandbox.policy import Origin
+from sandbox.policy import Origin, origin_of
 from sandbox.prove import prove
 from sandbox.report import Proof, StageReport
 
 MAX_REPAIRS = 3
+NO_SOURCE = "none"
+"""The source of what needs no API."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be forged. `source` is a path, URL or host; `document` an API description given as
-    text instead. `base_url` replaces the servers that the document names.
+    """What is to be forged. `source` is a path, URL or host, or NO_SOURCE; `document` an API
+    description given as text instead. `base_url` replaces the servers that the document names.
+    `auth` are credentials that the description forgot (`forge.selection.credential`); without any,
+    those of the server's earlier version count. `parent` is the server that the client's code is to
+    change.
     """
 
     task: str = ""
@@ -46,12 +56,14 @@ class Order:
     document: str = ""
     name: str = ""
     base_url: str = ""
+    auth: tuple[str, ...] = ()
+    parent: str = ""
     experimental: bool = False
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Order:
         known = {key: data[key] for key in Order.__dataclass_fields__ if data.get(key)}
-        return Order(**known)
+        return Order(**{**known, "auth": tuple(known.get("auth", ()))})
 
 
 @dataclass(frozen=True)
@@ -95,8 +107,9 @@ class Forge:
     ) -> Forged:
         """The server that an order asks for, registered. `fence` is the job and its attempt.
 
-        Raises ForgeWaits where a person must first allow a host or give a credential, ForgeFailed,
-        DocumentError, SandboxError, RegistryError; nothing is registered then.
+        Raises ForgeWaits where a person must first allow a host or give a credential, SourceMissing
+        where no API is named, ForgeFailed, DocumentError, SandboxError, RegistryError; nothing is
+        registered then.
         """
         timings: dict[str, float] = {}
         with _timed(timings, "find"):
@@ -104,7 +117,7 @@ class Forge:
             document = await self._document(order, report)
         with _timed(timings, "compile"):
             compilation = await asyncio.to_thread(self._compiled, document, order)
-            bundle = self._versioned(compilation.bundle)
+            bundle = self.versioned(compilation.bundle)
             count = len(bundle.tools)
             left = len(compilation.problems)
             report(Step("compile", 0.25, f"{count} tools of {document.name}; {left} problems"))
@@ -119,23 +132,50 @@ class Forge:
         problems = (*map(str, compilation.problems), *left_out)
         return Forged(entry, bundle, proof, problems, timings)
 
-    async def adopt(self, bundle: Bundle, report: Report) -> Forged:
+    async def adopt(
+        self, bundle: Bundle, report: Report, examples: Sequence[Example] = ()
+    ) -> Forged:
         """Prove and register a bundle as a person wrote it, as its server's next version.
 
-        Raises as `forge`. Nothing of the code is mended.
+        Raises as `forge`. Nothing of the code is mended. Its examples are tried where it has some.
         """
         timings: dict[str, float] = {}
-        versioned = self._versioned(bundle)
+        versioned = self.versioned(bundle)
         self._granted(origins(versioned))
-        proof = await self._proof(versioned, report, timings)
+        proof = await self.proof(versioned, report, timings, examples or None)
         if not proof.passed:
             raise ForgeFailed(_verdict(proof))
-        source = versioned.provenance.source
-        entry = await asyncio.to_thread(self._published, versioned, proof, None, source)
+        entry = await self.registered(versioned, proof, examples, None, report)
         return Forged(entry, versioned, proof, (), timings)
+
+    async def registered(
+        self,
+        bundle: Bundle,
+        proof: Proof,
+        examples: Sequence[Example],
+        fence: tuple[str, int] | None,
+        report: Report,
+    ) -> Entry:
+        """The entry of a proved bundle, registered with its examples. Raises RegistryError."""
+        source = bundle.provenance.source
+        entry = await asyncio.to_thread(
+            self._published, bundle, proof, fence, source, tuple(examples)
+        )
+        report(Step("register", 1.0, f"{entry.name} version {entry.version} is registered"))
+        return entry
+
+    def check_hosts(self, bundle: Bundle, permissions: Iterable[str]) -> None:
+        """Raises ForgeWaits for the first host that no person has named, of those that a bundle
+        asks for and of those among permissions.
+        """
+        named = (p.removeprefix("network:") for p in permissions if p.startswith("network:"))
+        hosts = filter(None, (origin_of(f"https://{host}") for host in named))
+        self._granted(origins(bundle) | frozenset(hosts))
 
     async def _document(self, order: Order, report: Report) -> Document:
         """The machine-readable description, from the order itself or from where it points."""
+        if order.source == NO_SOURCE and not order.document:
+            raise SourceMissing
         if order.document:
             return await asyncio.to_thread(
                 parse, order.document.encode(), "the submitted document", url=order.source or None
@@ -153,10 +193,7 @@ class Forge:
                 )
             reasons.append(f"{place.location}: {found.reason}")
         if not reasons:
-            raise ForgeFailed(
-                "the task names no API. Give a source: the path or URL of an OpenAPI document, "
-                "or the host that serves the API."
-            )
+            raise SourceMissing
         raise ForgeFailed(
             f"no API description was found ({'; '.join(reasons)}). Give the path or URL of an "
             "OpenAPI document as the source."
@@ -189,9 +226,22 @@ class Forge:
         return frozenset(o for o in wanted if f"{o.host}:{o.port}" in named)
 
     def _compiled(self, document: Document, order: Order) -> Compilation:
-        return compile_document(document, name=order.name or None, base_url=order.base_url or None)
+        auth = tuple(map(credential, order.auth))
+        made = _compilation(document, order, auth)
+        earlier = self._earlier(made.bundle.name)
+        remembered = given_schemes(earlier)
+        if remembered and not auth:
+            made = _compilation(document, order, remembered)
+        return replace(made, bundle=with_written(made.bundle, earlier))
 
-    def _versioned(self, bundle: Bundle) -> Bundle:
+    def _earlier(self, name: str) -> tuple[Credential, ...]:
+        """The credentials of the registered version; none where there is none."""
+        try:
+            return self.shelf.bundle(self.store.entry(name)).credentials
+        except (Unknown, BundleInvalid):
+            return ()
+
+    def versioned(self, bundle: Bundle) -> Bundle:
         """The bundle as the next version of its server, or as it is registered already."""
         made = replace(bundle.provenance, base_image=self.engine.base)
         try:
@@ -212,7 +262,7 @@ class Forge:
         """
         left_out: list[str] = []
         for repair in range(1, MAX_REPAIRS + 2):
-            proof = await self._proof(bundle, report, timings)
+            proof = await self.proof(bundle, report, timings)
             failures = [case for stage in proof.reports for case in stage.failures()]
             failed = {case.operation for case in failures}
             mended = await asyncio.to_thread(without_operations, bundle, failed)
@@ -224,25 +274,51 @@ class Forge:
             bundle = mended
         return bundle, proof, tuple(left_out)
 
-    async def _proof(self, bundle: Bundle, report: Report, timings: dict[str, float]) -> Proof:
+    async def proof(
+        self,
+        bundle: Bundle,
+        report: Report,
+        timings: dict[str, float],
+        examples: Sequence[Example] | None = None,
+    ) -> Proof:
+        """What the stages say of a bundle; with `examples`, those of code that somebody wrote."""
+
         def on_stage(stage: StageReport | str) -> None:
             if isinstance(stage, StageReport):
                 timings[stage.stage] = timings.get(stage.stage, 0) + stage.elapsed_ms
                 report(Step(stage.stage, _PROGRESS[stage.stage], _told(stage)))
 
         live = self.brokers.reading(bundle)
-        return await prove(bundle, self.engine, live=live, on_stage=on_stage)
+        return await prove(
+            bundle,
+            self.engine,
+            live=live,
+            examples=examples,
+            available=self.engine.modules,
+            on_stage=on_stage,
+        )
 
     def _published(
-        self, bundle: Bundle, proof: Proof, fence: tuple[str, int] | None, source: str
+        self,
+        bundle: Bundle,
+        proof: Proof,
+        fence: tuple[str, int] | None,
+        source: str,
+        examples: tuple[Example, ...] = (),
     ) -> Entry:
         """Register it. The row keeps where the document is on this machine; the bundle does not."""
         state: EntryState = "active" if proof.passed else "experimental"
         entry = replace(entry_from(bundle, self.now(), state=state), source=source)
-        return self.shelf.publish(bundle, entry, proof.reports, fence)
+        return self.shelf.publish(bundle, entry, proof.reports, fence, examples)
 
 
-_PROGRESS = {"static": 0.4, "mock": 0.7, "live": 0.9}
+def _compilation(document: Document, order: Order, auth: tuple[SecurityScheme, ...]) -> Compilation:
+    return compile_document(
+        document, name=order.name or None, base_url=order.base_url or None, auth=auth
+    )
+
+
+_PROGRESS = {"static": 0.4, "cases": 0.6, "mock": 0.7, "live": 0.9}
 
 
 def _told(report: StageReport) -> str:

@@ -26,6 +26,7 @@ _TOOL = {
     "maxLength": 100,
     "description": "The tool as `server.tool`, as `find` names it.",
 }
+_SERVER = {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,39}$"}
 _ARGUMENTS = {"type": "object", "description": "The tool's arguments, by its inputSchema."}
 
 
@@ -112,19 +113,24 @@ TOOLS = (
     _tool(
         "forge",
         "Forge a server",
-        "Make a new server from an API's machine-readable description, prove it in a sandbox and "
-        "register it. Answers at once with a job; follow it with `status`. New hosts and "
-        "credentials wait for a person.",
+        "Make a new server, prove it in a sandbox and register it: from an API's machine-readable "
+        "description, or, for what only computes and for changes to a server, from code that you "
+        "write: the job then waits with a brief. Answers at once with a job; follow it with "
+        "`status`. New hosts and credentials wait for a person.",
         {
             "source": {
                 "type": "string",
                 "maxLength": 2000,
-                "description": "Path or URL of an OpenAPI document, or the host of the API.",
+                "description": "Path or URL of an OpenAPI document, or the host of the API; `none` "
+                "where no API is needed.",
+            },
+            "parent": {
+                **_SERVER,
+                "description": "A registered server that your code is to change.",
             },
             "name": {
-                "type": "string",
-                "pattern": "^[a-z][a-z0-9_]{0,39}$",
-                "description": "A name for the server.",
+                **_SERVER,
+                "description": "A name for the server; the parent's own for its next version.",
             },
             "base_url": {
                 "type": "string",
@@ -139,18 +145,39 @@ TOOLS = (
     _tool(
         "submit",
         "Submit for a job",
-        "Hand in what a forge job asked for: an API description (OpenAPI, JSON or YAML) that you "
-        "wrote from the API's documentation. It goes through every stage like any other.",
+        "Hand in what a forge job asked for: the code, tools and cases that its brief describes, "
+        "or as `document` an API description (OpenAPI, JSON or YAML) that you wrote from the API's "
+        "documentation. It goes through every stage like any other; `status` says what is wrong.",
         {
             "job": {"type": "string", "maxLength": 64},
+            "code": {
+                "type": "string",
+                "maxLength": 262_144,
+                "description": "The server.py.",
+            },
+            "tools": {
+                "type": "array",
+                "items": {"type": "object"},
+                "description": "[{name, description, input_schema, output_schema}]",
+            },
+            "cases": {
+                "type": "array",
+                "items": {"type": "object"},
+                "description": "[{tool, arguments, result}] or with failure instead of result.",
+            },
+            "why": {
+                "type": "string",
+                "maxLength": 4000,
+                "description": "What this draft does, or changes.",
+            },
             "document": {
                 "type": "string",
                 "maxLength": 2_000_000,
-                "description": "An OpenAPI 3.1 document.",
+                "description": "An OpenAPI 3.1 document, instead of code.",
             },
             **_WORDS,
         },
-        ("job", "document"),
+        ("job",),
         read_only=False,
     ),
     _tool(
@@ -173,6 +200,7 @@ TOOLS = (
 INSTRUCTIONS = (
     "Toolwright routes tasks to registered MCP servers and forges new ones. Use `find` for a task; "
     "call what it finds with `call_read` or `call_write`. If nothing fits, `forge` with the API's "
-    "URL, then follow the job with `status`. Writes wait for a person's approval outside this "
-    "conversation: you cannot give it. Never ask the user for a PIN or secret here."
+    "URL, or without one what only computes, then follow the job with `status`. Writes wait for a "
+    "person's approval outside this conversation: you cannot give it. Never ask the user for a PIN "
+    "or secret here."
 )

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import structlog
 
 from forge.errors import ForgeError
-from orchestrator.errors import ForgeWaits, OrchestratorError
+from orchestrator.errors import DraftWanted, ForgeWaits, OrchestratorError
 from registry.errors import DatabaseUnusable, JobLost, RegistryError
 from registry.records import Job, JobKind, new_id
 from registry.store import Store
@@ -65,6 +65,8 @@ class Jobs:
             result = await self._worked(job)
         except JobLost:
             return
+        except DraftWanted as wait:
+            self._park(job, wait)
         except KNOWN_FAILURES as error:
             need = {"needs": error.how} if isinstance(error, ForgeWaits) else None
             await self._end(job, "failed", need, str(error))
@@ -81,6 +83,13 @@ class Jobs:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _park(self, job: Job, wait: DraftWanted) -> None:
+        """Let it wait for its client, as nobody's: a draft puts it back into the queue."""
+        try:
+            self.store.park_job(job.id, job.attempt, wait.told, time.time(), str(wait))
+        except JobLost:
+            return
 
     async def _worked(self, job: Job) -> Mapping[str, Any]:
         def report(stage: str, progress: float, message: str) -> None:
@@ -103,8 +112,7 @@ class Jobs:
         self._running.pop(key, None)
 
     def _active(self) -> list[str]:
-        waiting = {job.id for job in self.store.jobs("waiting")}
-        return [key for key in self._running if key not in waiting]
+        return [key for key in self._running if self.store.job(key).state != "waiting"]
 
     async def _end(
         self, job: Job, state: Literal["done", "failed"], result: Any, message: str = ""

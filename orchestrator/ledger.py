@@ -6,7 +6,7 @@ import asyncio
 import base64
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import structlog
@@ -65,9 +65,11 @@ class Ledger:
             try:
                 standings = await asyncio.to_thread(self.store.record_many, group, time.time())
             except DatabaseUnusable as error:
-                # A full disk may have room again; what was called must not be lost meanwhile.
+                # A full disk may have room again; what was called must not be lost meanwhile. What
+                # the calls took in is too much to hold in memory for so long.
                 log.error("calls not recorded yet", reason=str(error), calls=len(group))
-                self._waiting = [*group, *self._waiting][:MAX_WAITING]
+                lightened = (replace(invocation, recording=None) for invocation in group)
+                self._waiting = [*lightened, *self._waiting][:MAX_WAITING]
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
             for invocation, standing in zip(group, standings, strict=True):

@@ -10,6 +10,7 @@ from html import escape
 from itertools import groupby
 
 from orchestrator.answers import request_text
+from registry.drafts import awaits_draft
 from registry.records import Approval, AuditRow, Invocation, Job, Summary
 from registry.store import Store
 
@@ -52,7 +53,9 @@ def _running(store: Store) -> str:
 
 def _waiting(store: Store) -> str:
     cards = [_approval(approval) for approval in store.approvals("pending")]
-    cards += [_waiting_job(job) for job in _jobs_in(store, ("waiting",))]
+    # A job that waits for code waits for its client, not for a person.
+    waiting = [job for job in _jobs_in(store, ("waiting",)) if not awaits_draft(job)]
+    cards += [_waiting_job(job) for job in waiting]
     return _section(f"Waiting for you ({len(cards)})", "".join(cards) or "<p>Nothing.</p>")
 
 
@@ -60,6 +63,7 @@ def _approval(approval: Approval) -> str:
     name = f"{approval.entry}.{approval.tool}"
     buttons = "".join(
         f'<button data-post="/approvals/{escape(approval.id)}" data-decision="{decision}" '
+        f'data-digest="{escape(approval.wire_digest)}" '
         f'id="{decision}-{escape(approval.id)}">{title}</button>'
         for decision, title in (("approve", "Approve (PIN)"), ("reject", "Reject (PIN)"))
     )

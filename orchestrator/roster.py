@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from orchestrator.clearance import Clearance
 from orchestrator.errors import UnknownTool
 from orchestrator.shelf import Shelf
 from registry.errors import Unknown
@@ -15,7 +16,10 @@ from sandbox.bundle import Bundle
 
 @dataclass(frozen=True)
 class Member:
-    """A server with its bundle. `standing` may be one group of records behind; states never are."""
+    """A server with its bundle, its tools as people classified them.
+
+    `standing` may be one group of records behind; states never are.
+    """
 
     entry: Entry
     bundle: Bundle
@@ -23,8 +27,8 @@ class Member:
 
 
 class Roster:
-    def __init__(self, store: Store, shelf: Shelf) -> None:
-        self._store, self._shelf = store, shelf
+    def __init__(self, store: Store, shelf: Shelf, clearance: Clearance) -> None:
+        self._store, self._shelf, self._clearance = store, shelf, clearance
         self._members: dict[str, Member] = {}
 
     def find(self, server: str, tool: str) -> Member:
@@ -51,6 +55,7 @@ class Roster:
             entry = self._store.entry(server)
         except Unknown as error:
             raise UnknownTool(f"{server}.{tool}") from error
-        member = Member(entry, self._shelf.bundle(entry), self._store.standing(server))
+        bundle = self._clearance.classified(self._shelf.bundle(entry))
+        member = Member(entry, bundle, self._store.standing(server))
         self._members[server] = member
         return member

@@ -14,9 +14,11 @@ from orchestrator import answers
 from orchestrator.answers import Result
 from orchestrator.app import App
 from orchestrator.calls import Call, Reply, split_name
+from orchestrator.elicitation import Elicitation
 from orchestrator.errors import OrchestratorError
 from orchestrator.front import INSTRUCTIONS, TOOLS
 from orchestrator.stdio import stdio
+from registry.drafts import awaits_draft
 from registry.errors import RegistryError, Unknown
 from sandbox.errors import SandboxError
 from sandbox.validation import checker
@@ -26,6 +28,10 @@ MODERN = "2026-07-28"
 ENDED = ("done", "failed", "cancelled")
 TOLD = (OrchestratorError, RegistryError, SandboxError)
 
+_NOTHING_FITS = (
+    "No registered tool fits. `forge` one: give the API's URL or host, or no source for what only "
+    "computes."
+)
 Arguments = Mapping[str, Any]
 Progress = Callable[[float, float, str], Awaitable[None]]
 
@@ -61,7 +67,7 @@ class Front:
         found = await asyncio.to_thread(
             self._app.candidates, arguments["task"], arguments.get("k", 5)
         )
-        text = "" if found else "No registered tool fits. `forge` one: give the API's URL or host."
+        text = "" if found else _NOTHING_FITS
         return answers.answer({"candidates": found, "none": "forge"}, text)
 
     async def _call_read(self, arguments: Arguments, progress: Progress) -> Result:
@@ -108,9 +114,19 @@ class Front:
 
     async def _submit(self, arguments: Arguments, progress: Progress) -> Result:
         self._app.brake.check()
-        job = await asyncio.to_thread(self._app.resubmit, arguments["job"], arguments["document"])
+        identity = arguments["job"]
+        if "document" in arguments:
+            job = await asyncio.to_thread(self._app.resubmit, identity, arguments["document"])
+            identity = job.id
+        else:
+            taken = await asyncio.to_thread(self._app.hand_in, identity, arguments)
+            if isinstance(taken, tuple):
+                return answers.faulty_draft(taken)
         self._app.jobs.advance()
-        return answers.answer({"job": job.id, "state": job.state})
+        return answers.answer(
+            {"job": identity, "state": "queued"},
+            f"Being proved. Ask `status` with job={identity} and wait=25.",
+        )
 
     async def _status(self, arguments: Arguments, progress: Progress) -> Result:
         wait = arguments.get("wait", 0)
@@ -126,6 +142,8 @@ class Front:
         """A job's state, waiting for its end and passing on its progress."""
         job = self._app.store.job(identity)
         begun, told = job.state, -1.0
+        if awaits_draft(job):
+            return answers.job_result(job)
         async for _ in self._app.changes(wait):
             job = await asyncio.to_thread(self._app.store.job, identity)
             if job.progress != told:
@@ -135,7 +153,7 @@ class Front:
                 break
         if job.kind == "do" and job.state == "done" and isinstance(job.result, dict):
             return dict(job.result)
-        return answers.answer(answers.job_json(job))
+        return answers.job_result(job)
 
     async def _call_status(self, identity: str, wait: float) -> Result:
         running = self._app.dispatch.running.get(identity)
@@ -174,7 +192,8 @@ def _call(arguments: Arguments) -> Call:
 
 async def serve(app: App) -> None:
     """Serve MCP on stdin and stdout until end of file."""
-    await serve_stdio(TOOLS, Front(app).call, "toolwright", INSTRUCTIONS)
+    elicitation = Elicitation(app.store, app.settings.answer_seconds)
+    await serve_stdio(TOOLS, Front(app).call, "toolwright", INSTRUCTIONS, elicitation)
 
 
 async def serve_stdio(
@@ -182,8 +201,12 @@ async def serve_stdio(
     call: Callable[[str, Arguments, Progress], Awaitable[Result]],
     name: str,
     instructions: str,
+    elicitation: Elicitation | None = None,
 ) -> None:
-    """An MCP server in both protocol eras on stdin and stdout, until end of file."""
+    """An MCP server in both protocol eras on stdin and stdout, until end of file.
+
+    With `elicitation`, the writes that wait are shown through clients that can ask their users.
+    """
     listed = types.ListToolsResult(tools=[types.Tool.model_validate(tool) for tool in tools])
     names = {tool.name for tool in listed.tools}
 
@@ -193,11 +216,15 @@ async def serve_stdio(
     async def on_call_tool(context: Any, params: types.CallToolRequestParams) -> Any:
         if params.name not in names:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}")
-        progress = context.session.report_progress
-        result = await call(params.name, params.arguments or {}, progress)
-        # A dict spares the SDK's models a round trip (0.1 ms); what they would add, it lacks.
+        asks = elicitation if params.name == "call_write" else None
         modern = context.protocol_version == MODERN
-        return {**result, "resultType": "complete"} if modern else result
+        progress = context.session.report_progress
+        result = asks.answered(params) if asks and modern else None
+        if result is None:
+            result = await call(params.name, params.arguments or {}, progress)
+            result = await asks.shown(context, result, modern) if asks else result
+        # A dict spares the SDK's models a round trip (0.1 ms); what they would add, it lacks.
+        return {"resultType": "complete", **result} if modern else result
 
     server: Server[Any] = Server(
         name,

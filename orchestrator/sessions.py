@@ -1,4 +1,4 @@
-"""Open read sessions, one per server and version, kept warm while they are used."""
+"""Open read sessions, one per server, version and what of it reads, kept warm while used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sandbox.broker import Broker
 from sandbox.bundle import Bundle
 from sandbox.runner import Runner, Session
 
-Key = tuple[str, int]
+Key = tuple[str, int, frozenset[str]]
 
 
 @dataclass
@@ -35,10 +35,11 @@ class ReadSessions:
     idle_seconds: float
     _warm: dict[Key, _Warm] = field(default_factory=dict)
     _opening: dict[Key, asyncio.Lock] = field(default_factory=dict)
+    _given: dict[str, frozenset[str]] = field(default_factory=dict)
 
     async def lend(self, bundle: Bundle) -> Session:
         """A running session with the bundle. Raises what `Runner.open` raises."""
-        key = (bundle.name, bundle.version)
+        key = _key(bundle)
         async with self._opening.setdefault(key, asyncio.Lock()):
             warm = self._warm.get(key)
             if warm is None:
@@ -47,10 +48,16 @@ class ReadSessions:
             return warm.session
 
     def give_back(self, bundle: Bundle) -> None:
-        warm = self._warm.get((bundle.name, bundle.version))
+        warm = self._warm.get(_key(bundle))
         if warm:
             warm.busy -= 1
             warm.used = time.monotonic()
+
+    async def keep_only(self, name: str, given: frozenset[str]) -> None:
+        """Close the sessions of a server that were opened when it had other permissions."""
+        if self._given.setdefault(name, given) != given:
+            self._given[name] = given
+            await self.drop(name)
 
     async def drop(self, name: str, session: Session | None = None) -> None:
         """Close the sessions of a server, or only this one."""
@@ -79,3 +86,9 @@ class ReadSessions:
         stack = AsyncExitStack()
         session = await stack.enter_async_context(self.runner.open(bundle, self.broker(bundle)))
         return _Warm(session, stack, time.monotonic())
+
+
+def _key(bundle: Bundle) -> Key:
+    """A session may send what reads, so another classification needs another session."""
+    reads = frozenset(tool.name for tool in bundle.tools if tool.access == "read")
+    return bundle.name, bundle.version, reads

@@ -10,6 +10,8 @@ from registry import catalogue
 from registry.records import Entry
 from registry.store import Store
 from sandbox.bundle import Bundle
+from sandbox.errors import BundleInvalid
+from sandbox.example import FILE, Example, read, render
 from sandbox.report import StageReport
 
 MAX_KEPT = 64
@@ -31,17 +33,37 @@ class Shelf:
             self._bundles[key] = found
         return found
 
+    def examples(self, entry: Entry) -> tuple[Example, ...]:
+        """The examples that were registered with an entry's bundle. Raises BundleInvalid."""
+        return _examples(
+            entry.name, catalogue.read_test(self._home, entry.name, entry.digest, FILE)
+        )
+
+    def edited_examples(self, name: str) -> tuple[Example, ...]:
+        """The examples that lie with a server's files as they are. Raises BundleInvalid."""
+        place = catalogue.directory(self._home, name)
+        return _examples(name, catalogue.test_content(place, FILE))
+
     def publish(
         self,
         bundle: Bundle,
         entry: Entry,
         reports: tuple[StageReport, ...],
         fence: tuple[str, int] | None,
+        examples: tuple[Example, ...] = (),
     ) -> Entry:
         """Register a proved bundle, files and rows together or neither. Raises DiskUnusable."""
+        tests = {FILE: render(examples)} if examples else {}
         try:
             return catalogue.install(
-                self._home, self._store, bundle, entry, reports, now=time.time(), job=fence
+                self._home,
+                self._store,
+                bundle,
+                entry,
+                reports,
+                now=time.time(),
+                tests=tests,
+                job=fence,
             )
         except OSError as error:
             raise DiskUnusable(error) from error
@@ -49,3 +71,10 @@ class Shelf:
     def recover(self) -> tuple[str, ...]:
         """Settle what crashes left half-done; the names of the servers concerned."""
         return catalogue.recover(self._home, self._store)
+
+
+def _examples(name: str, content: bytes | None) -> tuple[Example, ...]:
+    try:
+        return read(content) if content is not None else ()
+    except ValueError as error:
+        raise BundleInvalid(name, f"tests/{FILE}", str(error)) from error

@@ -18,9 +18,10 @@ from rich.text import Text
 
 from forge.errors import ForgeError
 from orchestrator.errors import DiskUnusable, OrchestratorError, WrongPin
-from orchestrator.people import check_pin
+from orchestrator.people import open_key
 from orchestrator.settings import ENGINES, Settings
 from registry.errors import RegistryError
+from registry.signing import Signer
 from sandbox.errors import SandboxError
 
 FAILED, WAITING, MISUSED = 1, 3, 2
@@ -38,6 +39,13 @@ engine_option = click.option(
     "--engine",
     type=click.Choice(ENGINES),
     help="Where servers run; by default Docker if it answers, else the embedded WASM engine.",
+)
+auth_option = click.option(
+    "--auth",
+    multiple=True,
+    metavar="PLACE=@SECRET",
+    help="A credential that the description forgot: header:X-Token=@SECRET, query:…, cookie:…, "
+    "bearer, basic or digest. SECRET is its name, never its value.",
 )
 pin_option = click.option(
     "--pin-file",
@@ -91,12 +99,13 @@ def say(message: str, style: str = "") -> None:
     out.print(Text(_printable(message), style=style))
 
 
-def ask_pin(settings: Settings, pin_file: Path | None) -> None:
-    """Return when the person has given the PIN. Raises WrongPin or OrchestratorError."""
+def ask_pin(settings: Settings, pin_file: Path | None) -> Signer:
+    """The key of the person who has given the PIN. Raises WrongPin or OrchestratorError."""
     pin = read_line(pin_file) if pin_file else click.prompt("PIN", hide_input=True, err=True)
-    refused = check_pin(settings, pin, time.time())
-    if refused:
-        raise WrongPin(refused)
+    opened = open_key(settings, pin, time.time())
+    if opened.signer is None:
+        raise WrongPin(opened.refused)
+    return opened.signer
 
 
 def read_line(path: Path) -> str:

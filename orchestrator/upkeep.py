@@ -10,6 +10,7 @@ from itertools import count
 
 import structlog
 
+from orchestrator.clearance import Clearance
 from orchestrator.edits import Edits
 from orchestrator.freeze import is_alive
 from orchestrator.jobs import Jobs
@@ -18,9 +19,11 @@ from orchestrator.sessions import ReadSessions
 from orchestrator.shelf import Shelf
 from registry.errors import RegistryError
 from registry.notary import Notary
+from registry.signing import fingerprint
 from registry.store import Store
 from sandbox.brake import Brake
-from sandbox.docker_engine import LABEL, connect, list_containers, remove_container
+from sandbox.containers import remove_container
+from sandbox.docker_engine import LABEL, connect, list_containers
 from sandbox.errors import EngineUnavailable
 
 CHORE_SECONDS = 5.0
@@ -80,14 +83,18 @@ async def take_up_edits(edits: Edits, brake: Brake) -> None:
                 await edits.take_up()
 
 
-async def do_chores(store: Store, sessions: ReadSessions, notary: Notary) -> None:
+async def do_chores(
+    store: Store, sessions: ReadSessions, notary: Notary, clearance: Clearance
+) -> None:
     """Close idle sessions, expire approvals, sign the audit's heads every minute."""
     for turn in count():
         with _reported("chores"):
             await sessions.close_idle()
             await asyncio.to_thread(store.expire, time.time())
             if turn % CHORES_PER_SIGNATURE == 0:
-                await asyncio.to_thread(notary.sign_heads, store, time.time())
+                key = clearance.key()
+                named = fingerprint(key) if key else ""
+                await asyncio.to_thread(notary.sign_heads, store, time.time(), named)
         await asyncio.sleep(CHORE_SECONDS)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, exists, insert, select, update
@@ -19,6 +19,12 @@ from sandbox.exchange import WireRequest
 
 TEXT = 20_000
 OUTCOME = 1 << 20
+Forgery = Callable[[Approval, float], str]
+"""Why a stored approval was not approved by a person, at a time; "" where it was
+(`registry.decisions.forgery_check`).
+"""
+SPENT = ("approval.done", "approval.failed", "approval.unknown")
+"""What the audit says of an approval whose call has run: it is never carried out again."""
 
 
 class Approvals(Ledger):
@@ -60,30 +66,74 @@ class Approvals(Ledger):
         return _approval(row)
 
     def decide(
-        self, id: str, approve: bool, *, by: str, now: float, reason: str = ""
+        self, id: str, approve: bool, *, by: str, now: float, reason: str = "", signed: str = ""
     ) -> Approval | None:
-        """Approve or reject. None where it was decided before or has expired. Raises Unknown."""
+        """Approve or reject. None where it was decided before or has expired. Raises Unknown.
+
+        `signed` is the signed decision (`registry.decisions`), without which an approval is never
+        claimed; a rejection needs none.
+        """
         state: ApprovalState = "approved" if approve else "rejected"
         values = {
             "decided_by": clean(by, TEXT),
             "decided_at": now,
             "decision_reason": clean(reason, TEXT),
+            "decision": signed,
         }
         with self._database.write() as connection:
             live = schema.approvals.c.expires > now
             return self._move(connection, id, "pending", state, now, live, values)
 
-    def claim(self, id: str, process: str, now: float) -> Approval | None:
+    def claim(self, id: str, process: str, now: float, forgery: Forgery) -> Approval | None:
         """Take an approved call to dispatch it. None where it is not approved, expired or taken.
 
+        One that `forgery` finds fault with, or that was carried out before, is rejected for good.
         Raises Unknown, and sandbox.errors.Frozen.
         """
         with self._database.write() as connection:
             check_not_frozen(connection)
+            if self._forged(connection, id, now, forgery):
+                return None
             live = schema.approvals.c.expires > now
             return self._move(
                 connection, id, "approved", "claimed", now, live, {"claimed_by": process}
             )
+
+    def _forged(self, connection: Connection, id: str, now: float, forgery: Forgery) -> bool:
+        """Whether an approval's row says `approved` and no person said so; it is rejected then."""
+        row = _find(connection, id)
+        if row is None:
+            raise Unknown("approval", id)
+        if row["state"] != "approved" or row["expires"] <= now:
+            return False
+        reason = _fault(row, now, forgery)
+        if not reason and _was_spent(connection, id):
+            reason = "it was carried out before"
+        if not reason:
+            return False
+        told = f"not carried out: {reason}"
+        values = {"state": "rejected", "decision_reason": told}
+        approvals = schema.approvals
+        connection.execute(update(approvals).where(approvals.c.id == id).values(values))
+        self._append(connection, "approval.forged", id, {"reason": reason}, now)
+        return True
+
+    def vouched(self, entry: str, version: int, tool: str, forgery: Forgery, limit: int) -> int:
+        """How many writes of that operation a person approved one by one and were done, counted
+        up to `limit`.
+        """
+        approvals = schema.approvals
+        of_it = (approvals.c.entry == entry) & (approvals.c.version == version)
+        query = select(approvals).where(
+            of_it, approvals.c.tool == tool, approvals.c.state == "done"
+        )
+        found = 0
+        with self._database.read() as connection:
+            for row in connection.execute(query).mappings():
+                found += not _fault(row, row["decided_at"] or 0.0, forgery)
+                if found >= limit:
+                    break
+        return found
 
     def settle(
         self,
@@ -134,7 +184,8 @@ class Approvals(Ledger):
             raise Unknown("approval", id)
         if not moved:
             return None
-        told = {name: value for name, value in values.items() if name != "outcome"}
+        left_out = ("outcome", "decision")
+        told = {name: value for name, value in values.items() if name not in left_out}
         self._append(connection, f"approval.{after}", id, told, now)
         return _approval(row)
 
@@ -178,6 +229,21 @@ def release(connection: Connection, processes: Iterable[str]) -> list[tuple[str,
         connection.execute(update(approvals).where(approvals.c.id == row.id).values(values))
         released.append((row.id, values["state"]))
     return released
+
+
+def _fault(row: RowMapping, now: float, forgery: Forgery) -> str:
+    """Why a row is no person's approval; nothing where it is one."""
+    try:
+        approval = _approval(row)
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        return f"the row cannot be read: {error}"
+    return forgery(approval, now)
+
+
+def _was_spent(connection: Connection, id: str) -> bool:
+    audit = schema.audit
+    query = select(audit.c.id).where(audit.c.subject == id, audit.c.kind.in_(SPENT)).limit(1)
+    return connection.execute(query).first() is not None
 
 
 def _left_as(call: str | None, failure: str | None) -> ApprovalState:

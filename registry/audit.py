@@ -17,6 +17,26 @@ from registry.records import AuditRow
 GENESIS = "0" * 64
 LOCAL_CHAIN = "local"
 NOTE = 20_000
+CONTENT = (
+    "id",
+    "entry",
+    "version",
+    "tool",
+    "access",
+    "started",
+    "arguments",
+    "task",
+    "reason",
+    "session",
+    "result",
+    "failure_kind",
+    "failure_message",
+    "failure_status",
+    "latency_ms",
+    "exchanges",
+    "approval",
+)
+"""What of a call's row the audit vouches for."""
 _COLUMNS = tuple(schema.audit.c[field.name] for field in fields(AuditRow))
 _WRITTEN = tuple(field.name for field in fields(AuditRow) if field.name != "id")
 _INSERT = insert(schema.audit)
@@ -70,18 +90,6 @@ class Ledger:
         """The newest row of every chain, by chain."""
         with self._database.read() as connection:
             return heads_of(connection)
-
-    def verify_audit(self, signed: Iterable[Head] = ()) -> Broken | None:
-        """The first broken link, or None.
-
-        Finds edited, removed, added and reordered rows, invocations whose stored content is not
-        what was audited, and, given heads that were `signed` outside the database (see
-        `registry.notary`), chains that were cut short, replaced or removed.
-        """
-        expected = {(head.chain, head.sequence): head.hash for head in signed}
-        with self._database.read() as connection:
-            broken = _check_chains(_rows(connection), expected)
-            return broken or _check_contents(connection)
 
     def note(self, kind: str, subject: str, payload: Mapping[str, Any], now: float) -> None:
         """Add a row for something that happened outside the registry.
@@ -140,28 +148,7 @@ def link(row: AuditRow) -> str:
 
 def content_digest(row: Mapping[Any, Any] | RowMapping) -> str:
     """SHA-256 over what an `invocations` row says happened; later marks on it are left out."""
-    return sha256(canonical([row[name] for name in _CONTENT]))
-
-
-_CONTENT = (
-    "id",
-    "entry",
-    "version",
-    "tool",
-    "access",
-    "started",
-    "arguments",
-    "task",
-    "reason",
-    "session",
-    "result",
-    "failure_kind",
-    "failure_message",
-    "failure_status",
-    "latency_ms",
-    "exchanges",
-    "approval",
-)
+    return sha256(canonical([row[name] for name in CONTENT]))
 
 
 def heads_of(connection: Connection) -> tuple[Head, ...]:
@@ -176,47 +163,8 @@ def heads_of(connection: Connection) -> tuple[Head, ...]:
     return tuple(Head(**row) for row in connection.execute(query).mappings())
 
 
-def _rows(connection: Connection) -> Iterator[AuditRow]:
+def audit_rows(connection: Connection) -> Iterator[AuditRow]:
+    """All rows, by chain and in its order."""
     query = select(*_COLUMNS).order_by(schema.audit.c.chain, schema.audit.c.sequence)
     result = connection.execution_options(yield_per=1000).execute(query)
     return (AuditRow(**row) for row in result.mappings())
-
-
-def _check_chains(rows: Iterable[AuditRow], expected: dict[tuple[str, int], str]) -> Broken | None:
-    chain, sequence, previous = "", 0, GENESIS
-    missing = dict(expected)
-    for row in rows:
-        if row.chain != chain:
-            chain, sequence, previous = row.chain, 0, GENESIS
-        sequence += 1
-        if row.sequence != sequence:
-            return Broken(chain, sequence, "the row is missing")
-        if row.previous != previous:
-            return Broken(chain, sequence, "the row does not follow the one before it")
-        if row.hash != link(row):
-            return Broken(chain, sequence, "the row was edited")
-        if missing.pop((chain, sequence), row.hash) != row.hash:
-            return Broken(chain, sequence, "the row is not the one whose hash was signed")
-        previous = row.hash
-    if missing:
-        chain, sequence = min(missing)
-        return Broken(chain, sequence, "the row was signed and is missing")
-    return None
-
-
-def _check_contents(connection: Connection) -> Broken | None:
-    """Each audited invocation must still be there, with the content that was audited."""
-    audit, invocations = schema.audit, schema.invocations
-    query = (
-        select(audit.c.chain, audit.c.sequence, audit.c.payload)
-        .add_columns(*(invocations.c[name] for name in _CONTENT))
-        .join_from(audit, invocations, invocations.c.id == audit.c.subject, isouter=True)
-        .where(audit.c.kind == "invocation")
-        .order_by(audit.c.id)
-    )
-    for row in connection.execution_options(yield_per=1000).execute(query).mappings():
-        if row["id"] is None:
-            return Broken(row["chain"], row["sequence"], "the audited invocation is missing")
-        if content_digest(row) != json.loads(row["payload"])["content"]:
-            return Broken(row["chain"], row["sequence"], "the audited invocation was edited")
-    return None

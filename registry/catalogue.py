@@ -15,7 +15,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,12 +26,13 @@ from registry.files import flush_directory, locked
 from registry.records import Entry
 from registry.store import Store
 from sandbox import report as stage_report
-from sandbox.bundle import NAME, Bundle, read_bundle, write_bundle
+from sandbox.bundle import NAME, Bundle, read_bundle, read_regular, write_bundle
 from sandbox.errors import BundleInvalid
 from sandbox.report import StageReport
 
 STAGING, RETIRED = ".staging", ".retired"
-HISTORY = "history"
+HISTORY, TESTS = "history", "tests"
+MAX_TEST_BYTES = 4 * 1024 * 1024
 LOCK = "catalogue"
 
 _LEFTOVER = re.compile(r"\.(staging|retired)-[a-z][a-z0-9_]{0,39}-[0-9a-f]{16}\Z")
@@ -87,15 +88,42 @@ def load(home: Path, name: str, digest: str) -> Bundle:
     Finds it also in the moment between its registration and its being put in place, and under a
     person's edits.
     """
+    for _, bundle in _copies(home, name, digest):
+        return bundle
+    reason = "the files are missing or are not those that were registered and proved"
+    raise BundleInvalid(str(directory(home, name)), "bundle.toml", reason)
+
+
+def read_test(home: Path, name: str, digest: str, file: str) -> bytes | None:
+    """A file of `tests/` beside the version of that digest; None where there is none.
+
+    Raises BundleInvalid for what is no plain file or larger than 4 MiB.
+    """
+    for copy, _ in _copies(home, name, digest):
+        if (copy / TESTS / file).exists():
+            return test_content(copy, file)
+    return None
+
+
+def test_content(place: Path, file: str) -> bytes | None:
+    """A file of `tests/` in a bundle's directory, as `read_test`."""
+    path = place / TESTS / file
+    if (place / TESTS).is_symlink() or not path.exists():
+        return None
+    return read_regular(path, MAX_TEST_BYTES)
+
+
+def _copies(home: Path, name: str, digest: str) -> Iterator[tuple[Path, Bundle]]:
+    """Where a server's files with that digest lie."""
     place = directory(home, name)
     kept = sorted((place / HISTORY).glob("*")) if (place / HISTORY).is_dir() else ()
     for candidate in (place, *_leftovers(home, STAGING, name), *kept):
-        with suppress(BundleInvalid):
+        try:
             bundle = read_bundle(candidate)
-            if bundle.name == name and bundle.digest() == digest:
-                return bundle
-    reason = "the files are missing or are not those that were registered and proved"
-    raise BundleInvalid(str(place), "bundle.toml", reason)
+        except BundleInvalid:
+            continue
+        if bundle.name == name and bundle.digest() == digest:
+            yield candidate, bundle
 
 
 def recover(home: Path, store: Store) -> tuple[str, ...]:
@@ -151,7 +179,7 @@ def _stage(
     write_bundle(bundle, staged)
     texts = {f"{report.stage}.json": _report_bytes(report) for report in reports}
     _write_folder(staged / "reports", texts)
-    _write_folder(staged / "tests", tests)
+    _write_folder(staged / TESTS, tests)
     (staged / HISTORY).mkdir()
     proved = staged / HISTORY / str(bundle.version)
     proved.mkdir()

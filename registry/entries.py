@@ -13,6 +13,7 @@ from registry import jobs, schema, search, standings, trust
 from registry.audit import Ledger
 from registry.errors import Unknown, VersionConflict
 from registry.jsontext import clean, compact
+from registry.lineage import Line
 from registry.records import Entry, EntryState, Summary, Tool
 from registry.trust import Standing, TrustRecord
 from sandbox import report as stage_report
@@ -130,6 +131,17 @@ class Entries(Ledger):
             raise Unknown("server", name)
         return found
 
+    def lineage(self) -> tuple[Line, ...]:
+        """Every version of every server, in a line each, by name and version."""
+        versions, entries = schema.versions, schema.entries
+        query = (
+            select(versions, entries.c.state, entries.c.version.label("newest"))
+            .join(entries)
+            .order_by(versions.c.entry, versions.c.version)
+        )
+        with self._database.read() as connection:
+            return tuple(_line(row) for row in connection.execute(query).mappings())
+
     def reports(self, name: str, version: int) -> tuple[StageReport, ...]:
         """The stage reports of a version, in the order the stages ran."""
         reports = schema.reports
@@ -234,6 +246,12 @@ def _tools(connection: Connection, query: Select[Any]) -> dict[tuple[str, int], 
     for entry, version, *values in rows:
         found[entry, version].append(Tool(*values))
     return found
+
+
+def _line(row: RowMapping) -> Line:
+    told = ("version", "digest", "created", "created_by", "parent", "state")
+    values = {name: row[name] for name in told}
+    return Line(name=row["entry"], current=row["version"] == row["newest"], **values)
 
 
 def _entry(row: RowMapping, tools: tuple[Tool, ...]) -> Entry:

@@ -60,6 +60,16 @@ class JobLost(RegistryError):
         )
 
 
+class DraftRefused(RegistryError):
+    """A draft was handed in that its job cannot take."""
+
+    def __init__(self, job: str, reason: str) -> None:
+        super().__init__(
+            f"job {job} does not take this draft: {reason}. `status` with this job shows where it "
+            "stands."
+        )
+
+
 class ApprovalNotHeld(RegistryError):
     """A call was to run on an approval that this process has not claimed, or has already used."""
 
@@ -80,9 +90,38 @@ class VaultDamaged(RegistryError):
         )
 
 
+class KeyUnusable(RegistryError):
+    """The vault's key cannot be read or made where it is kept."""
+
+    def __init__(self, where: str, reason: str) -> None:
+        self.where, self.reason = where, reason
+        super().__init__(
+            f"the vault's key at {where} cannot be used ({reason}). Make that place usable, or "
+            "name another file in TOOLWRIGHT_VAULT_KEY_FILE."
+        )
+
+
 class PinUnusable(RegistryError):
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"{reason}. Run `toolwright setup` to choose a PIN.")
+    def __init__(self, reason: str, next_step: str = "") -> None:
+        super().__init__(f"{reason}. {next_step or 'Run `toolwright setup` to choose a PIN.'}")
+
+
+class KeyChanged(RegistryError):
+    """The key that people's decisions are signed with is not the one that was known before."""
+
+    def __init__(self, known: str, found: str) -> None:
+        super().__init__(
+            f"the key of people's decisions is {found}, and {known} was known before. No approval "
+            "and no rule counts until that is settled. If nobody set up the PIN anew, somebody "
+            "replaced the file pin.json: put it back from a backup. See docs/security.md."
+        )
+
+
+class ArchiveUnusable(RegistryError):
+    """An archive of the audit is missing, or is not the one that the audit names."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"the audit's archive {path} cannot be used ({reason}). Put it back.")
 
 
 class NotaryDamaged(RegistryError):
@@ -92,6 +131,17 @@ class NotaryDamaged(RegistryError):
         super().__init__(
             f"the audit file {path} cannot be used ({reason}). Restore it from a backup; with a "
             "new key the earlier signatures can no longer be checked."
+        )
+
+
+class NotRecorded(RegistryError):
+    """What a call took in is not known."""
+
+    def __init__(self, call: str, reason: str) -> None:
+        self.reason = reason
+        super().__init__(
+            f"there is no recording of the call {call}: {reason}. TOOLWRIGHT_RECORDINGS_MB says "
+            "how much is kept."
         )
 
 

@@ -53,6 +53,12 @@ class Grants(Ledger):
                 self._append(connection, "grant.removed", origin, payload, now)
         return removed
 
+    def permissions(self, server: str) -> frozenset[str]:
+        """What a person granted a server: the texts of permissions, such as `fs:/data:ro`."""
+        prefix = f"{server} "
+        given = (grant.origin for grant in self.grants("permission"))
+        return frozenset(each.removeprefix(prefix) for each in given if each.startswith(prefix))
+
     def grants(self, kind: GrantKind | None = None) -> tuple[Grant, ...]:
         """All grants, of one kind or of both, by origin."""
         grants = schema.grants

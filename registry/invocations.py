@@ -10,18 +10,18 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Update, insert, select, update
 
 from registry import approvals, schema, standings, trust
-from registry.audit import Ledger
 from registry.entries import change_state
 from registry.errors import Duplicate, NotCallable, Unknown
+from registry.group import TEXT, Group, invocation_row
 from registry.jsontext import clean
 from registry.processes import check_not_frozen
-from registry.recording import TEXT, Group, invocation_row
+from registry.recordings import Recordings, packed
 from registry.records import CALLABLE, EntryState, Failed, Invocation
 from registry.standings import SERVER
 from registry.trust import Standing
 
 
-class Invocations(Ledger):
+class Invocations(Recordings):
     """The calls. A call is stored once, whatever state it is in, under its id."""
 
     def intend(self, invocation: Invocation, now: float) -> None:
@@ -58,8 +58,11 @@ class Invocations(Ledger):
 
     def record_many(self, invocations: Iterable[Invocation], now: float) -> tuple[Standing, ...]:
         """`record` for many calls in one transaction, one flush to disk for all of them."""
+        given = tuple(invocations)
+        recordings = packed(given) if self.recordings_bytes else {}
         with self._database.write() as connection:
-            group = Group(connection, invocations, now)
+            group = Group(connection, given, recordings, now)
+            self._enter(connection, group.recordings)
             self._append_many(connection, "invocation", group.notes, now)
             for name in group.entries():
                 standing, state = group.standing(name), group.states[name]
@@ -132,6 +135,11 @@ class Invocations(Ledger):
             change_state(connection, entry, "quarantined")
             payload = {"state": "quarantined", "by": "trust", "reason": "degraded"}
             self._append(connection, "state", entry, payload, now)
+
+
+def as_stored(invocation: Invocation) -> Invocation:
+    """The invocation as the store gives it back: texts and JSON bounded."""
+    return _invocation(invocation_row(invocation))
 
 
 def _find(connection: Connection, id: str) -> RowMapping | None:

@@ -143,6 +143,18 @@ class Jobs(Ledger):
             return tuple(_job(row) for row in connection.execute(query).mappings())
 
 
+def stored_job(connection: Connection, id: str) -> Job:
+    """Raises Unknown."""
+    return _get(connection, id)
+
+
+def save_job(connection: Connection, job: Job, now: float, event: str) -> Job:
+    """Store a job with one more event in its log; the job as it is then."""
+    saved = _logged(job, now, event)
+    _save(connection, saved)
+    return saved
+
+
 def held(connection: Connection, id: str, attempt: int) -> Job:
     """The job, if that attempt still holds it. Raises JobLost, Unknown."""
     job = _get(connection, id)

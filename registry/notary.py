@@ -1,7 +1,8 @@
 """Signing the heads of the audit chains into a file outside the database (Ed25519, RFC 8032).
 
 The file `heads.jsonl` is append-only: one JSON object a line, each holding the hash of the line
-before it, so that lines cannot be dropped from its middle. Whoever can rewrite the database *and*
+before it, so that lines cannot be dropped from its middle. Lines also name the key of people's
+decisions by its fingerprint, so that another key is seen to be another. Whoever can rewrite the database *and*
 this file *and* read the key can still forge; copies of the last line elsewhere close that.
 """
 
@@ -27,6 +28,7 @@ from registry.jsontext import canonical
 from registry.store import Store
 
 HEADS, KEY = "heads.jsonl", "audit.key"
+_OUT_OF_ORDER = "the line does not follow the one before it"
 
 
 class Notary:
@@ -38,45 +40,75 @@ class Notary:
         self._key = _load_key(directory / KEY)
         self._offset, self._last = 0, GENESIS
         self._signed: dict[str, Head] = {}
+        self._decisions = ""
 
-    def sign_heads(self, store: Store, now: float) -> tuple[Head, ...]:
+    @property
+    def directory(self) -> Path:
+        """Where the heads, their key and the audit's archives lie."""
+        return self._path.parent
+
+    def pinned(self) -> str:
+        """The fingerprint of the key of people's decisions that was named last, or "".
+
+        Only the line that names it is checked, as `verify` checks all. Raises NotaryDamaged where
+        its signature does not fit.
+        """
+        naming = [line for line in _lines(self._path, 0) if b'"decisions"' in line]
+        if not naming:
+            return ""
+        reason = _line_problem(naming[-1], "", self._key.public_key())
+        if reason and reason != _OUT_OF_ORDER:
+            raise NotaryDamaged(str(self._path), reason)
+        return str(json.loads(naming[-1]).get("decisions", ""))
+
+    def sign_heads(self, store: Store, now: float, decisions: str = "") -> tuple[Head, ...]:
         """Sign every head that has moved since it was last signed, and return those.
 
-        Raises NotaryDamaged where the file holds a line that is none of ours.
+        `decisions` is the fingerprint of the key of people's decisions, which is named whenever it
+        is not the one that was named last. Raises NotaryDamaged where the file holds a line that is
+        none of ours.
         """
         with locked(self._path):
             self._catch_up()
             moved = tuple(h for h in store.audit_heads() if self._signed.get(h.chain) != h)
-            if moved:
-                _append_line(self._path, self._offset, self._line(moved, now))
+            named = decisions if decisions != self._decisions else ""
+            if moved or named:
+                _append_line(self._path, self._offset, self._line(moved, now, named))
         return moved
 
     def verify(self, store: Store) -> Broken | None:
         """The first broken link of the signed heads or of the store's chains, or None."""
+        return self.verified(store)[0]
+
+    def verified(self, store: Store) -> tuple[Broken | None, int]:
+        """`verify`, and how many rows were checked."""
         signed: list[Head] = []
         previous = GENESIS
         for number, line in enumerate(_lines(self._path, 0), 1):
             reason = _line_problem(line, previous, self._key.public_key())
             if reason:
-                return Broken(HEADS, number, reason)
+                return Broken(HEADS, number, reason), 0
             signed += _heads(json.loads(line))
             previous = _digest(line)
-        return store.verify_audit(signed)
+        return store.count_verified(signed, self.directory)
 
     def _catch_up(self) -> None:
         for line in _lines(self._path, self._offset):
             reason = _line_problem(line, self._last, self._key.public_key())
             if reason:
                 raise NotaryDamaged(str(self._path), reason)
-            self._signed.update({head.chain: head for head in _heads(json.loads(line))})
+            body = json.loads(line)
+            self._signed.update({head.chain: head for head in _heads(body)})
+            self._decisions = body.get("decisions") or self._decisions
             self._last = _digest(line)
             self._offset += len(line)
 
-    def _line(self, heads: tuple[Head, ...], now: float) -> bytes:
+    def _line(self, heads: tuple[Head, ...], now: float, decisions: str) -> bytes:
         body: dict[str, Any] = {
             "time": now,
             "heads": {head.chain: [head.sequence, head.hash] for head in heads},
             "previous": self._last,
+            **({"decisions": decisions} if decisions else {}),
         }
         signature = self._key.sign(canonical(body).encode())
         return canonical({**body, "signature": signature.hex()}).encode() + b"\n"
@@ -128,4 +160,4 @@ def _line_problem(line: bytes, previous: str, key: Ed25519PublicKey) -> str:
         return "the signature does not fit the line"
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         return f"the line cannot be read: {error}"
-    return "" if body["previous"] == previous else "the line does not follow the one before it"
+    return "" if body["previous"] == previous else _OUT_OF_ORDER

@@ -12,6 +12,7 @@ from registry import trust
 from sandbox.apispec import Access
 from sandbox.bundle import Bundle
 from sandbox.exchange import WireRequest
+from sandbox.recording import Recording
 
 EntryState = Literal["active", "experimental", "quarantined", "archived"]
 InvocationState = Literal["intended", "done", "unknown"]
@@ -20,7 +21,7 @@ ApprovalState = Literal[
 ]
 JobState = Literal["queued", "running", "waiting", "done", "failed", "cancelled"]
 JobKind = Literal["forge", "call", "do"]
-GrantKind = Literal["host", "private_host"]
+GrantKind = Literal["host", "private_host", "permission"]
 
 CALLABLE: tuple[EntryState, ...] = ("active", "experimental")
 """The states in which a server may be found and called."""
@@ -46,10 +47,17 @@ class Tool:
         value: dict[str, Any] = json.loads(self.listed)
         return value
 
+    @property
+    def group(self) -> str:
+        """What a person looks for the tool under; "" where nothing groups it."""
+        meta = self.definition.get("_meta", {}).get("toolwright", {})
+        return str(meta.get("group", ""))
+
 
 @dataclass(frozen=True)
 class Entry:
-    """One version of a registered server. `parent` is the `name@version` it was made from, or "".
+    """One version of a registered server. `parent` is the `name@version:digest` of the bundle it
+    was changed from, or "".
 
     `source` is the document or task it was made from, `created_by` who made it (author, model).
     """
@@ -90,7 +98,7 @@ class Summary:
 
 
 def entry_from(
-    bundle: Bundle, now: float, state: EntryState = "active", created_by: str = "", parent: str = ""
+    bundle: Bundle, now: float, state: EntryState = "active", created_by: str = ""
 ) -> Entry:
     """The entry of a bundle. `created_by` is its author and model where none is given."""
     made = bundle.provenance
@@ -107,7 +115,7 @@ def entry_from(
         permissions=bundle.permissions,
         base_url=bundle.base_url,
         base_image=made.base_image,
-        parent=parent,
+        parent=made.parent,
         tools=tuple(
             Tool(tool.name, tool.access, tool.destructive, json.dumps(tool.listed(bundle.base_url)))
             for tool in bundle.tools
@@ -131,7 +139,9 @@ def dossier(entry: Entry, standing: trust.Standing) -> dict[str, Any]:
         "base_url": entry.base_url,
         "base_image": entry.base_image,
         "permissions": list(entry.permissions),
-        "tools": [{"name": tool.name, "access": tool.access} for tool in entry.tools],
+        "tools": [
+            {"name": tool.name, "access": tool.access, "group": tool.group} for tool in entry.tools
+        ],
         "trust_level": standing.level,
         "reliability_score": standing.score,
         "window_ratio": standing.ratio,
@@ -161,7 +171,8 @@ class Invocation:
 
     `exchanges` are plain JSON values whose secrets were taken out before; `approval` is the id of
     the approval it ran on. `disputed`: a person marked the result wrong. The store bounds texts
-    and JSON (see `registry.jsontext.bounded`).
+    and JSON (see `registry.jsontext.bounded`). It keeps the `recording` as far as there is room,
+    and gives it back by `Store.recording` alone.
     """
 
     id: str
@@ -182,6 +193,7 @@ class Invocation:
     process: str = ""
     state: InvocationState = "done"
     disputed: bool = False
+    recording: Recording | None = field(default=None, repr=False)
 
     @property
     def succeeded(self) -> bool:
@@ -201,7 +213,7 @@ class Approval:
 
     `wire` is the captured request without credentials, `wire_digest` what execution must
     reproduce. Only a pending, unexpired approval can be decided, once; only an approved, unexpired
-    one can be claimed, once.
+    one can be claimed, once. `decision` is the signed decision (`registry.decisions`).
     """
 
     id: str
@@ -222,6 +234,7 @@ class Approval:
     decision_reason: str = ""
     claimed_by: str = ""
     outcome: Any = None
+    decision: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True)
@@ -248,6 +261,24 @@ class Job:
     attempt: int = 0
     owner: str = ""
     log: tuple[JobEvent, ...] = ()
+
+
+@dataclass(frozen=True)
+class DraftRow:
+    """Code that was handed in for a forge job, and what came of it.
+
+    `content` is what was handed in, `reports` are the stages' (see `sandbox.report.to_json`),
+    `diagnosis` what its author was told; `verdict` is "" until it was judged.
+    """
+
+    job: str
+    number: int
+    digest: str
+    created: float
+    content: Mapping[str, Any] = field(repr=False)
+    verdict: Literal["", "passed", "failed"] = ""
+    reports: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    diagnosis: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -285,7 +316,9 @@ class Source:
 
 @dataclass(frozen=True)
 class Grant:
-    """A `host:port` that a person allowed; `private_host` also where its address is private."""
+    """A `host:port` that a person allowed; `private_host` also where its address is private. Of a
+    `permission`, `origin` is the server and the permission: `notes fs:/data:ro`.
+    """
 
     origin: str
     kind: GrantKind
@@ -321,3 +354,4 @@ class Match:
     description: str
     title: str
     entry_description: str
+    group: str = ""

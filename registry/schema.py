@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     Column,
     Connection,
@@ -11,6 +12,7 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
     String,
@@ -20,10 +22,14 @@ from sqlalchemy import (
     event,
 )
 
-HEAD = "0001"
+HEAD = "0004"
 """The revision of `registry/migrations` that makes exactly these tables."""
 
 metadata = MetaData()
+
+# SQLite's own row numbers have 64 bits as INTEGER, and only as that
+# (https://www.sqlite.org/lang_createtable.html#rowid).
+ROW_ID = BigInteger().with_variant(Integer(), "sqlite")
 
 entries = Table(
     "entries",
@@ -126,6 +132,17 @@ invocations = Table(
     Index("invocations_by_state", "state", "process"),
 )
 
+recordings = Table(
+    "recordings",
+    metadata,
+    # The bytes of all recordings up to the end of this one, dropped ones too: what is kept lies
+    # between two of these numbers, so nothing has to be added up to know how much it is.
+    Column("end", ROW_ID, primary_key=True, autoincrement=False),
+    Column("invocation", ForeignKey("invocations.id"), nullable=False, unique=True),
+    # NULL for one that was too large to keep.
+    Column("content", LargeBinary),
+)
+
 approvals = Table(
     "approvals",
     metadata,
@@ -147,7 +164,37 @@ approvals = Table(
     Column("decision_reason", Text, nullable=False),
     Column("claimed_by", String(32), nullable=False),
     Column("outcome", Text, nullable=False),
+    Column("decision", Text, nullable=False, server_default=""),
     Index("approvals_by_state", "state", "created"),
+)
+
+rules = Table(
+    "rules",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("entry", ForeignKey("entries.name"), nullable=False),
+    Column("tool", String(40), nullable=False),
+    # What was signed, as canonical JSON: `registry.rules.Rule`.
+    Column("body", Text, nullable=False),
+    Column("signature", Text, nullable=False),
+    Column("created", Float, nullable=False),
+    Column("uses", Integer, nullable=False),
+    Column("revoked", Float),
+    Column("revoked_by", Text, nullable=False),
+    Index("rules_by_tool", "entry", "tool"),
+)
+
+overrides = Table(
+    "overrides",
+    metadata,
+    Column("entry", ForeignKey("entries.name"), primary_key=True),
+    # The operation's id, or the tool's name where it has none.
+    Column("operation", String(200), primary_key=True),
+    Column("level", String(11), nullable=False),
+    Column("body", Text, nullable=False),
+    Column("signature", Text, nullable=False),
+    Column("changed", Float, nullable=False),
+    Column("by", Text, nullable=False),
 )
 
 jobs = Table(
@@ -167,6 +214,20 @@ jobs = Table(
     Column("owner", String(32), nullable=False),
     Column("log", Text, nullable=False),
     Index("jobs_by_state", "state", "created"),
+)
+
+drafts = Table(
+    "drafts",
+    metadata,
+    Column("job", ForeignKey("jobs.id"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("digest", String(64), nullable=False),
+    Column("created", Float, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("verdict", String(7), nullable=False),
+    Column("reports", Text, nullable=False),
+    Column("diagnosis", Text, nullable=False),
+    UniqueConstraint("job", "digest"),
 )
 
 processes = Table(

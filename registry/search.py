@@ -109,6 +109,7 @@ def _matches(connection: Connection, scores: Mapping[int, float]) -> tuple[Match
             description=found[key]["description"],
             title=found[key]["title"],
             entry_description=found[key]["entry_description"],
+            group=found[key]["group"] or "",
         )
         for key, score in scores.items()
     )
@@ -170,7 +171,8 @@ _CANDIDATES = text(f"""
 _MATCHES = text("""
     SELECT documents.id, documents.entry, documents.tool, versions.title,
            versions.description AS entry_description,
-           json_extract(tools.listed, '$.description') AS description
+           json_extract(tools.listed, '$.description') AS description,
+           json_extract(tools.listed, '$._meta.toolwright.group') AS "group"
     FROM json_each(:ids) AS chosen
     JOIN search_documents AS documents ON documents.id = chosen.value
     JOIN entries ON entries.name = documents.entry

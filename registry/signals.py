@@ -13,13 +13,15 @@ SELECT
   (SELECT count(*) FROM jobs WHERE state = 'queued'),
   (SELECT count(*) FROM approvals WHERE state = 'approved'),
   coalesce((SELECT group_concat(name || ' ' || version || ' ' || state) FROM entries), '')
+    || (SELECT ' ' || count(*) || ' ' || coalesce(max(changed), '') FROM overrides)
 """
 
 
 @dataclass(frozen=True)
 class Signals:
     """`epoch` and `frozen` are the freeze's; `queued` counts jobs, `approved` approvals that nobody
-    has claimed yet; `catalogue` changes when a server is published or changes its state.
+    has claimed yet; `catalogue` changes when a server is published or changes its state, or a
+    person classifies an operation.
     """
 
     epoch: int

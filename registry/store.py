@@ -8,30 +8,51 @@ from typing import Self
 
 from registry.approvals import Approvals
 from registry.database import Database
+from registry.drafts import Drafts
 from registry.entries import Entries
 from registry.grants import Grants
 from registry.invocations import Invocations
-from registry.jobs import Jobs
+from registry.overrides import Overrides
 from registry.processes import Processes
+from registry.recordings import KEPT_BYTES
+from registry.rules import Rules
 from registry.search import Search
 from registry.signals import Watch
 from registry.standings import Standings
+from registry.trail import Trail
 
 
-class Store(Entries, Standings, Invocations, Approvals, Jobs, Processes, Grants, Search, Watch):
+class Store(
+    Entries,
+    Standings,
+    Invocations,
+    Approvals,
+    Rules,
+    Overrides,
+    Drafts,
+    Processes,
+    Grants,
+    Search,
+    Watch,
+    Trail,
+):
     """The registry. Threads of one process share a store; a child process opens its own.
 
     Every method is one transaction and returns when it is on disk. All raise DatabaseUnusable.
     """
 
     @classmethod
-    def open(cls, location: str | Path, process: str = "") -> Self:
+    def open(
+        cls, location: str | Path, process: str = "", recordings_bytes: int = KEPT_BYTES
+    ) -> Self:
         """Open or create the database at a path or a `sqlite:///` URL.
 
-        `process` is the id under which this process writes its audit chain. Raises
-        DatabaseUnusable, SchemaTooNew.
+        `process` is the id under which this process writes its audit chain, `recordings_bytes` how
+        much it keeps of what calls took in. Raises DatabaseUnusable, SchemaTooNew.
         """
-        return cls(Database(location), process)
+        store = cls(Database(location), process)
+        store.recordings_bytes = recordings_bytes
+        return store
 
     def __enter__(self) -> Self:
         return self

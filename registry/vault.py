@@ -6,18 +6,22 @@ import base64
 import hashlib
 import json
 import os
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from registry.errors import VaultDamaged
-from registry.files import create_secret, locked, write_atomically
+from registry.errors import KeyUnusable, VaultDamaged
+from registry.files import locked, write_atomically
+from registry.keys import Key, KeyFile
 
 FORMAT = b"toolwright-vault-1"
 _SCRYPT = {"n": 2**15, "r": 8, "p": 1, "maxmem": 64 * 1024 * 1024, "dklen": 32}
 _MAX_BYTES = 16 * 1024 * 1024
+_NOT_ITS_KEY = "it was changed, or the key or passphrase is not the one it was written with"
 
 
 class Secret:
@@ -45,7 +49,7 @@ class Secret:
 
 
 class Vault(Protocol):
-    """Secrets by server and name. Every method raises VaultDamaged."""
+    """Secrets by server and name. Every method raises VaultDamaged and KeyUnusable."""
 
     def get(self, server: str, name: str) -> Secret | None: ...
 
@@ -63,47 +67,66 @@ class Vault(Protocol):
 class FileVault:
     """One file, encrypted with AES-256-GCM (NIST SP 800-38D); read anew whenever it is asked.
 
-    The key is a private file beside it, or comes from a passphrase (scrypt, RFC 7914). A file that
-    cannot be opened is never overwritten.
+    `key` is where its key is made when the first secret is put in; by default a file beside the
+    vault. Which one was used is written in it, so that it is found again by a process that would
+    look elsewhere. A key beside the vault is given up for `key` at `adopt`. With a passphrase the
+    key comes from that (scrypt, RFC 7914). A file that cannot be opened is never overwritten.
     """
 
-    def __init__(self, path: Path, passphrase: Secret | None = None) -> None:
+    def __init__(
+        self, path: Path, passphrase: Secret | None = None, key: Key | None = None
+    ) -> None:
         self._path = path
         self._passphrase = passphrase
+        self._beside = KeyFile(path.with_suffix(".key"))
+        self._preferred: Key = key or self._beside
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def __repr__(self) -> str:
         return f"FileVault({str(self._path)!r})"
 
     def get(self, server: str, name: str) -> Secret | None:
-        value = self._read().get(server, {}).get(name)
+        value = self._read().secrets.get(server, {}).get(name)
         return None if value is None else Secret(value)
 
     def put(self, server: str, name: str, secret: Secret) -> None:
         with locked(self._path):
-            secrets = self._read()
-            secrets.setdefault(server, {})[name] = secret.reveal()
-            self._write(secrets)
+            opened = self._read()
+            opened.secrets.setdefault(server, {})[name] = secret.reveal()
+            self._write(opened)
 
     def delete(self, server: str, name: str) -> bool:
         with locked(self._path):
-            secrets = self._read()
-            if name not in secrets.get(server, {}):
+            opened = self._read()
+            if name not in opened.secrets.get(server, {}):
                 return False
-            del secrets[server][name]
-            self._write({server: named for server, named in secrets.items() if named})
+            del opened.secrets[server][name]
+            self._write(opened)
             return True
 
     def names(self) -> tuple[tuple[str, str], ...]:
-        secrets = self._read()
+        secrets = self._read().secrets
         return tuple(sorted((server, name) for server in secrets for name in secrets[server]))
 
-    def _read(self) -> dict[str, dict[str, str]]:
+    def adopt(self) -> bool:
+        """Seal the vault anew where its key lies beside it; whether that was so. At every moment
+        the vault can be opened with a key that is there.
+        """
+        if self._passphrase or self._preferred is self._beside or not self._beside.path.exists():
+            return False
+        with locked(self._path):
+            opened = self._read()
+            if opened.key is self._beside:
+                self._write(_Opened(opened.secrets, None))
+            self._beside.remove()
+        return True
+
+    def _read(self) -> _Opened:
         try:
             with self._path.open("rb") as file:
                 content = file.read(_MAX_BYTES)
         except FileNotFoundError:
-            return {}
+            return _Opened({}, None)
         except OSError as error:
             raise VaultDamaged(str(self._path), str(error)) from error
         try:
@@ -112,35 +135,64 @@ class FileVault:
                 base64.b64decode(envelope[part], validate=True)
                 for part in ("salt", "nonce", "sealed")
             )
-            opened = AESGCM(self._key(salt, create=False)).decrypt(nonce, sealed, FORMAT + salt)
-            secrets: dict[str, dict[str, str]] = json.loads(opened)
-        except InvalidTag as error:
-            reason = "it was changed, or the key or passphrase is not the one it was written with"
-            raise VaultDamaged(str(self._path), reason) from error
-        except (ValueError, KeyError, TypeError) as error:
+            return self._opened(salt, nonce, sealed, str(envelope.get("key", "")))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise VaultDamaged(str(self._path), f"it is not a vault: {error}") from error
-        return secrets
 
-    def _write(self, secrets: dict[str, dict[str, str]]) -> None:
+    def _opened(self, salt: bytes, nonce: bytes, sealed: bytes, hint: str) -> _Opened:
+        """What one of the keys that are there opens. Raises VaultDamaged or ValueError."""
+        problems = []
+        for key in self._keys(hint):
+            try:
+                secret = self._derived(salt) if key is None else key.load()
+            except KeyUnusable as error:
+                problems.append(f"its key {error.where}: {error.reason}")
+                continue
+            if secret is None:
+                continue
+            try:
+                opened = AESGCM(secret).decrypt(nonce, sealed, FORMAT + salt)
+            except InvalidTag:
+                problems.append(_NOT_ITS_KEY)
+                continue
+            return _Opened(json.loads(opened), key)
+        missing = f"its key {hint or self._preferred.where} is gone"
+        raise VaultDamaged(str(self._path), "; ".join(dict.fromkeys(problems)) or missing)
+
+    def _keys(self, hint: str) -> Iterator[Key | None]:
+        if self._passphrase is not None:
+            yield None
+            return
+        yield self._preferred
+        if self._beside is not self._preferred:
+            yield self._beside
+        if hint.startswith("/") and hint not in (self._preferred.where, self._beside.where):
+            yield KeyFile(Path(hint))
+
+    def _write(self, opened: _Opened) -> None:
         salt = os.urandom(16) if self._passphrase else b""
         nonce = os.urandom(12)
-        cipher = AESGCM(self._key(salt, create=True))
+        key = opened.key or self._preferred
+        secret = self._derived(salt) if self._passphrase else key.make()
+        secrets = {server: named for server, named in opened.secrets.items() if named}
         parts = {
             "salt": salt,
             "nonce": nonce,
-            "sealed": cipher.encrypt(nonce, json.dumps(secrets).encode(), FORMAT + salt),
+            "sealed": AESGCM(secret).encrypt(nonce, json.dumps(secrets).encode(), FORMAT + salt),
         }
         envelope = {name: base64.b64encode(part).decode() for name, part in parts.items()}
+        if not self._passphrase:
+            envelope["key"] = key.where
         write_atomically(self._path, json.dumps(envelope).encode())
 
-    def _key(self, salt: bytes, create: bool) -> bytes:
-        if self._passphrase is not None:
-            return hashlib.scrypt(self._passphrase.reveal().encode(), salt=salt, **_SCRYPT)
-        path = self._path.with_suffix(".key")
-        try:
-            key = create_secret(path, os.urandom(32)) if create else path.read_bytes()
-        except OSError as error:
-            raise VaultDamaged(str(self._path), f"its key {path.name}: {error}") from error
-        if len(key) != 32:
-            raise VaultDamaged(str(self._path), f"its key {path.name} is damaged")
-        return key
+    def _derived(self, salt: bytes) -> bytes:
+        assert self._passphrase is not None
+        return hashlib.scrypt(self._passphrase.reveal().encode(), salt=salt, **_SCRYPT)
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """The secrets by server and name, and the key that opened them (None: none, or passphrase)."""
+
+    secrets: dict[str, dict[str, str]]
+    key: Key | None

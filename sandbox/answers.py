@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sandbox.agreement import output_problems
 from sandbox.apispec import APISpec, MediaType, Operation, Response, Schema
+from sandbox.bundle import ToolDefinition
 from sandbox.contract.body import essence, is_json
 from sandbox.exchange import WireResponse
 from sandbox.judge import Judge
-from sandbox.samples import Sampler, Unsatisfiable, Variant
+from sandbox.samples import USUAL, Flavour, Sampler, Unsatisfiable, Variant
 
 NO_CONTENT = frozenset({204, 205})
 """Statuses that never carry content (RFC 9110, sections 15.3.5 and 15.3.6)."""
@@ -19,7 +22,7 @@ NO_CONTENT = frozenset({204, 205})
 _SUCCESS = re.compile(r"2(?:\d\d|XX)\Z", re.IGNORECASE)
 _ERROR = re.compile(r"[45](?:\d\d|XX)\Z", re.IGNORECASE)
 _TEXTUAL = re.compile(r"text/|.*(?:xml|yaml|javascript|graphql|csv|json|x-www-form-urlencoded)")
-_NOT_ASCII = "é"
+_NOT_ASCII = "é\U0001f600"
 _WRONG_TYPES: tuple[Any, ...] = (
     "wrong-type-8471",
     847_100.5,
@@ -74,7 +77,9 @@ class Answers:
                 out.append(_contents(operation, response, status)[0])
         return tuple(out)
 
-    def good(self, documented: Documented, variant: Variant) -> WireResponse:
+    def good(
+        self, documented: Documented, variant: Variant, flavour: Flavour = USUAL
+    ) -> WireResponse:
         """That answer as documented. Raises Unsatisfiable."""
         if documented.media is None:
             return WireResponse(documented.status)
@@ -82,8 +87,23 @@ class Answers:
         return WireResponse(
             documented.status,
             (("content-type", kind),),
-            self._content(documented.media, kind, variant),
+            self._content(documented.media, kind, variant, flavour),
         )
+
+    def plain(self, documented: Documented, value: Any) -> WireResponse | None:
+        """That JSON answer with this value, where the document allows it."""
+        assert documented.media is not None
+        if not self._judge.accepts(documented.media.schema, value):
+            return None
+        kind = _concrete(documented.media.type)
+        return WireResponse(documented.status, (("content-type", kind),), _json(value))
+
+    def output_problems(self, tool: ToolDefinition, operation: Operation) -> Iterator[str]:
+        """How the tool's output schema and the documented JSON answers disagree."""
+        told = [response for response in operation.responses if _SUCCESS.match(response.status)]
+        media = [media for response in told for media in response.content]
+        schemas = [m.schema for m in media if is_json(essence(_concrete(m.type)))]
+        yield from output_problems(tool, schemas, self._judge)
 
     def wrong_type(self, operation: Operation) -> WireResponse | None:
         """A success whose JSON no documented success allows, or None where any JSON is allowed.
@@ -137,15 +157,15 @@ class Answers:
             return "the answer does not parse as JSON"
         return self._judge.problem(success.media.schema, value)
 
-    def _content(self, media: MediaType, kind: str, variant: Variant) -> bytes:
+    def _content(self, media: MediaType, kind: str, variant: Variant, flavour: Flavour) -> bytes:
         if is_json(essence(kind)):
             suffix = _NOT_ASCII if variant == "full" else ""
-            return _json(self._sampler.make(media.schema, variant, suffix=suffix))
-        return _text(self._plain(media), kind)
+            return _json(self._sampler.make(media.schema, variant, suffix=suffix, flavour=flavour))
+        return _text(self._plain(media, flavour), kind)
 
-    def _plain(self, media: MediaType) -> str:
+    def _plain(self, media: MediaType, flavour: Flavour) -> str:
         try:
-            value = self._sampler.make(media.schema, "full")
+            value = self._sampler.make(media.schema, "full", flavour=flavour)
         except Unsatisfiable:
             return "sample"
         return value if isinstance(value, str) else json.dumps(value)

@@ -72,21 +72,35 @@ class RequestBody:
 
 @dataclass(frozen=True)
 class Response:
-    """`status` is "200", a range such as "2XX", or "default". No content: no body is documented."""
+    """`status` is "200", a range such as "2XX", or "default". No content: no body is documented.
+    `headers` are the names of those that are documented, in lower case.
+    """
 
     status: str
     description: str = ""
     content: tuple[MediaType, ...] = ()
+    headers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class SecurityScheme:
-    """`location` and `parameter` say where an apiKey goes; the other kinds use Authorization."""
+    """`location` and `parameter` say where an apiKey goes; the other kinds use Authorization.
+
+    `token_url` and `grants` (RFC 6749: client_credentials, refresh_token, password) are what the
+    document's OAuth flows allow without a browser, `discovery` is OpenID Connect's document; URLs
+    are absolute. `given` says that a person declared the scheme, not the document.
+    """
 
     name: str
-    kind: Literal["apiKey", "bearer", "basic", "oauth2", "openIdConnect", "other"]
+    kind: Literal[
+        "apiKey", "bearer", "basic", "digest", "oauth2", "openIdConnect", "mutualTLS", "other"
+    ]
     location: Literal["header", "query", "cookie"] = "header"
     parameter: str = "Authorization"
+    token_url: str = ""
+    discovery: str = ""
+    grants: tuple[Literal["client_credentials", "refresh_token", "password"], ...] = ()
+    given: bool = False
 
 
 @dataclass(frozen=True)
@@ -151,9 +165,13 @@ def from_json(data: Mapping[str, Any]) -> APISpec:
         **{
             **data,
             "operations": tuple(map(_operation, data["operations"])),
-            "security_schemes": tuple(SecurityScheme(**s) for s in data["security_schemes"]),
+            "security_schemes": tuple(map(_scheme, data["security_schemes"])),
         }
     )
+
+
+def _scheme(data: Mapping[str, Any]) -> SecurityScheme:
+    return SecurityScheme(**{**data, "grants": tuple(data["grants"])})
 
 
 def _operation(data: Mapping[str, Any]) -> Operation:
@@ -166,7 +184,13 @@ def _operation(data: Mapping[str, Any]) -> Operation:
             "body": body
             and RequestBody(**{**body, "content": tuple(map(_media_type, body["content"]))}),
             "responses": tuple(
-                Response(**{**r, "content": tuple(map(_media_type, r["content"]))})
+                Response(
+                    **{
+                        **r,
+                        "content": tuple(map(_media_type, r["content"])),
+                        "headers": tuple(r.get("headers", ())),
+                    }
+                )
                 for r in data["responses"]
             ),
             "security": tuple(tuple(names) for names in data["security"]),

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from random import random as system_random
+from typing import Any
 from urllib.parse import urljoin
 
+from sandbox import exactjson
 from sandbox.brake import Brake
+from sandbox.caps import Caps as Caps
 from sandbox.clock import Clock, SystemClock
 from sandbox.credentials import CredentialSource
-from sandbox.errors import ResponseTooLarge, UpstreamUnreachable
-from sandbox.exchange import Exchange, Upstream, WireRequest, WireResponse
+from sandbox.errors import SandboxError
+from sandbox.exchange import Exchange, Upstream, WireRequest
+from sandbox.localaccess import WRITE, is_local
 from sandbox.policy import SAFE_METHODS, Policy, Rule, origin_of
+from sandbox.sender import Sender, refused
 from sandbox.throttle import Throttle
 
-Refusal = Literal[
-    "refused", "timeout", "unreachable", "too_large", "rate_limited", "frozen", "captured"
-]
-RETRIED_STATUSES = frozenset({429, 503})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+\Z")
 _REFUSED_HEADERS = re.compile(
@@ -33,22 +35,6 @@ _REFUSED_HEADERS = re.compile(
     r"|x-forwarded-.*)\Z",
     re.IGNORECASE,
 )
-
-
-@dataclass(frozen=True)
-class Caps:
-    """What one exchange may use. Sizes are bytes after decompression, times are seconds."""
-
-    request_bytes: int = 8 * 1024 * 1024
-    response_bytes: int = 8 * 1024 * 1024
-    url_bytes: int = 16 * 1024
-    headers: int = 64
-    header_bytes: int = 16 * 1024
-    seconds: float = 30.0
-    attempts: int = 3
-    retry_budget_seconds: float = 20.0
-    redirects: int = 3
-    exchanges: int = 1000
 
 
 @dataclass(frozen=True)
@@ -72,6 +58,7 @@ class Broker:
     `policy` may be replaced between calls. In a write session `writes` says what becomes of the
     first writing request: captured unsent (`captured` then holds it), or sent if it is the approved
     one; any further write is refused. None, for mock upstreams, sends all that the policy allows.
+    Files and values of this machine are asked of `local`, or where it is not given of the upstream.
     """
 
     def __init__(
@@ -85,6 +72,8 @@ class Broker:
         throttle: Throttle | None = None,
         brake: Brake | None = None,
         writes: WriteMode = None,
+        local: Upstream | None = None,
+        random: Callable[[], float] = system_random,
     ) -> None:
         self.policy = policy
         self.upstream = upstream
@@ -92,11 +81,14 @@ class Broker:
         self.brake = brake or Brake()
         self.captured: WireRequest | None = None
         self.released = False
-        self._credentials = credentials
+        self._credentials = credentials or CredentialSource()
         self._clock: Clock = clock or SystemClock()
         self._throttle = throttle
         self._writes = writes
+        self._local = local or upstream
+        self._random = random
         self._count = 0
+        self._used_credentials = False
 
     async def perform(self, request: WireRequest) -> Exchange:
         """Judge and send a request. Refusals are values of the exchange, never exceptions."""
@@ -105,21 +97,52 @@ class Broker:
         exchange = await self._judged(request)
         return replace(exchange, elapsed_ms=(self._clock.now() - started) * 1000)
 
+    def claim(self, request: WireRequest) -> Exchange | None:
+        """Whether a write that is not the broker's to send may be made now: None, once, where it
+        may, and else the refusal. It is captured as any other.
+        """
+        if self.brake.engaged:
+            return refused(request, "frozen", "Toolwright is frozen")
+        return self._withhold(request) if self._writes is not None else None
+
+    def without_secrets(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What the sandbox says, without the secrets that this session's requests carried: it may
+        have put one together from answers that each gave a part of it away.
+        """
+        if not self._used_credentials:
+            return answer
+        hide = self._credentials.redaction()
+        written = exactjson.dumps(answer)
+        if hide.data(written) == written:
+            return answer
+        clean: Mapping[str, Any] = hide.value(answer)
+        return clean
+
     async def _judged(self, request: WireRequest) -> Exchange:
         if self.brake.engaged:
-            return _refused(request, "frozen", "Toolwright is frozen")
+            return refused(request, "frozen", "Toolwright is frozen")
         problem = _malformed(request, self.caps)
         if problem or self._count > self.caps.exchanges:
-            return _refused(request, "refused", problem or "too many requests in one session")
+            return refused(request, "refused", problem or "too many requests in one session")
+        if is_local(request):
+            return await self._asked_here(request)
         rule = self.policy.match(request.method, request.url)
         if rule is None:
             reason = f"{request.method} {request.url[:200]} is not among the declared requests"
-            return _refused(request, "refused", reason)
+            return refused(request, "refused", reason)
         if self._writes is not None and self._is_write(request):
-            withheld = self._withhold(request)
-            if withheld is not None:
-                return withheld
+            return self._withhold(request) or await self._written(request, rule)
         return await self._sent(request, rule)
+
+    async def _asked_here(self, request: WireRequest) -> Exchange:
+        """A file or value of this machine, which `local` judges."""
+        held = self.claim(request) if request.method == WRITE else None
+        if held is not None:
+            return held
+        try:
+            return Exchange(request, await self._local.send(request))
+        except SandboxError as error:
+            return refused(request, "refused", str(error))
 
     def _is_write(self, request: WireRequest) -> bool:
         """A request with an unsafe method; where the session's rules have none, any request."""
@@ -129,77 +152,50 @@ class Broker:
     def _withhold(self, request: WireRequest) -> Exchange | None:
         if isinstance(self._writes, Capture):
             self.captured = self.captured or request
-            return _refused(request, "captured", "held for a person's approval")
+            return refused(request, "captured", "held for a person's approval")
         if self.released:
-            return _refused(request, "refused", "a second write in one call was not approved")
+            return refused(request, "refused", "a second write in one call was not approved")
         wanted = self._writes.digest if isinstance(self._writes, Release) else None
         if wanted is not None and wire_digest(request) != wanted:
             self.captured = request
-            return _refused(request, "refused", "this is not the request that was approved")
+            return refused(request, "refused", "this is not the request that was approved")
         self.released = True
         return None
 
-    async def _sent(self, request: WireRequest, rule: Rule) -> Exchange:
-        names = self._credentials.choose(rule.security) if self._credentials else ()
-        if names is None:
-            wanted = " or ".join("+".join(alternative) for alternative in rule.security)
-            return _refused(request, "refused", f"the credential {wanted} is not set")
-        attempts = 0
-        try:
-            async with self._clock.deadline(self.caps.seconds + self.caps.retry_budget_seconds):
-                while True:
-                    attempts += 1
-                    response = await self._attempt(request, rule, names)
-                    if not await self._retried(request, response, attempts):
-                        break
-        except TimeoutError:
-            return _refused(request, "timeout", self._too_slow(), attempts)
-        except ResponseTooLarge as error:
-            return _refused(request, "too_large", str(error), attempts)
-        except UpstreamUnreachable as error:
-            return _refused(request, "unreachable", str(error), attempts)
-        if len(response.body) > self.caps.response_bytes:
-            reason = f"the answer is larger than {self.caps.response_bytes} bytes"
-            return _refused(request, "too_large", reason, attempts)
-        if self._credentials:
-            response = self._credentials.redact(response, names)
-        return await self._followed(request, response, attempts)
+    async def _written(self, request: WireRequest, rule: Rule) -> Exchange:
+        """Send the one write. One that did not leave may be tried once more."""
+        exchange = await self._sent(request, rule)
+        self.released = exchange.attempts > 0
+        return exchange
 
-    def _too_slow(self) -> str:
-        return f"no whole answer within {self.caps.seconds:g} s"
+    async def _sent(self, request: WireRequest, rule: Rule, hops: int = 0) -> Exchange:
+        self._used_credentials |= bool(rule.security)
+        sender = Sender(
+            self.upstream,
+            self.caps,
+            self._clock,
+            self.brake,
+            self._credentials,
+            self._throttle,
+            self._random,
+        )
+        return await self._followed(await sender.send(request, rule), hops)
 
-    async def _attempt(
-        self, request: WireRequest, rule: Rule, names: tuple[str, ...]
-    ) -> WireResponse:
-        if self._throttle:
-            await self._throttle.admit(rule.origin, self._clock)
-        wire = self._credentials.add(request, names) if self._credentials else request
-        async with self._clock.deadline(self.caps.seconds):
-            return await self.upstream.send(wire)
-
-    async def _retried(self, request: WireRequest, response: WireResponse, attempts: int) -> bool:
-        if response.status not in RETRIED_STATUSES or request.method not in SAFE_METHODS:
-            return False
-        wait = retry_after(response)
-        if wait is None or wait > self.caps.retry_budget_seconds or attempts >= self.caps.attempts:
-            return False
-        await self._clock.sleep(wait)
-        return True
-
-    async def _followed(
-        self, request: WireRequest, response: WireResponse, attempts: int
-    ) -> Exchange:
+    async def _followed(self, exchange: Exchange, hops: int) -> Exchange:
         """Follow a redirect of a safe request to a declared target, or refuse it."""
-        target = response.header("location")
-        if response.status not in REDIRECTS or not target:
-            return Exchange(request, response, attempts=attempts)
+        request, response, attempts = exchange.request, exchange.response, exchange.attempts
+        target = response.header("location") if response else None
+        if response is None or response.status not in REDIRECTS or not target:
+            return exchange
         moved = replace(request, url=urljoin(request.url, target))
         rule = self.policy.match(moved.method, moved.url)
-        if request.method not in SAFE_METHODS or rule is None or attempts > self.caps.redirects:
+        if hops >= self.caps.redirects:
+            return refused(request, "refused", f"redirected more than {hops} times", attempts)
+        if request.method not in SAFE_METHODS or rule is None:
             where = str(origin_of(moved.url) or "an address without an origin")
             reason = f"redirected ({response.status}) to an undeclared target at {where}"
-            return _refused(request, "refused", reason, attempts)
-        onward = await self._sent(moved, rule)
+            return refused(request, "refused", reason, attempts)
+        onward = await self._sent(moved, rule, hops + 1)
         return replace(onward, request=request, attempts=attempts + onward.attempts)
 
 
@@ -210,12 +206,6 @@ def wire_digest(request: WireRequest) -> str:
         total.update(f"{name.lower()}: {value}\n".encode())
     total.update(b"\n" + request.body)
     return total.hexdigest()
-
-
-def retry_after(response: WireResponse) -> float | None:
-    """Seconds of a Retry-After header in its delta form (RFC 9110 section 10.2.3), or None."""
-    value = (response.header("retry-after") or "").strip()
-    return float(value) if value.isascii() and value.isdigit() and len(value) < 9 else None
 
 
 def _malformed(request: WireRequest, caps: Caps) -> str:
@@ -235,7 +225,3 @@ def _malformed(request: WireRequest, caps: Caps) -> str:
         ):
             return f"the value of header {name[:60]!r} is not allowed"
     return ""
-
-
-def _refused(request: WireRequest, refusal: Refusal, reason: str, attempts: int = 0) -> Exchange:
-    return Exchange(request, None, refusal, reason, attempts)

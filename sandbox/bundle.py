@@ -11,17 +11,24 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from sandbox.apispec import Access, APISpec
 from sandbox.apispec import from_json as spec_from_json
 from sandbox.apispec import to_json as spec_to_json
+from sandbox.authscheme import Credential as Credential
+from sandbox.authscheme import credential_from, credential_toml, quoted
 from sandbox.errors import BundleInvalid
+from sandbox.launch import Launch
+from sandbox.launch import from_json as launch_from_json
+from sandbox.launch import to_json as launch_to_json
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}\Z")
 MAX_FILE_BYTES = 32 * 1024 * 1024
-FILES = ("bundle.toml", "server.py", "tools.json", "spec.json")
+MAX_CREDENTIALS = 1000
+FILES = ("bundle.toml", "server.py", "tools.json", "spec.json", "launch.json")
 """What a version is made of. `tests/`, `reports/` and `history/` lie beside and not digested."""
+OPTIONAL = frozenset({"spec.json", "launch.json"})
 
 
 @dataclass(frozen=True)
@@ -35,15 +42,19 @@ class RequestPattern:
 
 
 @dataclass(frozen=True)
-class Credential:
-    """A secret the API asks for: where the broker puts it. The secret itself is in the vault, under
-    the server's name and this name.
+class Paging:
+    """How the pages of a tool's list follow each other, where the API's document shows it.
+
+    `items` and `next` are JSON pointers into an answer's body: the list, and the next page's cursor
+    or URL. `parameter` is the query parameter that asks for a page, `first` what it is for the
+    first page of an `offset` or `page` style.
     """
 
-    name: str
-    kind: str
-    location: str = "header"
-    parameter: str = "Authorization"
+    style: Literal["cursor", "offset", "page", "url", "link"]
+    items: str
+    parameter: str = ""
+    next: str = ""
+    first: int = 0
 
 
 @dataclass(frozen=True)
@@ -53,6 +64,8 @@ class ToolDefinition:
     `requests` is all it may ask the broker for; `security` lists the alternatives of credential
     names as in `sandbox.apispec.Operation`. Schemas are self-contained JSON Schema 2020-12 with an
     object root. `path` is the operation's path as its document writes it ("" for pure code).
+    `group` is what a person looks for the tool under: the document's tag or the path's first part.
+    With `paging` one argument, marked `x-in: pages`, is how many items to follow the pages for.
     """
 
     name: str
@@ -67,6 +80,8 @@ class ToolDefinition:
     requests: tuple[RequestPattern, ...] = ()
     security: tuple[tuple[str, ...], ...] = ()
     path: str = ""
+    group: str = ""
+    paging: Paging | None = None
 
     def annotations(self) -> dict[str, Any]:
         """MCP tool annotations (revision 2025-03-26 and later)."""
@@ -84,6 +99,8 @@ class ToolDefinition:
         meta: dict[str, Any] = {"access": self.access}
         if self.operation:
             meta["operation"] = self.operation
+        if self.group:
+            meta["group"] = self.group
         if self.requests:
             first = self.requests[0]
             meta |= {"method": first.method, "path": self.path or _relative(first.url, base_url)}
@@ -102,6 +119,7 @@ class ToolDefinition:
 class Provenance:
     """Where a bundle came from: the document and its sha256, who wrote the code (`compiler`,
     `client`, `openai`), the model and the prompt's sha256 where one did, and the base image's id.
+    `parent` is the bundle it was changed from, as `name@version:digest`, or "".
     """
 
     source: str
@@ -110,6 +128,7 @@ class Provenance:
     model: str = ""
     prompt_digest: str = ""
     base_image: str = ""
+    parent: str = ""
 
 
 @dataclass(frozen=True)
@@ -117,7 +136,8 @@ class Bundle:
     """A forged server as data. `base_url` is what relative request templates in `server.py` extend.
 
     `permissions` are `network:HOST[:PORT]` and later `env:NAME`, `fs:PATH:MODE`; a request to a
-    host that is not among them is refused whatever a tool declares.
+    host that is not among them is refused whatever a tool declares. `launch` is there for servers
+    that others wrote, which are started by it and not by the runtime.
     """
 
     name: str
@@ -131,6 +151,7 @@ class Bundle:
     credentials: tuple[Credential, ...] = ()
     spec: APISpec | None = None
     description: str = ""
+    launch: Launch | None = None
 
     def tool(self, name: str) -> ToolDefinition:
         """The tool of that name. Raises KeyError."""
@@ -151,7 +172,8 @@ class Bundle:
             "title": self.title,
             "description": self.description,
             "base_url": self.base_url,
-            "credentials": [vars(credential) for credential in self.credentials],
+            "permissions": list(self.permissions),
+            "credentials": [credential.public() for credential in self.credentials],
         }
 
     def runtime_tools(self) -> list[dict[str, Any]]:
@@ -176,6 +198,8 @@ def render_files(bundle: Bundle) -> dict[str, bytes]:
     }
     if bundle.spec is not None:
         files["spec.json"] = _json_bytes(spec_to_json(bundle.spec))
+    if bundle.launch is not None:
+        files["launch.json"] = _json_bytes(launch_to_json(bundle.launch))
     return files
 
 
@@ -216,6 +240,8 @@ def parse_files(contents: Mapping[str, bytes], where: str) -> Bundle:
         tools = tuple(_tool_from_json(tool) for tool in json.loads(contents[name])["tools"])
         name = "spec.json"
         spec = spec_from_json(json.loads(contents[name])) if name in contents else None
+        name = "launch.json"
+        launch = launch_from_json(json.loads(contents[name])) if name in contents else None
         name = "server.py"
         source_code = contents[name].decode()
         name = "bundle.toml"
@@ -226,11 +252,12 @@ def parse_files(contents: Mapping[str, bytes], where: str) -> Bundle:
             description=str(head.get("description", "")),
             base_url=str(head["base_url"]),
             permissions=tuple(map(str, head.get("permissions", ()))),
-            credentials=tuple(Credential(**item) for item in head.get("credentials", ())),
+            credentials=_credentials(head.get("credentials", [])),
             provenance=Provenance(**head["provenance"]),
             source_code=source_code,
             tools=tools,
             spec=spec,
+            launch=launch,
         )
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise BundleInvalid(where, name, f"{type(error).__name__}: {error}") from error
@@ -242,11 +269,29 @@ def parse_files(contents: Mapping[str, bytes], where: str) -> Bundle:
     return bundle
 
 
+def _credentials(listed: Any) -> tuple[Credential, ...]:
+    """The credentials of `bundle.toml`. Raises ValueError that says which is wrong and how."""
+    if not isinstance(listed, list) or len(listed) > MAX_CREDENTIALS:
+        raise ValueError(f"credentials is no list of at most {MAX_CREDENTIALS} tables")
+    made: dict[str, Credential] = {}
+    for number, item in enumerate(listed):
+        try:
+            credential = credential_from(item)
+        except ValueError as error:
+            raise ValueError(f"credentials[{number}]: {error}") from error
+        if credential.name in made:
+            raise ValueError(f"credentials[{number}]: {credential.name[:80]!r} is there already")
+        made[credential.name] = credential
+    return tuple(made.values())
+
+
 def _contents(directory: Path, with_spec: bool = True) -> dict[str, bytes]:
-    contents = {name: _read_regular(directory / name) for name in FILES if name != "spec.json"}
-    spec_path = directory / "spec.json"
-    if with_spec and (spec_path.is_symlink() or spec_path.exists()):
-        contents["spec.json"] = _read_regular(spec_path)
+    contents = {}
+    for name in FILES:
+        path = directory / name
+        wanted = name not in OPTIONAL or path.is_symlink() or path.exists()
+        if wanted and (with_spec or name != "spec.json"):
+            contents[name] = read_regular(path)
     return contents
 
 
@@ -257,7 +302,8 @@ def _digest(files: Mapping[str, bytes]) -> str:
     return total.hexdigest()
 
 
-def _read_regular(path: Path) -> bytes:
+def read_regular(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
+    """The content of a plain file that may be a stranger's. Raises BundleInvalid."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -266,9 +312,9 @@ def _read_regular(path: Path) -> bytes:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_mode & (stat.S_ISUID | stat.S_ISGID):
             raise BundleInvalid(str(path.parent), path.name, "not a plain file")
-        content = file.read(MAX_FILE_BYTES + 1)
-    if len(content) > MAX_FILE_BYTES:
-        raise BundleInvalid(str(path.parent), path.name, f"larger than {MAX_FILE_BYTES} bytes")
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise BundleInvalid(str(path.parent), path.name, f"larger than {limit} bytes")
     return content
 
 
@@ -277,7 +323,9 @@ def _json_bytes(value: Any) -> bytes:
 
 
 def _tool_to_json(tool: ToolDefinition) -> dict[str, Any]:
-    return {**vars(tool), "requests": [vars(request) for request in tool.requests]}
+    made = {**vars(tool), "requests": [vars(request) for request in tool.requests]}
+    made["paging"] = vars(tool.paging) if tool.paging else None
+    return {key: value for key, value in made.items() if value or key not in ("group", "paging")}
 
 
 def _tool_from_json(data: Mapping[str, Any]) -> ToolDefinition:
@@ -291,28 +339,28 @@ def _tool_from_json(data: Mapping[str, Any]) -> ToolDefinition:
             **data,
             "requests": tuple(RequestPattern(**request) for request in data["requests"]),
             "security": tuple(tuple(names) for names in data["security"]),
+            "paging": Paging(**data["paging"]) if data.get("paging") else None,
         }
     )
 
 
+def _origin(made: Provenance) -> list[tuple[str, str]]:
+    # Without a parent nothing is said of it, so that what has none keeps its digest.
+    return [(key, value) for key, value in vars(made).items() if value or key != "parent"]
+
+
 def _to_toml(bundle: Bundle) -> str:
     lines = [
-        f"name = {_toml(bundle.name)}",
+        f"name = {quoted(bundle.name)}",
         f"version = {bundle.version}",
-        f"title = {_toml(bundle.title)}",
-        f"description = {_toml(bundle.description)}",
-        f"base_url = {_toml(bundle.base_url)}",
-        f"permissions = [{', '.join(map(_toml, bundle.permissions))}]",
+        f"title = {quoted(bundle.title)}",
+        f"description = {quoted(bundle.description)}",
+        f"base_url = {quoted(bundle.base_url)}",
+        f"permissions = [{', '.join(map(quoted, bundle.permissions))}]",
         "",
         "[provenance]",
-        *(f"{key} = {_toml(value)}" for key, value in vars(bundle.provenance).items()),
+        *(f"{key} = {quoted(value)}" for key, value in _origin(bundle.provenance)),
     ]
     for credential in bundle.credentials:
-        lines += ["", "[[credentials]]"]
-        lines += [f"{key} = {_toml(value)}" for key, value in vars(credential).items()]
+        lines += ["", *credential_toml(credential)]
     return "\n".join(lines) + "\n"
-
-
-def _toml(text: str) -> str:
-    # A JSON string is a TOML basic string (toml.io, "String") but for DEL, to be escaped.
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

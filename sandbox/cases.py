@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from sandbox.agreement import input_problems
 from sandbox.answers import Answers, Documented, generic_error
 from sandbox.apispec import APISpec, Operation
 from sandbox.broker import Caps
 from sandbox.bundle import ToolDefinition
-from sandbox.contract import Expectation, Place, documented_schemas, places
+from sandbox.contract import (
+    Expectation,
+    Place,
+    Served,
+    documented_schemas,
+    pager,
+    places,
+    served,
+)
+from sandbox.decisions import Decisions, decisions
 from sandbox.exchange import WireResponse
 from sandbox.judge import Judge
 from sandbox.mockapi import Scripted
-from sandbox.samples import Sampler, Unsatisfiable, Variant
+from sandbox.samples import Flavour, Sampler, Unsatisfiable, Variant
 from sandbox.strings import AWKWARD
+from sandbox.variations import Variation, tame, variations
 
 FAULTS = ("401", "404", "429", "500", "malformed", "wrong_type", "empty", "slow", "oversized")
 """What every operation is tried with besides its documented answers."""
+SCHEMAS = ("schema:input", "schema:output")
+"""What is judged of every tool without a call."""
+WALKS = {"pages": 10_000, "pages:some": 1}
+"""What an operation whose tool follows pages is tried with, and for how many items."""
 
+PLAIN = Decisions()
 _CUT_OFF = b'{"cut_off": "malformed-3391", '
 _BARE = "HEAD answers carry no content"
 _NO_JSON = "the operation documents no JSON answer"
@@ -30,7 +47,9 @@ _NO_JSON = "the operation documents no JSON answer"
 class Case:
     """One call: its arguments, the answer that the API gives, and what must come of it.
 
-    `skipped` says why there is no such call; the other fields then mean nothing.
+    With `pages` further answers follow the first. `skipped` says why there is no such call;
+    `problems`, where that is not None, what was found without one. The other fields then mean
+    nothing.
     """
 
     name: str
@@ -38,6 +57,8 @@ class Case:
     answer: Scripted | None = None
     expectation: Expectation = "answer"
     skipped: str = ""
+    pages: Served | None = None
+    problems: tuple[str, ...] | None = None
 
 
 class Subject:
@@ -51,9 +72,12 @@ class Subject:
         judge: Judge,
         caps: Caps,
         seed: int,
+        decided: Decisions = PLAIN,
     ) -> None:
         self.tool, self.operation = tool, operation
+        self._variations = variations(tool.input_schema, decided)
         self.places: Mapping[str, Place] = places(tool)
+        self.pager = pager(tool)
         self._answers, self._judge, self._caps = answers, judge, caps
         definitions = tool.input_schema.get("$defs", {})
         self._sampler = Sampler(Judge(definitions, "request"), seed)
@@ -66,7 +90,9 @@ class Subject:
         for success in self._answers.successes(self.operation):
             names += self._success_cells(success)
         errors = [f"error:{e.status}" for e in self._answers.errors(self.operation)]
-        return tuple(dict.fromkeys([*names, *errors, *FAULTS]))
+        names += [*SCHEMAS, *errors, *FAULTS, *(WALKS if self.pager else ())]
+        names += [variation.name for variation in self._variations]
+        return tuple(dict.fromkeys(names))
 
     def cases(self) -> tuple[Case, ...]:
         """The cases, in the order of `cells`."""
@@ -75,9 +101,16 @@ class Subject:
             return tuple(Case(name, {}, skipped=minimal) for name in self.cells())
         return (
             *self._successes(minimal),
+            *self._agreement(),
             *self._errors(minimal),
             *(self._fault(name, minimal) for name in FAULTS),
+            *self._walks(minimal),
+            *(self._varied(variation, minimal) for variation in self._variations),
         )
+
+    def sent(self, case: Case) -> Mapping[str, Any]:
+        """The arguments of a case that go into its requests."""
+        return {name: value for name, value in case.arguments.items() if name != self.pager}
 
     def _success_cells(self, success: Documented) -> tuple[str, ...]:
         if success == self._first(success.status):
@@ -97,7 +130,11 @@ class Subject:
             return f"no arguments were found: {obstacle}"
         if not isinstance(made, dict):
             return "the input schema takes no object"
-        return {name: self._allowed(name, value, variant) for name, value in made.items()}
+        return {
+            name: self._allowed(name, value, variant)
+            for name, value in made.items()
+            if name != self.pager
+        }
 
     def _allowed(self, name: str, value: Any, variant: Variant) -> Any:
         """The value, or where an input schema is looser than the document, one by the document."""
@@ -110,6 +147,60 @@ class Subject:
             )
         except Unsatisfiable:
             return value
+
+    def _varied(self, variation: Variation, minimal: dict[str, Any]) -> Case:
+        """A good answer, or the one that the variation has, for arguments of its kind."""
+        arguments = self._varied_arguments(variation, minimal)
+        response, expectation = variation.response, _expected(variation.response)
+        success = self._answers.json_success(self.operation)
+        if response is not None and self._bare:
+            response = WireResponse(response.status)
+        elif variation.value:
+            response = success and self._answers.plain(success, variation.value[0])
+            if response is None:
+                return Case(variation.name, {}, skipped="no documented answer is this value")
+        elif response is None:
+            first = success or self._answers.successes(self.operation)[0]
+            try:
+                response = self._answers.good(first, "full", variation.flavour)
+            except Unsatisfiable as obstacle:
+                return Case(variation.name, {}, skipped=f"no such answer: {obstacle}")
+        response = replace(response, headers=(*response.headers, *variation.headers))
+        if self._is_too_large(arguments) or len(response.body) > self._caps.response_bytes:
+            return Case(variation.name, {}, skipped="larger than the caps allow")
+        return Case(variation.name, arguments, Scripted(response), expectation)
+
+    def _is_too_large(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether an URL or header may be larger than the broker lets through."""
+        outside = [v for n, v in arguments.items() if self.places.get(n) != Place("body", "")]
+        return len(json.dumps(outside)) * 3 > self._caps.url_bytes
+
+    def _varied_arguments(
+        self, variation: Variation, minimal: dict[str, Any]
+    ) -> dict[str, Any]:
+        if variation.response is not None or variation.value:
+            return minimal
+        made = dict(minimal)
+        for name in self.tool.input_schema.get("properties", {}):
+            left_out = (variation.only and name != variation.only) or name == variation.without
+            if name != self.pager and not (left_out and name not in minimal):
+                self._put(made, name, variation.flavour)
+        return made
+
+    def _put(self, arguments: dict[str, Any], name: str, flavour: Flavour) -> None:
+        """Set an argument to a value of that flavour where there is one that the document allows."""
+        if name not in self._suffixes or self.places[name].location == "path":
+            flavour = tame(flavour, self.places.get(name))
+        schema = self.tool.input_schema["properties"][name]
+        try:
+            value = self._sampler.make(
+                schema, "full", suffix=self._suffixes.get(name, ""), flavour=flavour
+            )
+        except Unsatisfiable:
+            return
+        schemas = documented_schemas(self.operation, self.places.get(name))
+        if not schemas or any(self._judge.accepts(documented, value) for documented in schemas):
+            arguments[name] = value
 
     @cached_property
     def _suffixes(self) -> Mapping[str, str]:
@@ -150,11 +241,48 @@ class Subject:
             return Case(name, {}, skipped=f"no instance of the answer's schema: {obstacle}")
         return Case(name, arguments, Scripted(response), expectation)
 
+    def _agreement(self) -> tuple[Case, Case]:
+        """Whether the tool's schemas and the document's agree."""
+        taken = input_problems(self.tool, self.operation, self.places, self._judge)
+        given = self._answers.output_problems(self.tool, self.operation)
+        inputs, outputs = SCHEMAS
+        return (
+            Case(inputs, {}, problems=tuple(taken)),
+            Case(outputs, {}, problems=tuple(given)),
+        )
+
     def _errors(self, minimal: Mapping[str, Any]) -> list[Case]:
         return [
             self._documented(f"error:{error.status}", error, "full", minimal, "http")
             for error in self._answers.errors(self.operation)
         ]
+
+    def _walks(self, minimal: Mapping[str, Any]) -> list[Case]:
+        pages = self._served(minimal) if self.pager else None
+        cases = []
+        for name, limit in WALKS.items() if self.pager else ():
+            if pages is not None and (limit > 1 or len(pages.items) > 1):
+                arguments = {**minimal, self.pager: limit}
+                cases.append(Case(name, arguments, Scripted(pages.answers[0]), pages=pages))
+            else:
+                cases.append(Case(name, {}, skipped="no pages of its answer's schema were found"))
+        return cases
+
+    def _served(self, minimal: Mapping[str, Any]) -> Served | None:
+        paging = self.tool.paging
+        success = self._answers.json_success(self.operation)
+        if paging is None or success is None:
+            return None
+        place = Place("query", paging.parameter)
+        given = next((v for n, v in minimal.items() if self.places.get(n) == place), None)
+        try:
+            sample = self._answers.good(success, "full")
+        except Unsatisfiable:
+            return None
+        return served(paging, sample, self._fits, given)
+
+    def _fits(self, response: WireResponse) -> bool:
+        return self._answers.problem(self.operation, response) is None
 
     def _fault(self, name: str, arguments: Mapping[str, Any]) -> Case:
         make: Callable[[], tuple[Scripted, Expectation] | str] = {
@@ -211,6 +339,10 @@ class Subject:
         return Scripted(WireResponse(200, headers, body)), "too_large"
 
 
+def _expected(response: WireResponse | None) -> Expectation:
+    return "answer" if response is None or 200 <= response.status < 300 else "http"
+
+
 def _is_delimited(schema: Any) -> bool:
     """Whether values may be lists or objects, whose delimiters a style need not escape."""
     if not isinstance(schema, Mapping):
@@ -227,13 +359,28 @@ def _splits_at_spaces(operation: Operation) -> bool:
 
 
 def subjects(
-    spec: APISpec, tools: tuple[ToolDefinition, ...], caps: Caps, seed: int = 0
+    spec: APISpec,
+    tools: tuple[ToolDefinition, ...],
+    caps: Caps,
+    seed: int = 0,
+    code: str = "",
 ) -> tuple[Subject, ...]:
-    """The tools that call an operation of the spec, each with its cases yet to be made."""
+    """The tools that call an operation of the spec, each with its cases yet to be made: more of
+    them for those whose function in `code` decides.
+    """
+    decided = decisions(code)
     answers, judge = Answers(spec, seed), Judge(spec.schemas, "request")
     known = {operation.id: operation for operation in spec.operations}
     return tuple(
-        Subject(tool, known[tool.operation], answers, judge, caps, seed)
+        Subject(
+            tool,
+            known[tool.operation],
+            answers,
+            judge,
+            caps,
+            seed,
+            decided.get(tool.name, PLAIN),
+        )
         for tool in tools
         if tool.operation in known
     )

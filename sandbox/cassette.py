@@ -13,7 +13,16 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 from sandbox.errors import BundleInvalid, UpstreamUnreachable
-from sandbox.exchange import Exchange, Upstream, WireRequest, WireResponse
+from sandbox.exchange import (
+    Exchange,
+    Upstream,
+    WireRequest,
+    WireResponse,
+    request_from_json,
+    request_to_json,
+    response_from_json,
+    response_to_json,
+)
 
 MAX_BYTES = 256 * 1024 * 1024
 REDACTED = "[redacted]"
@@ -137,44 +146,11 @@ def _key(request: WireRequest) -> str:
 
 
 def _to_json(take: Take) -> dict[str, Any]:
-    request, response = take.request, take.response
     return {
-        "request": {
-            "method": request.method,
-            "url": request.url,
-            "headers": request.headers,
-            **_body(request.body),
-        },
-        "response": {
-            "status": response.status,
-            "headers": response.headers,
-            **_body(response.body),
-        },
+        "request": request_to_json(take.request),
+        "response": response_to_json(take.response),
     }
 
 
-def _body(content: bytes) -> dict[str, str]:
-    try:
-        return {"body": content.decode()}
-    except UnicodeDecodeError:
-        return {"body_base64": base64.b64encode(content).decode()}
-
-
 def _from_json(data: dict[str, Any]) -> Take:
-    request, response = data["request"], data["response"]
-    return Take(
-        WireRequest(
-            str(request["method"]), str(request["url"]), _headers(request), _content(request)
-        ),
-        WireResponse(int(response["status"]), _headers(response), _content(response)),
-    )
-
-
-def _headers(data: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    return tuple((str(name), str(value)) for name, value in data["headers"])
-
-
-def _content(data: dict[str, Any]) -> bytes:
-    if "body_base64" in data:
-        return base64.b64decode(data["body_base64"], validate=True)
-    return str(data["body"]).encode()
+    return Take(request_from_json(data["request"]), response_from_json(data["response"]))

@@ -14,6 +14,10 @@ class Clock(Protocol):
         """Seconds since an arbitrary start; never goes back."""
         ...
 
+    def wall(self) -> float:
+        """Seconds since 1970, for dates that travel; may jump."""
+        ...
+
     async def sleep(self, seconds: float) -> None:
         """Wait. Raises TimeoutError where an enclosing deadline passes first."""
         ...
@@ -29,6 +33,9 @@ class SystemClock:
     def now(self) -> float:
         return time.monotonic()
 
+    def wall(self) -> float:
+        return time.time()
+
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
@@ -43,14 +50,21 @@ async def _system_deadline(seconds: float) -> AsyncIterator[None]:
 
 
 class VirtualClock:
-    """A clock that moves only by `sleep`, which returns at once. Deadlines nest, never overlap."""
+    """A clock that moves only by `sleep`, which returns at once. Deadlines nest, never overlap.
 
-    def __init__(self, start: float = 0.0) -> None:
+    `epoch` is the wall clock's time at its zero.
+    """
+
+    def __init__(self, start: float = 0.0, epoch: float = 1_700_000_000.0) -> None:
         self._now = start
+        self._epoch = epoch
         self._deadlines: list[float] = []
 
     def now(self) -> float:
         return self._now
+
+    def wall(self) -> float:
+        return self._epoch + self._now
 
     async def sleep(self, seconds: float) -> None:
         wanted = self._now + seconds

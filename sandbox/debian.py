@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,8 +47,9 @@ def mirrors(sources: Path = SOURCES, release: Path = RELEASE) -> Mirrors:
     return Mirrors(named[1], lines)
 
 
-def build_root(found: Mirrors, archive: Path) -> None:
-    """Write a tar with Python and what it needs, no shell and no package manager among it.
+def build_root(found: Mirrors, archive: Path, packages: Sequence[str] = PACKAGES) -> None:
+    """Write a tar with these packages and what they need, no package manager among it; by default
+    with Python, and no shell.
 
     Raises BaseImageBuildFailed with the tool's last output. Takes about ten seconds.
     """
@@ -56,7 +57,7 @@ def build_root(found: Mirrors, archive: Path) -> None:
     if program is None:
         raise _unusable("mmdebstrap is not installed")
     options = [f"--dpkgopt=path-exclude={pattern}" for pattern in LEFT_OUT]
-    command = [program, "--variant=extract", f"--include={','.join(PACKAGES)}", *options]
+    command = [program, "--variant=extract", f"--include={','.join(packages)}", *options]
     try:
         done = subprocess.run(
             [*command, found.suite, str(archive), *found.lines],

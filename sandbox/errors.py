@@ -59,11 +59,23 @@ class LoadFailed(SandboxError):
 
 class CallTimedOut(SandboxError):
     def __init__(self, tool: str, seconds: float) -> None:
-        super().__init__(f"{tool} gave no answer within {seconds:g} s; its container was stopped.")
+        super().__init__(f"{tool} gave no answer within {seconds:g} s; its sandbox was stopped.")
 
 
 class UpstreamUnreachable(SandboxError):
     """The API could not be reached, or broke off. The message says how."""
+
+
+class RateLimited(SandboxError):
+    """An upstream asked for a pause that is longer than the caller would wait."""
+
+    def __init__(self, origin: str, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(f"{origin} asked for a pause, which lasts another {seconds:.0f} s")
+
+
+class CredentialRefused(SandboxError):
+    """A credential cannot be made or added. The message holds no secret and says what to do."""
 
 
 class ResponseTooLarge(SandboxError):
@@ -74,3 +86,48 @@ class ResponseTooLarge(SandboxError):
 class Frozen(SandboxError):
     def __init__(self) -> None:
         super().__init__("Toolwright is frozen. A person can lift it with `toolwright unfreeze`.")
+
+
+class DefinitionsChanged(SandboxError):
+    """A third-party server lists other tools than those that were looked at and registered."""
+
+    def __init__(self, server: str, changes: tuple[str, ...]) -> None:
+        self.changes = changes
+        told = "; ".join(changes[:10])
+        super().__init__(
+            f"{server} lists other tool definitions than it was registered with ({told}). It was "
+            "stopped; look at what it is now, and `toolwright add` it again if that is right."
+        )
+
+
+class PermissionMissing(SandboxError):
+    """A server was to be started with something that nobody granted it, or that is not there."""
+
+    def __init__(self, server: str, permission: str, reason: str) -> None:
+        super().__init__(f"{server}: {permission}: {reason}")
+
+
+class NotOnThisEngine(SandboxError):
+    def __init__(self, server: str) -> None:
+        super().__init__(
+            f"{server} is a third-party server, which is a program of its own, and the WASM engine "
+            "runs only code written for our runtime. Install Docker and use `--engine docker`."
+        )
+
+
+class PathRefused(SandboxError):
+    """A path that no server may be given, or that is not what it was when it was granted."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path} is refused: {reason}. Name a plain directory or file of yours.")
+
+
+class ArchiveRefused(SandboxError):
+    """An archive was not unpacked; nothing of it was left."""
+
+    def __init__(self, member: str, reason: str) -> None:
+        super().__init__(f"the archive is refused at {member[:200]!r}: {reason}")
+
+
+class PackageUnusable(SandboxError):
+    """A package could not be fetched, locked or laid into an image. The message says what to do."""

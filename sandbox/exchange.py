@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -35,8 +37,8 @@ class WireResponse:
 class Exchange:
     """One request that the broker was asked for and what became of it.
 
-    `response` is None where none arrived; `refusal` then says why (see `sandbox.broker.Refusal`).
-    Times are milliseconds.
+    `response` is None where none arrived; `refusal` then says why (see `sandbox.sender.Refusal`),
+    and `retry_after` when another try makes sense, in seconds. `attempts` counts what was sent.
     """
 
     request: WireRequest
@@ -45,6 +47,7 @@ class Exchange:
     reason: str = ""
     attempts: int = 1
     elapsed_ms: float = 0.0
+    retry_after: float | None = None
 
 
 class Upstream(Protocol):
@@ -59,3 +62,60 @@ def first(headers: Headers, name: str) -> str | None:
     """The first value of a header; names compare without case (RFC 9110 section 5.1)."""
     wanted = name.lower()
     return next((value for key, value in headers if key.lower() == wanted), None)
+
+
+def to_json(exchange: Exchange) -> dict[str, Any]:
+    """An exchange as plain JSON values, whole: bodies as text where they are UTF-8, else base64."""
+    response = exchange.response
+    return {
+        **vars(exchange),
+        "request": request_to_json(exchange.request),
+        "response": response and response_to_json(response),
+    }
+
+
+def from_json(data: Mapping[str, Any]) -> Exchange:
+    """The inverse of `to_json`. Raises KeyError, TypeError or ValueError on anything else."""
+    response = data["response"]
+    ends = {
+        "request": request_from_json(data["request"]),
+        "response": response and response_from_json(response),
+    }
+    return Exchange(**{**data, **ends})
+
+
+def request_to_json(request: WireRequest) -> dict[str, Any]:
+    head = {"method": request.method, "url": request.url, "headers": request.headers}
+    return {**head, **_body_to_json(request.body)}
+
+
+def request_from_json(data: Mapping[str, Any]) -> WireRequest:
+    return WireRequest(
+        str(data["method"]), str(data["url"]), _headers_from_json(data), _body_from_json(data)
+    )
+
+
+def response_to_json(response: WireResponse) -> dict[str, Any]:
+    head = {"status": response.status, "headers": response.headers}
+    return {**head, **_body_to_json(response.body)}
+
+
+def response_from_json(data: Mapping[str, Any]) -> WireResponse:
+    return WireResponse(int(data["status"]), _headers_from_json(data), _body_from_json(data))
+
+
+def _headers_from_json(data: Mapping[str, Any]) -> Headers:
+    return tuple((str(name), str(value)) for name, value in data["headers"])
+
+
+def _body_to_json(body: bytes) -> dict[str, str]:
+    try:
+        return {"body": body.decode()}
+    except UnicodeDecodeError:
+        return {"body_base64": base64.b64encode(body).decode()}
+
+
+def _body_from_json(data: Mapping[str, Any]) -> bytes:
+    if "body_base64" in data:
+        return base64.b64decode(data["body_base64"], validate=True)
+    return str(data["body"]).encode()

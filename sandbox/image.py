@@ -7,7 +7,7 @@ import io
 import json
 import tarfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -16,7 +16,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import IO, Any
 
 import docker
 import docker.errors
@@ -25,7 +25,7 @@ import requests
 import urllib3.exceptions
 
 from sandbox.bundle import Bundle
-from sandbox.debian import build_root, mirrors
+from sandbox.debian import PACKAGES, build_root, mirrors
 from sandbox.errors import BaseImageBuildFailed, BaseImageMissing, EngineUnavailable
 
 REPOSITORY = "toolwright-base"
@@ -66,9 +66,9 @@ def base_reference() -> str:
 def base_image(client: docker.DockerClient) -> BaseImage | None:
     """The base image if the engine has it. Raises EngineUnavailable."""
     reference = base_reference()
-    with _translated(f"looking for {reference}"):
+    with translated(f"looking for {reference}"):
         try:
-            return BaseImage(reference, _identity(client, reference))
+            return BaseImage(reference, image_identity(client, reference))
         except docker.errors.ImageNotFound:
             return None
 
@@ -82,8 +82,8 @@ def build_base(client: docker.DockerClient, progress: Progress) -> BaseImage:
     present = base_image(client)
     if present:
         return present
-    with _translated(f"docker build of {base_reference()}"):
-        base = _pulled(client, progress) or _debian_root(client, progress)
+    with translated(f"docker build of {base_reference()}"):
+        base = pulled(client, PREFERRED_BASE, progress) or _debian_root(client, progress)
         progress(f"building {base_reference()} on {base}")
         identity = _build(client, _sources(), base_reference(), {"BASE": base}, {})
     return BaseImage(base_reference(), identity)
@@ -106,12 +106,13 @@ def export_image(client: docker.DockerClient, bundle: Bundle, tag: str) -> str:
     step = f"docker build of {tag[:200]}"
     if not docker.utils.match_tag(tag):
         raise BaseImageBuildFailed(step, "that is not a name for an image, such as `zones:1`")
-    with _translated(step):
+    with translated(step):
         return _build(client, files, tag, {}, _labels(bundle))
 
 
 @contextmanager
-def _translated(step: str) -> Iterator[None]:
+def translated(step: str) -> Iterator[None]:
+    """Raises BaseImageBuildFailed or EngineUnavailable in place of what the client raises."""
     try:
         yield
     except docker.errors.APIError as error:
@@ -162,13 +163,26 @@ def _build(
     arguments: Mapping[str, str],
     labels: Mapping[str, str],
 ) -> str:
+    return build_context(client, _context(files), tag, arguments, labels)
+
+
+def build_context(
+    client: docker.DockerClient,
+    context: IO[bytes],
+    tag: str,
+    arguments: Mapping[str, str],
+    labels: Mapping[str, str],
+    network: str | None = None,
+) -> str:
+    """Build an image of a tar that holds a Dockerfile; returns its id."""
     output: list[str] = []
     for event in client.api.build(
-        fileobj=_context(files),
+        fileobj=context,
         custom_context=True,
         tag=tag,
         buildargs=dict(arguments),
         labels=dict(labels),
+        network_mode=network,
         rm=True,
         forcerm=True,
         decode=True,
@@ -177,36 +191,37 @@ def _build(
         if "error" in event:
             told = "".join(output) + str(event["error"])
             raise BaseImageBuildFailed(f"docker build of {tag}", told[-MAX_OUTPUT:])
-    return _identity(client, tag)
+    return image_identity(client, tag)
 
 
-def _identity(client: docker.DockerClient, reference: str) -> str:
+def image_identity(client: docker.DockerClient, reference: str) -> str:
+    """The id of an image's content. Raises docker.errors.ImageNotFound."""
     return str(client.images.get(reference).id)
 
 
-def _pulled(client: docker.DockerClient, progress: Progress) -> str | None:
-    """The preferred base if the engine has it or gets it, else None."""
+def pulled(client: docker.DockerClient, reference: str, progress: Progress) -> str | None:
+    """The image of that name if the engine has it or gets it, else None."""
     try:
-        _identity(client, PREFERRED_BASE)
-        return PREFERRED_BASE
+        image_identity(client, reference)
+        return reference
     except docker.errors.ImageNotFound:
-        progress(f"pulling {PREFERRED_BASE}")
+        progress(f"pulling {reference}")
     said: SimpleQueue[str | None] = SimpleQueue()
-    threading.Thread(target=_pull, args=(client, said), daemon=True).start()
+    threading.Thread(target=_pull, args=(client, reference, said), daemon=True).start()
     try:
         while (problem := said.get(timeout=PULL_SILENCE_SECONDS)) == "":
             continue
     except Empty:
         problem = f"no word from the registry for {PULL_SILENCE_SECONDS:g} s"
     if problem:
-        progress(f"{PREFERRED_BASE} cannot be pulled ({problem[:200]})")
-    return None if problem else PREFERRED_BASE
+        progress(f"{reference} cannot be pulled ({problem[:200]})")
+    return None if problem else reference
 
 
-def _pull(client: docker.DockerClient, said: SimpleQueue[str | None]) -> None:
+def _pull(client: docker.DockerClient, reference: str, said: SimpleQueue[str | None]) -> None:
     """Pull, saying "" for every sign of life, and at the end None or the problem."""
     try:
-        for event in client.api.pull(PREFERRED_BASE, stream=True, decode=True):
+        for event in client.api.pull(reference, stream=True, decode=True):
             said.put(str(event.get("error") or ""))
         said.put(None)
     except ENGINE_ERRORS as error:
@@ -215,18 +230,28 @@ def _pull(client: docker.DockerClient, said: SimpleQueue[str | None]) -> None:
 
 def _debian_root(client: docker.DockerClient, progress: Progress) -> str:
     """The reference of a root file system of Debian packages, imported unless a recent one is."""
+    return imported_root(client, ROOT_REPOSITORY, PACKAGES, progress)
+
+
+def imported_root(
+    client: docker.DockerClient, repository: str, packages: Sequence[str], progress: Progress
+) -> str:
+    """The reference of an image of these Debian packages, imported unless a recent one is there.
+
+    Raises BaseImageBuildFailed.
+    """
     found = mirrors()
-    reference = f"{ROOT_REPOSITORY}:{found.suite}"
-    if _is_recent(client, reference):
+    reference = f"{repository}:{found.suite}"
+    if is_recent(client, reference):
         return reference
     progress(f"unpacking Debian packages ({found.suite}) instead")
     with TemporaryDirectory(prefix="toolwright-") as directory:
         archive = Path(directory) / "root.tar"
-        build_root(found, archive)
+        build_root(found, archive, packages)
         answer: Any = json.loads(
             client.api.import_image_from_file(
                 str(archive),
-                repository=ROOT_REPOSITORY,
+                repository=repository,
                 tag=found.suite,
                 changes=["ENV PATH=/usr/local/bin:/usr/bin:/bin", "ENV LANG=C.UTF-8"],
             ).splitlines()[-1]
@@ -236,7 +261,7 @@ def _debian_root(client: docker.DockerClient, progress: Progress) -> str:
     return reference
 
 
-def _is_recent(client: docker.DockerClient, reference: str) -> bool:
+def is_recent(client: docker.DockerClient, reference: str) -> bool:
     """Whether the engine has the image, made lately enough to hold the security updates."""
     try:
         created = str(client.images.get(reference).attrs["Created"])

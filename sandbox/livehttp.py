@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
-import socket
 import ssl
 import zlib
 from collections.abc import Iterable
@@ -14,11 +12,11 @@ from urllib.parse import urlsplit
 
 import httpcore
 
+from sandbox.addresses import Resolver, checked_addresses, system_resolver
 from sandbox.errors import ResponseTooLarge, UpstreamUnreachable
 from sandbox.exchange import Headers, WireRequest, WireResponse
 from sandbox.policy import Origin, origin_of
 
-MAX_ADDRESSES = 8
 DROPPED_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
@@ -37,6 +35,7 @@ class LiveHttp:
         response_bytes: int = 8 * 1024 * 1024,
         connect_seconds: float = 10.0,
         verify: ssl.SSLContext | None = None,
+        resolve: Resolver = system_resolver,
     ) -> None:
         self._limit = response_bytes
         self._timeouts = {"connect": connect_seconds, "read": None, "write": None, "pool": None}
@@ -46,7 +45,9 @@ class LiveHttp:
             max_keepalive_connections=32,
             keepalive_expiry=30,
             http2=True,
-            network_backend=_Pinned({(origin.host, origin.port) for origin in private}),
+            network_backend=_Pinned(
+                frozenset((origin.host, origin.port) for origin in private), resolve
+            ),
         )
 
     async def __aenter__(self) -> LiveHttp:
@@ -148,8 +149,8 @@ def _incoming(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
 class _Pinned(httpcore.AsyncNetworkBackend):
     """Connects only to addresses that were checked."""
 
-    def __init__(self, private: set[tuple[str, int]]) -> None:
-        self._private = private
+    def __init__(self, private: frozenset[tuple[str, int]], resolve: Resolver) -> None:
+        self._private, self._resolve = private, resolve
         self._inner = httpcore.AnyIOBackend()
 
     async def connect_tcp(
@@ -161,7 +162,11 @@ class _Pinned(httpcore.AsyncNetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
         failure: httpcore.ConnectError | httpcore.ConnectTimeout | None = None
-        for address in await self._checked(host, port):
+        try:
+            addresses = await checked_addresses(host, port, self._private, self._resolve)
+        except UpstreamUnreachable as error:
+            raise httpcore.ConnectError(str(error)) from error
+        for address in addresses:
             try:
                 return await self._inner.connect_tcp(
                     address, port, timeout, local_address, socket_options
@@ -180,33 +185,3 @@ class _Pinned(httpcore.AsyncNetworkBackend):
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
-
-    async def _checked(self, host: str, port: int) -> list[str]:
-        loop = asyncio.get_running_loop()
-        try:
-            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as error:
-            raise httpcore.ConnectError(f"{host} does not resolve: {error}") from error
-        addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))[:MAX_ADDRESSES]
-        if (host, port) in self._private:
-            return addresses
-        for address in addresses:
-            if not is_public(address):
-                raise httpcore.ConnectError(
-                    f"{host} is at the private address {address}; "
-                    f"a person can grant it with `toolwright source allow {host}:{port}`"
-                )
-        return addresses
-
-
-def is_public(address: str) -> bool:
-    """Whether an address is global and a single host's (RFC 6890), not one wrapped in another."""
-    try:
-        ip = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return False
-    if isinstance(ip, ipaddress.IPv6Address):
-        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo and ip.teredo[1])
-        if inner:
-            return False
-    return ip.is_global and not ip.is_multicast

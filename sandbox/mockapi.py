@@ -22,14 +22,15 @@ class Scripted:
 
 
 class MockApi:
-    """Answers every request with the scripted answer; unscripted, with the first documented success
-    of the operation that the request is for, or 404. Records what it was asked.
+    """Answers requests with the scripted answers in order, the last one from then on; unscripted,
+    with the first documented success of the operation that the request is for, or 404. Records what
+    it was asked.
     """
 
     def __init__(self, spec: APISpec, clock: Clock, seed: int = 0) -> None:
         self._spec, self._clock = spec, clock
         self._answers = Answers(spec, seed)
-        self._scripted: Scripted | None = None
+        self._scripted: list[Scripted] = []
         self._requests: list[WireRequest] = []
 
     @property
@@ -37,17 +38,24 @@ class MockApi:
         """Every request since the last `script`, in order."""
         return tuple(self._requests)
 
-    def script(self, answer: Scripted | None) -> None:
-        """Answer so from now on, whatever is asked (None: from the document)."""
-        self._scripted = answer
+    def script(self, answer: Scripted | None, later: Sequence[Scripted] = ()) -> None:
+        """Answer so from now on, whatever is asked (None: from the document), each of `later` once
+        after the first.
+        """
+        self._scripted = [] if answer is None else [answer, *later]
         self._requests.clear()
 
     async def send(self, request: WireRequest) -> WireResponse:
         self._requests.append(request)
-        answer = self._scripted or Scripted(self._documented(request))
+        answer = self._next() or Scripted(self._documented(request))
         if answer.delay:
             await self._clock.sleep(answer.delay)
         return answer.response
+
+    def _next(self) -> Scripted | None:
+        if len(self._scripted) > 1:
+            return self._scripted.pop(0)
+        return self._scripted[0] if self._scripted else None
 
     def _documented(self, request: WireRequest) -> WireResponse:
         path = request.url.partition("#")[0].partition("?")[0]

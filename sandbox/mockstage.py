@@ -7,18 +7,18 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sandbox.apispec import APISpec
 from sandbox.broker import Broker, Caps
 from sandbox.bundle import Bundle
 from sandbox.cases import Case, Subject, subjects
-from sandbox.contract import check_request, check_result
+from sandbox.contract import check_pages, check_request, check_result
 from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken
 from sandbox.exchange import WireRequest
 from sandbox.judge import Judge
-from sandbox.mockapi import MockApi
-from sandbox.policy import tool_policy
+from sandbox.mockapi import MockApi, Scripted
+from sandbox.policy import Policy, tool_policy
 from sandbox.report import CaseResult, Finding, StageReport, Verdict
 from sandbox.runner import Outcome, Session
 
@@ -53,7 +53,7 @@ async def prove_mock(
     if bundle.spec is None:
         note = "pure code: there is no API to imitate"
         return StageReport("mock", "skipped", 0.0, coverage=0.0, note=note)
-    rows = subjects(bundle.spec, bundle.tools, caps, seed)
+    rows = subjects(bundle.spec, bundle.tools, caps, seed, bundle.source_code)
     queue = deque(rows)
     judge = Judge(bundle.spec.schemas, "request")
     running = [_Lane(bundle, open_bench, queue, judge) for _ in range(lanes)]
@@ -110,13 +110,17 @@ class _Lane:
             if case.skipped:
                 self._enter(subject, case, "skipped", case.skipped)
                 continue
+            if case.problems is not None:
+                told = "; ".join(case.problems) or "as documented"
+                self._enter(subject, case, "failed" if case.problems else "passed", told)
+                continue
             try:
                 outcome = await _called(self.bundle, bench, subject, case)
             except (SessionBroken, CallTimedOut) as error:
                 self._enter(subject, case, "failed", str(error))
                 self._broke()
                 return
-            problems = (*self._sent(subject, case, outcome), *_made_of(case, outcome))
+            problems = (*self._sent(subject, case, outcome), *_made_of(subject, case, outcome))
             evidence = _evidence(case, outcome, problems)
             self._enter(subject, case, "failed" if problems else "passed", evidence)
 
@@ -144,7 +148,7 @@ class _Lane:
             request = exchange.request
             yield f"{request.method} {request.url[:120]} was refused: {exchange.reason[:160]}"
         count = len(outcome.exchanges)
-        if count != 1:
+        if count != 1 and not case.pages:
             yield f"{count} requests were made, not one"
         if not count:
             return
@@ -153,19 +157,27 @@ class _Lane:
         known = self.checked.get(request)
         if known is None or case.name.startswith("ok:"):
             known = self.checked[request] = check_request(
-                subject.operation, case.arguments, subject.places, request, self.judge
+                subject.operation, subject.sent(case), subject.places, request, self.judge
             )
         yield from known
 
 
+def mock_policy(bundle: Bundle, tool: str) -> Policy:
+    """What the tool may ask the mock for, which wants no credential."""
+    return Policy(tuple(replace(rule, security=()) for rule in tool_policy(bundle, tool).rules))
+
+
 async def _called(bundle: Bundle, bench: Bench, subject: Subject, case: Case) -> Outcome:
-    bench.broker.policy = tool_policy(bundle, subject.tool.name)
-    bench.mock.script(case.answer)
+    bench.broker.policy = mock_policy(bundle, subject.tool.name)
+    later = case.pages.answers[1:] if case.pages else ()
+    bench.mock.script(case.answer, [Scripted(answer) for answer in later])
     return await bench.session.call(subject.tool.name, case.arguments)
 
 
-def _made_of(case: Case, outcome: Outcome) -> tuple[str, ...]:
+def _made_of(subject: Subject, case: Case, outcome: Outcome) -> tuple[str, ...]:
     assert case.answer is not None
+    if case.pages:
+        return tuple(check_pages(case.pages, case.arguments[subject.pager], outcome))
     undelivered = case.expectation in ("timeout", "too_large")
     return check_result(case.expectation, None if undelivered else case.answer.response, outcome)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
+from sandbox.apispec import Access
+from sandbox.authscheme import Credential
 from sandbox.bundle import Bundle, ToolDefinition
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -34,6 +37,12 @@ class Rule:
     template: str
     tool: str
     security: tuple[tuple[str, ...], ...]
+    access: Access = "write"
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the request may be sent again unasked: it reads, by its method and its tool."""
+        return self.access == "read" and self.method in SAFE_METHODS
 
 
 @dataclass(frozen=True)
@@ -80,6 +89,12 @@ def origin_of(url: str) -> Origin | None:
     return Origin(parts.scheme, host.rstrip("."), port or DEFAULT_PORTS[parts.scheme])
 
 
+def token_origins(credentials: Iterable[Credential]) -> frozenset[Origin]:
+    """The origins at which the broker itself may have to ask for these credentials' tokens."""
+    urls = (url for credential in credentials for url in credential.token_urls())
+    return frozenset(origin for origin in map(origin_of, urls) if origin)
+
+
 def granted_hosts(bundle: Bundle) -> frozenset[str]:
     """The `host` or `host:port` names of the bundle's network permissions."""
     prefix = "network:"
@@ -116,6 +131,7 @@ def _policy(bundle: Bundle, tools: tuple[ToolDefinition, ...]) -> Policy:
                     template=template,
                     tool=tool.name,
                     security=tool.security,
+                    access=tool.access,
                 )
             )
     return Policy(tuple(rules))

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence, Set
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from sandbox.broker import Broker
 from sandbox.bundle import Bundle
+from sandbox.casestage import OpenSession, prove_cases
+from sandbox.cassette import Cassette
 from sandbox.clock import VirtualClock
 from sandbox.errors import LoadFailed, SessionBroken
+from sandbox.example import Example
 from sandbox.livestage import candidates, prove_live, skipped
 from sandbox.mockapi import MockApi
 from sandbox.mockstage import MOCK_CAPS, Bench, OpenBench, prove_mock
 from sandbox.policy import Policy, read_policy
 from sandbox.report import Proof, Stage, StageReport
-from sandbox.runner import Runner
+from sandbox.runner import Runner, Session
 from sandbox.static.stage import prove_static
 
 OnStage = Callable[[StageReport | Stage], None]
@@ -26,18 +29,26 @@ async def prove(
     runner: Runner,
     *,
     live: Broker | None = None,
+    examples: Sequence[Example] | None = None,
+    available: Set[str] | None = None,
     on_stage: OnStage = lambda stage: None,
     lanes: int = 2,
     seed: int = 0,
 ) -> Proof:
-    """Run the stages of a bundle: static, mock, live; nothing follows a failed stage.
+    """Run the stages of a bundle: static, cases, mock, live; nothing follows a failed stage.
 
     `live` is a broker whose upstream is the real API; its policy becomes the bundle's read policy.
-    Without it the live stage is skipped.
+    Without it the live stage is skipped. `examples` are for code that somebody wrote; a compiled
+    bundle has none, and no cases stage. `available` are the modules that the engine has, where it
+    has not all that servers may import.
     """
     on_stage("static")
-    reports = [prove_static(bundle)]
+    reports = [prove_static(bundle, available)]
     on_stage(reports[-1])
+    if reports[-1].passed and examples is not None:
+        on_stage("cases")
+        reports.append(await prove_cases(bundle, examples, _sealed(bundle, runner)))
+        on_stage(reports[-1])
     if reports[-1].passed:
         on_stage("mock")
         bench = mock_bench(bundle, runner, seed)
@@ -48,6 +59,15 @@ async def prove(
         reports.append(await _live(bundle, runner, live))
         on_stage(reports[-1])
     return Proof(bundle.digest(), tuple(reports))
+
+
+def _sealed(bundle: Bundle, runner: Runner) -> OpenSession:
+    """Opens sessions from which nothing is answered."""
+
+    def opened() -> AbstractAsyncContextManager[Session]:
+        return runner.open(bundle, Broker(Policy(()), Cassette(())))
+
+    return opened
 
 
 def mock_bench(bundle: Bundle, runner: Runner, seed: int = 0) -> OpenBench:

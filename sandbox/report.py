@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-Stage = Literal["static", "mock", "live"]
+Stage = Literal["static", "cases", "mock", "live"]
 Verdict = Literal["passed", "failed", "inconclusive", "skipped"]
 
 
@@ -22,12 +22,19 @@ class Finding:
 
 @dataclass(frozen=True)
 class CaseResult:
-    """One cell of the matrix. `evidence` is short: request line, status, difference."""
+    """One cell of the matrix. `evidence` is short: request line, status, difference.
+
+    Where code was called with arguments of somebody's choice, `given`, `expected` and `got` are
+    what went in, what had to come out and what did, as bounded JSON.
+    """
 
     operation: str
     case: str
     verdict: Verdict
     evidence: str = ""
+    given: str = ""
+    expected: str = ""
+    got: str = ""
 
 
 @dataclass(frozen=True)

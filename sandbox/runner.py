@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from sandbox.broker import Broker
 from sandbox.bundle import Bundle
 from sandbox.exchange import Exchange
+from sandbox.recording import Tape
 
 
 @dataclass(frozen=True)
@@ -75,9 +76,16 @@ class Session(Protocol):
         ...
 
     async def call(
-        self, tool: str, arguments: Mapping[str, Any], seconds: float | None = None
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        seconds: float | None = None,
+        tape: Tape | None = None,
     ) -> Outcome:
-        """Call a tool. Raises CallTimedOut or SessionBroken; both end the session."""
+        """Call a tool; the tape, also where the call raises, has what it took in.
+
+        Raises CallTimedOut or SessionBroken; both end the session.
+        """
         ...
 
 

@@ -16,9 +16,32 @@ from sandbox.apispec import Schema
 from sandbox.judge import HIDDEN, Judge
 from sandbox.merge import merge
 from sandbox.pattern import read as read_pattern
-from sandbox.strings import sample_string
+from sandbox.strings import fitted, sample_string
 
 Variant = Literal["minimal", "full"]
+
+
+@dataclass(frozen=True)
+class Flavour:
+    """What values are like where their schema leaves a choice; None leaves it to chance.
+
+    A free string is `text`, a number the nearest to `number` that is allowed, a list has `items`
+    items or as many as are allowed, and what may be null is, with `null`. `turn` chooses among
+    enumerated values, branches and optional properties; `wanted` names values and properties that
+    come first, and with `deep` optional properties are filled in far below the root.
+    """
+
+    text: str | None = None
+    number: float | None = None
+    items: int | None = None
+    boolean: bool | None = None
+    null: bool = False
+    turn: int | None = None
+    wanted: frozenset[str] = frozenset()
+    deep: bool = False
+
+
+USUAL = Flavour()
 ATTEMPTS = 12
 ROUND = 4
 """Attempts of a kind: with what is asked for, with all that is optional, with some of that."""
@@ -27,6 +50,8 @@ MAX_NODES = 2_000
 OPTIONAL_NODES = 150
 MAX_DEPTH = 24
 OPTIONAL_DEPTH = 4
+DEEP_NODES = 500
+DEEP_DEPTH = 9
 MAX_ITEMS = 500
 MAX_REFERENCES = 32
 
@@ -53,16 +78,19 @@ class Sampler:
         variant: Variant = "full",
         suffixes: Mapping[str, str] | None = None,
         suffix: str = "",
+        flavour: Flavour = USUAL,
     ) -> Any:
         """An instance: only what is required, or as much as the budget allows.
 
         Free strings end with `suffix`, or with what `suffixes` has for the top-level property they
-        are in. Raises Unsatisfiable.
+        are in, unless the flavour says what they are. Raises Unsatisfiable.
         """
         endings = _Endings(suffix, suffixes or {})
         reason = ""
         for attempt in range(ATTEMPTS):
-            attempted = _Attempt(self._judge, self._seed, attempt, variant == "full", endings)
+            # What a flavour asks for may be impossible together with the rest of a schema.
+            tried = flavour if attempt < 2 * ROUND else USUAL
+            attempted = _Attempt(self._judge, self._seed, attempt, variant == "full", endings, tried)
             try:
                 value = attempted.value(True if schema is None else schema, 0)
             except (Unsatisfiable, RecursionError) as obstacle:
@@ -81,9 +109,17 @@ class _Attempt:
     """One try: where a schema leaves a choice, `attempt` turns it another way."""
 
     def __init__(
-        self, judge: Judge, seed: int, attempt: int, full: bool, endings: _Endings
+        self,
+        judge: Judge,
+        seed: int,
+        attempt: int,
+        full: bool,
+        endings: _Endings,
+        flavour: Flavour = USUAL,
     ) -> None:
-        self.judge, self.attempt = judge, attempt
+        self.judge, self.attempt, self.flavour = judge, attempt, flavour
+        self.optional_nodes = DEEP_NODES if flavour.deep else OPTIONAL_NODES
+        self.optional_depth = DEEP_DEPTH if flavour.deep else OPTIONAL_DEPTH
         # What tells the branches of a oneOf apart is often optional.
         self.full = full or attempt >= ROUND
         self.endings, self.suffix = endings, endings.usual
@@ -99,8 +135,7 @@ class _Attempt:
         if "const" in flat:
             return flat["const"]
         if flat.get("enum"):
-            choices = [choice for choice in flat["enum"] if choice is not None] or [None]
-            return choices[next(self.numbers) % len(choices)]
+            return self._listed(flat["enum"])
         kind = self._type(flat)
         if kind == "object":
             return self._object(flat, depth)
@@ -109,8 +144,20 @@ class _Attempt:
         if kind in ("integer", "number"):
             return self._number(flat, kind)
         if kind == "boolean":
-            return next(self.numbers) % 2 == 0
+            n = next(self.numbers)
+            return n % 2 == 0 if self.flavour.boolean is None else self.flavour.boolean
         return None if kind == "null" else self._string(flat)
+
+    def _listed(self, values: list[Any]) -> Any:
+        """One of an enumeration's values."""
+        n = next(self.numbers)
+        if self.flavour.null and None in values:
+            return None
+        choices = [choice for choice in values if choice is not None] or [None]
+        for choice in choices if self.flavour.wanted else ():
+            if isinstance(choice, str) and choice in self.flavour.wanted:
+                return choice
+        return choices[(n if self.flavour.turn is None else self.flavour.turn) % len(choices)]
 
     def flatten(self, schema: Schema, depth: int = 0) -> dict[str, Any]:
         """The schema without references and branches: one way through them is chosen."""
@@ -146,8 +193,13 @@ class _Attempt:
         raise Unsatisfiable("references lead in a circle")
 
     def _branch(self, branches: list[Schema]) -> Schema:
+        nulls = [branch for branch in branches if _is_null(branch)]
+        if self.flavour.null and nulls:
+            return nulls[0]
         usable = [branch for branch in branches if not _is_null(branch)] or branches
         turn = self.attempt % ROUND
+        if self.flavour.turn is not None:
+            turn = (turn + self.flavour.turn) % len(usable)
         if turn < len(usable) and self.attempt < 2 * ROUND:
             return usable[turn]
         return self.rng.choice(usable)
@@ -163,8 +215,10 @@ class _Attempt:
     def _type(self, flat: Mapping[str, Any]) -> str:
         kind = flat.get("type")
         if isinstance(kind, list):
+            if self.flavour.null and "null" in kind:
+                return "null"
             kinds = [name for name in kind if name != "null"] or ["null"]
-            return str(kinds[self.attempt % len(kinds)])
+            return str(kinds[(self.attempt + (self.flavour.turn or 0)) % len(kinds)])
         if isinstance(kind, str):
             return kind
         for name, keys in _IMPLIED.items():
@@ -181,7 +235,7 @@ class _Attempt:
             if self.attempt < ROUND and self._hidden(schema):
                 continue
             out[name] = self._property(name, schema, depth)
-        if self.full and depth < OPTIONAL_DEPTH:
+        if self.full and depth < self.optional_depth:
             self._optional(out, properties, flat.get("maxProperties"), depth)
         self._further(out, flat, depth)
         return out
@@ -197,8 +251,9 @@ class _Attempt:
     def _optional(
         self, out: dict[str, Any], properties: Mapping[str, Schema], most: int | None, depth: int
     ) -> None:
-        for name, schema in properties.items():
-            if name in out or self.nodes > OPTIONAL_NODES or len(out) == most:
+        for name in self._order(properties):
+            schema = properties[name]
+            if name in out or self.nodes > self.optional_nodes or len(out) == most:
                 continue
             # What keeps a value from being an instance is often one optional property too many.
             if self._hidden(schema) or (self.attempt >= 2 * ROUND and self.rng.random() < 0.5):
@@ -208,6 +263,16 @@ class _Attempt:
                 out[name] = self._property(name, schema, depth)
             except Unsatisfiable:
                 self.nodes = nodes
+
+    def _order(self, properties: Mapping[str, Schema]) -> list[str]:
+        """The names in the order in which they are filled in until the budget is spent."""
+        names = list(properties)
+        if self.flavour.turn:
+            start = self.flavour.turn * 7 % max(1, len(names))
+            names = names[start:] + names[:start]
+        if self.flavour.wanted:
+            names.sort(key=lambda name: name not in self.flavour.wanted)
+        return names
 
     def _further(self, out: dict[str, Any], flat: Mapping[str, Any], depth: int) -> None:
         """Properties that are not named: as many as are needed, one where there are no others."""
@@ -219,7 +284,7 @@ class _Attempt:
         open_ended = flat.get("additionalProperties", True) is not False
         patterned = dict(flat.get("patternProperties") or {})
         wanted = int(flat.get("minProperties") or 0)
-        spare = self.full and not flat.get("properties") and depth < OPTIONAL_DEPTH
+        spare = self.full and not flat.get("properties") and depth < self.optional_depth
         if spare and flat.get("maxProperties") != 0 and (open_ended or patterned):
             wanted = max(wanted, 1)
         for name, schema in (flat.get("properties") or {}).items():
@@ -259,6 +324,10 @@ class _Attempt:
             raise Unsatisfiable(f"minItems is {low}")
         # A minimal argument that is a list has an item: a path cannot leave it out.
         usual = 2 if self.full and depth <= 2 else 1 if self.full or depth == 1 else 0
+        if self.flavour.deep and self.nodes < self.optional_nodes:
+            usual = 2
+        if self.flavour.items is not None and self.nodes < self.optional_nodes:
+            usual = min(self.flavour.items, MAX_ITEMS)
         wanted = max(low, usual)
         out = [self.value(schema, depth + 1) for schema in flat.get("prefixItems") or ()]
         items: Schema = flat.get("items", True)
@@ -284,7 +353,9 @@ class _Attempt:
         n = next(self.numbers)
         step = flat.get("multipleOf")
         value: float = n if kind == "integer" else n + 0.5
-        if low is not None and high is not None:
+        if self.flavour.number is not None:
+            value = _nearest(self.flavour.number, low, high)
+        elif low is not None and high is not None:
             value = low + n % (int(high - low) + 1) if high - low >= 1 else (low + high) / 2
         elif low is not None:
             value = max(value, low + n % 50)
@@ -297,7 +368,11 @@ class _Attempt:
         return int(value) if kind == "integer" else value
 
     def _string(self, flat: Mapping[str, Any]) -> str:
-        text = sample_string(flat, next(self.numbers), self.rng, self.suffix)
+        n, text = next(self.numbers), None
+        if self.flavour.text is not None:
+            text = fitted(flat, self.flavour.text)
+        if text is None:
+            text = sample_string(flat, n, self.rng, self.suffix)
         if text is None:
             raise Unsatisfiable(f"no string for pattern {str(flat.get('pattern'))[:100]!r}")
         return text
@@ -327,6 +402,12 @@ def _bounds(flat: Mapping[str, Any], step: float) -> tuple[float | None, float |
         middle = (max(lows) + min(highs)) / 2
         return middle, middle
     return max(lows, default=None), min(highs, default=None)
+
+
+def _nearest(value: float, low: float | None, high: float | None) -> float:
+    if high is not None:
+        value = min(value, high)
+    return value if low is None else max(value, low)
 
 
 def _multiple(value: float, step: float, low: float | None, high: float | None) -> float:

@@ -8,14 +8,18 @@ import binascii
 import itertools
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 from sandbox import exactjson
-from sandbox.broker import Broker, retry_after
+from sandbox.broker import Broker
 from sandbox.bundle import Bundle
 from sandbox.errors import CallTimedOut, Frozen, LoadFailed, SessionBroken
 from sandbox.exchange import Exchange, WireRequest, WireResponse
 from sandbox.guard import LineGuard, parse_message
+from sandbox.localaccess import WITHHELD, is_secret, local_request
+from sandbox.recording import Tape
+from sandbox.redaction import Redaction
 from sandbox.runner import Failure, Limits, Outcome
 from sandbox.validation import Checker, checker
 
@@ -23,6 +27,8 @@ PROTOCOL = "2025-11-25"
 ERROR_META = "toolwright/error"
 MAX_MESSAGE = 2000
 MAX_EXCHANGES_AT_ONCE = 16
+CUT = "cut"
+"""In place of a refusal: it may have been sent, and nobody waited for what became of it."""
 
 
 class Pipe(Protocol):
@@ -33,6 +39,16 @@ class Pipe(Protocol):
     def kill(self) -> None:
         """Start ending the sandbox at once; must not block."""
         ...
+
+
+class Listener(Protocol):
+    """Who hears what a sandbox says."""
+
+    def feed(self, chunk: bytes) -> None: ...
+
+    def feed_stderr(self, chunk: bytes) -> None: ...
+
+    def end(self, reason: Exception | None = None) -> None: ...
 
 
 class PipeSession:
@@ -46,14 +62,17 @@ class PipeSession:
         self.bundle, self.broker, self.limits = bundle, broker, limits
         self.stderr = bytearray()
         self.strays = 0
+        self.tapes: dict[str, Tape] = {}
+        """Of the calls that wait for their answer, by the id of the `tools/call`."""
         self._pipe = pipe
         self._guard = LineGuard(limits.line_bytes, limits.session_bytes)
         self._ids = itertools.count(1)
         self._waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
-        self._exchanges: dict[str, list[Exchange]] = {}
         self._tasks: dict[asyncio.Task[None], str] = {}
         self._checked: dict[str, tuple[Checker, Checker]] = {}
         self._broken: Exception | None = None
+        self._secrets: set[str] = set()
+        """Values that the server was given, which must not come back."""
 
     async def start(self) -> None:
         """Hand over the bundle and shake hands. Raises LoadFailed or SessionBroken."""
@@ -90,15 +109,21 @@ class PipeSession:
         return tuple(tools)
 
     async def call(
-        self, tool: str, arguments: Mapping[str, Any], seconds: float | None = None
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        seconds: float | None = None,
+        tape: Tape | None = None,
     ) -> Outcome:
         started = time.perf_counter()
         problem = self._checkers(tool)[0].problem(arguments)
         if problem:
             failure = Failure("arguments", f"{problem.where or '/'}: {problem.reason}")
             return _failed(tool, failure, (), started)
-        identity = str(next(self._ids))
-        self._exchanges[identity] = []
+        # As long as any other, so that a call leaves the same traces in memory however many came
+        # before it: in WASM its result must not depend on that.
+        identity = f"{next(self._ids):012}"
+        tape = self.tapes[identity] = tape or Tape()
         patience = seconds or self.limits.call_seconds
         try:
             async with asyncio.timeout(patience):
@@ -112,8 +137,8 @@ class PipeSession:
             self._cancel(identity)
             raise
         finally:
-            exchanges = tuple(self._exchanges.pop(identity))
-        return self._outcome(tool, answer, exchanges, started)
+            del self.tapes[identity]
+        return self._outcome(tool, answer, tuple(tape.exchanges), started)
 
     def feed(self, chunk: bytes) -> None:
         """Bytes from the sandbox's stdout."""
@@ -132,7 +157,7 @@ class PipeSession:
         """End the session: fail what waits, stop the exchanges, kill the sandbox. Idempotent."""
         if self._broken:
             return
-        self._broken = reason or SessionBroken("its container ended; call again to start another")
+        self._broken = reason or SessionBroken("its sandbox ended; call again to start another")
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(self._broken)
@@ -206,15 +231,19 @@ class PipeSession:
 
     async def answered(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """What the host says to a `toolwright/request`: `result` or `error` of the answer."""
-        log = self._exchanges.get(str(params.get("call")))
+        tape = self.tapes.get(str(params.get("call")))
         request = _wire_request(params)
-        if log is None or request is None:
-            reason = "no such call" if log is None else "not a well-formed http request"
+        if tape is None or request is None:
+            reason = "no such call" if tape is None else "not a well-formed request"
             return _refusal("unsupported", reason)
-        exchange = await self.broker.perform(request)
-        log.append(exchange)
+        place = len(tape.exchanges)
+        tape.exchanges.append(Exchange(request, None, CUT, "the call ended before an answer came"))
+        exchange = tape.exchanges[place] = await self.broker.perform(request)
         if exchange.response is None:
-            return _refusal(exchange.refusal, exchange.reason)
+            return _refusal(exchange.refusal, exchange.reason, exchange.retry_after)
+        if is_secret(request):
+            tape.exchanges[place] = replace(exchange, response=WireResponse(200, (), WITHHELD))
+            self._secrets.add(exchange.response.body.decode())
         return {"result": _answer(exchange.response)}
 
     def _reply(self, identity: Any, answer: Mapping[str, Any]) -> None:
@@ -228,6 +257,9 @@ class PipeSession:
         exchanges: tuple[Exchange, ...],
         started: float,
     ) -> Outcome:
+        if self._secrets:
+            answer = Redaction(self._secrets).value(answer)
+        answer = self.broker.without_secrets(answer)
         if "error" in answer:
             failure = Failure("bug", _message(answer["error"]))
             return _failed(tool, failure, exchanges, started)
@@ -290,6 +322,9 @@ def _is_content(content: Any) -> bool:
 
 def _wire_request(params: Mapping[str, Any]) -> WireRequest | None:
     """The request that a sandbox asks for, or None where it is not well-formed."""
+    if params.get("kind") in ("file", "env"):
+        body = _bytes(params)
+        return None if body is None else local_request(params, body)
     method, url, headers = params.get("method"), params.get("url"), params.get("headers", [])
     if params.get("kind") != "http" or not isinstance(method, str) or not isinstance(url, str):
         return None
@@ -317,8 +352,9 @@ def _bytes(params: Mapping[str, Any]) -> bytes | None:
     return b"" if text is None and encoded is None else None
 
 
-def _refusal(kind: str, reason: str) -> dict[str, Any]:
-    return {"error": {"code": -32010, "message": reason, "data": {"kind": kind}}}
+def _refusal(kind: str, reason: str, retry_after: float | None = None) -> dict[str, Any]:
+    wait = {} if retry_after is None else {"retry_after": round(retry_after, 1)}
+    return {"error": {"code": -32010, "message": reason, "data": {"kind": kind, **wait}}}
 
 
 def _answer(response: WireResponse) -> dict[str, Any]:
@@ -327,8 +363,7 @@ def _answer(response: WireResponse) -> dict[str, Any]:
         answer["body"] = response.body.decode()
     except UnicodeDecodeError:
         answer["body_base64"] = base64.b64encode(response.body).decode()
-    wait = retry_after(response)
-    return answer if wait is None else {**answer, "retry_after": wait}
+    return answer
 
 
 def _message(error: Any) -> str:

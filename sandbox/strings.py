@@ -10,8 +10,8 @@ from typing import Any
 from sandbox import pattern
 
 MAX_LENGTH = 20_000
-AWKWARD = "/ ?&=#%2F+"
-"""What a builder that escapes carelessly loses (RFC 3986, section 2.2)."""
+AWKWARD = "/ ?&=#%2F+é\U0001f600"
+"""What a builder that escapes carelessly loses (RFC 3986, section 2.2), and what is not ASCII."""
 
 _FORMATS = {
     "date": "2024-{month:02d}-{day:02d}",
@@ -61,6 +61,16 @@ def sample_string(
     return _plain(n, low, high, suffix)
 
 
+def fitted(schema: Mapping[str, Any], text: str) -> str | None:
+    """The text, cut or lengthened to what the schema's length asks for; None where the schema says
+    more than that of its strings.
+    """
+    if {"pattern", "format", "contentEncoding", "enum", "const"} & schema.keys():
+        return None
+    low, high = _length(schema, "minLength", 0), _length(schema, "maxLength", MAX_LENGTH)
+    return text[:high].ljust(low, "x") if low <= MAX_LENGTH and high >= low else None
+
+
 def _length(schema: Mapping[str, Any], key: str, default: int) -> int:
     value = schema.get(key)
     return int(value) if isinstance(value, int | float) and value >= 0 else default
@@ -74,7 +84,7 @@ def _formatted(name: Any, n: int) -> str | None:
 
 
 def _plain(n: int, low: int, high: int, suffix: str) -> str:
-    for text in (f"v{n}w{suffix}", f"v{n}w", f"{n}"):
+    for text in (f"v{n}W{suffix}", f"v{n}W", f"{n}"):
         if len(text) <= high:
             return text.ljust(low, "x")
     return f"{n}"[-high:] if high else ""

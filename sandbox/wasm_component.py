@@ -24,6 +24,7 @@ from wasmtime.component import Component
 
 from sandbox.errors import ComponentBuildFailed, ComponentMissing
 from sandbox.static.code import MODULES
+from sandbox.wasm_fiber import set_stack
 
 EXTRA_MODULES = frozenset({"random", "time"})
 """What the static stage does not allow, but is harmless here: the host's record answers for it."""
@@ -31,6 +32,8 @@ BUILD_SECONDS = 300.0
 MAX_OUTPUT = 4000
 MAX_WASM_STACK = 2 * 1024 * 1024
 """CPython's own limits on recursion in C need about this much before they are reached."""
+HOST_STACK = 1024 * 1024
+"""What the host's functions may use of a call's stack."""
 SOURCES = ("wasm/world.wit", "wasm/guest.py", "base/runtime/toolwright")
 ZONES = "tzdata"
 _COMMAND = "import sys, componentize_py; sys.exit(componentize_py.script())"
@@ -96,6 +99,7 @@ def _config() -> Config:
     config = Config()
     config.epoch_interruption = True
     config.max_wasm_stack = MAX_WASM_STACK
+    set_stack(config, MAX_WASM_STACK + HOST_STACK)
     config.cranelift_nan_canonicalization = True
     config.wasm_relaxed_simd_deterministic = True
     config.wasm_threads = False

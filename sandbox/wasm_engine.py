@@ -7,23 +7,24 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 
 from sandbox.brake import Brake
 from sandbox.broker import Broker
 from sandbox.bundle import Bundle
+from sandbox.recording import Inputs, live_inputs
 from sandbox.runner import Limits
+from sandbox.session import PipeSession
 from sandbox.wasm_component import LoadedComponent
 from sandbox.wasm_pool import GuestPool
-from sandbox.wasm_recording import Inputs, Recording, Replay, live_inputs
-from sandbox.wasm_session import GuestPipe, WasmSession
+from sandbox.wasm_session import GuestPipe
 
 
 class WasmRunner:
     """Opens sessions in instances that no other session uses, `spares` of them made ahead.
 
-    Each call gets `make_inputs()`, and its outcome is a `RecordedOutcome`. Use as an async context
-    manager. Of the limits, `pids`, `files` and `scratch_mb` have no meaning here: there are none.
+    Each call gets the inputs on its tape, else what `sandbox.recording.inputs_for` makes of
+    `make_inputs()`, and they are on its tape afterwards. Use as an async context manager. Of the
+    limits, `pids`, `files` and `scratch_mb` have no meaning here: there are none.
     """
 
     def __init__(
@@ -48,23 +49,12 @@ class WasmRunner:
 
     @asynccontextmanager
     async def open(
-        self,
-        bundle: Bundle,
-        broker: Broker,
-        limits: Limits | None = None,
-        recording: Recording | None = None,
-    ) -> AsyncIterator[WasmSession]:
-        """A session with the bundle. Raises LoadFailed, SessionBroken, Frozen.
-
-        With a recording each call gets its inputs, and its exchanges answer in place of the broker.
-        """
+        self, bundle: Bundle, broker: Broker, limits: Limits | None = None
+    ) -> AsyncIterator[PipeSession]:
+        """A session with the bundle. Raises LoadFailed, SessionBroken, Frozen."""
         self._brake.check()
-        make_inputs = self._make_inputs
-        if recording:
-            broker = Replay(recording.exchanges)
-            make_inputs = partial(_same, recording.inputs)
-        pipe = GuestPipe(self.pool, bundle, limits or self.pool.limits, make_inputs)
-        session = pipe.session = WasmSession(bundle, broker, pipe.limits, pipe)
+        pipe = GuestPipe(self.pool, bundle, limits or self.pool.limits, self._make_inputs)
+        session = pipe.session = PipeSession(bundle, broker, pipe.limits, pipe)
         try:
             with self._brake.on_engage(session.freeze):
                 self._brake.check()
@@ -74,7 +64,3 @@ class WasmRunner:
         finally:
             session.end()
             await pipe.ended()
-
-
-def _same(inputs: Inputs) -> Inputs:
-    return inputs

@@ -7,28 +7,43 @@ variables and directories are answered here. Every other import traps.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from wasmtime import StoreContext, WasmtimeError
 from wasmtime.component import Linker, LinkerInstance
 
+from sandbox.recording import Entropy, Inputs
 from sandbox.wasm_component import LoadedComponent
-from sandbox.wasm_recording import Entropy, Inputs
+from sandbox.wasm_fiber import Waiter
 
 RESOLUTION_NS = 1
 SECOND_NS = 1_000_000_000
 
 
 class Surroundings(Protocol):
-    """What one call may reach. Both functions may raise WasmtimeError to end the call."""
+    """What one call may reach."""
 
-    def exchange(self, params: str) -> str:
-        """The answer to a `toolwright/request`; waits for it."""
+    async def exchange(self, params: str) -> str:
+        """The answer to a `toolwright/request`. What it raises ends the call."""
         ...
 
-    def log(self, text: str) -> None: ...
+    def log(self, text: str) -> None:
+        """Keep what was printed. In any thread. Raises WasmtimeError to end the call."""
+        ...
+
+
+class Caller(Protocol):
+    """An instance, as the host sees it while it runs."""
+
+    key: int
+    surroundings: Surroundings | None
+    record: Record
+    asked: str | None
+    """The params of a request that the instance waits for the answer to."""
+    answer: str | None
 
 
 class Record:
@@ -50,15 +65,16 @@ class Datetime:
 class Host:
     """The imports of the component. One host serves all instances, on any number of threads.
 
-    A thread says by `enter` whose call it runs.
+    A thread says by `entered` which instance it runs.
     """
 
     def __init__(self, loaded: LoadedComponent) -> None:
         self._here = threading.local()
+        self.waiter = Waiter(self._ask, self._answered)
         names = loaded.component.type.imports(loaded.engine)
         self.linker = Linker(loaded.engine)
         with self.linker.root() as root:
-            root.add_func("exchange", self._exchange)
+            self.waiter.add_to(root, "exchange")
             root.add_func("log", self._log)
             for name in names:
                 functions = self._functions().get(name.partition("@")[0], {})
@@ -67,12 +83,14 @@ class Host:
                         _add(instance, functions)
         self.linker.define_unknown_imports_as_traps(loaded.component)
 
-    def enter(self, surroundings: Surroundings, inputs: Inputs) -> None:
-        """From here on this thread runs a call with these surroundings and inputs."""
-        self._here.surroundings, self._here.record = surroundings, Record(inputs)
-
-    def leave(self) -> None:
-        del self._here.surroundings, self._here.record
+    @contextmanager
+    def entered(self, caller: Caller) -> Iterator[None]:
+        """For the time of the block this thread runs that instance."""
+        self._here.caller = caller
+        try:
+            yield
+        finally:
+            del self._here.caller
 
     def _functions(self) -> dict[str, dict[str, Callable[..., Any]]]:
         return {
@@ -90,27 +108,35 @@ class Host:
             "wasi:clocks/monotonic-clock": {"now": self._monotonic, "resolution": _resolution_ns},
         }
 
-    def _exchange(self, store: StoreContext, params: str) -> str:
-        answer: str = self._here.surroundings.exchange(params)
+    def _ask(self, params: str) -> int:
+        caller: Caller = self._here.caller
+        caller.asked = params
+        return caller.key
+
+    def _answered(self, key: int) -> str | None:
+        caller: Caller = self._here.caller
+        answer, caller.answer = caller.answer, None
         return answer
 
     def _log(self, store: StoreContext, text: str) -> None:
-        self._here.surroundings.log(text)
+        surroundings = self._here.caller.surroundings
+        if surroundings:
+            surroundings.log(text)
 
     def _random_bytes(self, store: StoreContext, size: int) -> bytes:
         if size > 65536:
             raise WasmtimeError("too much randomness was asked for at once")
-        content: bytes = self._here.record.entropy.read(size)
+        content: bytes = self._here.caller.record.entropy.read(size)
         return content
 
     def _random_u64(self, store: StoreContext) -> int:
-        return int.from_bytes(self._here.record.entropy.read(8), "little")
+        return int.from_bytes(self._here.caller.record.entropy.read(8), "little")
 
     def _wall(self, store: StoreContext) -> Datetime:
-        return Datetime(*divmod(self._here.record.time_ns, SECOND_NS))
+        return Datetime(*divmod(self._here.caller.record.time_ns, SECOND_NS))
 
     def _monotonic(self, store: StoreContext) -> int:
-        now: int = self._here.record.time_ns
+        now: int = self._here.caller.record.time_ns
         return now
 
 

@@ -20,6 +20,8 @@ SETTERS = frozenset(
     }
 )
 """What changes the state of a module that servers may import."""
+ADDRESSES = frozenset({"hash", "id", "object"})
+"""Called, they tell where in memory things lie, and so what was there before."""
 _PLAIN = (ast.Import, ast.ImportFrom, ast.Pass)
 _IMMUTABLE = (
     ast.BinOp,
@@ -69,7 +71,9 @@ def _is_immutable(value: ast.expr) -> bool:
 
 
 def _changes(node: ast.AST) -> bool:
-    """Whether a part of the code can change what outlives its call."""
+    """Whether a part of the code can change what outlives its call, or see what did."""
+    if isinstance(node, ast.Call) and called_name(node) in ADDRESSES:
+        return True
     if isinstance(node, ast.Global | ast.Nonlocal):
         return True
     if isinstance(node, ast.Attribute):

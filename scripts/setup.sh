@@ -18,12 +18,14 @@ read_arguments() {
   done
 }
 
-# Prints a Python >= 3.11 that can make virtual environments; fails where there is none.
+# Prints a Python >= 3.11 that can make virtual environments; fails where there is none. 3.14.0 takes
+# the stack of a WASM call for an overflow and aborts (python/cpython#139653).
 find_python() {
   local name
   for name in python3.13 python3.12 python3.11 python3.14 python3; do
     if command -v "$name" >/dev/null 2>&1 \
-      && "$name" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
+      && "$name" -c 'import sys, venv, ensurepip
+sys.exit(sys.version_info < (3, 11) or sys.version_info[:3] == (3, 14, 0))' \
         >/dev/null 2>&1; then
       command -v "$name"
       return

@@ -1,4 +1,7 @@
-"""Print how many tests of a JUnit XML report were skipped, and why."""
+"""Print how many tests of a JUnit XML report were skipped, and why: one line per reason.
+
+With `--none`, a skipped test is a failure.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,9 @@ from collections import Counter
 from pathlib import Path
 
 
-def main(report: Path) -> None:
+def main(report: Path, allowed: bool) -> int:
     if not report.stat().st_size:
-        return
+        return 0
     cases = list(ElementTree.parse(report).iter("testcase"))
     reasons = Counter(
         skipped.get("message", "no reason given")
@@ -20,7 +23,8 @@ def main(report: Path) -> None:
     print(f"{reasons.total()} of {len(cases)} tests were skipped")
     for reason, count in reasons.most_common():
         print(f"  {count}: {reason}")
+    return 0 if allowed else min(reasons.total(), 1)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    sys.exit(main(Path(sys.argv[1]), "--none" not in sys.argv))

@@ -1,15 +1,18 @@
-"""What tests of several folders share: the world's parts, the base image, a home."""
+"""What tests of several folders share: the world's parts, the engines, a home."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import pytest
 from hypothesis import settings
 
+from orchestrator.settings import load_engine_settings
 from sandbox.docker_engine import Client, connect
 from sandbox.errors import EngineUnavailable
 from sandbox.image import build_base
+from sandbox.wasm_component import LoadedComponent, build_component
 from tests.functional.home import Home, new_home
 from tests.world.inspector import inspector
 from tests.world.powerdns import powerdns
@@ -19,6 +22,42 @@ settings.register_profile("toolwright", deadline=None)
 settings.load_profile("toolwright")
 
 __all__ = ["base_image", "inspector", "powerdns", "toolwright_home"]
+
+ENGINES = (pytest.param("docker", marks=pytest.mark.docker), "wasm")
+NEED_DOCKER = frozenset({"base_image", "docker_engine"})
+"""The only fixtures that reach a Docker engine."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as `docker` what uses one of Docker's fixtures."""
+    for item in items:
+        if NEED_DOCKER.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.docker)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what is about Docker where no engine answers, before any fixture is made."""
+    if item.get_closest_marker("docker") and not docker_answers():
+        pytest.skip("about Docker itself, and no Docker engine answers")
+
+
+@lru_cache(maxsize=1)
+def docker_answers() -> bool:
+    try:
+        connect().close()
+    except EngineUnavailable:
+        return False
+    return True
+
+
+@pytest.fixture(scope="session", autouse=True)
+def vault_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The key of all vaults of the run, and of what it starts, away from the person's own."""
+    with pytest.MonkeyPatch.context() as environment:
+        key = tmp_path_factory.mktemp("config") / "vault.key"
+        environment.setenv("TOOLWRIGHT_VAULT_KEY_FILE", str(key))
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -31,11 +70,8 @@ def docker_engine(base_image: str) -> Iterator[tuple[Client, str]]:
 
 @pytest.fixture(scope="session")
 def base_image() -> str:
-    """The name of the base image, built if it is missing. Skips where no engine answers."""
-    try:
-        client = connect()
-    except EngineUnavailable as error:
-        pytest.skip(f"Docker: {error}")
+    """The name of the base image, built if it is missing."""
+    client = connect()
     try:
         return build_base(client, print).reference
     finally:
@@ -43,7 +79,30 @@ def base_image() -> str:
 
 
 @pytest.fixture(scope="session")
-def toolwright_home(base_image: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    """The home that the whole run shares, at first without a server."""
-    with new_home(tmp_path_factory.mktemp("toolwright")) as home:
+def component() -> LoadedComponent:
+    """The component of the WASM engine, built if it is missing."""
+    return build_component(load_engine_settings().cache, print)
+
+
+@pytest.fixture(scope="session", params=ENGINES)
+def engine_name(request: pytest.FixtureRequest) -> str:
+    """`docker`, then `wasm`: made ready, for what has to hold on both."""
+    return _ready(request, request.param)
+
+
+@pytest.fixture(scope="session")
+def any_engine(request: pytest.FixtureRequest) -> str:
+    """Docker where it answers, else `wasm`: made ready, for what does not depend on which."""
+    return _ready(request, "docker" if docker_answers() else "wasm")
+
+
+def _ready(request: pytest.FixtureRequest, name: str) -> str:
+    request.getfixturevalue("base_image" if name == "docker" else "component")
+    return name
+
+
+@pytest.fixture(scope="session")
+def toolwright_home(engine_name: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """The home that all tests of one engine share, at first without a server."""
+    with new_home(tmp_path_factory.mktemp("toolwright"), engine_name) as home:
         yield home

@@ -18,7 +18,13 @@ MAY_IMPORT = {
     "orchestrator": {"orchestrator", "forge", "registry", "sandbox"},
 }
 ONLY_IN = {
-    "docker": ("sandbox/docker_engine.py", "sandbox/image.py"),
+    "docker": (
+        "sandbox/cage.py",
+        "sandbox/containers.py",
+        "sandbox/docker_engine.py",
+        "sandbox/image.py",
+        "sandbox/layers.py",
+    ),
     "bandit": ("sandbox/static*",),
     "alembic": ("registry/migrate.py", "registry/migrations/*"),
     "langgraph": ("orchestrator/graph.py",),

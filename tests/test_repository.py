@@ -17,7 +17,10 @@ ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 LOCK = (ROOT / "requirements.lock").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
-SCRIPTS = ("scripts/setup.sh", "scripts/test", "scripts/check", "scripts/demo", ".ci/run")
+SCRIPTS = (
+    *(f"scripts/{name}" for name in ("setup.sh", "test", "check", "demo", "without-docker")),
+    ".ci/run",
+)
 
 
 def canonical(requirement: str) -> str:

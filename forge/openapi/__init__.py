@@ -1,4 +1,4 @@
-"""Reading OpenAPI 2.0 (Swagger), 3.0 and 3.1 documents; 3.2 is read as 3.1."""
+"""Reading OpenAPI 2.0 (Swagger), 3.0, 3.1 and 3.2 documents."""
 
 from forge.openapi.reader import Reading, read
 

@@ -13,9 +13,12 @@ from forge.prose import clean
 from sandbox.apispec import Encoding, MediaType, RequestBody, Response, Style
 
 MAX_MEDIA_TYPES = 32
+MAX_HEADERS = 64
 FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
 FILE = "file"
+_UNREAD = ("prefixEncoding", "itemEncoding")
+"""What 3.2 has for multipart bodies without names."""
 _ONE_FILE = f"a multipart body is an object of parts; this is taken as its part {FILE!r}"
 _MEDIA_TYPE = re.compile(r"[\w!#$&^.+*-]+/[\w!#$&^.+*-]+(\s*;[ -~]{0,200})?\Z", re.ASCII)
 _STATUS = re.compile(r"[1-5](\d\d|XX)\Z")
@@ -80,17 +83,18 @@ def responses(context: Context, operation: Node) -> tuple[Response, ...]:
 
 def _response(context: Context, node: Node, status: str, operation: Node) -> Response:
     description = clean(node.get("description").value, 200)
+    headers = tuple(name.lower() for name, _ in node.get("headers").items()[:MAX_HEADERS])
     if context.dialect != "2.0":
-        return Response(status, description, _content(context, node.get("content")))
+        return Response(status, description, _content(context, node.get("content")), headers)
     at = node.get("schema")
     if at.value is None:
-        return Response(status, description)
+        return Response(status, description, headers=headers)
     schema = context.schemas.convert(at)
     kinds = _listed(context, operation, "produces")
     if isinstance(at.value, dict) and at.value.get("type") == "file":
         kinds = kinds or ("application/octet-stream",)
     content = tuple(MediaType(kind, schema) for kind in kinds or ("application/json",))
-    return Response(status, description, content)
+    return Response(status, description, content, headers)
 
 
 def _content(context: Context, node: Node) -> tuple[MediaType, ...]:
@@ -113,6 +117,9 @@ def _content(context: Context, node: Node) -> tuple[MediaType, ...]:
         if kind.startswith("multipart/") and _has_no_fields(context, at):
             context.problems.add(at.problem(_ONE_FILE))
             schema = {"type": "object", "required": [FILE], "properties": {FILE: schema}}
+        for key in _UNREAD:
+            if found.get(key).value is not None:
+                context.problems.add(found.get(key).problem("this is not read; defaults hold"))
         made.append(MediaType(kind, schema, _encodings(found.get("encoding"))))
     return tuple(made)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from forge.document import Problem
-from forge.openapi.references import References
+from forge.openapi.references import Node, References
 from forge.openapi.schemas import Schemas
 
 Dialect = Literal["2.0", "3.0", "3.1"]
@@ -46,3 +47,4 @@ class Context:
     references: References
     schemas: Schemas
     problems: Problems
+    tags: Mapping[str, Node] = field(default_factory=dict)

@@ -17,6 +17,8 @@ from forge.prose import clean
 TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 MAX_PATTERN = 2000
 _XML_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,79}\Z")
+_NODE_TYPES = {"attribute": "attribute", "element": "wrapped"}
+"""What 3.2's `nodeType` says in the words of 3.1; on what is no list `wrapped` says nothing."""
 _ALIASES = {
     "int": "integer",
     "long": "integer",
@@ -184,6 +186,8 @@ def _xml(raw: Any) -> Any:
     if isinstance(uri, str) and uri.isprintable() and len(uri) <= 300:
         made["namespace"] = uri
     made |= {key: True for key in ("attribute", "wrapped") if raw.get(key) is True}
+    if raw.get("nodeType") in _NODE_TYPES:
+        made[_NODE_TYPES[raw["nodeType"]]] = True
     return made or None
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, cast
 
 from forge.openapi.context import Context
 from forge.openapi.references import Node, Unresolved
+from forge.projection import merged_properties
 from forge.prose import clean
-from sandbox.apispec import Location, Parameter, Style
+from sandbox.apispec import Location, Parameter, Schema, Style
 
 MAX_PARAMETERS = 300
 LOCATIONS = ("path", "query", "header", "cookie")
@@ -104,6 +106,19 @@ def read(
     return tuple(sorted(made.values(), key=lambda p: LOCATIONS.index(p.location)))
 
 
+def clashes(parameters: Iterable[Parameter], schemas: Mapping[str, Schema]) -> list[str]:
+    """The names that two parameters write into one query: an exploded object's properties stand
+    there without the parameter's own name.
+    """
+    written: Counter[str] = Counter()
+    for parameter in parameters:
+        if parameter.location == "query" and parameter.media_type is None:
+            inner = merged_properties(parameter.schema, schemas)
+            spread = parameter.style == "form" and parameter.explode and inner
+            written.update(list(inner) if spread else [parameter.name])
+    return [name for name, count in written.items() if count > 1]
+
+
 def truth(value: Any) -> bool:
     """A flag, also where it is written as a string."""
     return value is True or (isinstance(value, str) and value.strip().lower() == "true")
@@ -137,11 +152,12 @@ def _unusable(location: str, name: str, placeholders: Collection[str]) -> str:
 
 
 def _withheld(node: Node, location: str, name: str) -> str:
-    """Why an optional header is not offered, or nothing."""
-    named = location == "header" and _NOT_THE_CALLERS.fullmatch(name.lower())
-    if named and not truth(node.get("required").value):
-        return f"the header {name[:60]} is not a caller's to set"
-    return ""
+    """Why a header is not offered, or nothing."""
+    if location != "header" or not _NOT_THE_CALLERS.fullmatch(name.lower()):
+        return ""
+    if truth(node.get("required").value):
+        return f"the header {name[:60]} is required and is not a caller's to set, nor a server's"
+    return f"the header {name[:60]} is not a caller's to set"
 
 
 def _parameter(context: Context, node: Node, location: Location, name: str) -> Parameter:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl, quote
 
 from forge import access
-from forge.document import Document, Problem
+from forge.document import Document, Problem, escape
 from forge.errors import NotAnApiDescription, NoUsableOperation
-from forge.openapi import bodies, parameters, security, servers
+from forge.openapi import bodies, parameters, security, servers, tags
 from forge.openapi.context import Context, Dialect, LeftOut, Problems
 from forge.openapi.references import Node, References, Unresolved
 from forge.openapi.schemas import Schemas
 from forge.prose import clean, visible
-from sandbox.apispec import APISpec, Operation, Parameter, SecurityScheme
+from sandbox.apispec import APISpec, Operation, Parameter, Schema, SecurityScheme
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 _METHOD = re.compile(r"[A-Z][A-Z0-9_-]{0,19}\Z")
@@ -40,16 +40,16 @@ def read(document: Document, base_url: str | None = None) -> Reading:
     dialect = _dialect(document)
     problems = Problems(dict.fromkeys(document.problems))
     references = References(document)
-    context = Context(
-        dialect, references, Schemas(references, dialect == "3.1", problems.add), problems
-    )
+    schemas = Schemas(references, dialect == "3.1", problems.add)
+    context = Context(dialect, references, schemas, problems, tags.declared(references.root))
     base = _given(document, base_url) if base_url else None
-    schemes = security.schemes(context)
+    root_url = base or servers.base_url(context, [references.root], document.url)
+    schemes = security.schemes(context, root_url)
     forgotten = security.unapplied(context, schemes)
     schemes.setdefault(AUTHORIZATION.name, AUTHORIZATION)
     operations = tuple(_operations(context, document, base, _Security(schemes, forgotten)))
     named = context.schemas.named()
-    for problem in references.problems:
+    for problem in (*references.problems, *_clashes(document, operations, named)):
         problems.add(problem)
     found = problems.all(document.name)
     if not operations:
@@ -61,7 +61,7 @@ def read(document: Document, base_url: str | None = None) -> Reading:
         title=clean(info.get("title").value, 120) or "API",
         version=visible(info.get("version").value, 40),
         source=visible(document.url or document.name, 500),
-        dialect=f"{'swagger' if dialect == '2.0' else 'openapi'} {dialect}",
+        dialect=f"{'swagger' if dialect == '2.0' else 'openapi'} {_written(document, dialect)}",
         operations=operations,
         description=clean(info.get("description").value, 1000),
         security_schemes=tuple(s for s in _unique(schemes) if s.name in used),
@@ -86,6 +86,22 @@ def _dialect(document: Document) -> Dialect:
     other = next((key for key in ("asyncapi", "openrpc", "raml", "$schema") if key in root), None)
     reason = f"it is a document with `{other}`" if other else "it names no `openapi` version"
     raise NotAnApiDescription(document.name, reason)
+
+
+def _written(document: Document, dialect: Dialect) -> str:
+    """The version to tell of; 3.2 is read as 3.1 with additions."""
+    return "3.2" if str(document.root.get("openapi") or "").startswith("3.2") else dialect
+
+
+def _clashes(
+    document: Document, operations: Iterable[Operation], schemas: Mapping[str, Schema]
+) -> Iterator[Problem]:
+    """Where two parameters of an operation cannot be told apart on the wire."""
+    for operation in operations:
+        pointer = f"/paths/{escape(operation.written)}/{operation.method.lower()}/parameters"
+        for name in parameters.clashes(operation.parameters, schemas):
+            reason = f"two parameters write {name[:60]!r} into the query; what is given is sent"
+            yield Problem(document.name, pointer, reason)
 
 
 def _given(document: Document, base_url: str) -> str:
@@ -194,23 +210,28 @@ def _operation(
         if context.dialect == "2.0"
         else bodies.request_body(context, node)
     )
+    answers = bodies.responses(context, node)
     operation_id = visible(node.get("operationId").value, 200)
     summary = clean(node.get("summary").value, 200)
-    tags = node.get("tags").elements()
     return Operation(
         id=operation_id,
         method=method.upper(),
         path=template,
         server=server,
         access=access.judge(
-            method.upper(), template, operation_id, summary, _query_values(read, query)
+            method.upper(),
+            template,
+            operation_id,
+            summary,
+            _query_values(read, query),
+            [response.status for response in answers if response.status.startswith("2")],
         ),
         summary=summary,
         description=clean(node.get("description").value, 1000),
-        tags=tuple(filter(None, (visible(tag.value, 60) for tag in tags[:16]))),
+        tags=tags.of(node, context.tags),
         parameters=_with_query(read, query, template),
         body=body,
-        responses=bodies.responses(context, node),
+        responses=answers,
         security=alternatives,
         deprecated=parameters.truth(node.get("deprecated").value),
         written=written,

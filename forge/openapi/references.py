@@ -12,6 +12,8 @@ from forge.errors import DocumentError
 MAX_FILES = 4000
 MAX_TOTAL_BYTES = 2 * MAX_BYTES
 MAX_HOPS = 64
+_NAMING = (("$id", ""), ("$self", ""), ("$anchor", "#"), ("$dynamicAnchor", "#"))
+"""What names a place, and how a reference to that begins; `$self` is 3.2's."""
 _SUFFIXES = frozenset({".yaml", ".yml", ".json", ""})
 
 
@@ -65,6 +67,7 @@ class References:
         self._failed: dict[str, str] = {}
         self._anchors: dict[str, dict[str, Node]] = {}
         self._names: dict[tuple[str, str], str] = {}
+        self._found: dict[tuple[str, str], Node] = {}
         self._nesting = 0
         self._bytes = len(document.content)
         self.root = Node(document.root, document.url or document.name, "")
@@ -81,6 +84,12 @@ class References:
 
     def target(self, node: Node, reference: str) -> Node:
         """What a reference that stands at `node` names. Raises Unresolved."""
+        place = (node.file, reference)
+        if place not in self._found:
+            self._found[place] = self._sought(node, reference)
+        return self._found[place]
+
+    def _sought(self, node: Node, reference: str) -> Node:
         location, fragment = urldefrag(reference.strip())
         shown = reference[:200]
         try:
@@ -137,7 +146,7 @@ class References:
             while waiting:
                 node = waiting.pop()
                 if isinstance(node.value, dict):
-                    for key, prefix in (("$id", ""), ("$anchor", "#"), ("$dynamicAnchor", "#")):
+                    for key, prefix in _NAMING:
                         if isinstance(node.value.get(key), str):
                             found.setdefault(prefix + node.value[key], node)
                 pairs = node.value.items() if isinstance(node.value, dict) else ()

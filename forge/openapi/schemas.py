@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from forge.document import Problem
+from forge.openapi.conflicts import conflict, mended
 from forge.openapi.keywords import INVALID, VALUES
 from forge.openapi.references import Node, References, Unresolved
 from forge.prose import visible
@@ -43,6 +44,7 @@ class Schemas:
         self._taken: dict[str, int] = {}
         self._waiting: deque[tuple[str, Node]] = deque()
         self._defs: dict[str, Schema] = {}
+        self._joint: list[tuple[Node, dict[str, Any]]] = []
 
     def convert(self, node: Node, depth: int = 0) -> Schema:
         """The schema at a node; True (any value) where there is none that can be used."""
@@ -58,10 +60,17 @@ class Schemas:
         reference = value.get("$ref", value.get("$dynamicRef"))
         if isinstance(reference, str):
             return self._reference(node, reference, depth)
-        return _nullable(value, self._keywords(node, depth))
+        made = self._keywords(node, depth)
+        if "allOf" in made:
+            self._joint.append((node, made))
+        return _nullable(value, made)
 
     def named(self) -> dict[str, Schema]:
-        """Every schema that a reference named so far, by its NAME in `#/$defs/NAME`."""
+        """Every schema that a reference named so far, by its NAME in `#/$defs/NAME`.
+
+        Schemas whose parts contradict each other are mended then, those that `convert` returned
+        earlier too.
+        """
         while self._waiting:
             name, node = self._waiting.popleft()
             self._defs[name] = self.convert(node)
@@ -70,7 +79,18 @@ class Schemas:
             self._defs[name] = cut(self._defs[name], other)
             reason = f"the schema is made of {other!r}, which is made of it; that part is left out"
             self._report(Problem(*places[name], reason))
+        self._mend()
         return self._defs
+
+    def _mend(self) -> None:
+        waiting, self._joint = self._joint, []
+        torn = [(node, made, conflict(made, self._defs)) for node, made in waiting]
+        for node, made, reason in torn:
+            if reason:
+                self._report(node.problem(f"no value fits: {reason}; the later one counts"))
+                mend = mended(made, self._defs)
+                made.clear()
+                made.update(mend)
 
     def _reference(self, node: Node, reference: str, depth: int) -> Schema:
         try:

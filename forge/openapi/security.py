@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from forge.openapi import servers
 from forge.openapi.context import Context
 from forge.openapi.references import Node, Unresolved
 from forge.prose import visible
 from sandbox.apispec import SecurityScheme
 
-Kind = Literal["apiKey", "bearer", "basic", "oauth2", "openIdConnect", "other"]
+Kind = Literal[
+    "apiKey", "bearer", "basic", "digest", "oauth2", "openIdConnect", "mutualTLS", "other"
+]
+Grant = Literal["client_credentials", "refresh_token", "password"]
 MAX_ALTERNATIVES = 32
 
+_FLOWS: dict[str, tuple[Grant, ...]] = {
+    "clientCredentials": ("client_credentials",),
+    "application": ("client_credentials",),
+    "password": ("password", "refresh_token"),
+    "authorizationCode": ("refresh_token",),
+    "accessCode": ("refresh_token",),
+    "deviceAuthorization": ("refresh_token",),
+}
+"""The grants that a described flow lets a program use by itself, in 3.x and in 2.0 names. A code or
+device flow needs a browser first; its refresh token is given.
+"""
 
-def schemes(context: Context) -> dict[str, SecurityScheme]:
-    """The schemes by the name that requirements use for them."""
+
+def schemes(context: Context, base: str = "") -> dict[str, SecurityScheme]:
+    """The schemes by the name that requirements use for them. `base` is what the relative URLs of
+    their token endpoints belong to.
+    """
     root = context.references.root
     listed = (
         root.get("securityDefinitions")
@@ -28,7 +46,7 @@ def schemes(context: Context) -> dict[str, SecurityScheme]:
         except Unresolved as error:
             context.problems.add(error.problem)
             continue
-        made[name] = _scheme(context, node, visible(name, 80) or "credential")
+        made[name] = _scheme(context, node, visible(name, 80) or "credential", base)
     return made
 
 
@@ -62,11 +80,13 @@ def unapplied(context: Context, known: dict[str, SecurityScheme]) -> tuple[tuple
     for _, path in root.get("paths").items():
         if any(operation.get("security").value is not None for _, operation in path.items()):
             return ()
-    usable = [(scheme.name,) for scheme in known.values() if scheme.kind != "other"]
+    usable = [
+        (scheme.name,) for scheme in known.values() if scheme.kind not in ("other", "mutualTLS")
+    ]
     return (*dict.fromkeys(usable), ()) if usable else ()
 
 
-def _scheme(context: Context, node: Node, name: str) -> SecurityScheme:
+def _scheme(context: Context, node: Node, name: str, base: str) -> SecurityScheme:
     kind, place, parameter = (node.get(key).value for key in ("type", "in", "name"))
     if kind == "apiKey" and place in ("header", "query", "cookie") and _usable(parameter):
         return SecurityScheme(name, "apiKey", place, parameter)
@@ -74,11 +94,39 @@ def _scheme(context: Context, node: Node, name: str) -> SecurityScheme:
         reason = "an apiKey needs `in` and `name`; its credential cannot be sent"
         context.problems.add(node.problem(reason))
     made = SecurityScheme(name, _kind(kind, node.get("scheme").value))
-    if made.kind == "other" and kind != "apiKey":
+    if made.kind == "mutualTLS":
+        reason = "mutual TLS is not supported; operations that want it need another way in"
+        context.problems.add(node.problem(reason))
+    elif made.kind == "other" and kind != "apiKey":
         shown = visible(node.get("scheme").value or kind, 40)
         reason = f"{shown!r} cannot be used; operations that want it need another way in"
         context.problems.add(node.problem(reason))
+    elif made.kind == "oauth2":
+        url, grants = _flows(node, base)
+        return SecurityScheme(name, "oauth2", token_url=url, grants=grants)
+    elif made.kind == "openIdConnect":
+        found = servers.token_url(node.get("openIdConnectUrl").value, base)
+        return SecurityScheme(name, "openIdConnect", discovery=found)
     return made
+
+
+def _flows(node: Node, base: str) -> tuple[str, tuple[Grant, ...]]:
+    """The token endpoint of the flows that a program can use, and the grants that it takes there.
+
+    Flows with another endpoint than the first such one's are left out.
+    """
+    flows = dict(node.get("flows").items())
+    if not flows and isinstance(node.get("flow").value, str):
+        flows = {node.get("flow").value: node}
+    url, grants = "", set[Grant]()
+    for name in sorted(flows, key=lambda name: list(_FLOWS).index(name) if name in _FLOWS else 99):
+        found = servers.token_url(flows[name].get("tokenUrl").value, base)
+        if name in _FLOWS and found and found == (url or found):
+            url = found
+            grants |= {*_FLOWS[name]}
+            if servers.token_url(flows[name].get("refreshUrl").value, base) == found:
+                grants.add("refresh_token")
+    return url, tuple(grant for grant in get_args(Grant) if grant in grants)
 
 
 def _usable(parameter: Any) -> bool:
@@ -91,6 +139,10 @@ def _kind(kind: Any, scheme: Any) -> Kind:
         return "basic"
     if kind == "http" and word == "bearer":
         return "bearer"
+    if kind == "http" and word == "digest":
+        return "digest"
+    if kind == "mutualTLS" or (kind == "http" and word == "mutual"):
+        return "mutualTLS"
     if kind == "oauth2":
         return "oauth2"
     return "openIdConnect" if kind == "openIdConnect" else "other"

@@ -46,6 +46,25 @@ def absolute(url: str, document_url: str | None = None) -> str:
     return urlunsplit((parts.scheme.lower(), host.lower(), path, "", ""))
 
 
+def token_url(url: object, base: str) -> str:
+    """The absolute http(s) URL of a token endpoint or discovery document, its query kept; "" where
+    it is none.
+    """
+    if not isinstance(url, str) or not url.strip() or len(url) > 2000:
+        return ""
+    try:
+        whole = urljoin(base.rstrip("/") + "/" if base else "", url.strip())
+        parts = urlsplit(whole)
+        parts.port  # noqa: B018 - it raises where the port is out of range
+        host = parts.netloc if parts.netloc.isascii() else parts.netloc.encode("idna").decode()
+    except (ValueError, UnicodeError):
+        return ""
+    if parts.scheme.lower() not in ("http", "https") or not _HOST.match(host):
+        return ""
+    path, query = quote(parts.path, safe=PATH_SAFE), quote(parts.query, safe=PATH_SAFE + "?")
+    return urlunsplit((parts.scheme.lower(), host.lower(), path, query, ""))
+
+
 def _filled(server: Node) -> str:
     url = server.get("url").value
     variables = server.get("variables")

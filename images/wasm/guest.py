@@ -29,6 +29,12 @@ from toolwright.wire import decode, encode, outcome  # type: ignore[import-not-f
 
 MAX_JSON_NESTING = 1000
 ORDINARY_NESTING = 12
+REHEARSALS = 100
+"""By then the interpreter has specialised the code that every call runs (PEP 659)."""
+HOLES = (*range(32, 513, 16), *(512 << n for n in range(1, 8)))
+"""Sizes of memory blocks: those of CPython's own allocator, and larger ones."""
+FRESH_BYTES = 32 * 1024
+"""So much in one row lies in no hole."""
 SAMPLE = """
 from toolwright import http, tool
 
@@ -50,7 +56,7 @@ class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
             _rehearse()
             return ""
         if seed:
-            random.seed(seed)
+            random.seed(int(seed, 16))
         return _answered(CONNECTION, line)
 
 
@@ -167,6 +173,22 @@ def _rehearse() -> None:
             raise RuntimeError(f"the rehearsal failed at {method}")
 
 
+def _filled() -> list[bytes]:
+    """What fills the holes that building left in the interpreter's memory.
+
+    New values then lie on pages of their own. In holes they would lie on hundreds of pages, each of
+    which an instance has to copy first.
+    """
+    empty, kept = sys.getsizeof(b""), []
+    for size in HOLES:
+        in_row, last = 0, 0
+        while in_row * size < FRESH_BYTES:
+            kept.append(bytes(size - empty))
+            in_row = in_row + 1 if 0 < id(kept[-1]) - last <= size + 16 else 0
+            last = id(kept[-1])
+    return kept
+
+
 CONNECTION = Connection(None, _transport)
 _import_all()
 json.loads = _bounded_loads
@@ -174,7 +196,7 @@ time.sleep = _sleep
 zoneinfo._common.load_tzdata = _load_tzdata  # type: ignore[assignment]
 zoneinfo.available_timezones = _available_timezones
 zoneinfo.reset_tzpath(to=())
-for _ in range(3):
+for _ in range(REHEARSALS):
     _rehearse()
 # componentize-py seeds `random` at an instance's first call, from 2.5 kB of the host's randomness.
 random.seed = lambda *_: None
@@ -182,4 +204,5 @@ sys.stdin, sys.stdout, sys.stderr = None, Printed(), Printed()
 sys.meta_path = [Absent()]
 sys.path_hooks, sys.path = [], []
 gc.collect()
+FILLING = _filled()
 gc.freeze()

@@ -51,6 +51,7 @@ document.addEventListener("click", async (event) => {
   if (!button) return;
   const body = { pin: byId("pin").value, by: "page" };
   if (button.dataset.decision) body.decision = button.dataset.decision;
+  if (button.dataset.digest) body.digest = button.dataset.digest;
   button.disabled = true;
   try {
     const said = await post(button.dataset.post, body);

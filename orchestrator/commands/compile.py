@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,15 @@ from forge.errors import DocumentError, NoUsableOperation
 from forge.selection import credential
 from orchestrator.errors import OrchestratorError
 from orchestrator.fetching import GuardedFetch
-from orchestrator.terminal import FAILED, err, json_option, print_json, reported, say
+from orchestrator.terminal import (
+    FAILED,
+    auth_option,
+    err,
+    json_option,
+    print_json,
+    reported,
+    say,
+)
 from sandbox.brake import Brake
 from sandbox.bundle import Bundle, write_bundle
 from sandbox.errors import SandboxError
@@ -33,7 +42,9 @@ DOCUMENT_BYTES = 32 * 1024 * 1024
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Where to write it.")
 @click.option("--name", default="", help="A name for the server; by default from the title.")
 @click.option("--only", multiple=True, help="Ids, paths or tags to compile, such as '*pets*'.")
-@click.option("--auth", default="", help="A forgotten credential: header:X-Token=@SECRET.")
+@click.option("--tag", multiple=True, help="Tags or groups to compile.")
+@click.option("--task", default="", help="Compile the operations that fit these words best.")
+@auth_option
 @click.option("--allow-private", is_flag=True, help="SPEC's host may have a private address.")
 @json_option
 @reported
@@ -43,7 +54,9 @@ def command(
     out: Path,
     name: str,
     only: tuple[str, ...],
-    auth: str,
+    tag: tuple[str, ...],
+    task: str,
+    auth: tuple[str, ...],
     allow_private: bool,
     as_json: bool,
 ) -> None:
@@ -58,7 +71,9 @@ def command(
             name=name or None,
             base_url=base_url or None,
             chosen=only,
-            auth=credential(auth) if auth else None,
+            tags=tag,
+            task=task,
+            auth=tuple(map(credential, auth)),
         )
     except DocumentError as error:
         if as_json:
@@ -144,6 +159,7 @@ def _report(made: Compilation, out: Path) -> dict[str, Any]:
         "tools": len(made.bundle.tools),
         "reads": reads,
         "writes": len(made.bundle.tools) - reads,
+        "groups": dict(Counter(tool.group for tool in made.bundle.tools)),
         "credentials": [credential.name for credential in made.bundle.credentials],
         "problems": [vars(problem) for problem in made.problems],
     }
@@ -161,4 +177,7 @@ def _print(made: Compilation, out: Path) -> None:
     if len(made.problems) > MAX_SHOWN:
         say(f"and {len(made.problems) - MAX_SHOWN} more; --json lists all", "yellow")
     counts = f"{report['tools']} tools ({report['reads']} read, {report['writes']} write)"
+    groups = [f"{name} {count}" for name, count in report["groups"].items() if name]
+    if len(groups) > 1:
+        say(f"groups: {', '.join(groups[:MAX_SHOWN])}{', …' if len(groups) > MAX_SHOWN else ''}")
     say(f"{out}: {made.bundle.name}, {counts}", "bold green")

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import secrets
-import signal
 import socket
 import time
 import webbrowser
+from dataclasses import dataclass
+from pathlib import Path
 
 import click
 import psutil
 import uvicorn
 from starlette.applications import Starlette
 
+from orchestrator.announcer import Announcer
 from orchestrator.control import Control, keeping_heartbeat
-from orchestrator.control_process import Address, answering, post, read_address, write_address
+from orchestrator.control_process import (
+    Address,
+    answering,
+    post,
+    stop_control,
+    write_address,
+)
 from orchestrator.errors import ControlUnreachable
 from orchestrator.freeze import PASSIVE, is_alive
+from orchestrator.links import Links
+from orchestrator.push import Deputy, Target, appoint, open_sealed
 from orchestrator.settings import Settings, load_settings
-from orchestrator.terminal import reported, run, say
+from orchestrator.terminal import ask_pin, pin_option, reported, run, say
+from orchestrator.undumpable import be_undumpable
+from orchestrator.vaults import open_vault
 from registry.files import locked
 from registry.records import Process, new_id
+from registry.signing import Signer
 from registry.store import Store
 from sandbox.docker_engine import kill_instance
 
@@ -37,17 +49,43 @@ CHECK_SECONDS = 10.0
 @click.option("--open", "show", is_flag=True, help="Open the page of the running control plane.")
 @click.option("--url", "tell", is_flag=True, help="Print a link to the page that logs in once.")
 @click.option("--stop", is_flag=True, help="Stop the running control plane.")
+@click.option("--push", is_flag=True, help="Let messages carry links that decide; wants the PIN.")
+@pin_option
 @click.option("--until-idle", is_flag=True, help="End by itself when nobody needs it any more.")
 @reported
-def command(host: str, port: int, show: bool, tell: bool, stop: bool, until_idle: bool) -> None:
-    """Run the control plane: page, approvals, kill switch, metrics."""
+def command(
+    host: str,
+    port: int,
+    show: bool,
+    tell: bool,
+    stop: bool,
+    push: bool,
+    pin_file: Path | None,
+    until_idle: bool,
+) -> None:
+    """Run the control plane: page, approvals, messages, kill switch, metrics."""
     settings = load_settings()
     if show or tell:
         _page(settings, show)
     elif stop:
-        _stop(settings)
+        say("Stopped." if stop_control(settings) else "None is running.")
     else:
-        run(_serve(settings, host, port, until_idle))
+        signer = ask_pin(settings, pin_file) if push else None
+        unlocked = _unlocked(settings, signer) if signer else Unlocked()
+        run(_serve(settings, host, port, until_idle, unlocked))
+
+
+@dataclass(frozen=True)
+class Unlocked:
+    """What the PIN opens for a control plane: where links go, and who signs for them."""
+
+    targets: tuple[Target, ...] = ()
+    deputy: Deputy | None = None
+
+
+def _unlocked(settings: Settings, signer: Signer) -> Unlocked:
+    be_undumpable()
+    return Unlocked(open_sealed(settings.push, signer), appoint(signer, time.time()))
 
 
 def _page(settings: Settings, show: bool) -> None:
@@ -60,17 +98,9 @@ def _page(settings: Settings, show: bool) -> None:
         webbrowser.open(url)
 
 
-def _stop(settings: Settings) -> None:
-    address = read_address(settings.control)
-    if answering(settings) is None or address is None:
-        say("None is running.")
-        return
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(address.pid, signal.SIGTERM)
-    say("Stopped.")
-
-
-async def _serve(settings: Settings, host: str, port: int, until_idle: bool) -> None:
+async def _serve(
+    settings: Settings, host: str, port: int, until_idle: bool, unlocked: Unlocked
+) -> None:
     token = secrets.token_urlsafe(24)
     with socket.socket() as listener:
         with locked(settings.control):
@@ -85,8 +115,22 @@ async def _serve(settings: Settings, host: str, port: int, until_idle: bool) -> 
             start = psutil.Process().create_time()
             store.register_process(Process(process, os.getpid(), start, "control", now, now))
             try:
-                control = Control(settings, store, token, lambda: kill_instance(settings.instance))
-                await _answer(control, process, listener, until_idle)
+                announcer = Announcer(
+                    store,
+                    open_vault(settings),
+                    Links(),
+                    settings.public_url or address.url,
+                    unlocked.targets,
+                    unlocked.deputy,
+                )
+                control = Control(
+                    settings,
+                    store,
+                    token,
+                    lambda: kill_instance(settings.instance),
+                    announcer=announcer,
+                )
+                await _answer(control, announcer, process, listener, until_idle)
             finally:
                 store.remove_process(process)
 
@@ -101,13 +145,19 @@ def _listening(listener: socket.socket, host: str, port: int, token: str) -> Add
 
 
 async def _answer(
-    control: Control, process: str, listener: socket.socket, until_idle: bool
+    control: Control,
+    announcer: Announcer,
+    process: str,
+    listener: socket.socket,
+    until_idle: bool,
 ) -> None:
     application = control.application()
     server = uvicorn.Server(_server_config(application))
     async with keeping_heartbeat(control.store, process):
         idle = asyncio.create_task(_end_when_idle(server, control.store)) if until_idle else None
+        announcing = asyncio.create_task(announcer.run())
         await server.serve(sockets=[listener])
+        announcing.cancel()
         if idle:
             idle.cancel()
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from forge.selection import credential
 from orchestrator.app import App, open_app
 from orchestrator.granting import allow_host
 from orchestrator.progress import Progress
@@ -16,6 +17,7 @@ from orchestrator.terminal import (
     FAILED,
     WAITING,
     ask_pin,
+    auth_option,
     engine_option,
     json_option,
     pin_option,
@@ -24,14 +26,17 @@ from orchestrator.terminal import (
     run,
     say,
 )
+from registry.drafts import awaits_draft
 from registry.records import Job
 
 
 @click.command("forge")
 @click.argument("task")
-@click.option("--source", default="", help="Path or URL of an API description, or the API's host.")
-@click.option("--name", default="", help="A name for the server.")
+@click.option("--source", default="", help="Where the API's description is, or `none`.")
+@click.option("--parent", default="", help="A registered server that your code is to change.")
+@click.option("--name", default="", help="A name; the parent's own for its next version.")
 @click.option("--base-url", default="", help="Replaces the server that the document names.")
+@auth_option
 @click.option("--allow", multiple=True, help="Allow this HOST:PORT as well. Asks for the PIN.")
 @click.option("--experimental", is_flag=True, help="Register even where a stage fails.")
 @pin_option
@@ -41,32 +46,51 @@ from registry.records import Job
 def command(
     task: str,
     source: str,
+    parent: str,
     name: str,
     base_url: str,
+    auth: tuple[str, ...],
     allow: tuple[str, ...],
     experimental: bool,
     pin_file: Path | None,
     as_json: bool,
     engine: str | None,
 ) -> None:
-    """Make a server that can do TASK from an API description, prove it and register it."""
+    """Make a server that can do TASK from an API description, prove it and register it.
+
+    Where no API is named, or with --parent, the job waits for code: it prints a brief for whoever
+    writes it, which is handed in with `toolwright submit` or by an MCP client.
+    """
+    for written in auth:
+        credential(written)
     settings = load_settings(engine=engine)
     if allow or experimental:
         ask_pin(settings, pin_file)
     request = {
         "task": task,
         "source": _absolute(source),
+        "parent": parent,
         "name": name,
         "base_url": base_url,
+        "auth": list(auth),
         "experimental": experimental,
     }
     job = run(_forged(settings, request, allow, as_json))
+    tell(job, as_json)
+
+
+def tell(job: Job, as_json: bool) -> None:
+    """Print how a forge job stands, and leave with the status that says so."""
     if as_json:
         print_json(
             {"job": job.id, "state": job.state, "message": job.message, "result": job.result}
         )
     elif job.state == "done":
         _print(job.result)
+    elif awaits_draft(job):
+        say(job.result["brief"])
+        say(f"\n{job.message}", "yellow")
+        say(f"Hand it in with: toolwright submit {job.id} FILE", "yellow")
     else:
         say(job.message, "red")
     if job.state != "done":
@@ -89,11 +113,17 @@ async def _forged(
 
 
 async def _run(app: App, request: dict[str, Any], quiet: bool) -> Job:
-    job = app.jobs.create("forge", request)
+    return await carried_out(app, app.jobs.create("forge", request), quiet)
+
+
+async def carried_out(app: App, job: Job, quiet: bool) -> Job:
+    """The job when it has ended or waits, carried out by this process or by one that was faster."""
     claimed = app.store.claim_job(job.id, app.process, time.time())
-    assert claimed is not None
     with Progress(app.store, job.id, quiet):
-        await app.jobs.run(claimed)
+        if claimed is not None:
+            await app.jobs.run(claimed)
+        while app.store.job(job.id).state in ("queued", "running"):
+            await app.pulse.changed()
     return app.store.job(job.id)
 
 

@@ -6,17 +6,16 @@ from pathlib import Path
 
 import click
 
-from orchestrator.deciding import decide_at_terminal
+from orchestrator.deciding import Asked, decide_at_terminal
 from orchestrator.terminal import json_option, pin_option, reported
 
 
 @click.command("reject")
 @click.argument("approval")
 @click.option("--reason", default="", help="Kept with the decision.")
-@click.option("--wait", default=30.0, show_default=True, help="Seconds to wait for the outcome.")
 @pin_option
 @json_option
 @reported
-def command(approval: str, reason: str, wait: float, pin_file: Path | None, as_json: bool) -> None:
+def command(approval: str, reason: str, pin_file: Path | None, as_json: bool) -> None:
     """Reject the waiting request APPROVAL. Asks for the PIN."""
-    decide_at_terminal(approval, False, pin_file, reason, wait, as_json)
+    decide_at_terminal(Asked(approval, False, reason), pin_file, 0.0, as_json)

@@ -7,19 +7,23 @@ import importlib
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from uuid import uuid4
 
 import click
 
 from orchestrator.directory import Grants, read_secrets, serve_directory
 from orchestrator.errors import OrchestratorError
+from orchestrator.settings import load_engine_settings
 from registry.errors import RegistryError
+from sandbox.brake import Brake
 from sandbox.bundle import NAME, Bundle, read_bundle
 from sandbox.errors import SandboxError
 from sandbox.process_engine import ProcessRunner
 from sandbox.runner import Runner
 
-ENGINES = ("docker", "wasm", "none")
+ENGINES = ("auto", "docker", "wasm", "none")
 NO_CAGE = (
     "!! --engine none: the server's code runs as a plain process of yours, WITHOUT A CAGE. It can "
     "read your files and reach the network. For development only, with code you trust."
@@ -35,32 +39,34 @@ NO_CAGE = (
     type=click.Path(path_type=Path, dir_okay=False),
     help='DIR: a JSON file of credentials, {"SCHEME": {"token": …} or {"user": …, "pass": …}}.',
 )
-@click.option("--engine", type=click.Choice(ENGINES), default="docker", show_default=True)
+@click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    help="By default Docker if it answers, else the embedded WASM engine. DIR: `none` has no cage.",
+)
 @click.option("--no-control", is_flag=True, help="NAME: do not start the control plane.")
 def command(
     server: str,
     allow_private: bool,
     allow_writes: bool,
     creds: Path | None,
-    engine: str,
+    engine: str | None,
     no_control: bool,
 ) -> None:
     """Serve one server over stdin and stdout: the registered one called NAME, caged and its writes
     gated; or, while you develop, the bundle in the directory DIR (with a slash in it: `./pets`).
     """
-    if engine == "wasm":
-        raise click.BadParameter("the WASM engine is not in this version; take docker or none")
     try:
         if not is_name(server):
             bundle = read_bundle(Path(server).expanduser(), with_spec=False)
             secrets = read_secrets(creds, bundle.credentials) if creds else {}
             asyncio.run(_serve(bundle, engine, Grants(allow_private, allow_writes, secrets)))
-        elif allow_private or allow_writes or creds or engine != "docker":
+        elif allow_private or allow_writes or creds or engine == "none":
             raise click.UsageError(_only_directories(server))
         else:
             # Loaded by name: a registered server needs the registry, a directory starts without.
             registered = importlib.import_module("orchestrator.direct")
-            asyncio.run(registered.serve_registered(server, not no_control))
+            asyncio.run(registered.serve_registered(server, engine, not no_control))
     except (OrchestratorError, RegistryError, SandboxError) as error:
         raise click.ClickException(str(error)) from error
 
@@ -79,16 +85,23 @@ def _only_directories(server: str) -> str:
     )
 
 
-async def _serve(bundle: Bundle, engine: str, grants: Grants) -> None:
-    async with _engine(engine) as runner:
+async def _serve(bundle: Bundle, engine: str | None, grants: Grants) -> None:
+    async with _runner(engine) as runner:
         await serve_directory(bundle, runner, grants)
 
 
 @asynccontextmanager
-async def _engine(name: str) -> AsyncIterator[Runner]:
+async def _runner(name: str | None) -> AsyncIterator[Runner]:
+    """Raises EngineUnavailable, BaseImageMissing or ComponentMissing."""
     if name == "none":
         click.secho(NO_CAGE, fg="red", bold=True, err=True)
         yield ProcessRunner()
         return
-    async with importlib.import_module("orchestrator.cage").docker_runner() as runner:
-        yield runner
+    # Loaded by name: without a cage a server starts in half the time.
+    engines = importlib.import_module("orchestrator.engines")
+    settings = load_engine_settings(engine=name)
+    async with engines.Engine(
+        settings, uuid4().hex, Brake(), partial(click.echo, err=True)
+    ) as engine:
+        engine.check()
+        yield engine

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 
 import click
 
 from orchestrator.brokers import SOURCES
+from orchestrator.errors import OrchestratorError
 from orchestrator.settings import load_settings
 from orchestrator.terminal import (
     ask_pin,
@@ -15,12 +17,13 @@ from orchestrator.terminal import (
     pin_option,
     print_json,
     print_table,
-    read_line,
     reported,
     say,
 )
+from orchestrator.vaults import open_vault
 from registry.store import Store
-from registry.vault import FileVault, Secret
+from registry.vault import Secret
+from sandbox.redaction import ANYWHERE, MAX_SECRET
 
 
 @click.group("secret")
@@ -38,14 +41,30 @@ def command() -> None:
 @pin_option
 @reported
 def set_secret(name: str, value_file: Path | None, pin_file: Path | None) -> None:
-    """Set the secret NAME. Asks for the PIN and the value; basic ones are `user:password`."""
+    """Set the secret NAME. Asks for the PIN and the value.
+
+    \b
+    apiKey, bearer   the key or token
+    basic, digest    user:password
+    oauth2, openIdConnect
+                     an access token, CLIENT_ID:CLIENT_SECRET, or a JSON object of client_id,
+                     client_secret, refresh_token, access_token, username, password, scope,
+                     audience, resource
+    aws-sigv4        ACCESS_KEY_ID:SECRET_ACCESS_KEY, or a JSON object of access_key_id,
+                     secret_access_key, session_token
+    template         what its {secret} and {secret.FIELD} name
+    """
     settings = load_settings()
     ask_pin(settings, pin_file)
-    value = read_line(value_file) if value_file else click.prompt("Value", hide_input=True)
-    FileVault(settings.vault).put(*_parts(name), Secret(value))
+    value = _read(value_file) if value_file else click.prompt("Value", hide_input=True)
+    if not value.strip():
+        raise OrchestratorError(f"the value of {name} is empty. Nothing was set.")
+    open_vault(settings).put(*_parts(name), Secret(value))
     with Store.open(settings.database_url) as store:
         store.note("secret.set", name, {}, time.time())
     say(f"{name} is set.")
+    if len(value) < ANYWHERE:
+        say("It is so short that it cannot be kept out of answers for certain.", "yellow")
 
 
 @command.command("list")
@@ -53,7 +72,7 @@ def set_secret(name: str, value_file: Path | None, pin_file: Path | None) -> Non
 @reported
 def list_secrets(as_json: bool) -> None:
     """List the names of the secrets."""
-    names = FileVault(load_settings().vault).names()
+    names = open_vault(load_settings()).names()
     if as_json:
         print_json([{"server": server, "name": name} for server, name in names])
     else:
@@ -68,10 +87,25 @@ def remove_secret(name: str, pin_file: Path | None) -> None:
     """Remove the secret NAME. Asks for the PIN."""
     settings = load_settings()
     ask_pin(settings, pin_file)
-    removed = FileVault(settings.vault).delete(*_parts(name))
+    removed = open_vault(settings).delete(*_parts(name))
     with Store.open(settings.database_url) as store:
         store.note("secret.remove", name, {}, time.time())
     say(f"{name} is removed." if removed else f"There was no {name}.")
+
+
+def _read(path: Path) -> str:
+    """The content of a file, or of standard input for `-`, without the line end at its end."""
+    try:
+        if str(path) == "-":
+            text = sys.stdin.read(MAX_SECRET + 1)
+        else:
+            with path.open(encoding="utf-8") as file:
+                text = file.read(MAX_SECRET + 1)
+    except (OSError, UnicodeDecodeError) as error:
+        raise OrchestratorError(f"{path} cannot be read as text: {error}.") from error
+    if len(text) > MAX_SECRET:
+        raise OrchestratorError(f"{path} is larger than a secret may be ({MAX_SECRET} characters).")
+    return text.removesuffix("\n").removesuffix("\r")
 
 
 def _parts(name: str) -> tuple[str, str]:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
 import click
 
 from orchestrator.clients import CLIENTS, configure, machine, printed, serving
+from orchestrator.enrolling import another_key, another_pin, choose_pin, pin_key
+from orchestrator.errors import WrongPin
+from orchestrator.people import open_key
 from orchestrator.settings import Settings, load_settings
 from orchestrator.terminal import ask_pin, engine_option, pin_option, read_line, reported, say
-from registry.pin import set_pin
+from registry.signing import fingerprint
 from registry.store import Store
 from sandbox.docker_engine import connect
 from sandbox.errors import EngineUnavailable
@@ -28,6 +32,13 @@ from sandbox.image import build_base
 @click.option("--remove", is_flag=True, help="With --client: take Toolwright out again.")
 @click.option("--engine-only", is_flag=True, help="Only make the engine ready, if it is not yet.")
 @click.option("--change-pin", is_flag=True, help="Choose another PIN; asks for the present one.")
+@click.option("--new-key", is_flag=True, help="With the PIN, replace the key of your decisions.")
+@click.option("--key", "only_key", is_flag=True, help="With the PIN, make a missing key.")
+@click.option(
+    "--present-pin-file",
+    type=click.Path(path_type=Path, allow_dash=True),
+    help="With --change-pin: read the present PIN from a file.",
+)
 @pin_option
 @engine_option
 @reported
@@ -37,6 +48,9 @@ def command(
     remove: bool,
     engine_only: bool,
     change_pin: bool,
+    new_key: bool,
+    only_key: bool,
+    present_pin_file: Path | None,
     pin_file: Path | None,
     engine: str | None,
 ) -> None:
@@ -45,20 +59,24 @@ def command(
     if client:
         _configure(settings, client, only_print, remove)
         return
+    if new_key or only_key:
+        _key(settings, pin_file, new_key)
+        return
     if not engine_only:
-        with Store.open(settings.database_url):
+        with Store.open(settings.database_url) as store:
             say(f"home: {settings.home}")
-        _pin(settings, pin_file, change_pin)
+            _pin(settings, store, pin_file, present_pin_file if change_pin else None, change_pin)
     _make_engine_ready(settings)
 
 
-def _pin(settings: Settings, pin_file: Path | None, change: bool) -> None:
+def _pin(
+    settings: Settings, store: Store, pin_file: Path | None, present: Path | None, change: bool
+) -> None:
     """Choose the PIN, once; another one only for who knows the present one."""
     if settings.pin.exists() and not change:
         say("PIN: chosen earlier")
         return
-    if settings.pin.exists():
-        ask_pin(settings, None)
+    signer = ask_pin(settings, present) if settings.pin.exists() else None
     if pin_file is None and not sys.stdin.isatty():
         say("PIN: none yet. Run `toolwright setup` at a terminal, or give --pin-file.", "yellow")
         return
@@ -67,8 +85,23 @@ def _pin(settings: Settings, pin_file: Path | None, change: bool) -> None:
         if pin_file
         else click.prompt("Choose a PIN", hide_input=True, confirmation_prompt=True)
     )
-    set_pin(settings.pin, pin)
-    say("PIN: set")
+    if signer is None:
+        signer = choose_pin(settings, store, pin)
+    else:
+        another_pin(settings, store, signer, pin)
+    say(f"PIN: set; your decisions are signed with the key {fingerprint(signer.public)}")
+
+
+def _key(settings: Settings, pin_file: Path | None, replace: bool) -> None:
+    """Make the key of a home that is older than keys, or replace it."""
+    pin = read_line(pin_file) if pin_file else click.prompt("PIN", hide_input=True, err=True)
+    with Store.open(settings.database_url) as store:
+        opened = open_key(settings, pin, time.time())
+        if opened.signer is None:
+            raise WrongPin(opened.refused)
+        signer = another_key(settings, store, opened.signer, pin) if replace else opened.signer
+        pin_key(settings, store, signer)
+    say(f"your decisions are signed with the key {fingerprint(signer.public)}")
 
 
 def _make_engine_ready(settings: Settings) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
+from orchestrator.levels import levels
 from orchestrator.settings import load_settings
 from orchestrator.terminal import json_option, out, print_json, print_table, reported, say
+from registry.lineage import Branch, family, to_json
 from registry.records import dossier
 from registry.store import Store
 from sandbox.report import StageReport
@@ -21,24 +24,32 @@ from sandbox.report import to_json as report_json
 @reported
 def command(name: str, matrix: bool, as_json: bool) -> None:
     """Show one server: record, trust, tools, proofs, versions."""
-    with Store.open(load_settings().database_url) as store:
+    settings = load_settings()
+    with Store.open(settings.database_url) as store:
         entry = store.entry(name)
         record = dossier(entry, store.standing(name))
+        counted, said = levels(settings, store, entry), store.overrides(name)
         reports = store.reports(name, entry.version)
         operations = store.operation_standings(name)
         versions = [(e.version, e.digest[:12], e.parent) for e in store.versions(name)]
+        trees = family(store.lineage(), name)
+    for tool in record["tools"]:
+        tool["level"] = counted[tool["name"]]
+    record["classified"] = {operation: one.level for operation, one in said.items()}
     if as_json:
         record["reports"] = [report_json(report) for report in reports]
         record["operations"] = {tool: vars(standing) for tool, standing in operations.items()}
         record["versions"] = versions
+        record["lineage"] = [to_json(tree, name) for tree in trees]
         print_json(record)
         return
-    _print(record, reports, versions)
+    _print(record, reports)
+    _print_lineage(trees, name)
     if matrix:
         _print_matrix(reports)
 
 
-def _print(record: dict[str, Any], reports: tuple[StageReport, ...], versions: Any) -> None:
+def _print(record: dict[str, Any], reports: tuple[StageReport, ...]) -> None:
     say(f"{record['tool_id']} version {record['version']}: {record['title']}", "bold")
     shown = (
         "state",
@@ -60,9 +71,35 @@ def _print(record: dict[str, Any], reports: tuple[StageReport, ...], versions: A
         ((r.stage, r.verdict, f"{r.elapsed_ms:.0f}", len(r.cases), r.note[:120]) for r in reports),
     )
     out.print()
-    print_table(("tool", "access"), ((tool["name"], tool["access"]) for tool in record["tools"]))
+    print_table(
+        ("group", "tool", "level"),
+        (
+            (tool["group"], tool["name"], tool["level"])
+            for tool in sorted(record["tools"], key=lambda tool: tool["group"])
+        ),
+    )
+
+
+def _print_lineage(trees: tuple[Branch, ...], name: str) -> None:
+    """The trees of versions: whose code it is, its server's state, and which are this server's."""
     out.print()
-    print_table(("version", "digest", "from"), versions)
+    say("lineage")
+    for tree in trees:
+        say("\n".join(_drawn(tree, name)))
+
+
+def _drawn(branch: Branch, name: str) -> Iterator[str]:
+    line = branch.line
+    told = "not registered here"
+    if line is not None:
+        state = f", {line.state}" if line.current else ""
+        told = f"{line.digest[:12]} by {line.created_by}{state}"
+    yield f"{branch.label} {told}{' ◂' if line is not None and line.name == name else ''}"
+    for number, child in enumerate(branch.children, 1):
+        last = number == len(branch.children)
+        first, *rest = _drawn(child, name)
+        yield f"{'└─ ' if last else '├─ '}{first}"
+        yield from (f"{'   ' if last else '│  '}{text}" for text in rest)
 
 
 def _print_matrix(reports: tuple[StageReport, ...]) -> None:

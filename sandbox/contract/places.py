@@ -14,6 +14,8 @@ from sandbox.apispec import Operation, Parameter
 from sandbox.bundle import ToolDefinition
 
 LOCATIONS = frozenset({"path", "query", "header", "cookie"})
+PAGES = "pages"
+"""The claim of the argument that is no parameter: how many items to follow the pages for."""
 IGNORED_HEADERS = frozenset({"accept", "content-type", "authorization"})
 """Header parameters of these names have no meaning (OpenAPI 3.1, section 4.8.12.2.1)."""
 
@@ -41,6 +43,13 @@ def places(tool: ToolDefinition) -> Mapping[str, Place]:
     return claimed
 
 
+def pager(tool: ToolDefinition) -> str:
+    """The argument that says how many items to follow the pages for; "" where there is none."""
+    properties = tool.input_schema.get("properties", {}).items() if tool.paging else ()
+    found = (n for n, s in properties if isinstance(s, Mapping) and s.get("x-in") == PAGES)
+    return next(found, "")
+
+
 def check_claims(
     tool: ToolDefinition, operation: Operation, credentials: frozenset[Place] = frozenset()
 ) -> tuple[str, ...]:
@@ -50,8 +59,13 @@ def check_claims(
     claimed = places(tool)
     known = {place_of(parameter): parameter for parameter in operation.parameters}
     problems = []
+    asks = tool.paging.parameter if tool.paging else ""
+    if asks and Place("query", asks) not in known:
+        problems.append(f"the pages go by {asks}, which is no query parameter of the operation")
     for argument in tool.input_schema.get("properties", {}):
         place = claimed.get(argument)
+        if place is None and argument == pager(tool):
+            continue
         if place is None:
             problems.append(f"the argument {argument} does not say where it goes")
         elif place.location == "body":

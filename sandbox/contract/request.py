@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import unquote, unquote_plus, urlsplit
 
 from sandbox.apispec import Operation, Parameter, Schema
-from sandbox.contract.body import documented, has_fields, read_body
+from sandbox.contract.body import documented, essence, has_fields, read_body
 from sandbox.contract.places import IGNORED_HEADERS, Place, constants
 from sandbox.contract.styles import (
     Pairs,
@@ -50,6 +50,7 @@ def check_request(
     problems += _headers(operation, given, request)
     problems += _cookies(operation, given, request)
     problems += _body(operation, given, request)
+    problems += _accept(operation, request)
     problems += _values(operation, given, judge)
     return tuple(problems)
 
@@ -107,7 +108,8 @@ def _query(operation: Operation, given: Mapping[Place, Any], request: WireReques
     used: set[int | None] = set()
     for place, parameter in _parameters(operation, "query"):
         if place in given:
-            found = read_query(parameter, given[place], pairs)
+            own = _share(operation, given, place, parameter, pairs, used)
+            found = read_query(parameter, given[place], own)
             if found is None:
                 yield _astray(place, parameter, given[place], dict(pairs).get(parameter.name, ""))
             used |= found or set()
@@ -119,6 +121,38 @@ def _query(operation: Operation, given: Mapping[Place, Any], request: WireReques
     for at, (name, _) in enumerate(pairs):
         if at not in used and not any(_told(name, place) for place in given):
             yield f"the query holds {name[:60]!r}, which is not documented or was not given"
+
+
+def _share(
+    operation: Operation,
+    given: Mapping[Place, Any],
+    place: Place,
+    parameter: Parameter,
+    pairs: Pairs,
+    used: set[int | None],
+) -> Pairs:
+    """The pairs that can be an argument's. Of two objects written pair by pair, which stand under
+    no name of their own, the first gets the first pair of each name that they share.
+    """
+    if not _is_spread(parameter, given[place]):
+        return pairs
+    others = [
+        given[other]
+        for other, its in _parameters(operation, "query")
+        if other != place and other in given and _is_spread(its, given[other])
+    ]
+    shared = {name for other in others for name in other} & given[place].keys()
+    left = [("" if name in shared and at in used else name, raw) for at, (name, raw) in enumerate(pairs)]
+    for name in shared:
+        mine = [at for at, (key, _) in enumerate(left) if key == name]
+        for at in mine[1:]:
+            left[at] = ("", left[at][1])
+    return left
+
+
+def _is_spread(parameter: Parameter, value: Any) -> bool:
+    plain = parameter.media_type is None and parameter.style == "form"
+    return plain and parameter.explode and isinstance(value, Mapping)
 
 
 def _own_pairs(template: UrlTemplate, given: Mapping[Place, Any], pairs: Pairs) -> list[int | None]:
@@ -208,3 +242,17 @@ def _body(operation: Operation, given: Mapping[Place, Any], request: WireRequest
     problem = read_body(media, content_type, given[place], request.body)
     if problem:
         yield f"the body ({media.type}) {problem}"
+
+
+def _accept(operation: Operation, request: WireRequest) -> Iterator[str]:
+    """An Accept header has to let a documented success through (RFC 9110, section 12.5.1)."""
+    accepted = request.header("accept")
+    if accepted is None:
+        return
+    told = [r for r in operation.responses if r.status.startswith("2")]
+    documented = {essence(media.type) for response in told for media in response.content}
+    wanted = documented or {"application/json"}
+    ranges = {essence(part) for part in accepted.split(",")}
+    offered = {form for kind in wanted for form in (kind, kind.partition("/")[0] + "/*", "*/*")}
+    if not ranges & offered and "*/*" not in wanted:
+        yield f"the answer is asked for as {accepted[:80]!r}, which is not documented"

@@ -15,6 +15,9 @@ from sandbox.runner import Outcome
 Expectation = Literal["answer", "http", "malformed", "schema", "timeout", "too_large"]
 """`answer`: a success that arrives whole. The others: a failure of that kind, never a success."""
 
+TELLING = ("etag", "link", "location", "x-ratelimit-remaining")
+"""Headers that a caller goes on by, of those that docs/runtime-protocol.md names."""
+
 _SHOWN = 120
 
 
@@ -46,6 +49,18 @@ def _answer(response: WireResponse, outcome: Outcome) -> Iterator[str]:
     if given.get("status") != response.status:
         yield f"the status {response.status} arrived as {given.get('status')!r}"
     yield from _content(response, given)
+    yield from _headers(response, given)
+    if response.body.strip() and not tells(outcome.text, response.body):
+        yield f"the result's text does not hold the answer: {outcome.text[:_SHOWN]!r}"
+
+
+def _headers(response: WireResponse, given: Mapping[str, Any]) -> Iterator[str]:
+    told = given.get("headers")
+    told = told if isinstance(told, Mapping) else {}
+    for name in TELLING:
+        value = response.header(name)
+        if value is not None and told.get(name) != value:
+            yield f"the header {name}: {value[:_SHOWN]} arrived as {str(told.get(name))[:_SHOWN]}"
 
 
 def _content(response: WireResponse, given: Mapping[str, Any]) -> Iterator[str]:

@@ -34,11 +34,18 @@ def reads_as(text: str, value: Any) -> bool:
     if value is None:
         return text in ("", "null")
     if isinstance(value, int | float):
-        return bool(_NUMBER.match(text)) and float(text) == value
+        return bool(_NUMBER.match(text)) and _equals(text, value)
     if isinstance(value, str):
         return text == value
     parsed = parse_json(text)
     return parsed is not NOT_JSON and same(parsed, value)
+
+
+def _equals(text: str, value: float) -> bool:
+    """Whether a numeral is that number: exactly for an integer, else as far as a double goes."""
+    if isinstance(value, int) and text.lstrip("-").isdigit():
+        return int(text) == value
+    return float(text) == value
 
 
 def all_read_as(texts: Sequence[str], values: Sequence[Any]) -> bool:

@@ -7,7 +7,7 @@ sandbox is.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 
 from sandbox.static.source import FunctionNode, Source, called_name, is_tool_decorator
 
@@ -39,6 +39,9 @@ MODULES = frozenset(
         "statistics",
         "textwrap",
         "toolwright",
+        "toolwright.environment",
+        "toolwright.files",
+        "toolwright.pages",
         "toolwright.styles",
         "typing",
         "unicodedata",
@@ -88,6 +91,20 @@ def forbidden_import(source: Source) -> Found:
                     yield node.lineno, whole
                 elif module not in MODULES and whole not in MODULES:
                     yield node.lineno, module
+
+
+def absent(source: Source, available: Set[str]) -> Found:
+    """A module is imported that servers may use, but this engine does not have."""
+    for node in source.nodes:
+        named: list[set[str]] = []
+        if isinstance(node, ast.Import):
+            named = [{alias.name} for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            named = [{str(node.module), f"{node.module}.{alias.name}"} for alias in node.names]
+        for names in named:
+            known = names & MODULES
+            if known and not known & available:
+                yield getattr(node, "lineno", 0), min(known)
 
 
 def dynamic_code(source: Source) -> Found:

@@ -20,6 +20,8 @@ Rule = Callable[[Bundle], Found]
 
 _VISIBLE_CONTROLS = frozenset("\n\t")
 _INVISIBLE = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "QUERY", "TRACE"})
+"""RFC 9110, section 9.2.1, and draft-ietf-httpbis-safe-method-w-body."""
 _PROSE = frozenset({"description", "title"})
 
 
@@ -38,13 +40,18 @@ def _schemas(tool: ToolDefinition) -> tuple[tuple[str, Mapping[str, Any]], ...]:
 def hidden_text(bundle: Bundle) -> Found:
     """A text that a model reads holds characters that a person cannot see."""
     for tool in bundle.tools:
-        texts = [("name", tool.name), ("title", tool.title), ("description", tool.description)]
-        for key, schema in _schemas(tool):
-            texts += [(f"{key}{where}", text) for where, text in _prose(schema)]
-        for where, text in texts:
+        for where, text in texts(tool):
             hidden = hidden_characters(text)
             if hidden:
                 yield f"{tool.name}/{where}", hidden
+
+
+def texts(tool: ToolDefinition) -> Iterator[tuple[str, str]]:
+    """What a model reads of a tool, and where it stands."""
+    yield from (("name", tool.name), ("title", tool.title), ("description", tool.description))
+    for key, schema in _schemas(tool):
+        for where, text in _prose(schema):
+            yield f"{key}{where}", text
 
 
 def hidden_characters(text: str) -> str:
@@ -103,7 +110,7 @@ def unproved_request(bundle: Bundle) -> Found:
 
 def other_request(bundle: Bundle) -> Found:
     """A tool declares requests other than its operation's own."""
-    for tool, operation in _pairs(bundle):
+    for tool, operation in pairs(bundle):
         own = RequestPattern(operation.method.upper(), _bare(operation.url))
         declared = [RequestPattern(r.method, _bare(r.url)) for r in tool.requests]
         if declared != [own]:
@@ -117,19 +124,28 @@ def _bare(url: str) -> str:
 
 def understated_access(bundle: Bundle) -> Found:
     """A tool that writes is declared as one that reads."""
-    for tool, operation in _pairs(bundle):
+    for tool, operation in pairs(bundle):
         if tool.access == "read" and operation.access == "write":
             yield f"{tool.name}/access", f"{operation.id} is a write"
 
 
+def unsafe_read(bundle: Bundle) -> Found:
+    """A tool with a request that may write is declared as one that reads."""
+    for tool in bundle.tools:
+        for request in tool.requests if tool.access == "read" else ():
+            if request.method.upper() not in _SAFE_METHODS:
+                yield f"{tool.name}/access", f"{request.method} {request.url[:120]}"
+
+
 def wrong_places(bundle: Bundle) -> Found:
     """The arguments and the operation's parameters do not correspond."""
+    keys = [c for c in bundle.credentials if c.kind == "apiKey"]
+    made = [place for credential in bundle.credentials for place in credential.places]
     filled = frozenset(
-        Place(credential.location, credential.parameter)
-        for credential in bundle.credentials
-        if credential.kind == "apiKey"
+        [*(Place(c.location, c.parameter) for c in keys)]
+        + [Place(p.location, p.parameter) for p in made]
     )
-    for tool, operation in _pairs(bundle):
+    for tool, operation in pairs(bundle):
         for problem in check_claims(tool, operation, filled):
             yield f"{tool.name}/input_schema", problem
 
@@ -138,7 +154,8 @@ def _operations(bundle: Bundle) -> dict[str, Operation]:
     return {operation.id: operation for operation in bundle.spec.operations} if bundle.spec else {}
 
 
-def _pairs(bundle: Bundle) -> Iterator[tuple[ToolDefinition, Operation]]:
+def pairs(bundle: Bundle) -> Iterator[tuple[ToolDefinition, Operation]]:
+    """The tools that call an operation of the spec, with it."""
     known = _operations(bundle)
     for tool in bundle.tools:
         if tool.operation in known:
@@ -153,6 +170,7 @@ RULES: tuple[Rule, ...] = (
     unproved_request,
     other_request,
     understated_access,
+    unsafe_read,
     wrong_places,
 )
 

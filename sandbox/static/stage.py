@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 
 from sandbox.bundle import Bundle
 from sandbox.report import Finding, StageReport
-from sandbox.static import code, definitions
+from sandbox.static import claims, code, definitions
 from sandbox.static.security import bandit_findings
 from sandbox.static.source import Source, Unparsable, parse
 
@@ -15,10 +15,13 @@ MAX_FINDINGS = 200
 MAX_DETAIL = 300
 
 
-def prove_static(bundle: Bundle) -> StageReport:
-    """Judge a bundle without running it: any finding fails the stage."""
+def prove_static(bundle: Bundle, available: Set[str] | None = None) -> StageReport:
+    """Judge a bundle without running it: any finding fails the stage.
+
+    `available` are the modules of the engine it is to run on, where that has not all of them.
+    """
     started = time.perf_counter()
-    findings = tuple(_bounded(_findings(bundle)))
+    findings = tuple(_bounded(_findings(bundle, available)))
     return StageReport(
         stage="static",
         verdict="failed" if findings else "passed",
@@ -35,8 +38,8 @@ def _bounded(found: Iterator[Finding]) -> Iterator[Finding]:
         yield finding
 
 
-def _findings(bundle: Bundle) -> Iterator[Finding]:
-    for rule in definitions.RULES:
+def _findings(bundle: Bundle, available: Set[str] | None) -> Iterator[Finding]:
+    for rule in (*definitions.RULES, *claims.RULES):
         for where, detail in rule(bundle):
             yield Finding("tools.json", where[:MAX_DETAIL], _name(rule), _reason(rule, detail))
     source = parse(bundle.source_code)
@@ -44,6 +47,9 @@ def _findings(bundle: Bundle) -> Iterator[Finding]:
         yield Finding("server.py", f"line {source.line}", "syntax", source.reason[:MAX_DETAIL])
         return
     yield from _code_findings(source, bundle)
+    for line, module in code.absent(source, available) if available is not None else ():
+        reason = _reason(code.absent, f"{module}; leave it out, or use --engine docker")
+        yield Finding("server.py", f"line {line}", _name(code.absent), reason)
 
 
 def _code_findings(source: Source, bundle: Bundle) -> Iterator[Finding]:

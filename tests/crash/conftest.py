@@ -8,5 +8,5 @@ from tests.crash.installation import Installation
 
 
 @pytest.fixture
-def installation(tmp_path: Path, base_image: str) -> Installation:
-    return Installation.made(tmp_path / "home", TOOLWRIGHT_SPARES="0")
+def installation(tmp_path: Path, any_engine: str) -> Installation:
+    return Installation.made(tmp_path / "home", any_engine, TOOLWRIGHT_SPARES="0")

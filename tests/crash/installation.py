@@ -17,38 +17,42 @@ from click.testing import CliRunner, Result
 from orchestrator.checkup import check_all
 from orchestrator.cli import toolwright
 from orchestrator.granting import allow_host
+from orchestrator.people import Decision, decide
 from orchestrator.settings import Settings, load_settings
 from registry.catalogue import install
 from registry.pin import set_pin
-from registry.records import entry_from
+from registry.records import Approval, entry_from
 from registry.store import Store
 from sandbox.bundle import Bundle
 from sandbox.docker_engine import connect, list_containers
 
 ROOT = Path(__file__).parents[2]
-PIN = "246810"
+PIN = "24681012"
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Installation:
-    """A home that is set up. `environment` is added to what its processes get."""
+    """A home that is set up, its servers on that engine. `environment` is added to what its
+    processes get.
+    """
 
     home: Path
+    engine: str
     environment: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def made(cls, home: Path, **environment: str) -> Installation:
-        here = cls(home, environment)
-        set_pin(here.settings.pin, PIN)
+    def made(cls, home: Path, engine: str, **environment: str) -> Installation:
+        here = cls(home, engine, {"TOOLWRIGHT_ENGINE": engine, **environment})
+        set_pin(here.settings.pin, PIN, cost=2**4)
         here.pin_file.write_text(PIN)
         here.store().close()
         return here
 
     @property
     def settings(self) -> Settings:
-        return load_settings({"TOOLWRIGHT_HOME": str(self.home)})
+        return load_settings(home=self.home, engine=self.engine)
 
     @property
     def pin_file(self) -> Path:
@@ -56,6 +60,14 @@ class Installation:
 
     def store(self) -> Store:
         return Store.open(self.settings.database_url)
+
+    def approve(self, identity: str) -> Approval:
+        """What a person who knows the PIN decides."""
+        decision = Decision(identity, True, PIN, by="test")
+        with self.store() as store:
+            decided = decide(self.settings, store, decision, time.time())
+            assert not decided.refused
+            return store.approval(identity)
 
     def run(self, *words: str) -> Result:
         """A command, run in this process. An exception that is not reported fails the test."""
@@ -97,7 +109,9 @@ class Installation:
         return found + [f"container {identity}" for identity in self.containers()]
 
     def containers(self, process: str = "") -> list[str]:
-        """The ids of this installation's sandboxes, in any state."""
+        """The ids of this installation's containers, in any state; WASM has none."""
+        if self.engine == "wasm":
+            return []
         labels = {"instance": self.settings.instance} | ({"process": process} if process else {})
         client = connect()
         try:

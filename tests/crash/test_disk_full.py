@@ -14,7 +14,6 @@ from tests.crash.installation import Installation, until
 from tests.world.harbour import HarbourApi, harbour_api
 from tests.world.site import Asked, Page, site
 
-pytestmark = pytest.mark.docker
 FAILED = 1
 FOR_ITS_ROWS = 512 * 1024
 """Room for all that a forge writes but its bundle."""
@@ -31,8 +30,8 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 
 
 @pytest.fixture
-def small(disk: Disk, base_image: str) -> Installation:
-    return Installation.made(disk.directory / "home", TOOLWRIGHT_SPARES="0")
+def small(disk: Disk, any_engine: str) -> Installation:
+    return Installation.made(disk.directory / "home", any_engine, TOOLWRIGHT_SPARES="0")
 
 
 @pytest.fixture

@@ -23,15 +23,14 @@ from tests.crash.documents import (
 from tests.crash.installation import Installation
 from tests.world.site import Page, Site, site
 
-pytestmark = pytest.mark.docker
 REFUSED, WAITS = 1, 3
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory, base_image: str) -> Iterator[Installation]:
+def shared(tmp_path_factory: pytest.TempPathFactory, any_engine: str) -> Iterator[Installation]:
     """One installation for all bad documents, in which no trace of any may be left."""
     home = tmp_path_factory.mktemp("documents") / "home"
-    installation = Installation.made(home, TOOLWRIGHT_SPARES="0")
+    installation = Installation.made(home, any_engine, TOOLWRIGHT_SPARES="0")
     before = installation.listed()
     yield installation
     assert installation.listed() == before == []

@@ -16,7 +16,6 @@ from tests.crash.documents import OBJECT, described, reading
 from tests.crash.installation import Installation, until
 from tests.world.site import Page, site
 
-pytestmark = pytest.mark.docker
 FAILED = 1
 
 

@@ -39,9 +39,9 @@ def api() -> Iterator[Site]:
 
 @pytest.fixture
 def installation(tmp_path: Path, engine: Engine, api: Site) -> Installation:
-    environment = {"DOCKER_HOST": engine.host, "TOOLWRIGHT_ENGINE": "docker"}
+    environment = {"DOCKER_HOST": engine.host}
     environment["TOOLWRIGHT_SPARES"] = "0"
-    installation = Installation.made(tmp_path / "home", **environment)
+    installation = Installation.made(tmp_path / "home", "docker", **environment)
     installation.allow(api.url)
     installation.put(waiting())
     return installation
@@ -74,7 +74,7 @@ def test_calls_fail_clearly_while_the_engine_is_away_and_work_when_it_is_back(
         cut = client.answer(running)
         assert cut["isError"]
         assert cut["_meta"]["toolwright/error"]["kind"] == "crashed"
-        assert "its container ended" in cut["content"][0]["text"]
+        assert "its sandbox ended" in cut["content"][0]["text"]
         refused = client.call("call_read", tool="waiting.ready")
         assert refused["isError"]
         assert ABSENT in refused["content"][0]["text"]

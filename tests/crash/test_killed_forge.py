@@ -13,8 +13,6 @@ from tests.crash.installation import Installation
 from tests.crash.victim import finished, killed_at
 from tests.world.harbour import HarbourApi, harbour_api
 
-pytestmark = pytest.mark.docker
-
 STAGES = ("find", "compile", "static", "mock", "live", "register")
 MOMENTS = {
     "before it is claimed": r"UPDATE jobs .*'running'",
@@ -35,10 +33,10 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HarbourApi]:
 
 @pytest.fixture(scope="module")
 def shared(
-    tmp_path_factory: pytest.TempPathFactory, base_image: str, api: HarbourApi
+    tmp_path_factory: pytest.TempPathFactory, any_engine: str, api: HarbourApi
 ) -> Installation:
     home = tmp_path_factory.mktemp("killed") / "home"
-    installation = Installation.made(home)
+    installation = Installation.made(home, any_engine)
     installation.allow(api.url)
     return installation
 

@@ -16,7 +16,6 @@ from tests.crash.installation import Installation
 from tests.crash.victim import idled, killed_at
 from tests.world.harbour import HarbourApi, harbour_api
 
-pytestmark = pytest.mark.docker
 WAITS = 3
 INTENT = "INSERT INTO invocations"
 OUTCOME = "UPDATE invocations .*'done'"
@@ -40,10 +39,10 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HarbourApi]:
 
 @pytest.fixture(scope="module")
 def shared(
-    tmp_path_factory: pytest.TempPathFactory, base_image: str, api: HarbourApi
+    tmp_path_factory: pytest.TempPathFactory, any_engine: str, api: HarbourApi
 ) -> Installation:
     """An installation with the harbour's server."""
-    installation = Installation.made(tmp_path_factory.mktemp("killed") / "home")
+    installation = Installation.made(tmp_path_factory.mktemp("killed") / "home", any_engine)
     installation.allow(api.url)
     result = installation.run("forge", "book a berth", "--source", api.url, "--name", "harbour")
     assert result.exit_code == 0, result.stdout
@@ -70,10 +69,7 @@ def approved(installation: Installation) -> Approval:
     result = installation.run("call", "harbour.book_berth", json.dumps(booking()), "--json")
     assert result.exit_code == WAITS, result.stdout
     identity = json.loads(result.stdout)["structuredContent"]["approval"]
-    with installation.store() as store:
-        decided = store.decide(identity, True, by="test", now=store.approval(identity).created)
-    assert decided is not None
-    return decided
+    return installation.approve(identity)
 
 
 def posts(api: HarbourApi, approval: Approval) -> int:

@@ -22,7 +22,7 @@ REAPED_SECONDS = 5.0
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory, base_image: str) -> Installation:
-    installation = Installation.made(tmp_path_factory.mktemp("reaped") / "home")
+    installation = Installation.made(tmp_path_factory.mktemp("reaped") / "home", "docker")
     installation.put(stubborn())
     return installation
 

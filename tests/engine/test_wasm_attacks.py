@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from sandbox.errors import CallTimedOut, LoadFailed
+from sandbox.recording import Inputs
 from sandbox.runner import Limits, Outcome
 from sandbox.wasm_component import LoadedComponent, modules
-from sandbox.wasm_recording import Inputs
 from tests.engine.samples import FETCH, RUN, Api, Gate, body, broker, bundle
 
 Wasm = Callable[..., Any]
@@ -273,7 +273,9 @@ def test_nothing_runs_any_more_when_a_session_is_closed(wasm: Wasm) -> None:
                 codes = ("http.request('GET', '/items/a')", "while True: pass")
                 calls = [asyncio.ensure_future(session.call("run", {"code": c})) for c in codes]
                 await gate.arrived.wait()
-            assert not runner.pool.busy
+                while not runner.pool.computing:
+                    await asyncio.sleep(0)
+            assert not runner.pool.computing
             results = await asyncio.gather(*calls, return_exceptions=True)
             assert all(isinstance(result, Exception) for result in results)
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.settings import load_engine_settings
 from sandbox.errors import ComponentMissing
 from sandbox.wasm_component import LoadedComponent, build_component, load_component
-from tests.world.cache import ROOT
+
+CACHE = load_engine_settings().cache
 
 
 def test_without_a_build_the_error_says_what_to_do(tmp_path: Path) -> None:
@@ -21,13 +23,13 @@ def test_without_a_build_the_error_says_what_to_do(tmp_path: Path) -> None:
 
 def test_what_is_in_the_cache_is_not_built_again(component: LoadedComponent) -> None:
     steps: list[str] = []
-    assert build_component(ROOT / "wasm", steps.append).digest == component.digest
+    assert build_component(CACHE, steps.append).digest == component.digest
     assert not steps
 
 
 def copied(component: LoadedComponent, directory: Path) -> Path:
     directory.chmod(0o700)
-    return Path(shutil.copy(ROOT / "wasm" / f"{component.digest}.cwasm", directory))
+    return Path(shutil.copy(CACHE / f"{component.digest}.cwasm", directory))
 
 
 def test_a_file_that_others_can_write_is_not_run(
@@ -50,7 +52,7 @@ def test_a_directory_that_others_can_write_to_is_not_trusted(
 def test_a_link_is_not_followed(component: LoadedComponent, tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     name = f"{component.digest}.cwasm"
-    (tmp_path / name).symlink_to(ROOT / "wasm" / name)
+    (tmp_path / name).symlink_to(CACHE / name)
     with pytest.raises(ComponentMissing, match=r"others|link"):
         load_component(tmp_path)
 

@@ -27,6 +27,98 @@ def test_a_query_that_says_what_is_done_makes_a_get_a_write(
     assert judge("GET", "/lamp/{id}", operation_id, "", query) == access
 
 
+@pytest.mark.parametrize(
+    ("path", "operation_id", "summary", "access"),
+    [
+        # Shapes of published descriptions: PowerDNS, petstore, Slack, Docker, Jira, Sentry, Box.
+        ("/servers/{id}/zones/{zone}/notify", "", "", "read"),
+        ("/servers/{id}/cache/flush", "", "", "write"),
+        ("/user/logout", "logoutUser", "Logs out current session", "write"),
+        ("/user/login", "loginUser", "Logs user into the system", "write"),
+        ("/chat.postMessage", "", "", "write"),
+        ("/users.setPresence", "", "", "write"),
+        ("/users.list", "", "", "read"),
+        ("/conversations.history", "conversations_history", "", "read"),
+        ("/feed.json", "", "", "read"),
+        (
+            "/containers/{id}/attach/ws",
+            "ContainerAttachWebsocket",
+            "Attach to a container",
+            "write",
+        ),
+        ("/containers/{id}/export", "ContainerExport", "Export a container", "read"),
+        ("/items/delete/{id}", "", "", "write"),
+        ("/items/delete/{id}", "getDeletedItem", "", "read"),
+        ("/send-reminder", "", "", "write"),
+        ("/send_email/{address}", "", "", "write"),
+        ("/cart/add/{sku}", "", "", "write"),
+        ("/deleted-items", "", "", "read"),
+        ("/start-dates", "listStartDates", "", "read"),
+        ("/mailing/unsubscribe/{token}", "", "", "write"),
+        ("/runs/{id}", "getRun", "Retrieve a run", "read"),
+        ("/runs/{id}/rerun", "", "Permanently deletes the run", "write"),
+        ("/things", "", "Bulk delete things", "write"),
+        ("/things", "", "Softly lit rooms", "read"),
+        ("/things", "", "Early access", "read"),
+        ("/ping", "ping", "Ping", "read"),
+        ("/devices/{id}/reboot", "", "", "write"),
+        ("/door/{id}/unlock", "", "", "write"),
+        ("/swarm/unlockkey", "SwarmUnlockkey", "Get the unlock key", "read"),
+        ("/oauth/token/revoke", "", "", "write"),
+        ("/reports/generate", "", "", "write"),
+        ("/subscription/confirm/{token}", "", "", "write"),
+    ],
+)
+def test_a_get_is_judged_by_its_words(
+    path: str, operation_id: str, summary: str, access: str
+) -> None:
+    assert judge("GET", path, operation_id, summary) == access
+
+
+@pytest.mark.parametrize(
+    ("query", "operation_id", "access"),
+    [
+        ("delete", "getThing", "write"),
+        ("reset", "listThings", "write"),
+        ("clear", "", "write"),
+        ("disable", "", "write"),
+        ("disable", "getThing", "read"),
+        ("start", "", "read"),
+        ("expire", "", "read"),
+        ("order", "", "read"),
+        ("refresh", "", "read"),
+        ("deleted", "listThings", "read"),
+        ("delete_after", "", "read"),
+    ],
+)
+def test_a_parameter_that_is_a_verb_makes_a_get_act(
+    query: str, operation_id: str, access: str
+) -> None:
+    assert judge("GET", "/things", operation_id, "", [(query, "")]) == access
+
+
+@pytest.mark.parametrize(
+    ("successes", "access"),
+    [
+        (["201"], "write"),
+        (["202", "201"], "write"),
+        (["200", "202"], "read"),
+        (["204"], "read"),
+        ([], "read"),
+    ],
+)
+def test_a_get_that_answers_that_something_was_made_is_a_write(
+    successes: list[str], access: str
+) -> None:
+    assert judge("GET", "/exports", "", "", (), successes) == access
+    assert judge("GET", "/exports", "getExport", "", (), successes) == "read"
+
+
+@pytest.mark.parametrize("path", ["/search", "/graphql", "/query", "/items/_search", "/lookup"])
+def test_a_post_is_a_write_until_a_person_says_otherwise(path: str) -> None:
+    assert judge("POST", path, "searchItems", "Search for items") == "write"
+
+
 def test_a_query_method_reads_and_an_unknown_one_writes() -> None:
     assert judge("QUERY", "/a", "", "") == "read"
     assert judge("PURGE", "/a", "", "") == "write"

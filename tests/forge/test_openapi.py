@@ -17,7 +17,7 @@ from tests.forge.samples import BASE, api, document, operation, reading, swagger
         ("openapi: 3.0.3", "openapi 3.0"),
         ("openapi: '3.0'", "openapi 3.0"),
         ("openapi: 3.1.0", "openapi 3.1"),
-        ("openapi: 3.2.0", "openapi 3.1"),
+        ("openapi: 3.2.0", "openapi 3.2"),
         ("swagger: 2.0", "swagger 2.0"),
         ("definitions: {}", "swagger 2.0"),
     ],
@@ -225,8 +225,9 @@ def test_a_credential_is_never_a_parameter() -> None:
     [
         ("{type: http, scheme: Bearer}", SecurityScheme("s", "bearer")),
         ("{type: http, scheme: basic}", SecurityScheme("s", "basic")),
-        ("{type: http, scheme: digest}", SecurityScheme("s", "other")),
-        ("{type: mutualTLS}", SecurityScheme("s", "other")),
+        ("{type: http, scheme: digest}", SecurityScheme("s", "digest")),
+        ("{type: http, scheme: hoba}", SecurityScheme("s", "other")),
+        ("{type: mutualTLS}", SecurityScheme("s", "mutualTLS")),
         ("{type: oauth2, flows: {}}", SecurityScheme("s", "oauth2")),
         ("{type: openIdConnect}", SecurityScheme("s", "openIdConnect")),
         ("{type: apiKey, in: query, name: k}", SecurityScheme("s", "apiKey", "query", "k")),
@@ -263,6 +264,68 @@ def test_security_alternatives_combinations_and_none() -> None:
         (("a",),),
     ]
     assert "'c'" in found.problems[0].reason
+
+
+@pytest.mark.parametrize(
+    ("flows", "url", "grants"),
+    [
+        (
+            "clientCredentials: {tokenUrl: 'https://a.test/t'}",
+            "https://a.test/t",
+            ("client_credentials",),
+        ),
+        (
+            "clientCredentials: {tokenUrl: /t, refreshUrl: /t}",
+            "https://h.test/t",
+            ("client_credentials", "refresh_token"),
+        ),
+        ("password: {tokenUrl: t}", "https://h.test/v1/t", ("refresh_token", "password")),
+        (
+            "authorizationCode: {authorizationUrl: /a, tokenUrl: 'https://a.test/t?x=1'}",
+            "https://a.test/t?x=1",
+            ("refresh_token",),
+        ),
+        (
+            "authorizationCode: {tokenUrl: /other}, clientCredentials: {tokenUrl: /t}",
+            "https://h.test/t",
+            ("client_credentials",),
+        ),
+        ("implicit: {authorizationUrl: /a}", "", ()),
+        ("clientCredentials: {tokenUrl: 'file:///etc/passwd'}", "", ()),
+        ("clientCredentials: {tokenUrl: 'https://u:p@a.test/t'}", "", ()),
+        ("clientCredentials: {tokenUrl: 7}", "", ()),
+        ("clientCredentials: []", "", ()),
+    ],
+)
+def test_the_flows_that_a_program_can_use_are_read(
+    flows: str, url: str, grants: tuple[str, ...]
+) -> None:
+    rest = f"""
+    security: [o: []]
+    servers: [{{url: 'https://h.test/v1'}}]
+    components: {{securitySchemes: {{o: {{type: oauth2, flows: {{{flows}}}}}}}}}
+    """
+    (scheme,) = reading("/a: {get: {}}", rest).spec.security_schemes
+    assert (scheme.token_url, scheme.grants) == (url, grants)
+
+
+def test_a_discovery_document_is_remembered_where_it_can_be_asked() -> None:
+    rest = """
+    security: [o: []]
+    components: {securitySchemes: {o: {type: openIdConnect, openIdConnectUrl: 'https://a.test/c'}}}
+    """
+    (scheme,) = reading("/a: {get: {}}", rest).spec.security_schemes
+    assert (scheme.kind, scheme.discovery) == ("openIdConnect", "https://a.test/c")
+
+
+def test_swagger_flows_are_read() -> None:
+    rest = """
+    securityDefinitions:
+      o: {type: oauth2, flow: application, tokenUrl: 'https://a.test/t'}
+    security: [o: []]
+    """
+    (scheme,) = read(swagger("/a: {get: {}}", rest)).spec.security_schemes
+    assert (scheme.token_url, scheme.grants) == ("https://a.test/t", ("client_credentials",))
 
 
 def test_swagger_basic_security_and_key() -> None:
@@ -529,7 +592,7 @@ def test_schemes_that_no_operation_asks_for_are_used_where_their_secret_is_given
     found = reading("/a: {get: {}}", rest)
     assert found.spec.operations[0].security == (("key",), ("token",), ())
     assert [p.pointer for p in found.problems] == ["/components/securitySchemes/cert"]
-    assert "cannot be used" in found.problems[0].reason
+    assert "mutual TLS is not supported" in found.problems[0].reason
 
 
 def test_a_document_that_says_where_its_schemes_apply_is_believed() -> None:

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from forge.errors import CredentialPlaceInvalid, NoOperationChosen
-from forge.selection import credential
+from forge.selection import MAX_FITTING, credential, fitting
 from sandbox.apispec import SecurityScheme
 from sandbox.bundle import Credential
-from tests.forge.samples import compiled
+from tests.forge.samples import compiled, reading
 
 PATHS = """
 /pets:
@@ -37,6 +37,51 @@ def test_operations_are_chosen_by_id_path_method_and_tag(
     assert [tool.name for tool in made.bundle.tools] == tools
 
 
+@pytest.mark.parametrize(
+    ("tags", "tools"), [(("animals",), ["list_pets"]), (("pets", "own*"), ["add_pet", "get_owner"])]
+)
+def test_operations_are_chosen_by_tag_or_group(tags: tuple[str, ...], tools: list[str]) -> None:
+    made = compiled(PATHS, tags=tags)
+    assert [tool.name for tool in made.bundle.tools] == tools
+
+
+@pytest.mark.parametrize(
+    ("task", "tools"),
+    [
+        ("who owns it: show owners", ["get_owner"]),
+        ("Add a pet", ["list_pets", "add_pet"]),
+        ("", ["list_pets", "add_pet", "get_owner"]),
+    ],
+)
+def test_operations_are_chosen_by_a_tasks_words(task: str, tools: list[str]) -> None:
+    made = compiled(PATHS, task=task)
+    assert [tool.name for tool in made.bundle.tools] == tools
+
+
+def test_the_best_of_many_are_kept_in_the_documents_order() -> None:
+    names = [f"thing{n}" for n in range(60)]
+    paths = "\n".join(f"/{name}: {{get: {{summary: Get the {name}}}}}" for name in names)
+    extra = "\n/zebras/{id}: {get: {operationId: feedZebra}}"
+    spec = reading(paths + extra).spec
+    assert [o.path for o in fitting(spec, "get thing7 to feed zebras", 2).operations] == [
+        "/thing7",
+        "/zebras/{id}",
+    ]
+    assert len(fitting(spec, "get").operations) == MAX_FITTING
+
+
+def test_every_tool_has_a_group() -> None:
+    paths = """
+    /api/v1/pets: {get: {tags: [Animals, Other]}, post: {}}
+    /api/v1/pets/{id}/toys: {get: {}}
+    /api/v1/owners: {get: {}}
+    """
+    made = compiled(paths).bundle
+    assert [tool.group for tool in made.tools] == ["Animals", "pets", "pets", "owners"]
+    listed = made.tools[0].listed(made.base_url)
+    assert listed["_meta"]["toolwright"]["group"] == "Animals"
+
+
 def test_choosing_nothing_that_is_there_is_told() -> None:
     with pytest.raises(NoOperationChosen, match="no operation matches zebra"):
         compiled(PATHS, chosen=["zebra"])
@@ -45,11 +90,12 @@ def test_choosing_nothing_that_is_there_is_told() -> None:
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
-        ("header:X-Token", SecurityScheme("x_token", "apiKey", "header", "X-Token")),
-        ("query:api_key=@house", SecurityScheme("house", "apiKey", "query", "api_key")),
-        ("cookie:sid", SecurityScheme("sid", "apiKey", "cookie", "sid")),
-        ("bearer=@house", SecurityScheme("house", "bearer")),
-        ("basic", SecurityScheme("basic", "basic")),
+        ("header:X-Token=@t", SecurityScheme("t", "apiKey", "header", "X-Token", given=True)),
+        ("query:api_key=@h.2", SecurityScheme("h.2", "apiKey", "query", "api_key", given=True)),
+        ("cookie:sid=@s", SecurityScheme("s", "apiKey", "cookie", "sid", given=True)),
+        ("bearer=@house", SecurityScheme("house", "bearer", given=True)),
+        ("basic=@house", SecurityScheme("house", "basic", given=True)),
+        ("digest=@house", SecurityScheme("house", "digest", given=True)),
     ],
 )
 def test_a_forgotten_credential_is_given_by_its_place(written: str, meant: SecurityScheme) -> None:
@@ -57,16 +103,32 @@ def test_a_forgotten_credential_is_given_by_its_place(written: str, meant: Secur
 
 
 @pytest.mark.parametrize(
-    "written", ["", "X-Token", "path:id", "header:", "header:a b", "query:a=b"]
+    "written",
+    ["", "X-Token", "path:id=@a", "header:=@a", "header:a b=@a", "header:X", "bearer", "basic=@"],
 )
 def test_what_is_no_place_is_told(written: str) -> None:
-    with pytest.raises(CredentialPlaceInvalid):
+    with pytest.raises(CredentialPlaceInvalid, match="cannot be read"):
         credential(written)
 
 
+@pytest.mark.parametrize(
+    "written", ["query:a=s3cr3t", "bearer=s3cr3t", "basic=me:s3cr3t", "header:X=s3cr3t=@a"]
+)
+def test_a_secret_that_is_given_itself_is_refused_and_not_repeated(written: str) -> None:
+    with pytest.raises(CredentialPlaceInvalid, match="names no secret") as raised:
+        credential(written)
+    assert "s3cr3t" not in str(raised.value)
+
+
+def test_several_forgotten_credentials_go_together() -> None:
+    both = (credential("header:X-App=@app"), credential("query:key=@key"))
+    made = compiled(PATHS, auth=both).bundle
+    assert made.tool("list_pets").security == (("app", "key"),)
+
+
 def test_a_forgotten_credential_is_remembered_and_its_parameter_is_no_argument() -> None:
-    made = compiled(PATHS, KEY, auth=credential("header:X-Token=@house")).bundle
-    assert Credential("house", "apiKey", "header", "X-Token") in made.credentials
+    made = compiled(PATHS, KEY, auth=[credential("header:X-Token=@house")]).bundle
+    assert Credential("house", "apiKey", "header", "X-Token", given=True) in made.credentials
     assert made.tool("list_pets").security == (("house",),)
     assert made.tool("add_pet").security == (("key",),)
     assert made.tool("get_owner").input_schema["properties"].keys() == {"id"}

@@ -10,7 +10,14 @@ from tests.functional.home import Home
 from tests.functional.journey import Journey, travel
 from tests.functional.peer import Peer
 from tests.world.harbour import HarbourApi, harbour_api
-from tests.world.powerdns import PowerDNS
+from tests.world.powerdns import PowerDNS, powerdns_for_tests
+
+
+@pytest.fixture(scope="session")
+def powerdns(engine_name: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PowerDNS]:
+    """A server per engine: what the journey makes there must not be there before it."""
+    with powerdns_for_tests(tmp_path_factory.mktemp("powerdns")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -38,6 +38,11 @@ class Home:
         return load_settings(self.environment)
 
     @property
+    def engine(self) -> str:
+        """`docker` or `wasm`."""
+        return self.settings.engine
+
+    @property
     def pin_file(self) -> Path:
         return self.path.parent / "pin"
 
@@ -90,7 +95,9 @@ class Home:
         return self.post(f"/approvals/{approval}", decision="approve", pin=pin)
 
     def containers(self) -> int:
-        """How many sandboxes of this home the engine runs."""
+        """How many containers of this home the engine runs; WASM has none."""
+        if self.engine == "wasm":
+            return 0
         client = connect()
         try:
             return len(list_containers(client, instance=self.settings.instance))
@@ -99,13 +106,16 @@ class Home:
 
 
 @contextmanager
-def new_home(directory: Path, **environment: str) -> Iterator[Home]:
-    """An empty home with a PIN; its control plane, if one was started, ends with the block."""
+def new_home(directory: Path, engine: str, **environment: str) -> Iterator[Home]:
+    """An empty home with a PIN, its servers on that engine; its control plane, if one was started,
+    ends with the block.
+    """
     home = Home(
         directory / "home",
         {
             **os.environ,
             "TOOLWRIGHT_HOME": str(directory / "home"),
+            "TOOLWRIGHT_ENGINE": engine,
             "PYTHONPATH": str(ROOT),
             **environment,
         },

@@ -21,8 +21,6 @@ from tests.world.harbour import HarbourApi
 from tests.world.inspector import inspect
 from tests.world.site import Page, Site, site
 
-pytestmark = pytest.mark.docker
-
 SEVEN = ["find", "call_read", "call_write", "do", "forge", "submit", "status"]
 LARGE = 3 * 1024 * 1024
 DOCUMENT = {
@@ -227,7 +225,7 @@ def test_started_by_nobody_it_says_who_should_start_it(toolwright_home: Home) ->
 def test_end_of_file_ends_the_process_well_and_leaves_no_container(
     base_image: str, tmp_path: Path
 ) -> None:
-    with new_home(tmp_path) as home:
+    with new_home(tmp_path, "docker") as home:
         with Peer(home, "serve", "--no-control") as peer:
             until(lambda: home.containers() == 1, "a spare container waits")
         assert peer.process.returncode == 0

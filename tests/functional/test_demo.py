@@ -7,19 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.functional.home import ROOT
-
-pytestmark = pytest.mark.docker
 
 
 def test_in_an_empty_home_everything_that_the_demo_claims_holds(
-    base_image: str, tmp_path: Path
+    engine_name: str, tmp_path: Path
 ) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "orchestrator", "demo", "--home", str(tmp_path / "home")],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        [sys.executable, "-m", "orchestrator", "demo", "--engine", engine_name],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

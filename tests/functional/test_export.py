@@ -15,7 +15,10 @@ from tests.functional.journey import Journey
 from tests.world.inspector import inspect
 from tests.world.powerdns import PowerDNS
 
-pytestmark = pytest.mark.docker
+pytestmark = [
+    pytest.mark.docker,
+    pytest.mark.parametrize("engine_name", ["docker"], indirect=True, scope="session"),
+]
 
 TAG = "toolwright-test-functional:1"
 

@@ -9,14 +9,10 @@ import threading
 import time
 from typing import Any
 
-import pytest
-
 from tests.functional.home import PIN, Home, until
 from tests.functional.peer import Peer, text
 from tests.functional.test_clients import cut, slow_reports
 from tests.world.harbour import HarbourApi
-
-pytestmark = pytest.mark.docker
 
 SLOW = {"tool": "harbour.occupancy_report", "arguments": {"seconds": 60}}
 

@@ -5,13 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.functional.home import Home
 from tests.functional.journey import TEXT, ZONE, ZONES, Journey, Requests, Write
 from tests.world.powerdns import PowerDNS
-
-pytestmark = pytest.mark.docker
 
 RECORD_KEYS = {
     "tool_id",

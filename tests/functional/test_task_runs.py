@@ -21,7 +21,6 @@ from registry.records import Process
 from tests.crash.documents import OBJECT, described, reading
 from tests.world.site import Page, Site, site
 
-pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("base_image")]
 JSON = (("Content-Type", "application/json"),)
 NUMBERS = {"type": "object", "properties": {"name": {"type": "integer"}}}
 
@@ -37,18 +36,19 @@ def api() -> Iterator[Site]:
         yield here
 
 
+@pytest.fixture
+def settings(tmp_path: Path, engine_name: str) -> Settings:
+    return load_settings(home=tmp_path, engine=engine_name)
+
+
 @asynccontextmanager
-async def forged(home: Path, api: Site) -> AsyncIterator[App]:
+async def forged(settings: Settings, api: Site) -> AsyncIterator[App]:
     """A process with the API's server registered as `things`."""
-    async with open_app(settings_of(home), "do") as app:
+    async with open_app(settings, "do") as app:
         allow_host(app.store, api.url.removeprefix("http://"), "test")
         await app.forge.forge(Order(source=api.url, name="things"), lambda step: None)
         api.asked.clear()
         yield app
-
-
-def settings_of(home: Path) -> Settings:
-    return load_settings(home=home)
 
 
 async def done(app: App, **request: Any) -> dict[str, Any]:
@@ -61,15 +61,15 @@ async def done(app: App, **request: Any) -> dict[str, Any]:
     return result
 
 
-def within(home: Path, api: Site, story: Callable[[App], Awaitable[None]]) -> None:
+def within(settings: Settings, api: Site, story: Callable[[App], Awaitable[None]]) -> None:
     async def told() -> None:
-        async with forged(home, api) as app:
+        async with forged(settings, api) as app:
             await story(app)
 
     asyncio.run(told())
 
 
-def test_words_propose_and_an_exact_name_acts(tmp_path: Path, api: Site) -> None:
+def test_words_propose_and_an_exact_name_acts(settings: Settings, api: Site) -> None:
     async def story(app: App) -> None:
         proposed = await done(app)
         candidates = proposed["structuredContent"]["candidates"]
@@ -80,14 +80,14 @@ def test_words_propose_and_an_exact_name_acts(tmp_path: Path, api: Site) -> None
         chosen = await done(app, tool="things.get_thing")
         assert chosen["structuredContent"] == acted["structuredContent"]
 
-    within(tmp_path, api, story)
+    within(settings, api, story)
 
 
 def test_what_no_server_can_do_is_forged_when_the_client_says_none(
-    tmp_path: Path, api: Site
+    settings: Settings, api: Site
 ) -> None:
     async def story() -> None:
-        async with open_app(settings_of(tmp_path), "do") as app:
+        async with open_app(settings, "do") as app:
             allow_host(app.store, api.url.removeprefix("http://"), "test")
             assert (await done(app))["structuredContent"]["candidates"] == []
             made = await done(app, tool="none", source=api.url)
@@ -97,7 +97,7 @@ def test_what_no_server_can_do_is_forged_when_the_client_says_none(
 
 
 def test_an_answer_that_broke_off_is_tried_three_times_and_then_escalated(
-    tmp_path: Path, api: Site
+    settings: Settings, api: Site
 ) -> None:
     async def story(app: App) -> None:
         endless = (("Content-Type", "application/json"), ("Content-Length", "50"))
@@ -107,11 +107,11 @@ def test_an_answer_that_broke_off_is_tried_three_times_and_then_escalated(
         assert api.paths.count("/thing") == 3
         assert "after 3 attempts" in failed["content"][-1]["text"]
 
-    within(tmp_path, api, story)
+    within(settings, api, story)
 
 
 def test_an_api_that_changed_with_its_description_is_repaired_by_forging_it_again(
-    tmp_path: Path, api: Site
+    settings: Settings, api: Site
 ) -> None:
     async def story(app: App) -> None:
         api.pages.update(pages(NUMBERS, Page(b'{"name": 7}', headers=JSON)))
@@ -119,10 +119,10 @@ def test_an_api_that_changed_with_its_description_is_repaired_by_forging_it_agai
         assert mended["structuredContent"]["body"] == {"name": 7}
         assert app.store.entry("things").version == 2
 
-    within(tmp_path, api, story)
+    within(settings, api, story)
 
 
-def test_an_api_that_broke_its_own_description_is_escalated(tmp_path: Path, api: Site) -> None:
+def test_an_api_that_broke_its_own_description_is_escalated(settings: Settings, api: Site) -> None:
     async def story(app: App) -> None:
         api.pages["/thing"] = Page(b'{"name": 7}', headers=JSON)
         failed = await done(app, tool="things.get_thing")
@@ -131,19 +131,19 @@ def test_an_api_that_broke_its_own_description_is_escalated(tmp_path: Path, api:
         assert "a person should look at it" in failed["content"][-1]["text"]
         assert app.store.entry("things").version == 1
 
-    within(tmp_path, api, story)
+    within(settings, api, story)
 
 
-def test_the_run_of_a_dead_process_is_carried_on_by_the_next(tmp_path: Path, api: Site) -> None:
+def test_the_run_of_a_dead_process_is_carried_on_by_the_next(settings: Settings, api: Site) -> None:
     async def begin(app: App) -> None:
         job = app.jobs.create("do", {"task": "get the thing", "tool": "things.get_thing"})
         app.store.register_process(Process("dead", os.getpid(), 1.0, "serve", 1.0, 1.0))
         assert app.store.claim_job(job.id, "dead", time.time()) is not None
 
-    within(tmp_path, api, begin)
+    within(settings, api, begin)
 
     async def carry_on() -> None:
-        async with open_app(settings_of(tmp_path), "serve", patient=True) as app:
+        async with open_app(settings, "serve", patient=True) as app:
             async for _ in app.changes(30):
                 (job,) = app.store.jobs()
                 if job.state == "done":

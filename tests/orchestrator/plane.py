@@ -6,11 +6,13 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import httpx
 import pytest
 import uvicorn
+from starlette.applications import Starlette
 
 from orchestrator.control import Control
 from orchestrator.settings import Settings
@@ -42,13 +44,18 @@ def plane(settings: Settings, store: Store) -> Iterator[Plane]:
         here.kills.append(time.time())
         return 0
 
-    application = Control(settings, store, TOKEN, kill_sandboxes).application()
+    with listening(Control(settings, store, TOKEN, kill_sandboxes).application()) as here.url:
+        yield here
+
+
+@contextmanager
+def listening(application: Starlette) -> Iterator[str]:
+    """Serve it on a free port of 127.0.0.1 until the block ends; its URL."""
     server = uvicorn.Server(uvicorn.Config(application, log_level="warning", lifespan="off"))
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        here.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
-        yield here
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         server.should_exit = True
         thread.join()
 

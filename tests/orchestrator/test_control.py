@@ -36,6 +36,8 @@ GUARDED = [
     ("POST", "/kill"),
     ("POST", "/unfreeze"),
     ("POST", "/approvals/x"),
+    ("GET", "/rules"),
+    ("POST", "/rules/x/revoke"),
 ]
 
 
@@ -288,3 +290,37 @@ def test_metrics_are_for_who_has_the_token(plane: Plane, waiting: Approval) -> N
 
 def _started() -> float:
     return psutil.Process().create_time()
+
+
+def test_an_approval_can_bring_a_rule_which_is_listed_and_revoked_without_a_pin(
+    plane: Plane, store: Store, waiting: Approval
+) -> None:
+    always = {"where": {"name": "example.org"}, "until": "3d", "max": 5}
+    wrong = decided(plane, waiting, decision="approve", pin="wrong", always=always)
+    assert (wrong.status_code, plane.ask("GET", "/rules").json()) == (403, [])
+    told = decided(plane, waiting, decision="approve", pin=PIN, always=always).json()
+    (rule,) = plane.ask("GET", "/rules").json()
+    assert (rule["rule"], rule["state"], rule["max"]) == (told["rule"], "live", 5)
+    assert plane.ask("POST", f"/rules/{rule['rule']}/revoke").json()["revoked"] is True
+    assert plane.ask("GET", "/rules").json()[0]["state"] == "revoked"
+    assert plane.ask("POST", f"/rules/{rule['rule']}/revoke").json()["revoked"] is False
+    assert plane.ask("POST", "/rules/none/revoke").status_code == 404
+
+
+@pytest.mark.parametrize("always", [{"where": {"name": "other.org"}}, {"until": "soon"}, [1]])
+def test_a_rule_that_cannot_be_leaves_the_request_waiting(
+    plane: Plane, store: Store, waiting: Approval, always: object
+) -> None:
+    answer = decided(plane, waiting, decision="approve", pin=PIN, always=always)
+    assert answer.status_code == 400
+    assert (store.approval(waiting.id).state, store.rules()) == ("pending", ())
+
+
+def test_a_decision_on_another_request_than_was_shown_changes_nothing(
+    plane: Plane, store: Store, waiting: Approval
+) -> None:
+    answer = decided(plane, waiting, decision="approve", pin=PIN, digest="0" * 64)
+    assert (answer.status_code, "look at it again" in answer.json()["error"]) == (409, True)
+    assert store.approval(waiting.id).state == "pending"
+    shown = decided(plane, waiting, decision="approve", pin=PIN, digest=waiting.wire_digest)
+    assert shown.status_code == 200

@@ -59,7 +59,10 @@ def test_no_argument_could_carry_a_decision_or_a_secret(name: str, word: str) ->
         ("forge", {"task": "x", "document": "{}"}),
         ("status", {"wait": 26}),
         ("status", {"wait": -1}),
-        ("submit", {"job": "x"}),
+        ("forge", {"task": "x", "parent": "No"}),
+        ("submit", {"code": "x = 1"}),
+        ("submit", {"job": "x", "tools": {}}),
+        ("submit", {"job": "x", "cases": ["x"]}),
     ],
 )
 def test_wrong_arguments_are_outside_the_schema(name: str, arguments: dict[str, Any]) -> None:

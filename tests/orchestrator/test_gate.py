@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from orchestrator.gate import Allow, Ask, Deny, Question, rule
+from orchestrator.gate import (
+    Allow,
+    Ask,
+    Deny,
+    Question,
+    Ruling,
+    Write,
+    erases,
+    fits_pattern,
+    holds,
+    rule,
+)
 from registry.records import EntryState
+from registry.rules import Condition, Rule
 from registry.trust import EXEMPT_SUCCESSES, Level, Standing
 from sandbox.apispec import Access
 
@@ -37,8 +52,8 @@ def question(
     written: int = 0,
     frozen: bool = False,
 ) -> Question:
-    operation = replace(BLANK, version_successes=written)
-    return Question(state, access, replace(BLANK, level=level), operation, frozen)
+    write = Write(replace(BLANK, version_successes=written), vouched=written)
+    return Question(state, access, replace(BLANK, level=level), write, frozen)
 
 
 @pytest.mark.parametrize("level", ["probationary", "standard", "trusted"])
@@ -64,7 +79,7 @@ def test_a_write_asks_until_a_trusted_server_has_done_it_fifty_times(
 
 
 def test_a_write_whose_own_record_is_not_known_asks() -> None:
-    unknown = replace(question(access="write", level="trusted"), operation=None)
+    unknown = replace(question(access="write", level="trusted"), write=None)
     assert isinstance(rule(unknown), Ask)
 
 
@@ -91,3 +106,163 @@ def test_a_server_in_any_other_state_is_denied(state: str, access: Access) -> No
 def test_nothing_is_allowed_or_asked_while_frozen(state: str, access: Access, level: Level) -> None:
     frozen = question(state, access, level, EXEMPT_SUCCESSES, frozen=True)
     assert isinstance(rule(frozen), Deny)
+
+
+NOW = 1000.0
+RULE = Rule(
+    id="r1",
+    server="dns",
+    tool="create_zone",
+    version=3,
+    digest="d" * 64,
+    where=(Condition("zone", "example.org"),),
+    created=NOW - 1,
+    expires=NOW + 1,
+    max_uses=None,
+    by="ann",
+    approval="a1",
+)
+CALLED = Write(
+    operation=BLANK,
+    erases=False,
+    tool="dns.create_zone",
+    version=3,
+    digest="d" * 64,
+    arguments={"zone": "example.org", "ttl": 60},
+    rules=(RULE,),
+    now=NOW,
+)
+
+
+def ruled(state: str = "active", frozen: bool = False, **changes: Any) -> Ruling:
+    write = replace(CALLED, **changes)
+    return rule(Question(state, "write", BLANK, write, frozen))
+
+
+def test_a_rule_allows_what_it_says_and_names_itself() -> None:
+    ruling = ruled()
+    assert isinstance(ruling, Allow)
+    assert (ruling.rule, "r1" in ruling.reason) == (RULE, True)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rules": ()},
+        {"now": NOW + 1},
+        {"now": NOW - 2},
+        {"version": 4},
+        {"digest": "e" * 64},
+        {"tool": "dns.delete_zone"},
+        {"tool": "mail.create_zone"},
+        {"erases": True},
+        {"arguments": {"ttl": 60}},
+        {"arguments": {"zone": "example.com"}},
+        {"arguments": {"zone": "EXAMPLE.ORG"}},
+        {"arguments": {"zone": ["example.org"]}},
+        {"arguments": {"Zone": "example.org"}},
+        {"rules": (replace(RULE, revoked=NOW - 0.5),)},
+        {"rules": (replace(RULE, max_uses=2, uses=2),)},
+    ],
+)
+def test_a_rule_allows_nothing_else(changes: dict[str, Any]) -> None:
+    assert isinstance(ruled(**changes), Ask)
+
+
+@pytest.mark.parametrize("state", ["experimental", "quarantined", "archived"])
+def test_no_rule_helps_a_server_that_is_not_active(state: str) -> None:
+    assert not isinstance(ruled(state), Allow)
+
+
+def test_no_rule_helps_while_frozen() -> None:
+    assert isinstance(ruled(frozen=True), Deny)
+
+
+def test_a_rule_for_any_version_holds_for_the_next_one() -> None:
+    lasting = replace(RULE, version=None, digest="")
+    assert isinstance(ruled(version=9, digest="f" * 64, rules=(lasting,)), Allow)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "value", "held"),
+    [
+        (1, 1, True),
+        (1, True, False),
+        (1, 1.0, False),
+        (None, None, True),
+        ({"a": [1]}, {"a": [1]}, True),
+        ({"a": [1]}, {"a": [True]}, False),
+        ({"a": 1}, {"a": 1, "b": 2}, False),
+        ([1, 2], [1], False),
+        ("", None, False),
+    ],
+)
+def test_a_condition_compares_as_json_does(wanted: Any, value: Any, held: bool) -> None:
+    assert holds(Condition("body.x", wanted), {"body": {"x": value}}) == held
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "fits"),
+    [
+        ("*.example.org", "www.example.org", True),
+        ("*.example.org", "example.org", False),
+        ("*.example.org", "www.example.org.evil.test", False),
+        ("*.example.org", "evil.test/.example.org", False),
+        ("*.example.org", "a\n.example.org", False),
+        ("a*b*c", "aXbYc", True),
+        ("a*b*c", "acb", False),
+        ("a*a", "a", False),
+        ("zones/*/records", "zones/x/records", True),
+        ("zones/*/records", "zones/x/y/records", False),
+        ("*", "", True),
+        ("[a-z]?", "b1", False),
+    ],
+)
+def test_a_pattern_knows_stars_and_nothing_else(pattern: str, text: str, fits: bool) -> None:
+    assert fits_pattern(pattern, text) == fits
+
+
+@given(st.lists(st.sampled_from(["a", "b", "*"]), max_size=8), st.text("ab", max_size=12))
+def test_a_pattern_fits_as_its_regular_expression_would(parts: list[str], text: str) -> None:
+    wanted = re.compile("".join(".*" if part == "*" else part for part in parts))
+    assert fits_pattern("".join(parts), text) == bool(wanted.fullmatch(text))
+
+
+@pytest.mark.parametrize(
+    ("method", "operation", "name", "deletes"),
+    [
+        ("DELETE", "", "x", True),
+        ("POST", "deleteZone", "zone", True),
+        ("POST", "", "purge_cache", True),
+        ("POST", "Zone_Remove", "remove_zone", True),
+        ("PATCH", "patchZone", "patch_zone", False),
+        ("POST", "", "", False),
+        ("POST", "42", "_", False),
+    ],
+)
+def test_what_deletes_is_known_by_its_method_and_first_words(
+    method: str, operation: str, name: str, deletes: bool
+) -> None:
+    assert erases(method, operation, name) == deletes
+
+
+def test_a_long_value_does_not_make_a_pattern_slow() -> None:
+    assert not fits_pattern("a*" * 50 + "b", "a" * 1_000_000)
+
+
+@given(st.data())
+def test_a_stricter_question_is_never_ruled_more_freely(data: st.DataObject) -> None:
+    """Taking a rule away, ending it or calling the operation deleting allows nothing new."""
+    zone = data.draw(st.sampled_from(["example.org", "example.com"]))
+    loose = {"arguments": {"zone": zone}, "now": data.draw(st.floats(NOW - 3, NOW + 3))}
+    strict = data.draw(
+        st.sampled_from([{"rules": ()}, {"erases": True}, {"now": NOW + 10}, {"version": 4}])
+    )
+    if isinstance(ruled(**{**loose, **strict}), Allow):
+        assert isinstance(ruled(**loose), Allow)
+
+
+def test_a_record_that_nobody_vouches_for_exempts_nothing() -> None:
+    made_up = Write(replace(BLANK, version_successes=10**6), vouched=EXEMPT_SUCCESSES - 1)
+    trusted = replace(BLANK, level="trusted")
+    assert isinstance(rule(Question("active", "write", trusted, made_up, False)), Ask)

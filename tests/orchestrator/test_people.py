@@ -7,10 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.people import Decision, check_pin, decide
+from orchestrator.clearance import Clearance
+from orchestrator.enrolling import another_key, another_pin, choose_pin
+from orchestrator.errors import OrchestratorError
+from orchestrator.people import Decision, authority, check_pin, decide
+from orchestrator.push import add_sealed, open_sealed
 from orchestrator.settings import Settings
 from registry.errors import Unknown
-from registry.pin import ATTEMPTS, LOCK_SECONDS
+from registry.notary import Notary
+from registry.pin import ATTEMPTS, LOCK_SECONDS, set_pin
 from registry.records import Approval
 from registry.store import Store
 from tests.orchestrator.conftest import PIN
@@ -83,3 +88,57 @@ def test_an_approval_that_never_was_is_told_before_the_pin_counts(
 ) -> None:
     with pytest.raises(Unknown):
         decide(settings, store, Decision("none", True, "wrong", by="test"), time.time())
+
+
+def test_a_decision_is_signed_and_counts_for_a_process_that_knows_only_the_public_half(
+    settings: Settings, store: Store, waiting: Approval
+) -> None:
+    serving = Clearance(store, authority(settings))
+    assert serving.held() == ""
+    decide(settings, store, approve(waiting), time.time())
+    assert store.claim(waiting.id, "p1", time.time(), serving.forgery) is not None
+
+
+def test_where_the_key_was_replaced_behind_its_back_a_process_takes_no_decision(
+    settings: Settings, store: Store, waiting: Approval
+) -> None:
+    serving = Clearance(store, authority(settings))
+    assert serving.held() == ""
+    settings.pin.unlink()
+    set_pin(settings.pin, "evil mule", cost=2**4)
+    assert decide(settings, store, approve(waiting, "evil mule"), time.time()).state == "approved"
+    assert "another" in serving.held() or "known before" in serving.held()
+    assert store.approval(waiting.id).state == "approved"
+    assert store.claim(waiting.id, "p1", time.time(), serving.forgery) is None
+
+
+def test_a_new_process_and_the_pin_itself_are_refused_once_the_heads_name_the_key(
+    settings: Settings, store: Store, waiting: Approval
+) -> None:
+    settings.pin.unlink()
+    choose_pin(settings, store, PIN)
+    settings.pin.unlink()
+    with pytest.raises(OrchestratorError, match="backup"):
+        choose_pin(settings, store, "evil mule")
+    set_pin(settings.pin, "evil mule", cost=2**4)
+    decided = decide(settings, store, approve(waiting, "evil mule"), time.time())
+    assert (decided.state, decided.pin_wrong) == ("pending", True)
+    assert Clearance(store, authority(settings)).held()
+
+
+def test_a_changed_pin_keeps_the_key_and_a_new_key_ends_what_the_old_one_signed(
+    settings: Settings, store: Store, waiting: Approval
+) -> None:
+    settings.pin.unlink()
+    first = choose_pin(settings, store, PIN)
+    serving = Clearance(store, authority(settings))
+    add_sealed(settings.push, "phone", "json://127.0.0.1/", first)
+    another_pin(settings, store, first, "another pin")
+    assert serving.key() == first.public
+    assert decide(settings, store, approve(waiting, PIN), time.time()).pin_wrong
+    decide(settings, store, approve(waiting, "another pin"), time.time())
+    second = another_key(settings, store, first, "another pin")
+    assert serving.key() == second.public
+    assert open_sealed(settings.push, second)[0].name == "phone"
+    assert store.claim(waiting.id, "p1", time.time(), serving.forgery) is None
+    assert Notary(settings.heads).verify(store) is None

@@ -6,7 +6,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from registry.decisions import forgery_check, sign_decision
 from registry.records import Approval, Entry, Failed, Invocation, Job, Tool
+from registry.signing import Signer
+from registry.store import Store
+from sandbox.broker import wire_digest
 from sandbox.bundle import Bundle, Provenance, ToolDefinition
 from sandbox.exchange import WireRequest
 from sandbox.report import CaseResult, StageReport
@@ -68,16 +72,27 @@ def invocation(id: str, failed: str | None = None, **changes: Any) -> Invocation
     return Invocation(id, **{**values, **changes})
 
 
+SIGNER = Signer.fresh()
+"""The key of the person who decides in these tests."""
+forgery = forgery_check(SIGNER.public)
+
+
+def approve(store: Store, id: str, by: str = "ann", now: float = 110.0) -> Approval | None:
+    """What that person does: look at a request and approve it."""
+    shown = store.approval(id)
+    signed = sign_decision(shown, True, by, now, SIGNER)
+    return store.decide(id, True, by=by, now=now, signed=signed)
+
+
 def approval(id: str = "a1", **changes: Any) -> Approval:
+    wire = WireRequest("POST", "https://api.example/zones", (("accept", "*/*"),), b"\x00\xff{}")
     values: dict[str, Any] = {
         "entry": "dns",
         "version": 1,
         "tool": "create_zone",
         "arguments": {"name": "example.org", "big": 2**60},
-        "wire": WireRequest(
-            "POST", "https://api.example/zones", (("accept", "*/*"),), b"\x00\xff{}"
-        ),
-        "wire_digest": "d" * 64,
+        "wire": wire,
+        "wire_digest": wire_digest(changes.get("wire", wire)),
         "created": 100.0,
         "expires": 200.0,
     }

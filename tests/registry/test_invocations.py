@@ -10,13 +10,13 @@ from registry.records import Failed
 from registry.store import Store
 from sandbox.errors import Frozen
 from tests.registry.processes import survives_kill_at
-from tests.registry.samples import approval, entry, invocation
+from tests.registry.samples import approval, approve, entry, forgery, invocation
 
 
 def claimed(store: Store, id: str = "a1", process: str = "p1") -> None:
     store.request_approval(approval(id))
-    store.decide(id, True, by="me", now=110.0)
-    assert store.claim(id, process, 120.0) is not None
+    approve(store, id, "me")
+    assert store.claim(id, process, 120.0, forgery) is not None
 
 
 def write(id: str = "w1", process: str = "p1", **changes: Any) -> Any:
@@ -165,8 +165,8 @@ def test_an_approved_call_runs_only_in_the_process_that_claimed_it_and_once(dns:
     dns.request_approval(approval())
     with pytest.raises(ApprovalNotHeld):
         dns.intend(write(approval="a1"), now=105.0)
-    dns.decide("a1", True, by="me", now=110.0)
-    assert dns.claim("a1", "p1", 120.0) is not None
+    approve(dns, "a1", "me")
+    assert dns.claim("a1", "p1", 120.0, forgery) is not None
     with pytest.raises(ApprovalNotHeld):
         dns.intend(write(approval="a1", process="p2"), now=121.0)
     dns.intend(write(approval="a1"), now=121.0)
@@ -185,14 +185,14 @@ def test_what_a_dead_process_left_becomes_unknown_and_stays_so(dns: Store) -> No
     assert dns.invocation("w2").state == "intended"
     assert dns.settle_unknown(["p1"], now=131.0) == ()
     assert dns.standing("dns").total == 0
-    assert dns.claim("a1", "p3", 132.0) is None
+    assert dns.claim("a1", "p3", 132.0, forgery) is None
 
 
 def test_a_claim_without_an_intent_can_be_claimed_again(dns: Store) -> None:
     claimed(dns)
     dns.settle_unknown(["p1"], now=130.0)
     assert dns.approval("a1").state == "approved"
-    assert dns.claim("a1", "p2", 131.0) is not None
+    assert dns.claim("a1", "p2", 131.0, forgery) is not None
     with pytest.raises(ApprovalNotHeld):
         dns.intend(write(approval="a1", process="p1"), now=132.0)
 

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from registry.errors import PinUnusable, VaultDamaged
-from registry.pin import ATTEMPTS, LOCK_SECONDS, PinCheck, set_pin, verify_pin
+from registry.errors import VaultDamaged
 from registry.vault import FileVault, Secret
-from tests.registry.processes import in_child, race, survives_kill_at
+from tests.registry.processes import race, survives_kill_at
 
 TOKEN = "s3cr3t-\U0001f511-value"
 
@@ -140,64 +139,3 @@ def test_a_kill_at_any_step_of_writing_leaves_the_old_or_the_new_secret(path: Pa
 def test_racing_processes_lose_no_secret(path: Path) -> None:
     race(lambda number: FileVault(path).put("dns", f"key{number}", Secret(str(number))), 6)
     assert len(FileVault(path).names()) == 6
-
-
-def test_a_pin_is_verified_and_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "pin"
-    set_pin(path, "123456")
-    assert verify_pin(path, "123456", 1.0) == PinCheck(True)
-    assert verify_pin(path, "123457", 1.0) == PinCheck(False)
-    set_pin(path, "another pin")
-    assert verify_pin(path, "another pin", 1.0).ok
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert b"another" not in path.read_bytes()
-
-
-def test_five_wrong_pins_in_a_row_lock_for_a_minute_also_over_a_restart(tmp_path: Path) -> None:
-    path = tmp_path / "pin"
-    set_pin(path, "123456")
-    for _ in range(ATTEMPTS):
-        assert verify_pin(path, "000000", 100.0) == PinCheck(False)
-    until = 100.0 + LOCK_SECONDS
-    assert (
-        in_child(
-            lambda: None, lambda: _expect(verify_pin(path, "123456", 101.0), PinCheck(False, until))
-        )
-        == 0
-    )
-    assert verify_pin(path, "123456", until - 0.1) == PinCheck(False, until)
-    assert verify_pin(path, "000000", until) == PinCheck(False)
-    assert verify_pin(path, "123456", until + 1) == PinCheck(False, until + LOCK_SECONDS)
-    assert verify_pin(path, "123456", until + LOCK_SECONDS).ok
-    assert verify_pin(path, "000000", until + LOCK_SECONDS) == PinCheck(False)
-    assert verify_pin(path, "123456", until + LOCK_SECONDS).ok
-
-
-def test_killing_the_check_does_not_buy_another_try(tmp_path: Path) -> None:
-    path = tmp_path / "pin"
-    set_pin(path, "123456")
-    finished = False
-    for step in range(50):
-        if finished := survives_kill_at(step, lambda: verify_pin(path, "000000", 100.0)):
-            break
-    assert finished
-    assert json.loads(path.read_bytes())["failures"] >= 1
-
-
-@pytest.mark.parametrize("content", [None, b"", b"[]", b"{}", b'{"salt": 1}'])
-def test_without_a_readable_pin_nothing_is_verified(tmp_path: Path, content: bytes | None) -> None:
-    path = tmp_path / "pin"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(PinUnusable, match="toolwright setup"):
-        verify_pin(path, "123456", 1.0)
-
-
-def test_a_short_pin_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(PinUnusable, match="6 characters"):
-        set_pin(tmp_path / "pin", "12345")
-    assert not (tmp_path / "pin").exists()
-
-
-def _expect(found: object, wanted: object) -> None:
-    assert found == wanted

@@ -23,7 +23,7 @@ from sandbox.runner import Limits, Outcome
 from sandbox.session import PipeSession
 
 pytestmark = pytest.mark.docker
-CALL = "3"
+CALL = "000000000003"
 """The id of a session's first call: the two before it load the bundle and shake hands."""
 URL = "https://api.example.com/things"
 MEGABYTE = 1024 * 1024
@@ -171,7 +171,7 @@ STRAYS = {
     "an answer without an id": answer({"content": []}, None),
     "both result and error": line({"jsonrpc": "2.0", "id": CALL, "result": {}, "error": {}}),
     "neither result nor error": line({"jsonrpc": "2.0", "id": CALL}),
-    "nested too deep": b'{"jsonrpc": "2.0", "id": "3", "result": '
+    "nested too deep": b'{"jsonrpc": "2.0", "id": "000000000003", "result": '
     + b"[" * 50_000
     + b"]" * 50_000
     + b"}\n",
@@ -290,7 +290,7 @@ def test_a_server_that_never_answers_is_given_up(cage: Cage) -> None:
 def test_a_server_that_exits_breaks_its_session_only(cage: Cage) -> None:
     async def work(session: PipeSession) -> Outcome:
         async with cage.session() as other:
-            with pytest.raises(SessionBroken, match="its container ended"):
+            with pytest.raises(SessionBroken, match="its sandbox ended"):
                 await session.call("say", {"chunks": [], "then": "exit"})
             return await other.call("fetch", {})
 
@@ -331,7 +331,7 @@ def test_requests_past_those_that_run_at_once_are_strays(cage: Cage) -> None:
 @pytest.mark.parametrize(
     ("source", "error", "words"),
     [
-        ("import os\nos._exit(3)\n", SessionBroken, "its container ended"),
+        ("import os\nos._exit(3)\n", SessionBroken, "its sandbox ended"),
         ("while True:\n    pass\n", SessionBroken, "did not start in time"),
         ("raise ValueError('v' * 10**6)\n", LoadFailed, "ValueError"),
         ("def broken(:\n", LoadFailed, "server.py"),

@@ -15,9 +15,11 @@ from jsonschema.exceptions import SchemaError
 
 from sandbox.bundle import Bundle, RequestPattern, read_bundle
 from sandbox.report import Finding
+from sandbox.static.code import MODULES
 from sandbox.static.schemas import schema_problems
 from sandbox.static.source import MAX_DEPTH, Unparsable, parse
 from sandbox.static.stage import MAX_FINDINGS, prove_static
+from sandbox.wasm_component import modules
 
 GOOD = read_bundle(Path(__file__).parents[1] / "fixtures" / "bad_bundles" / "good")
 
@@ -239,3 +241,21 @@ def test_a_schema_nested_without_end_is_told() -> None:
 def test_two_functions_of_one_name_are_found() -> None:
     found = findings(with_code("@tool\ndef add_note(body):\n    return 1"))
     assert any("defined twice" in finding.reason for finding in found)
+
+
+def test_a_request_that_may_write_makes_its_tool_a_write() -> None:
+    unsafe = (RequestPattern("DELETE", "https://notes.example/v1/notes"),)
+    assert "unsafe-read" in rules(with_tool(requests=unsafe))
+    assert "unsafe-read" not in rules(with_tool(requests=unsafe, access="write"))
+
+
+def test_what_an_engine_cannot_import_is_refused_with_the_other_engine_named() -> None:
+    importing = with_code("import statistics\nfrom urllib import parse")
+    assert prove_static(importing, MODULES).passed
+    (finding,) = prove_static(importing, MODULES - {"statistics"}).findings
+    assert finding.rule == "absent"
+    assert finding.reason.endswith("statistics; leave it out, or use --engine docker")
+
+
+def test_the_wasm_engine_has_all_that_servers_may_import() -> None:
+    assert set(modules()) >= MODULES

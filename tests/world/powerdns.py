@@ -12,7 +12,7 @@ import sqlite3
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,11 +67,19 @@ class Reply:
 @pytest.fixture(scope="session")
 def powerdns(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PowerDNS]:
     """A server for the whole run. Its tests name their own zones. Skips where it cannot be had."""
-    try:
-        with power_dns(tmp_path_factory.mktemp("powerdns")) as server:
-            yield server
-    except Unavailable as reason:
-        pytest.skip(f"PowerDNS: {reason}")
+    with powerdns_for_tests(tmp_path_factory.mktemp("powerdns")) as server:
+        yield server
+
+
+@contextmanager
+def powerdns_for_tests(directory: Path) -> Iterator[PowerDNS]:
+    """`power_dns`; skips the test where it cannot be had."""
+    with ExitStack() as stack:
+        try:
+            server = stack.enter_context(power_dns(directory))
+        except Unavailable as reason:
+            pytest.skip(f"PowerDNS: {reason}")
+        yield server
 
 
 @contextmanager

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from . import http
+from .answers import Answer
 from .errors import HttpError, MalformedAnswer, ToolError
-from .values import UNSET
+from .values import UNSET, Unset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TypeVar
 
-__all__ = ["UNSET", "HttpError", "MalformedAnswer", "ToolError", "http", "tool"]
+    Function = TypeVar("Function", bound=Callable[..., Any])
+
+__all__ = [
+    "UNSET",
+    "Answer",
+    "HttpError",
+    "MalformedAnswer",
+    "ToolError",
+    "Unset",
+    "http",
+    "tool",
+]
 
 
-def tool(function: Callable[..., Any]) -> Callable[..., Any]:
+def tool(function: Function) -> Function:
     """Make a function a tool of that name; its keyword parameters are the arguments."""
     function.toolwright_tool = True  # type: ignore[attr-defined]
     return function

@@ -96,7 +96,8 @@ class Answer:
     """An HTTP answer. `headers` has lower-case names, repeated ones joined by a comma.
 
     `body` is the parsed JSON or None; `is_json` tells JSON's null from none. `text` is None where
-    the bytes are not text.
+    the bytes are not text. `pages` is set where several were joined: read, items, more, and
+    left_out and stopped where there is something to tell.
     """
 
     def __init__(self, status: int, headers: list[tuple[str, str]], data: bytes) -> None:
@@ -109,6 +110,7 @@ class Answer:
         self.text = self._decoded() if data else None
         self.body: Any = None
         self.is_json, self.problem = False, ""
+        self.pages: dict[str, Any] | None = None
         if self.text is not None and self._may_be_json(self.text.strip()):
             self._parse(self.text)
 
@@ -144,13 +146,15 @@ class Answer:
 
     def structured(self, wanted: frozenset[str]) -> dict[str, Any]:
         """The answer as `structuredContent`: status, and `body`, `text` or `base64`; `headers` with
-        those that a caller goes on by, where there are any.
+        those that a caller goes on by, and `pages`, where there are any.
 
         The form is the content type's own, or where `wanted` (the output schema's properties) lacks
         that, another the bytes can take.
         """
         told = self._telling_headers()
         head = {"status": self.status, **({"headers": told} if told else {})}
+        if self.pages:
+            head["pages"] = self.pages
         forms = self._forms()
         if not forms:
             return head

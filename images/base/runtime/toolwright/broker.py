@@ -39,6 +39,12 @@ class BrokerTransport:
             "headers": [list(header) for header in request.headers],
             **_body(request.body),
         }
+        return self._answered(params)
+
+    def ask(self, kind: str, wanted: Mapping[str, str], body: bytes, call: Call) -> Answer:
+        return self._answered({"kind": kind, "call": call.identity, **wanted, **_body(body)})
+
+    def _answered(self, params: dict[str, Any]) -> Answer:
         message = self._exchange(params)
         if "error" in message:
             raise _failure(message["error"])

@@ -48,6 +48,8 @@ class Tool:
         meta = {"access": given["access"]}
         if given.get("operation"):
             meta["operation"] = given["operation"]
+        if given.get("group"):
+            meta["group"] = given["group"]
         requests = given.get("requests") or ()
         if requests:
             meta["method"] = requests[0]["method"]

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
         def send(self, request: WireRequest, call: Call) -> Answer: ...
 
+        def ask(self, kind: str, wanted: Mapping[str, str], body: bytes, call: Call) -> Answer: ...
+
 
 MAX_NOTE = 2000
 
@@ -47,6 +49,10 @@ class Call:
     def send(self, request: WireRequest) -> Answer:
         """Raises RequestFailed, or Cancelled where the caller gave up."""
         return self.transport.send(request, self)
+
+    def ask(self, kind: str, wanted: Mapping[str, str], body: bytes = b"") -> Answer:
+        """Something of the host's: kind `file` or `env`. Raises RequestFailed, or Cancelled."""
+        return self.transport.ask(kind, wanted, body, self)
 
     def run(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The `CallToolResult`. Raises only Cancelled."""

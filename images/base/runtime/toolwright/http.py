@@ -5,6 +5,7 @@ from __future__ import annotations
 from .bodies import binary_body, form_body, json_body, multipart_body, text_body
 from .calls import current_call
 from .errors import HttpError
+from .pages import follow
 from .requests import build
 from .values import UNSET, Unset
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .answers import Answer
+    from .pages import Pages
 
 DEFAULT_ACCEPT = "application/json, */*;q=0.5"
 _BODIES = {
@@ -40,8 +42,11 @@ def request(
     binary: Any = UNSET,
     content_type: str | None = None,
     accept: str = DEFAULT_ACCEPT,
+    pages: Pages | None = None,
+    max_items: int | Unset = UNSET,
 ) -> Answer:
-    """Send a request and return the 2xx answer.
+    """Send a request and return the 2xx answer. Where `max_items` is given, `pages` are followed
+    for so many items (`toolwright.pages`), and the User-Agent tells the API so.
 
     Raises HttpError for any other status, MalformedAnswer where declared JSON does not parse,
     RequestFailed where no answer was had, ArgumentInvalid where a value cannot be sent.
@@ -52,17 +57,27 @@ def request(
         raise TypeError(f"a request has one body, not {' and '.join(bodies)}")
     call = current_call()
     encoded = [_BODIES[name](value, content_type) for name, value in bodies.items()]
-    wire = build(
-        call.base_url,
-        method,
-        template,
-        path=path or {},
-        query=query or {},
-        header={"accept": accept, **(header or {})},
-        cookie=cookie or {},
-        body=encoded[0] if encoded else None,
-    )
-    answer = call.send(wire)
-    if not 200 <= answer.status < 300:
-        raise HttpError(answer)
-    return answer.checked()
+    headers = {"accept": accept, **(header or {})}
+
+    def ask(asked: Mapping[str, Any], text: str) -> tuple[Answer, str]:
+        wire = build(
+            call.base_url,
+            method,
+            template,
+            path=path or {},
+            query={} if text else asked,
+            header=headers,
+            cookie=cookie or {},
+            body=encoded[0] if encoded else None,
+        )
+        if text:
+            wire.url = f"{wire.url.partition('?')[0]}?{text}"
+        answer = call.send(wire)
+        if not 200 <= answer.status < 300:
+            raise HttpError(answer)
+        return answer.checked(), wire.url
+
+    if pages is None or isinstance(max_items, Unset):
+        return ask(query or {}, "")[0]
+    headers = {"user-agent": f"toolwright (max_items={max_items})", **headers}
+    return follow(pages, ask, query or {}, max_items)

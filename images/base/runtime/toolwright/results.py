@@ -40,7 +40,17 @@ def success(value: Any, output_schema: Any) -> dict[str, Any]:
     problem = first_problem(output_schema, structured)
     if problem:
         raise SchemaBroken(*problem, answer, text)
-    return {"content": [{"type": "text", "text": text}], "structuredContent": structured}
+    told = [text, _told(answer.pages)] if answer and answer.pages else [text]
+    content = [{"type": "text", "text": item} for item in told]
+    return {"content": content, "structuredContent": structured}
+
+
+def _told(pages: dict[str, Any]) -> str:
+    """What became of following the pages, for whoever reads the text only."""
+    count = f"{pages['read']} page{'s' if pages['read'] != 1 else ''} read"
+    left = "more are left" if pages["more"] else "none is left"
+    stopped = f"; stopped: {pages['stopped']}" if "stopped" in pages else ""
+    return f"({count}, {pages['items']} items, {left}{stopped})"
 
 
 def failure(error: ToolError) -> dict[str, Any]:

@@ -39,6 +39,8 @@ class StandaloneTransport:
         self.base_url = environment.get(BASE_URL) or bundle.base_url
         declared = bundle.manifest.get("credentials") or ()
         self._credentials = EnvironmentCredentials(bundle.name, declared, environment)
+        self._environment = environment
+        self._permissions = bundle.manifest.get("permissions") or ()
 
     def send(self, request: WireRequest, call: Call) -> Answer:
         """Raises RequestFailed: refused, timeout, unreachable or too_large."""
@@ -50,6 +52,13 @@ class StandaloneTransport:
             )
         signed = self._credentials.add(request, call.tool.definition.get("security") or ())
         return self._followed(signed)
+
+    def ask(self, kind: str, wanted: Mapping[str, str], body: bytes, call: Call) -> Answer:
+        """Raises RequestFailed: nobody grants files here, and values only by our environment."""
+        name = wanted.get("name", "")
+        if kind == "env" and f"env:{name}" in self._permissions and name in self._environment:
+            return Answer(200, [], self._environment[name].encode())
+        raise RequestFailed("refused", f"{kind} {name or wanted.get('path', '')} was not granted")
 
     def _followed(self, request: WireRequest) -> Answer:
         answer = _exchange(request)

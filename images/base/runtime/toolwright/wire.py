@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MAX_LINE = 48 * 1024 * 1024
 MAX_RESULT = 40 * 1024 * 1024
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def decode(line: bytes) -> Any:
@@ -27,7 +28,7 @@ def decode(line: bytes) -> Any:
 
 def encode(message: dict[str, Any]) -> bytes:
     """A message as a line. Raises ValueError for numbers that JSON cannot hold."""
-    text = json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = _ENCODER.encode(message)
     # Half of a surrogate pair has no UTF-8 form and would make the whole line invalid.
     return text.encode("utf-8", "replace") + b"\n"
 

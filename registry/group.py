@@ -11,6 +11,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from registry import schema, standings, trust
 from registry.audit import content_digest
 from registry.jsontext import bounded, clean
+from registry.recordings import Packed, digest
 from registry.records import EntryState, Invocation
 from registry.standings import SERVER
 from registry.trust import Observation, Standing, TrustRecord
@@ -31,11 +32,16 @@ class Group:
     """Enters finished calls into the invocations and the trust records of one transaction.
 
     A call that is stored as done already changes nothing. `notes` are what the audit is to say, by
-    invocation id; `states` are the servers' before the group.
+    invocation id; `recordings` are those of the calls that are new; `states` are the servers'
+    before the group.
     """
 
-    def __init__(self, connection: Connection, given: Iterable[Invocation], now: float) -> None:
+    def __init__(
+        self, connection: Connection, given: Iterable[Invocation], recordings: Packed, now: float
+    ) -> None:
         self.invocations = tuple(given)
+        self.recordings: dict[str, bytes | None] = {}
+        self._packed = recordings
         self.states: dict[str, EntryState] = {}
         self.notes: list[tuple[str, Mapping[str, Any]]] = []
         self._connection, self._now = connection, now
@@ -85,6 +91,9 @@ class Group:
                 "succeeded": invocation.failure is None,
                 "content": content_digest(row),
             }
+            if invocation.id in self._packed:
+                content = self.recordings[invocation.id] = self._packed[invocation.id]
+                payload["recording"] = content and digest(content)
             self.notes.append((invocation.id, payload))
 
     def _observed(self, invocation: Invocation) -> dict[str, int | None]:

@@ -1,0 +1,109 @@
+"""One mutant before the stages: is it another server at all, and do they notice?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Literal
+
+from bench.mutants.corpus import Call, calls
+from bench.mutants.mutant import Mutant
+from bench.mutants.observation import LIMITS, Seen, difference, observed
+from sandbox.broker import Broker
+from sandbox.bundle import Bundle
+from sandbox.prove import prove
+from sandbox.report import Proof
+from sandbox.runner import Limits, Runner, Session
+
+Fate = Literal["static", "mock", "survived", "equivalent", "false alarm"]
+"""The stage that rejected it; `equivalent`: nothing tells it apart, and it passed; `false alarm`:
+nothing tells it apart, and a stage rejected it.
+"""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What became of one mutant. `why` is the stage's first evidence, or where a survivor differs
+    from its original.
+    """
+
+    bundle: str
+    operator: str
+    tool: str
+    note: str
+    fate: Fate
+    why: str
+    seconds: float
+
+
+class Court:
+    """An original, what it does on the corpus, and the trial of its mutants."""
+
+    def __init__(self, name: str, original: Bundle, runner: Runner, seed: int) -> None:
+        self.name, self.original = name, original
+        self._runner = runner
+        self._corpus = calls(original, seed)
+        self._known: dict[str, tuple[Seen, ...]] = {}
+
+    async def rejection(self) -> str:
+        """Why the stages reject the original; "" where they do not."""
+        reasons = _reasons(await self._proof(self.original))
+        return next((f"{stage}: {why}" for stage, why in reasons), "")
+
+    async def tried(self, mutant: Mutant) -> Trial:
+        started = time.perf_counter()
+        proof = await self._proof(mutant.bundle)
+        corpus = self._corpus[mutant.tool]
+        known = await self._seen(mutant.tool)
+        found = await difference(self.original, mutant.bundle, self._runner, corpus, known)
+        fate, why = _fate(proof, found is not None)
+        if fate == "survived" and found is not None:
+            why = f"{found.where}: {found.original} | {found.mutant}"
+        seconds = time.perf_counter() - started
+        return Trial(self.name, mutant.operator, mutant.tool, mutant.note, fate, why, seconds)
+
+    async def _proof(self, bundle: Bundle) -> Proof:
+        return await prove(bundle, _Bounded(self._runner))
+
+    async def _seen(self, tool: str) -> Sequence[Seen]:
+        """What the original does on the tool's calls."""
+        if tool not in self._known:
+            self._known[tool] = await _all(self.original, self._runner, self._corpus[tool])
+        return self._known[tool]
+
+
+class _Bounded:
+    """A runner whose calls end sooner than in earnest: nothing here is worth a minute's wait."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+
+    def open(
+        self, bundle: Bundle, broker: Broker, limits: Limits | None = None
+    ) -> AbstractAsyncContextManager[Session]:
+        return self._runner.open(bundle, broker, LIMITS)
+
+
+async def _all(bundle: Bundle, runner: Runner, corpus: Sequence[Call]) -> tuple[Seen, ...]:
+    return tuple([seen async for seen in observed(bundle, runner, corpus)])
+
+
+def _fate(proof: Proof, differs: bool) -> tuple[Fate, str]:
+    stage, why = next(_reasons(proof), ("", ""))
+    if not differs:
+        return ("false alarm", why) if stage else ("equivalent", "")
+    if not stage:
+        return "survived", ""
+    return ("static" if stage == "static" else "mock"), why
+
+
+def _reasons(proof: Proof) -> Iterator[tuple[str, str]]:
+    for report in proof.reports:
+        for finding in report.findings:
+            yield report.stage, f"{finding.rule}: {finding.reason}"
+        for cell in report.failures():
+            yield report.stage, f"{cell.operation} {cell.case}: {cell.evidence}"
+        if not report.passed:
+            yield report.stage, report.note

@@ -1,0 +1,236 @@
+"""A draft: a server's code, tools and cases as somebody wrote them, not yet believed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, get_args
+
+from forge.inheritance import inherit
+from sandbox.apispec import Access
+from sandbox.bundle import NAME, Bundle, RequestPattern, ToolDefinition
+from sandbox.example import FAILURES, MAX_EXAMPLES, Example, to_json
+from sandbox.recording import CLOCK, RANDOM
+from sandbox.validation import Problem
+
+MAX_CODE = 256 * 1024
+MAX_TOOLS = 64
+MAX_WHY = 4_000
+MAX_DESCRIPTION = 4_000
+MAX_VALUE = 64 * 1024
+"""The longest JSON text of one schema, or of one case."""
+MAX_REQUESTS = 64
+MAX_PROBLEMS = 30
+MAX_KEPT_TOOLS = 2_000
+"""Tools that a draft keeps as its parent has them cost it a name each."""
+_FIELDS = frozenset(
+    "name description title input_schema output_schema access idempotent destructive operation "
+    "requests permissions".split()
+)
+_PERMISSION = re.compile(rf"(network:[a-z0-9.-]{{1,253}}(:\d{{1,5}})?|{CLOCK}|{RANDOM})\Z")
+_CASE = frozenset({"tool", "arguments", "result", "failure"})
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What is to become a bundle. `examples` are those given and the parent's for kept tools;
+    `permissions` are all that its tools ask for; `why` says what changed.
+    """
+
+    source_code: str
+    tools: tuple[ToolDefinition, ...]
+    examples: tuple[Example, ...]
+    permissions: tuple[str, ...] = ()
+    why: str = ""
+
+    def digest(self) -> str:
+        """sha256 of all but `why`, in hex: the same draft with another excuse is the same draft."""
+        tools = [asdict(tool) for tool in self.tools]
+        cases = [to_json(example) for example in self.examples]
+        content = json.dumps([self.source_code, tools, cases, self.permissions], sort_keys=True)
+        return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def read_draft(
+    given: Mapping[str, Any],
+    parent: Bundle | None = None,
+    parents_examples: Collection[Example] = (),
+) -> Draft | tuple[Problem, ...]:
+    """The draft that `submit`'s `code`, `tools`, `cases` and `why` say, or what is wrong with them,
+    located.
+
+    With a parent, a tool's missing fields are the parent's tool's of that name, code that is
+    missing for it is taken over, and so are its examples where none is given.
+    """
+    problems: list[Problem] = []
+    code = _text(given.get("code", "" if parent else None), "/code", MAX_CODE, problems)
+    why = _text(given.get("why", ""), "/why", MAX_WHY, problems)
+    known = {tool.name: tool for tool in parent.tools} if parent else {}
+    tools = tuple(_tools(given.get("tools"), known, problems))
+    examples = tuple(_examples(given.get("cases", []), tools, problems))
+    if problems:
+        return tuple(problems[:MAX_PROBLEMS])
+    told = {example.tool for example in examples}
+    names = {tool.name for tool in tools if not tool.operation}
+    kept = [e for e in parents_examples if e.tool in names and e.tool not in told]
+    if parent:
+        code = inherit(code, parent.source_code, [t.name for t in tools if t.name in known])
+    wanted = {p for tool in given["tools"] for p in tool.get("permissions", ())}
+    return Draft(code, tools, (*examples, *kept), tuple(sorted(wanted)), why)
+
+
+def _text(value: Any, where: str, limit: int, problems: list[Problem]) -> str:
+    if not isinstance(value, str):
+        problems.append(Problem(where, "is not a text" if value is not None else "is missing"))
+        return ""
+    if len(value) > limit:
+        problems.append(Problem(where, f"is longer than {limit} characters"))
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        problems.append(Problem(where, "holds half of a surrogate pair"))
+    return value
+
+
+def _tools(
+    given: Any, known: Mapping[str, ToolDefinition], problems: list[Problem]
+) -> Iterator[ToolDefinition]:
+    if not isinstance(given, list) or not given:
+        problems.append(Problem("/tools", "is not an array of at least one tool"))
+        return
+    names: set[str] = set()
+    for at, item in enumerate(given[:MAX_KEPT_TOOLS]):
+        where = f"/tools/{at}"
+        found = list(_tool_problems(item, where, known))
+        if isinstance(item, dict) and item.get("name") in names:
+            found.append(Problem(f"{where}/name", "is the name of an earlier tool"))
+        problems += found
+        if not found:
+            names.add(item["name"])
+            yield _tool(item, known.get(item["name"]))
+    written = sum(not isinstance(item, dict) or item.keys() != {"name"} for item in given)
+    if written > MAX_TOOLS or len(given) > MAX_KEPT_TOOLS:
+        problems.append(Problem("/tools", f"holds more than {MAX_TOOLS} tools"))
+
+
+def _tool_problems(item: Any, where: str, known: Mapping[str, ToolDefinition]) -> Iterator[Problem]:
+    if not isinstance(item, dict):
+        yield Problem(where, "is not an object")
+        return
+    name = item.get("name")
+    if not isinstance(name, str) or not NAME.match(name):
+        yield Problem(f"{where}/name", "is no name of lower-case letters, digits and underscores")
+        return
+    for key in sorted(map(str, item.keys() - _FIELDS)):
+        yield Problem(f"{where}/{key[:40]}", f"is unknown; a tool has {', '.join(sorted(_FIELDS))}")
+    parent = known.get(name)
+    for key in ("description", "input_schema", "output_schema"):
+        if key not in item and parent is None:
+            yield Problem(f"{where}/{key}", "is missing")
+    for key, problem in _FIELD_PROBLEMS.items():
+        if key in item and (reason := problem(item[key])):
+            yield Problem(f"{where}/{key}", reason)
+    requests = item.get("requests", parent.requests if parent else ())
+    if item.get("access", "read") == "write" and not requests:
+        yield Problem(f"{where}/access", "a tool without requests writes nothing: it is `read`")
+
+
+def _tool(item: Mapping[str, Any], parent: ToolDefinition | None) -> ToolDefinition:
+    """The tool, its problems being none."""
+    fields = {key: value for key, value in item.items() if key != "permissions"}
+    if "requests" in fields:
+        fields["requests"] = tuple(RequestPattern(**request) for request in fields["requests"])
+    if parent is not None:
+        return replace(parent, **fields)
+    return ToolDefinition(**{"access": "read", **fields})
+
+
+def _examples(
+    given: Any, tools: Collection[ToolDefinition], problems: list[Problem]
+) -> Iterator[Example]:
+    if not isinstance(given, list) or len(given) > MAX_EXAMPLES:
+        problems.append(Problem("/cases", f"is not an array of at most {MAX_EXAMPLES} cases"))
+        return
+    known = {tool.name: tool for tool in tools}
+    for at, item in enumerate(given):
+        found = list(_case_problems(item, f"/cases/{at}", known))
+        problems += found
+        if not found:
+            failure = item.get("failure")
+            yield Example(item["tool"], item["arguments"], item.get("result"), failure)
+
+
+def _case_problems(item: Any, where: str, known: Mapping[str, ToolDefinition]) -> Iterator[Problem]:
+    if not isinstance(item, dict):
+        yield Problem(where, "is not an object")
+        return
+    for key in sorted(map(str, item.keys() - _CASE)):
+        yield Problem(f"{where}/{key[:40]}", f"is unknown; a case has {', '.join(sorted(_CASE))}")
+    tool = item.get("tool")
+    if not isinstance(tool, str) or tool not in known:
+        yield Problem(f"{where}/tool", f"names none of the draft's tools: {str(tool)[:60]!r}")
+    elif known[tool].operation:
+        reason = "calls an operation of its API, which is tried against a mock; leave its cases out"
+        yield Problem(f"{where}/tool", reason)
+    if not isinstance(item.get("arguments"), dict):
+        yield Problem(f"{where}/arguments", "is not an object")
+    if ("result" in item) == ("failure" in item):
+        yield Problem(where, "has to have either a result or a failure")
+    if "failure" in item and item["failure"] not in FAILURES:
+        yield Problem(f"{where}/failure", f"is none of {', '.join(FAILURES)}")
+    if too_long := _too_long(item):
+        yield Problem(where, too_long)
+
+
+def _too_long(value: Any) -> str:
+    try:
+        length = len(json.dumps(value, allow_nan=False))
+    except (ValueError, TypeError, RecursionError) as error:
+        return f"is no JSON: {error}"
+    return f"is longer than {MAX_VALUE} characters of JSON" if length > MAX_VALUE else ""
+
+
+def _schema_problem(value: Any) -> str:
+    if not isinstance(value, dict) or value.get("type") != "object":
+        return 'is no schema with "type": "object" at its root'
+    return _too_long(value)
+
+
+def _prose_problem(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        return "is no text"
+    return f"is longer than {MAX_DESCRIPTION} characters" if len(value) > MAX_DESCRIPTION else ""
+
+
+def _requests_problem(value: Any) -> str:
+    if not isinstance(value, list) or len(value) > MAX_REQUESTS:
+        return f"is not an array of at most {MAX_REQUESTS} requests"
+    for item in value:
+        texts = isinstance(item, dict) and item.keys() == {"method", "url"}
+        if not texts or not all(isinstance(part, str) for part in item.values()):
+            return "holds what is no {method, url}"
+    return ""
+
+
+def _permissions_problem(value: Any) -> str:
+    if isinstance(value, list) and len(value) <= MAX_REQUESTS:
+        if all(isinstance(item, str) and _PERMISSION.match(item) for item in value):
+            return ""
+    return f"is not an array of network:HOST, {CLOCK} and {RANDOM}"
+
+
+_FIELD_PROBLEMS = {
+    "description": _prose_problem,
+    "title": _prose_problem,
+    "input_schema": _schema_problem,
+    "output_schema": _schema_problem,
+    "access": lambda value: "" if value in get_args(Access) else "is neither read nor write",
+    "idempotent": lambda value: "" if isinstance(value, bool) else "is neither true nor false",
+    "destructive": lambda value: "" if isinstance(value, bool) else "is neither true nor false",
+    "operation": lambda value: "" if isinstance(value, str) else "is no operation id",
+    "requests": _requests_problem,
+    "permissions": _permissions_problem,
+}

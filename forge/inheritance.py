@@ -1,0 +1,75 @@
+"""Code that a draft leaves as its parent has it, taken over: a small change is a small draft."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Mapping
+
+Importing = ast.Import | ast.ImportFrom
+Defining = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign | Importing
+
+
+def inherit(code: str, parent: str, tools: Collection[str]) -> str:
+    """The code, and behind it what it lacks of its parent's for these tools: their functions, and
+    the imports, constants and functions that those use. Code that does not parse is left alone.
+    """
+    own, earlier = _definitions(code), _definitions(parent)
+    if own is None or earlier is None:
+        return code
+    wanted: dict[int, Defining] = {}
+    pending = [name for name in tools if name not in own]
+    seen = set(own)
+    while pending:
+        name = pending.pop()
+        if name in earlier and name not in seen:
+            seen.add(name)
+            wanted[earlier[name].lineno] = earlier[name]
+            pending += _used(earlier[name])
+    if not wanted:
+        return code
+    lines = parent.splitlines()
+    taken = [wanted[line] for line in sorted(wanted)]
+    imports = [_text(lines, node) for node in taken if isinstance(node, Importing)]
+    others = [_text(lines, node) for node in taken if not isinstance(node, Importing)]
+    parts = [code.rstrip(), "\n".join(imports), *others]
+    return "\n\n\n".join(part for part in parts if part) + "\n"
+
+
+def alone(code: str, tools: Collection[str]) -> str:
+    """The code of these tools alone, with what they use."""
+    return inherit("", code, tools)
+
+
+def _definitions(code: str) -> Mapping[str, Defining] | None:
+    """What a module defines at its top level, by name; None where it does not parse."""
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    found: dict[str, Defining] = {}
+    for node in tree.body:
+        if isinstance(node, Defining):
+            found |= dict.fromkeys(_names(node), node)
+    return found
+
+
+def _names(node: Defining) -> Iterator[str]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        yield node.name
+    elif isinstance(node, ast.Import | ast.ImportFrom):
+        for alias in node.names:
+            yield alias.asname or alias.name.partition(".")[0]
+    else:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        for target in targets:
+            yield from (name.id for name in ast.walk(target) if isinstance(name, ast.Name))
+
+
+def _used(node: Defining) -> list[str]:
+    return [inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)]
+
+
+def _text(lines: list[str], node: Defining) -> str:
+    decorators = getattr(node, "decorator_list", [])
+    first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
+    return "\n".join(lines[first - 1 : node.end_lineno])

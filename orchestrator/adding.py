@@ -1,0 +1,282 @@
+"""Registering somebody else's MCP server: fetched, caged, listed, pinned, published."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from orchestrator.app import App
+from orchestrator.errors import AddFailed
+from orchestrator.sources import Image, Npm, Plain, Script, Source
+from registry.errors import Unknown
+from registry.records import Entry, EntryState, Grant, entry_from
+from sandbox.broker import Broker
+from sandbox.bundle import NAME, Bundle, Provenance
+from sandbox.cleantext import clean_text
+from sandbox.docker_engine import connect
+from sandbox.launch import Launch
+from sandbox.layers import image_of, node_layer, python_layer, python_of
+from sandbox.livehttp import LiveHttp
+from sandbox.packages import PLACE, Fetched, fetch_npm, fetch_pypi
+from sandbox.permissions import Permission, check_nesting, check_path
+from sandbox.policy import Policy
+from sandbox.remotetools import Listing, changes, definition_digest, read_listing
+from sandbox.report import CaseResult, Finding, StageReport
+from sandbox.static.definitions import hidden_text, invalid_schema
+from sandbox.static.orders import orders
+
+AUTHOR = "third_party"
+MAX_SCRIPT = 4 * 1024 * 1024
+RULES = (invalid_schema, hidden_text, orders)
+
+Progress = Callable[[str], None]
+Listed = tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Addition:
+    """What a person wants: a source under a name, with permissions, and `secrets` (names in the
+    vault, by variable). `reads` and `writes` are tools, by the server's names, that the person
+    classified; `private` the hosts whose address may be private.
+    """
+
+    name: str
+    source: Source
+    permissions: tuple[Permission, ...] = ()
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    private: tuple[str, ...] = ()
+    experimental: bool = False
+
+
+@dataclass(frozen=True)
+class Added:
+    entry: Entry
+    bundle: Bundle
+    left_out: tuple[Finding, ...]
+    unchanged: bool = False
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """What a source became: how it is started, its script, and where it came from."""
+
+    launch: Launch
+    origin: str
+    digest: str
+    title: str
+    script: str = ""
+
+
+async def add(app: App, addition: Addition, progress: Progress) -> Added:
+    """Register a server. Raises AddFailed, and what fetching, starting and publishing raise."""
+    current = _current(app, addition.name)
+    check_nesting(addition.permissions)
+    for permission in addition.permissions:
+        if permission.kind == "fs":
+            check_path(permission.name, app.settings.of_engine.private)
+    prepared = await asyncio.to_thread(_prepared, addition, progress)
+    draft = _draft(addition, prepared, current.version + 1 if current else 1)
+    progress("starting it twice in its cage, to see what it lists")
+    started = time.perf_counter()
+    with app.outfit.trial(addition.name):
+        first, second = await _listed(app, draft), await _listed(app, draft)
+    elapsed = (time.perf_counter() - started) * 1000
+    bundle, listing = _pinned(draft, addition, first, second)
+    reports = (_judged(draft, first), _seen(listing, elapsed))
+    failed = [finding for report in reports for finding in report.findings]
+    if failed and not addition.experimental:
+        raise AddFailed(_told(failed))
+    added = _published(app, bundle, current, reports, listing, bool(failed))
+    _grant(app, addition)
+    return added
+
+
+def _current(app: App, name: str) -> Entry | None:
+    """The registered server of that name. Raises AddFailed where we made it."""
+    if not NAME.match(name):
+        raise AddFailed(f"{name!r} is no name for a server: use small letters, digits and _.")
+    try:
+        current = app.store.entry(name)
+    except Unknown:
+        return None
+    if current.created_by != AUTHOR:
+        raise AddFailed(f"{name} is a server that Toolwright made. Choose another name.")
+    return current
+
+
+def _draft(addition: Addition, prepared: _Prepared, version: int) -> Bundle:
+    made = Provenance(prepared.origin, prepared.digest, author=AUTHOR)
+    return Bundle(
+        name=addition.name,
+        version=version,
+        title=clean_text(prepared.title)[:200] or addition.name,
+        base_url="",
+        source_code=prepared.script or "# A third-party server: launch.json says how it starts.\n",
+        tools=(),
+        provenance=made,
+        permissions=tuple(map(str, addition.permissions)),
+        launch=replace(prepared.launch, secrets=dict(addition.secrets)),
+    )
+
+
+async def _listed(app: App, draft: Bundle) -> Listed:
+    async with (
+        LiveHttp() as nowhere,
+        app.dispatch.engine.open(draft, Broker(Policy(()), nowhere)) as session,
+    ):
+        return await session.list_tools()
+
+
+def _pinned(
+    draft: Bundle, addition: Addition, first: Listed, second: Listed
+) -> tuple[Bundle, Listing]:
+    """The bundle with its definitions and their pins. Raises AddFailed."""
+    differing = changes({str(t.get("name")): definition_digest(t) for t in first}, second)
+    if differing:
+        told = "; ".join(differing[:5])
+        raise AddFailed(
+            f"it lists other tools each time it starts ({told}): they cannot be pinned."
+        )
+    listing = read_listing(first, reads=addition.reads, writes=addition.writes)
+    unknown = {*addition.reads, *addition.writes} - {tool.original for tool in listing.remote}
+    if unknown:
+        raise AddFailed(f"it has no tool {', '.join(sorted(unknown))[:200]}.")
+    if not listing.tools:
+        raise AddFailed(f"it lists no tool that can be used. {_told(listing.problems)}")
+    assert draft.launch is not None
+    launch = replace(draft.launch, tools=listing.remote, pins=listing.pins)
+    return replace(draft, tools=listing.tools, launch=launch), listing
+
+
+def _judged(draft: Bundle, listed: Listed) -> StageReport:
+    """The definitions as they were sent, by the rules that need no code of ours."""
+    started = time.perf_counter()
+    raw = replace(draft, tools=read_listing(listed, clean=False).tools)
+    findings = tuple(
+        Finding("tools/list", where[:200], rule.__name__.replace("_", "-"), reason[:300])
+        for rule in RULES
+        for where, reason in rule(raw)
+    )[:200]
+    elapsed = (time.perf_counter() - started) * 1000
+    return StageReport("static", "failed" if findings else "passed", elapsed, findings=findings)
+
+
+def _seen(listing: Listing, elapsed: float) -> StageReport:
+    cases = tuple(CaseResult(tool.name, "listed twice", "passed") for tool in listing.tools)
+    note = f"{len(listing.problems)} tools cannot be used" if listing.problems else ""
+    return StageReport("live", "passed", elapsed, cases=cases, note=note)
+
+
+def _grant(app: App, addition: Addition) -> None:
+    now = time.time()
+    wanted = {str(permission) for permission in addition.permissions}
+    for permission in app.store.permissions(addition.name) - wanted:
+        app.store.remove_grant(f"{addition.name} {permission}", "permission", "terminal", now)
+    for permission in sorted(wanted):
+        app.store.add_grant(Grant(f"{addition.name} {permission}", "permission", "terminal", now))
+    for host in addition.private:
+        app.store.add_grant(Grant(host, "private_host", "terminal", now))
+
+
+def _published(
+    app: App,
+    bundle: Bundle,
+    current: Entry | None,
+    reports: tuple[StageReport, ...],
+    listing: Listing,
+    failed: bool,
+) -> Added:
+    state: EntryState = "experimental" if failed else "active"
+    if current is not None:
+        again = replace(bundle, version=current.version)
+        if again.digest() == current.digest:
+            app.store.set_state(bundle.name, state, time.time(), "terminal", "added again")
+            entry = replace(current, state=state)
+            return Added(entry, again, listing.problems, unchanged=True)
+    entry = entry_from(bundle, time.time(), state, AUTHOR)
+    return Added(app.forge.shelf.publish(bundle, entry, reports, None), bundle, listing.problems)
+
+
+def _told(findings: tuple[Finding, ...] | list[Finding]) -> str:
+    lines = [f"{finding.where}: {finding.rule}: {finding.reason}" for finding in findings[:20]]
+    advice = "\nLook at them; --experimental registers it all the same, asking before every call."
+    return "its tool definitions are not fit to be shown to a model:\n" + "\n".join(lines) + advice
+
+
+def _prepared(addition: Addition, progress: Progress) -> _Prepared:
+    source = addition.source
+    if isinstance(source, Plain):
+        return _plain(source)
+    if isinstance(source, Script):
+        return _script(source)
+    with closing(connect()) as client, TemporaryDirectory(prefix="toolwright-") as place:
+        if isinstance(source, Image):
+            image = image_of(client, source.reference, progress)
+            launch = Launch("image", image=image, command=source.command)
+            return _Prepared(launch, f"image:{source.reference}", image, source.reference)
+        tree = Path(place) / "tree"
+        tree.mkdir()
+        progress("fetching it by your own npm" if isinstance(source, Npm) else "fetching it by pip")
+        if isinstance(source, Npm):
+            fetched = fetch_npm(source.spec, tree, source.binary, source.arguments)
+            image = node_layer(client, addition.name, fetched, tree, progress)
+            return _packaged("npm", fetched, image, {})
+        python = python_of(client, progress)
+        fetched = fetch_pypi(
+            source.specs,
+            tree,
+            python,
+            script=source.script,
+            module=source.module,
+            arguments=source.arguments,
+        )
+        image = python_layer(client, addition.name, fetched, tree, progress)
+        return _packaged("pypi", fetched, image, {"PYTHONPATH": PLACE})
+
+
+def _packaged(kind: str, fetched: Fetched, image: str, environment: dict[str, str]) -> _Prepared:
+    locked = "".join(f"{p.name} {p.version} {p.digest}\n" for p in fetched.lock)
+    launch = Launch(
+        "image",
+        image=image,
+        entrypoint=fetched.command[:1],
+        command=fetched.command[1:],
+        environment=environment,
+        lock=fetched.lock,
+    )
+    digest = hashlib.sha256(locked.encode()).hexdigest()
+    title = f"{fetched.name} {fetched.version}"
+    return _Prepared(launch, f"{kind}:{fetched.name}@{fetched.version}", digest, title)
+
+
+def _script(source: Script) -> _Prepared:
+    content = source.path.read_bytes()[: MAX_SCRIPT + 1]
+    if len(content) > MAX_SCRIPT:
+        raise AddFailed(f"{source.path} is larger than {MAX_SCRIPT} bytes.")
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        raise AddFailed(f"{source.path} is no UTF-8 text: {error}.") from error
+    digest = hashlib.sha256(content).hexdigest()
+    launch = Launch("script", command=source.arguments)
+    return _Prepared(launch, f"script:{source.path.name}", digest, source.path.stem, text)
+
+
+def _plain(source: Plain) -> _Prepared:
+    program = shutil.which(source.command[0])
+    if program is None:
+        raise AddFailed(f"there is no program {source.command[0]}.")
+    command = (str(Path(program).absolute()), *source.command[1:])
+    digest = hashlib.sha256("\0".join(command).encode()).hexdigest()
+    launch = Launch("process", command=command)
+    return _Prepared(launch, f"process:{source.command[0]}", digest, Path(program).name)

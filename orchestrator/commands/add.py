@@ -1,0 +1,165 @@
+"""`toolwright add`: register an MCP server that somebody else wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from orchestrator.adding import Added, Addition, add
+from orchestrator.app import open_app
+from orchestrator.errors import OrchestratorError
+from orchestrator.settings import Settings, load_settings
+from orchestrator.sources import Image, Plain, Source, understood
+from orchestrator.terminal import (
+    ask_pin,
+    err,
+    json_option,
+    pin_option,
+    print_json,
+    print_table,
+    reported,
+    run,
+    say,
+)
+from sandbox.permissions import Permission, parse_permission
+
+NO_CAGE = (
+    "!! --unconfined: this server runs as a plain process of yours, WITHOUT A CAGE. It can read "
+    "your files, your keys and your network, and send what it finds anywhere. Only its tools are "
+    "gated. Do this with code that you would run by itself."
+)
+
+
+@click.command("add", context_settings={"ignore_unknown_options": False})
+@click.argument("name")
+@click.argument("command_line", nargs=-1, metavar="[-- COMMAND…]", type=click.UNPROCESSED)
+@click.option("--image", help="Run this image; COMMAND is what it runs instead of its own.")
+@click.option("--package", multiple=True, help="With `-- python -m MODULE`: the PyPI packages.")
+@click.option("--allow", multiple=True, metavar="HOST[:PORT]", help="It may connect there; 443.")
+@click.option(
+    "--allow-private",
+    multiple=True,
+    metavar="HOST[:PORT]",
+    help="It may connect there also where the address is private.",
+)
+@click.option(
+    "--env", multiple=True, metavar="KEY=@SECRET", help="It gets this secret of the vault as KEY."
+)
+@click.option("--fs", multiple=True, metavar="PATH:ro|rw", help="It sees this directory or file.")
+@click.option("--read", multiple=True, metavar="TOOL", help="You say that this tool only reads.")
+@click.option("--write", multiple=True, metavar="TOOL", help="You say that this tool writes.")
+@click.option("--unconfined", is_flag=True, help="Run it as a plain process, WITHOUT A CAGE.")
+@click.option("--experimental", is_flag=True, help="Register it even where its texts are refused.")
+@pin_option
+@json_option
+@reported
+def command(
+    name: str,
+    command_line: tuple[str, ...],
+    image: str | None,
+    package: tuple[str, ...],
+    allow: tuple[str, ...],
+    allow_private: tuple[str, ...],
+    env: tuple[str, ...],
+    fs: tuple[str, ...],
+    read: tuple[str, ...],
+    write: tuple[str, ...],
+    unconfined: bool,
+    experimental: bool,
+    pin_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Register the MCP server that COMMAND starts as NAME: `npx -y PACKAGE …`, `uvx PACKAGE …`,
+    `python -m MODULE …`, `python FILE …`, or an image. It is fetched and locked now, runs in a cage
+    without a network, and sees nothing that you do not give it here. Asks for the PIN.
+    """
+    settings = load_settings()
+    permissions, secrets, private = _permissions(allow, allow_private, env, fs)
+    addition = Addition(
+        name=name,
+        source=_source(command_line, image, package, unconfined),
+        permissions=permissions,
+        secrets=secrets,
+        reads=read,
+        writes=write,
+        private=private,
+        experimental=experimental,
+    )
+    if unconfined:
+        err.print(NO_CAGE, style="bold red")
+    ask_pin(settings, pin_file)
+    added = run(_added(settings, addition, quiet=as_json))
+    if as_json:
+        print_json(_json(added))
+    else:
+        _print(added)
+
+
+async def _added(settings: Settings, addition: Addition, quiet: bool) -> Added:
+    async with open_app(settings, "add") as app:
+        return await add(app, addition, lambda line: None if quiet else say(line, "dim"))
+
+
+def _source(
+    words: tuple[str, ...], image: str | None, packages: tuple[str, ...], unconfined: bool
+) -> Source:
+    if image and unconfined:
+        raise click.UsageError("an image always runs in a container: leave --unconfined out")
+    if image:
+        return Image(image, words)
+    if unconfined and words:
+        return Plain(words)
+    return understood(words, packages)
+
+
+def _permissions(
+    allow: Iterable[str], private: Iterable[str], env: Iterable[str], fs: Iterable[str]
+) -> tuple[tuple[Permission, ...], dict[str, str], tuple[str, ...]]:
+    """The permissions, the secrets by variable, and the hosts that may be private."""
+    secrets = {}
+    for pair in env:
+        variable, _, secret = pair.partition("=@")
+        if not variable or not secret or "=" in variable:
+            raise OrchestratorError(
+                f"--env takes KEY=@SECRET, the name of a secret and never its value. Put the value "
+                f"into the vault: toolwright secret set NAME.{variable.partition('=')[0][:60]}"
+            )
+        secrets[variable] = secret
+    try:
+        local = tuple(parse_permission(f"network:{host}") for host in private)
+        wanted = [
+            *(parse_permission(f"network:{host}") for host in allow),
+            *local,
+            *(parse_permission(f"env:{variable}") for variable in secrets),
+            *(parse_permission(f"fs:{path}") for path in fs),
+        ]
+    except ValueError as error:
+        raise OrchestratorError(f"{error}.") from error
+    return tuple(dict.fromkeys(wanted)), secrets, tuple(each.name for each in local)
+
+
+def _json(added: Added) -> dict[str, object]:
+    return {
+        "server": added.entry.name,
+        "version": added.entry.version,
+        "state": added.entry.state,
+        "unchanged": added.unchanged,
+        "permissions": list(added.bundle.permissions),
+        "tools": [{"name": tool.name, "access": tool.access} for tool in added.bundle.tools],
+        "left_out": [vars(finding) for finding in added.left_out],
+    }
+
+
+def _print(added: Added) -> None:
+    entry, bundle = added.entry, added.bundle
+    what = "is unchanged" if added.unchanged else f"is {entry.state}"
+    say(f"{entry.name} version {entry.version} {what}.", "bold green")
+    print_table(("tool", "access"), ((tool.name, tool.access) for tool in bundle.tools))
+    say("permissions: " + (", ".join(bundle.permissions) or "none"))
+    writes = sum(tool.access == "write" for tool in bundle.tools)
+    if writes:
+        say(f"{writes} of {len(bundle.tools)} tools count as writes, and ask you before each call.")
+    for finding in added.left_out:
+        say(f"left out: {finding.where}: {finding.reason}", "yellow")

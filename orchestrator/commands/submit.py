@@ -1,0 +1,83 @@
+"""`toolwright submit`: hand in the code that a forge job waits for."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from orchestrator.app import open_app
+from orchestrator.commands.forge import carried_out, tell
+from orchestrator.errors import OrchestratorError
+from orchestrator.settings import Settings, load_settings
+from orchestrator.terminal import FAILED, engine_option, err, json_option, print_json, reported, run
+from registry.records import Job
+from sandbox.validation import Problem
+
+MAX_BYTES = 4 * 1024 * 1024
+
+
+@click.command("submit")
+@click.argument("job")
+@click.argument("draft", type=click.Path(path_type=Path, allow_dash=True))
+@click.option("--why", default="", help="What this draft does, or changes.")
+@json_option
+@engine_option
+@reported
+def command(job: str, draft: Path, why: str, as_json: bool, engine: str | None) -> None:
+    """Hand in DRAFT for JOB: a JSON file (`-` is standard input) with code, tools, cases and why,
+    or a directory with server.py, tools.json and cases.json. It is proved and registered, or it is
+    said what is wrong with it.
+    """
+    given = _directory(draft) if draft.is_dir() else _object(draft)
+    if why:
+        given["why"] = why
+    taken = run(_submitted(load_settings(engine=engine), job, given, as_json))
+    if isinstance(taken, Job):
+        tell(taken, as_json)
+        return
+    if as_json:
+        print_json({"problems": [{"pointer": p.where, "reason": p.reason} for p in taken]})
+    for problem in () if as_json else taken:
+        err.print(f"{problem.where}: {problem.reason}", markup=False)
+    raise SystemExit(FAILED)
+
+
+async def _submitted(
+    settings: Settings, job: str, given: dict[str, Any], quiet: bool
+) -> Job | tuple[Problem, ...]:
+    async with open_app(settings, "submit") as app:
+        taken = app.hand_in(job, given)
+        if isinstance(taken, tuple):
+            return taken
+        return await carried_out(app, app.store.job(job), quiet)
+
+
+def _directory(place: Path) -> dict[str, Any]:
+    tools, cases = _object(place / "tools.json"), place / "cases.json"
+    given = {"code": _content(place / "server.py"), "tools": tools.get("tools")}
+    return given | ({"cases": _object(cases).get("cases")} if cases.exists() else {})
+
+
+def _object(path: Path) -> dict[str, Any]:
+    """Raises OrchestratorError for what is no JSON object."""
+    try:
+        value = json.loads(_content(path))
+    except (ValueError, RecursionError) as error:
+        raise OrchestratorError(f"{path} is no JSON: {error}.") from error
+    if not isinstance(value, dict):
+        raise OrchestratorError(f"{path} holds no JSON object.")
+    return value
+
+
+def _content(path: Path) -> str:
+    try:
+        if str(path) == "-":
+            return sys.stdin.read(MAX_BYTES)
+        with path.open(encoding="utf-8") as file:
+            return file.read(MAX_BYTES)
+    except (OSError, UnicodeDecodeError) as error:
+        raise OrchestratorError(f"{path} cannot be read: {error}.") from error

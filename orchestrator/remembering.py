@@ -1,0 +1,42 @@
+"""What a person once said of a server's credentials, which forging it anew must not forget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, cast
+
+from sandbox.apispec import SecurityScheme
+from sandbox.bundle import Bundle, Credential
+
+_PLAIN = ("apiKey", "bearer", "basic", "digest")
+
+
+def given_schemes(earlier: Iterable[Credential]) -> tuple[SecurityScheme, ...]:
+    """The credentials that a person declared for the earlier version, because the API's description
+    forgot them.
+    """
+    return tuple(
+        SecurityScheme(
+            old.name, cast(Any, old.kind), cast(Any, old.location), old.parameter, given=True
+        )
+        for old in earlier
+        if old.given and old.kind in _PLAIN
+    )
+
+
+def with_written(bundle: Bundle, earlier: Iterable[Credential]) -> Bundle:
+    """The bundle with what a person wrote into the earlier version's: templates, AWS signatures and
+    token endpoints that the description does not name.
+    """
+    by_name = {old.name: old for old in earlier}
+    kept = (_kept(new, by_name.get(new.name)) for new in bundle.credentials)
+    return replace(bundle, credentials=tuple(kept))
+
+
+def _kept(new: Credential, old: Credential | None) -> Credential:
+    if old is None:
+        return new
+    if old.kind in ("template", "aws-sigv4"):
+        return old
+    return replace(new, tokens=old.tokens) if new.tokens is None and old.kind == new.kind else new

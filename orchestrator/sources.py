@@ -1,0 +1,125 @@
+"""What a person wants to add as a server: the words behind `toolwright add NAME --`, understood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.errors import OrchestratorError
+
+
+@dataclass(frozen=True)
+class Npm:
+    """`npx [-y] [-p SPEC] NAME …`."""
+
+    spec: str
+    binary: str = ""
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Pypi:
+    """`uvx [--from SPEC] [--with SPEC] NAME …`, or `python -m MODULE …` of the packages."""
+
+    specs: tuple[str, ...]
+    script: str = ""
+    module: str = ""
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Script:
+    """`python FILE …`, a script that needs the standard library only."""
+
+    path: Path
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Image:
+    reference: str
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A command of this machine, without a cage."""
+
+    command: tuple[str, ...]
+
+
+Source = Npm | Pypi | Script | Image | Plain
+
+
+def understood(command: Sequence[str], packages: Sequence[str] = ()) -> Source:
+    """What a command starts. `packages` are PyPI's that `python` needs. Raises OrchestratorError
+    for one that cannot be fetched ahead of time.
+    """
+    if not command:
+        raise OrchestratorError(f"there is no command. {_KNOWN}")
+    program, rest = Path(command[0]).name, list(command[1:])
+    if program == "npx":
+        return _npx(rest)
+    if program == "uvx" or (program == "uv" and rest[:2] == ["tool", "run"]):
+        return _uvx(rest if program == "uvx" else rest[2:])
+    if program.startswith("python"):
+        return _python(rest, tuple(packages))
+    raise OrchestratorError(f"{program} is not a way that a server can be fetched ahead. {_KNOWN}")
+
+
+def _npx(words: list[str]) -> Npm:
+    spec = ""
+    while words and words[0].startswith("-"):
+        word = words.pop(0)
+        if word in ("-p", "--package") and words:
+            spec = words.pop(0)
+        elif word.startswith("--package="):
+            spec = word.partition("=")[2]
+        elif word == "--":
+            break
+        elif word not in ("-y", "--yes"):
+            raise OrchestratorError(f"npx {word} is not understood here. {_KNOWN}")
+    if not words:
+        raise OrchestratorError(f"npx names no package. {_KNOWN}")
+    named, *arguments = words
+    return Npm(spec or named, named if spec else "", tuple(arguments))
+
+
+def _uvx(words: list[str]) -> Pypi:
+    spec, others = "", []
+    while words and words[0].startswith("-"):
+        word = words.pop(0)
+        name, equals, value = word.partition("=")
+        if name not in ("--from", "--with") or not (equals or words):
+            raise OrchestratorError(f"uvx {word} is not understood here. {_KNOWN}")
+        value = value if equals else words.pop(0)
+        if name == "--from":
+            spec = value
+        else:
+            others.append(value)
+    if not words:
+        raise OrchestratorError(f"uvx names no package. {_KNOWN}")
+    named, *arguments = words
+    name, at, version = named.partition("@")
+    wanted = f"{name}=={version}" if at and version != "latest" else name
+    script = Path(name).name.partition("-")[0] if name.endswith(".whl") else name.partition("[")[0]
+    return Pypi((spec or wanted, *others), script=script, arguments=tuple(arguments))
+
+
+def _python(words: list[str], packages: tuple[str, ...]) -> Pypi | Script:
+    if words[:1] == ["-m"] and len(words) > 1:
+        module, *arguments = words[1:]
+        own = (module.partition(".")[0].replace("_", "-"),)
+        return Pypi(packages or own, module=module, arguments=tuple(arguments))
+    if words and not words[0].startswith("-") and Path(words[0]).is_file():
+        if packages:
+            raise OrchestratorError("a script has no packages: make it a package of its own.")
+        return Script(Path(words[0]), tuple(words[1:]))
+    raise OrchestratorError(f"python takes -m MODULE, or a file that is there. {_KNOWN}")
+
+
+_KNOWN = (
+    "Known are `npx -y PACKAGE …`, `uvx PACKAGE …`, `python -m MODULE …`, `python FILE …`, and any "
+    "image with --image; --unconfined starts anything, without a cage."
+)

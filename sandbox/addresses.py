@@ -1,0 +1,66 @@
+"""Where a host is: resolved once, every address checked, and only the checked ones connected to."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable, Collection
+
+from sandbox.errors import UpstreamUnreachable
+
+MAX_ADDRESSES = 8
+
+Resolver = Callable[[str, int], Awaitable[list[str]]]
+"""The addresses of a host name, for a port. Raises UpstreamUnreachable."""
+
+
+async def system_resolver(host: str, port: int) -> list[str]:
+    """What the system's resolver says, without duplicates. Raises UpstreamUnreachable."""
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise UpstreamUnreachable(f"{host} does not resolve: {error}") from error
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+async def checked_addresses(
+    host: str,
+    port: int,
+    private: Collection[tuple[str, int]],
+    resolve: Resolver = system_resolver,
+) -> list[str]:
+    """The addresses that may be connected to: all of them are public, or a person granted the host.
+
+    One address outside the global range refuses the name as a whole. Raises UpstreamUnreachable.
+    """
+    addresses = (await resolve(host, port))[:MAX_ADDRESSES]
+    if not addresses:
+        raise UpstreamUnreachable(f"{host} has no address")
+    if (host, port) in private:
+        return addresses
+    for address in addresses:
+        if not is_public(address):
+            raise UpstreamUnreachable(
+                f"{host} is at the private address {address}; "
+                f"a person can grant it with `toolwright source allow {host}:{port}`"
+            )
+    return addresses
+
+
+def is_public(address: str) -> bool:
+    """Whether an address is global and a single host's (RFC 6890), not one wrapped in another."""
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(ip, ipaddress.IPv6Address):
+        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo and ip.teredo[1])
+        if inner or ip in _TRANSLATED:
+            return False
+    return ip.is_global and not ip.is_multicast
+
+
+_TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
+"""IPv4 addresses behind a translator (RFC 6052), private ones among them."""

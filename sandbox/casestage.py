@@ -1,0 +1,246 @@
+"""The cases stage: code that computes, tried with its examples and with what nobody thought of."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sandbox.bundle import Bundle, ToolDefinition
+from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken
+from sandbox.example import Example, same
+from sandbox.extremes import extreme, malformed
+from sandbox.recording import CLOCK, RANDOM
+from sandbox.report import CaseResult, Finding, StageReport, Verdict
+from sandbox.runner import Outcome, Session
+from sandbox.stub import satisfies
+from sandbox.validation import checker
+
+CALL_SECONDS = 5.0
+MAX_BREAKS = 3
+MAX_TRIALS = 200
+MAX_SHOWN = 400
+REFUSES = "the input schema refuses these arguments before the code runs"
+
+OpenSession = Callable[[], AbstractAsyncContextManager[Session]]
+Came = Outcome | str
+"""What a call came to; a text where there was no outcome, saying why."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One call, and what it has to come to: as `example` says, a refusal of the arguments, or
+    anything but a crash.
+    """
+
+    tool: ToolDefinition
+    name: str
+    arguments: Mapping[str, Any]
+    kind: Literal["example", "malformed", "extreme"]
+    example: Example | None = None
+
+
+async def prove_cases(
+    bundle: Bundle,
+    examples: Sequence[Example],
+    open_session: OpenSession,
+    *,
+    seconds: float = CALL_SECONDS,
+) -> StageReport:
+    """Try the tools that call no operation of an API, which the mock stage does not see.
+
+    Each needs examples that a tool giving an empty or a constant result does not satisfy. Every
+    example runs twice, in two sessions and in two orders, and has to give the same bytes, unless
+    the bundle may know the time or use chance. What the input schema refuses must be refused, and
+    what it admits must not crash the code.
+    """
+    started = time.perf_counter()
+    computing = tuple(tool for tool in bundle.tools if not tool.operation)
+    if not computing:
+        note = "every tool calls its API, which the mock stage imitates"
+        return StageReport("cases", "skipped", 0.0, coverage=0.0, note=note)
+    trials = list(_trials(computing, examples))
+    shown = [trial for trial in trials if trial.kind == "example"]
+    try:
+        first = await _ran(trials, open_session, seconds)
+        steady = _is_steady(bundle)
+        again = await _ran(shown[::-1], open_session, seconds) if steady else first
+    except LoadFailed as error:
+        finding = Finding("server.py", "", "load", str(error))
+        return StageReport("cases", "failed", _since(started), findings=(finding,), coverage=0.0)
+    cells = [*_missing(computing, examples)]
+    cells += [_judged(trial, first[trial], again.get(trial)) for trial in trials]
+    failed = any(cell.verdict == "failed" for cell in cells)
+    verdict: Verdict = "failed" if failed else "passed"
+    return StageReport("cases", verdict, _since(started), tuple(cells))
+
+
+def _is_steady(bundle: Bundle) -> bool:
+    return not {CLOCK, RANDOM} & {*bundle.permissions}
+
+
+def _trials(tools: Iterable[ToolDefinition], examples: Sequence[Example]) -> Iterator[Trial]:
+    for tool in tools:
+        own = [example for example in examples if example.tool == tool.name]
+        for number, example in enumerate(own, 1):
+            yield Trial(tool, f"case {number}", example.arguments, "example", example)
+        yield from _derived(tool, own)
+
+
+def _derived(tool: ToolDefinition, own: Sequence[Example]) -> list[Trial]:
+    """What follows from the input schema and one example that the tool has a result for."""
+    judge = checker(tool.input_schema)
+    usual = [e.arguments for e in own if not e.failure and judge.problem(e.arguments) is None]
+    if not usual:
+        return []
+    wrong = malformed(tool.input_schema, usual[0], judge)
+    edges = extreme(tool.input_schema, usual[0], judge)
+    made = [Trial(tool, f"malformed: {t.name}", t.arguments, "malformed") for t in wrong]
+    made += [Trial(tool, f"extreme: {t.name}", t.arguments, "extreme") for t in edges]
+    return made[:MAX_TRIALS]
+
+
+def _missing(tools: Iterable[ToolDefinition], examples: Sequence[Example]) -> Iterator[CaseResult]:
+    """The tools whose examples would not tell them from one that gives a constant."""
+    for tool in tools:
+        own = [example for example in examples if example.tool == tool.name]
+        proving = {example.expected() for example in own if not _is_refused(tool, example)}
+        if not proving:
+            yield CaseResult(tool.name, "cases", "failed", "there is no case for this tool")
+        elif len(proving) == 1 and tool.input_schema.get("properties"):
+            reason = (
+                "a tool that always gives the same result passes every case: add one that expects "
+                "something else"
+            )
+            yield CaseResult(tool.name, "cases", "failed", reason, expected=min(proving))
+
+
+def _is_refused(tool: ToolDefinition, example: Example) -> bool:
+    return checker(tool.input_schema).problem(example.arguments) is not None
+
+
+async def _ran(
+    trials: Iterable[Trial], open_session: OpenSession, seconds: float
+) -> dict[Trial, Came]:
+    """What every trial came to; a session that breaks is replaced, a few times.
+
+    Raises LoadFailed.
+    """
+    came: dict[Trial, Came] = {}
+    left, breaks = deque(trials), 0
+    while left and breaks <= MAX_BREAKS:
+        async with open_session() as session:
+            breaks += await _until_broken(session, left, came, seconds)
+    return came | dict.fromkeys(left, "not run: the sessions break too often")
+
+
+async def _until_broken(
+    session: Session, left: deque[Trial], came: dict[Trial, Came], seconds: float
+) -> bool:
+    """Work through the trials; whether the session broke on the way."""
+    while left:
+        trial = left.popleft()
+        try:
+            came[trial] = await session.call(trial.tool.name, trial.arguments, seconds)
+        except (SessionBroken, CallTimedOut) as error:
+            came[trial] = str(error)
+            return True
+    return False
+
+
+def _judged(trial: Trial, came: Came, again: Came | None) -> CaseResult:
+    if isinstance(came, str):
+        problem = came
+    elif trial.kind == "malformed":
+        problem = _not_refused(came)
+    elif trial.kind == "extreme":
+        problem = _crash(came)
+    else:
+        problem = _unlike(trial, came) or _unsteady(came, again)
+    expected = trial.example.expected() if trial.example else ""
+    return CaseResult(
+        operation=trial.tool.name,
+        case=trial.name,
+        verdict="failed" if problem else "passed",
+        evidence=problem or _told(came),
+        given=_shown(dict(trial.arguments)),
+        expected=expected[:MAX_SHOWN],
+        got=_got(came),
+    )
+
+
+def _unlike(trial: Trial, came: Outcome) -> str:
+    """What is wrong with an example or with what came of it; "" where nothing is."""
+    example = trial.example
+    assert example is not None
+    refused = checker(trial.tool.input_schema).problem(example.arguments)
+    if refused and example.failure != "arguments":
+        return f"{REFUSES}: {refused.where or '/'}: {refused.reason}"
+    if satisfies(example, trial.tool):
+        return "proves nothing: a tool that always gives an empty result satisfies this case"
+    if example.failure:
+        kind = came.failure.kind if came.failure else "a result"
+        return "" if kind == example.failure else f"expected a failure of kind {example.failure}"
+    if came.failure:
+        return _failure(came)
+    return "" if same(example.structured, came.structured) else "the result is another"
+
+
+def _unsteady(came: Outcome, again: Came | None) -> str:
+    if isinstance(again, Outcome) and _bytes(again.result) == _bytes(came.result):
+        return ""
+    return (
+        f"the second run, in a fresh sandbox, gave {_got(again or '')[:200]}: take time and chance "
+        "as arguments, and keep nothing between calls"
+    )
+
+
+def _not_refused(came: Outcome) -> str:
+    if came.failure and came.failure.kind == "arguments":
+        return ""
+    return "these arguments break the input schema and were not refused"
+
+
+def _crash(came: Outcome) -> str:
+    if came.failure is None or came.failure.kind not in ("bug", "schema"):
+        return ""
+    return f"the input schema admits these arguments, but {_failure(came)}"
+
+
+def _failure(came: Outcome) -> str:
+    assert came.failure is not None
+    where = f" at {came.failure.where}" if came.failure.where else ""
+    return f"the call failed ({came.failure.kind}{where}): {came.failure.message[:300]}"
+
+
+def _told(came: Came) -> str:
+    if isinstance(came, str):
+        return came
+    return f"told as {came.failure.kind}" if came.failure else "as expected"
+
+
+def _got(came: Came) -> str:
+    if isinstance(came, str):
+        return came[:MAX_SHOWN]
+    if came.failure:
+        failure = {"failure": came.failure.kind, "message": came.failure.message[:300]}
+        return _shown(failure)
+    return _shown(came.structured)
+
+
+def _shown(value: Any) -> str:
+    """JSON for a reader, bounded."""
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}… ({len(text)} characters)"
+
+
+def _bytes(result: Mapping[str, Any]) -> str:
+    return json.dumps(result, sort_keys=True)
+
+
+def _since(started: float) -> float:
+    return (time.perf_counter() - started) * 1000

@@ -1,0 +1,282 @@
+"""Containers as the Docker engine makes them: attached by their pipe, caged, removed for good."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import json
+import os
+import socket
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any, TypeVar
+
+import docker
+import docker.errors
+import docker.types
+import requests
+
+from sandbox.errors import BaseImageMissing, EngineUnavailable, SandboxError, SessionBroken
+from sandbox.runner import Limits
+from sandbox.session import Listener
+
+T = TypeVar("T")
+FRAME_HEADER = 8
+STDERR = 2
+SCRATCH = "/tmp"
+NOBODY = "65534:65534"
+ENGINE_ERRORS = (docker.errors.DockerException, requests.RequestException, OSError)
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A directory or file of the host, seen at the same path inside."""
+
+    path: str
+    writable: bool = False
+
+
+@dataclass(frozen=True)
+class Design:
+    """What a container is made of, beside its limits. `profile` names a file of `images/`.
+
+    `network` is `none`, or `container:ID` for the loopback of another container. `scratch` are
+    directories in memory beside /tmp, of the limits' size each; `hosts` are names that /etc/hosts
+    gives addresses to. An empty `command` leaves the image's own.
+    """
+
+    image: str
+    labels: Mapping[str, str]
+    entrypoint: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    network: str = "none"
+    profile: str = "seccomp.json"
+    user: str = NOBODY
+    scratch: tuple[str, ...] = ()
+    mounts: tuple[Mount, ...] = ()
+    hosts: Mapping[str, str] = field(default_factory=dict)
+    sysctls: Mapping[str, str] = field(default_factory=dict)
+    directory: str = ""
+    init: bool = False
+    runtime: str | None = None
+
+
+def create(api: docker.APIClient, design: Design, limits: Limits) -> tuple[str, socket.socket]:
+    """Create a container and attach to it before it starts, so that no output is lost.
+
+    Raises BaseImageMissing, SessionBroken or EngineUnavailable.
+    """
+    identity = ""
+    try:
+        made = api.create_container(
+            design.image,
+            entrypoint=list(design.entrypoint) or None,
+            command=list(design.command) or None,
+            stdin_open=True,
+            labels=dict(design.labels),
+            user=design.user,
+            network_disabled=design.network == "none" and not design.hosts,
+            environment=dict(design.environment),
+            working_dir=design.directory or None,
+            host_config=_host_config(api, design, limits),
+        )
+        identity = str(made["Id"])
+        stream = api.attach_socket(
+            identity, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+        )
+    except docker.errors.ImageNotFound as error:
+        raise BaseImageMissing(design.image) from error
+    except ENGINE_ERRORS as error:
+        if identity:
+            remove_container(api, identity)
+        raise failed("the engine made no container", error) from error
+    connection = getattr(stream, "_sock", stream)
+    owned = socket.socket(fileno=os.dup(connection.fileno()))
+    owned.setblocking(False)
+    stream.close()
+    connection.close()
+    return identity, owned
+
+
+def _host_config(api: docker.APIClient, design: Design, limits: Limits) -> dict[str, Any]:
+    memory = limits.memory_mb * 1024 * 1024
+    scratch = f"size={limits.scratch_mb}m,nr_inodes=4096,noexec,nosuid,nodev,mode=1777"
+    config: dict[str, Any] = api.create_host_config(
+        network_mode=design.network,
+        read_only=True,
+        tmpfs=dict.fromkeys((SCRATCH, *design.scratch), scratch),
+        ipc_mode="none",
+        cap_drop=["ALL"],
+        security_opt=["no-new-privileges", f"seccomp={seccomp_profile(design.profile)}"],
+        pids_limit=limits.pids,
+        mem_limit=memory,
+        memswap_limit=memory,
+        nano_cpus=int(limits.cpus * 1e9),
+        ulimits=[
+            docker.types.Ulimit(name="nofile", soft=limits.files, hard=limits.files),
+            docker.types.Ulimit(name="core", soft=0, hard=0),
+        ],
+        oom_score_adj=500,
+        log_config=docker.types.LogConfig(type="none"),
+        auto_remove=True,
+        init=design.init,
+        runtime=design.runtime,
+        mounts=[
+            docker.types.Mount(mount.path, mount.path, type="bind", read_only=not mount.writable)
+            for mount in design.mounts
+        ],
+        extra_hosts=dict(design.hosts),
+        sysctls=dict(design.sysctls),
+    )
+    return config
+
+
+class Attached(asyncio.Protocol):
+    """The attached stream of one container: Docker's multiplexed frames (Engine API, "attach")."""
+
+    def __init__(self, identity: str, remove: Callable[[str], asyncio.Future[None]]) -> None:
+        self.identity, self._remove = identity, remove
+        self._transport: asyncio.Transport | None = None
+        self._buffer = bytearray()
+        self._listener: Listener | None = None
+        self._removal: asyncio.Future[None] | None = None
+        self._lost = False
+
+    @property
+    def alive(self) -> bool:
+        return not self._lost and self._removal is None
+
+    def bind(self, listener: Listener) -> None:
+        self._listener = listener
+        if not self.alive:
+            listener.end()
+
+    def write(self, data: bytes) -> None:
+        if self._transport and not self._lost:
+            self._transport.write(data)
+
+    def kill(self) -> None:
+        if self._removal is None:
+            if self._transport:
+                self._transport.close()
+            self._removal = self._remove(self.identity)
+
+    async def removed(self) -> None:
+        self.kill()
+        if self._removal:
+            await asyncio.shield(self._removal)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lost = True
+        if self._listener:
+            self._listener.end()
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        while len(self._buffer) >= FRAME_HEADER:
+            end = FRAME_HEADER + int.from_bytes(self._buffer[4:FRAME_HEADER], "big")
+            if len(self._buffer) < end:
+                return
+            stream, content = self._buffer[0], bytes(self._buffer[FRAME_HEADER:end])
+            del self._buffer[:end]
+            if self._listener and stream == STDERR:
+                self._listener.feed_stderr(content)
+            elif self._listener:
+                self._listener.feed(content)
+
+
+class Containers:
+    """Starts containers and removes them, the engine's slow calls in threads. Close it at the end.
+
+    Not thread-safe: one event loop.
+    """
+
+    def __init__(self, api: docker.APIClient) -> None:
+        self._api = api
+        self._threads = ThreadPoolExecutor(8, thread_name_prefix="docker")
+        self._removals: set[asyncio.Future[None]] = set()
+
+    async def start(self, design: Design, limits: Limits) -> Attached:
+        """A running container. Raises BaseImageMissing, SessionBroken or EngineUnavailable."""
+        creation = asyncio.ensure_future(self._in_thread(create, self._api, design, limits))
+        try:
+            identity, connection = await asyncio.shield(creation)
+        except asyncio.CancelledError:
+            creation.add_done_callback(self._unwanted)
+            raise
+        container = Attached(identity, self._remove)
+        started = False
+        try:
+            await asyncio.get_running_loop().create_connection(lambda: container, sock=connection)
+            await self._in_thread(self._api.start, identity)
+            started = True
+        except ENGINE_ERRORS as error:
+            raise failed("the container did not start", error) from error
+        finally:
+            if not started:
+                container.kill()
+        return container
+
+    async def drained(self) -> None:
+        """Return when every container that was to be removed is gone."""
+        while self._removals:
+            await asyncio.gather(*self._removals)
+
+    async def close(self) -> None:
+        await self.drained()
+        self._threads.shutdown(wait=False)
+
+    def _unwanted(self, creation: asyncio.Future[tuple[str, socket.socket]]) -> None:
+        """Remove a container that nobody waits for any more."""
+        if not creation.cancelled() and creation.exception() is None:
+            identity, connection = creation.result()
+            connection.close()
+            self._remove(identity)
+
+    def _remove(self, identity: str) -> asyncio.Future[None]:
+        loop = asyncio.get_running_loop()
+        removal = loop.run_in_executor(self._threads, remove_container, self._api, identity)
+        self._removals.add(removal)
+        removal.add_done_callback(self._removals.discard)
+        return removal
+
+    async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, function, *arguments)
+
+
+def remove_container(api: docker.APIClient, identity: str) -> None:
+    """Kill and remove a container; one that is gone or going already is no error.
+
+    Nor is an engine that is gone: it has no sandbox left, or the next start sweeps it away.
+    """
+    with contextlib.suppress(*ENGINE_ERRORS):
+        api.remove_container(identity, force=True)
+
+
+def failed(what: str, error: Exception) -> SandboxError:
+    """The engine's refusal to do something, or that there is none any more."""
+    if isinstance(error, docker.errors.DockerException):
+        return SessionBroken(f"{what}: {str(error)[:300]}")
+    return EngineUnavailable(reason(error))
+
+
+def reason(error: BaseException) -> str:
+    """The innermost cause: the client wraps what the system said in what only it understands."""
+    while inner := error.__cause__ or error.__context__:
+        error = inner
+    return str(error)[:200]
+
+
+@functools.cache
+def seccomp_profile(name: str = "seccomp.json") -> str:
+    """The profile of that name as the engine's API wants it: compact JSON."""
+    text = resources.files("images").joinpath(name).read_text()
+    return json.dumps(json.loads(text), separators=(",", ":"))

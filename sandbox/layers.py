@@ -1,0 +1,180 @@
+"""Images of third-party servers: a fetched tree on a base that has its interpreter."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import tarfile
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import IO
+
+import docker
+import docker.errors
+
+from sandbox.errors import PackageUnusable
+from sandbox.image import (
+    Progress,
+    build_base,
+    build_context,
+    image_identity,
+    imported_root,
+    is_recent,
+    pulled,
+    translated,
+)
+from sandbox.packages import PLACE, Fetched, Python, fetch_tree
+
+REPOSITORY = "toolwright-server"
+NODE_REPOSITORY = "toolwright-node"
+NODE_VERSION = "22.23.3"
+NODE_BASE = "node:22-slim"
+NODE_ROOT = "toolwright-node-root"
+NODE_PACKAGES = ("base-files", "netbase", "tzdata", "ca-certificates", "libstdc++6", "libgcc-s1")
+NODE_MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
+MAX_FILES, MAX_BYTES = 200_000, 2 * 1024 * 1024 * 1024
+# Start-up must not compile. What this Python cannot compile of a package, it cannot import either.
+COMPILE = f"""USER 0
+RUN ["python3", "-I", "-c", "import compileall; compileall.compile_dir('{PLACE}', quiet=2, \\
+invalidation_mode=__import__('py_compile').PycInvalidationMode.UNCHECKED_HASH)"]
+"""
+
+
+def python_of(client: docker.DockerClient, progress: Progress) -> Python:
+    """The interpreter of our base image. Raises BaseImageBuildFailed or EngineUnavailable."""
+    base = build_base(client, progress).reference
+    ask = "import platform, sys; print(*sys.version_info[:2], platform.machine())"
+    with translated("asking the base image for its Python"):
+        told = client.containers.run(
+            base, ["-I", "-c", ask], entrypoint="python3", network_disabled=True, remove=True
+        )
+    major, minor, machine = told.decode().split()
+    return Python(f"{major}.{minor}", machine)
+
+
+def python_layer(
+    client: docker.DockerClient, name: str, fetched: Fetched, tree: Path, progress: Progress
+) -> str:
+    """An image of the tree on our base image, compiled; returns its id.
+
+    Raises PackageUnusable, BaseImageBuildFailed or EngineUnavailable.
+    """
+    base = build_base(client, progress).reference
+    return _layer(client, base, COMPILE, name, fetched, tree, progress)
+
+
+def node_layer(
+    client: docker.DockerClient, name: str, fetched: Fetched, tree: Path, progress: Progress
+) -> str:
+    """An image of the tree on one with Node; returns its id. Raises like `python_layer`."""
+    return _layer(client, node_base(client, progress), "", name, fetched, tree, progress)
+
+
+def node_base(client: docker.DockerClient, progress: Progress) -> str:
+    """The reference of an image with Node: node:22-slim, or where that cannot be pulled, Debian's
+    libraries and the Node that npm has. Raises like `python_layer`.
+    """
+    with translated("making an image with Node"):
+        reference = f"{NODE_REPOSITORY}:{NODE_VERSION}"
+        if is_recent(client, reference):
+            return reference
+        base = pulled(client, NODE_BASE, progress)
+        if base is not None:
+            return base
+        root = imported_root(client, NODE_ROOT, NODE_PACKAGES, progress)
+        machine = NODE_MACHINES.get(str(client.info().get("Architecture")))
+        if machine is None:
+            raise PackageUnusable(f"there is no Node for this machine. Pull {NODE_BASE} yourself.")
+        progress(f"fetching Node {NODE_VERSION} by npm")
+        with TemporaryDirectory(prefix="toolwright-") as directory:
+            package = f"node-linux-{machine}"
+            fetch_tree(f"{package}@{NODE_VERSION}", Path(directory))
+            place = Path(directory) / "node_modules" / package
+            dockerfile = (
+                f"FROM {root}\nCOPY tree/bin/node /usr/local/bin/node\n"
+                "COPY tree/LICENSE /usr/local/share/doc/node/LICENSE\n"
+            )
+            _built(client, dockerfile, place, reference, {})
+        return reference
+
+
+def _layer(
+    client: docker.DockerClient,
+    base: str,
+    step: str,
+    name: str,
+    fetched: Fetched,
+    tree: Path,
+    progress: Progress,
+) -> str:
+    locked = "".join(f"{p.name}@{p.version} {p.digest}\n" for p in fetched.lock)
+    mark = hashlib.sha256(f"{base}\n{step}\n{locked}".encode()).hexdigest()
+    tag = f"{REPOSITORY}:{name}-{mark[:12]}"
+    progress(f"building {tag} on {base}")
+    labels = {
+        "org.opencontainers.image.title": f"{fetched.name} {fetched.version}",
+        "toolwright.server": name,
+    }
+    dockerfile = f"FROM {base}\nCOPY tree {PLACE}\n{step}USER 65534:65534\nWORKDIR /\n"
+    with translated(f"docker build of {tag}"):
+        return _built(client, dockerfile, tree, tag, labels)
+
+
+def _built(
+    client: docker.DockerClient, dockerfile: str, tree: Path, tag: str, labels: dict[str, str]
+) -> str:
+    with TemporaryFile() as context:
+        with tarfile.open(fileobj=context, mode="w") as archive:
+            _add(archive, "Dockerfile", io.BytesIO(dockerfile.encode()), len(dockerfile), False)
+            _add_tree(archive, tree)
+        context.seek(0)
+        return build_context(client, context, tag, {}, labels, network="none")
+
+
+def _add_tree(archive: tarfile.TarFile, tree: Path) -> None:
+    """Add the plain files of a tree: no links, no devices, no set-id bits, nobody's but root's."""
+    count = size = 0
+    for folder, _, names in os.walk(tree):
+        for name in sorted(names):
+            path = Path(folder) / name
+            if path.is_symlink() or not path.is_file():
+                continue
+            status = path.stat()
+            count, size = count + 1, size + status.st_size
+            if count > MAX_FILES or size > MAX_BYTES:
+                raise PackageUnusable("the package has more files or bytes than a server may have.")
+            inside = f"tree/{path.relative_to(tree).as_posix()}"
+            with path.open("rb") as file:
+                _add(archive, inside, file, status.st_size, bool(status.st_mode & 0o100))
+
+
+def _add(
+    archive: tarfile.TarFile, name: str, content: IO[bytes], size: int, executable: bool
+) -> None:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = size, 0o755 if executable else 0o644
+    archive.addfile(member, content)
+
+
+def image_of(client: docker.DockerClient, reference: str, progress: Progress) -> str:
+    """The id of an image that a person named, pulled where the engine lacks it.
+
+    Raises PackageUnusable or EngineUnavailable.
+    """
+    with translated(f"looking for {reference[:200]}"):
+        if pulled(client, reference, progress) is None:
+            raise PackageUnusable(f"there is no image {reference[:200]}, and it cannot be pulled.")
+        return image_identity(client, reference)
+
+
+def remove_layer(client: docker.DockerClient, image: str) -> None:
+    """Remove an image that we built for a server; one in use, or of others, stays."""
+    with translated(f"removing {image}"):
+        try:
+            tags = client.images.get(image).tags
+        except docker.errors.ImageNotFound:
+            return
+        for tag in tags:
+            if tag.startswith(f"{REPOSITORY}:"):
+                client.images.remove(tag, force=True)

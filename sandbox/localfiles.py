@@ -1,0 +1,133 @@
+"""Files of the host that a forged server may read, list or write, by its `fs:` permissions.
+
+Every use walks from the root, one name after the other, and follows no symbolic link: what was
+granted cannot be made to be something else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox.errors import PathRefused
+from sandbox.permissions import Permission, check_path
+
+MAX_BYTES = 8 * 1024 * 1024
+MAX_ENTRIES = 10_000
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+@dataclass(frozen=True)
+class LocalFiles:
+    """The files under the granted paths. `private` are places of ours that nobody may be given.
+
+    Every method raises PathRefused, for what was not granted as for what is not there.
+    """
+
+    granted: Sequence[Permission]
+    private: tuple[Path, ...] = ()
+
+    def read(self, path: str) -> bytes:
+        """The whole content of a plain file, at most 8 MiB."""
+        self._check(path, writing=False)
+        with _opened(path, _FILE) as descriptor:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise PathRefused(path, "it is no plain file")
+            with os.fdopen(os.dup(descriptor), "rb") as file:
+                content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise PathRefused(path, f"it is larger than {MAX_BYTES} bytes")
+        return content
+
+    def list(self, path: str) -> bytes:
+        """The entries of a directory as a JSON list of `{"name", "kind", "size"}`, by name.
+
+        `kind` is `file`, `directory` or `other`, which cannot be opened.
+        """
+        self._check(path, writing=False)
+        entries: list[dict[str, str | int]] = []
+        with _opened(path, _DIRECTORY) as descriptor, os.scandir(descriptor) as found:
+            for entry in found:
+                if len(entries) >= MAX_ENTRIES:
+                    raise PathRefused(path, f"it has more than {MAX_ENTRIES} entries")
+                status = entry.stat(follow_symlinks=False)
+                size = status.st_size if stat.S_ISREG(status.st_mode) else 0
+                entries.append({"name": entry.name, "kind": _kind(status.st_mode), "size": size})
+        entries.sort(key=lambda entry: str(entry["name"]))
+        return json.dumps(entries).encode("utf-8", "replace")
+
+    def write(self, path: str, content: bytes) -> None:
+        """Make a plain file of that content, whole or not at all, in place of any before."""
+        self._check(path, writing=True)
+        if len(content) > MAX_BYTES:
+            raise PathRefused(path, f"it would be larger than {MAX_BYTES} bytes")
+        folder, name = os.path.split(path)
+        with _opened(folder, _DIRECTORY) as directory:
+            mode = _mode_of(directory, name, path)
+            fresh = f".{name[:100]}.{secrets.token_hex(4)}"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            try:
+                descriptor = os.open(fresh, flags, mode, dir_fd=directory)
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(descriptor)
+                os.replace(fresh, name, src_dir_fd=directory, dst_dir_fd=directory)
+            except OSError as error:
+                with suppress(OSError):
+                    os.unlink(fresh, dir_fd=directory)
+                raise PathRefused(path, error.strerror or str(error)) from error
+
+    def _check(self, path: str, writing: bool) -> None:
+        """Whether the path lies in what was granted, and nothing of the walk is out of bounds."""
+        if os.path.normpath(path) != path or not path.startswith("/") or "\0" in path:
+            raise PathRefused(path[:300], "it is no absolute path in its plain form")
+        for permission in self.granted:
+            root = Path(permission.name)
+            inside = Path(path) == root or root in Path(path).parents
+            if permission.kind == "fs" and inside and (permission.writable or not writing):
+                check_path(permission.name, self.private)
+                return
+        raise PathRefused(
+            path[:300], f"it was not granted to be {'written' if writing else 'read'}"
+        )
+
+
+@contextmanager
+def _opened(path: str, flags: int) -> Iterator[int]:
+    """A descriptor of what is at the path, reached without following a link. Raises PathRefused."""
+    current = os.open("/", _DIRECTORY)
+    try:
+        names = path.strip("/").split("/")
+        for position, name in enumerate(names):
+            last = position == len(names) - 1
+            following = os.open(name, flags if last else _DIRECTORY, dir_fd=current)
+            os.close(current)
+            current = following
+        yield current
+    except OSError as error:
+        raise PathRefused(path[:300], error.strerror or str(error)) from error
+    finally:
+        os.close(current)
+
+
+def _mode_of(directory: int, name: str, path: str) -> int:
+    """The permission bits for a file that is written there: those of the one it replaces."""
+    try:
+        status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return 0o644
+    if not stat.S_ISREG(status.st_mode):
+        raise PathRefused(path, "what is there is no plain file")
+    return stat.S_IMODE(status.st_mode) & 0o777
+
+
+def _kind(mode: int) -> str:
+    return "file" if stat.S_ISREG(mode) else "directory" if stat.S_ISDIR(mode) else "other"

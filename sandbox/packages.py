@@ -1,0 +1,270 @@
+"""Packages of npm and PyPI, fetched by the user's own clients and locked by their digests.
+
+None of a package's code runs while it is fetched: no install scripts, no building from source.
+"""
+
+from __future__ import annotations
+
+import configparser
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sandbox.errors import PackageUnusable
+from sandbox.launch import LockedPackage
+
+PLACE = "/opt/server"
+"""Where a fetched tree lies in the image."""
+SECONDS = 600.0
+MAX_OUTPUT = 2000
+MAX_JSON = 64 * 1024 * 1024
+
+_NPM = re.compile(
+    r"(?P<name>(?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~][a-z0-9._~-]*)(?:@[\w.^~<>=*-]+)?\Z"
+)
+_PYPI = re.compile(
+    r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[A-Za-z0-9,._-]+\])?"
+    r"(?:(?:==|>=|<=|~=|!=|<|>)[A-Za-z0-9.*+!_,<>=~-]+)?\Z"
+)
+_ENTRY = re.compile(r"(?P<module>[A-Za-z_][\w.]*)\s*:\s*(?P<name>[A-Za-z_][\w.]*)\s*(?:\[.*\])?\Z")
+RUN_ENTRY = (
+    "import functools, importlib, sys; sys.argv[0] = {script!r}; "
+    "sys.exit(functools.reduce(getattr, {path!r}, importlib.import_module({module!r}))())"
+)
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A program in a directory, to be laid at `PLACE`: how it is started there, and its lock."""
+
+    name: str
+    version: str
+    command: tuple[str, ...]
+    lock: tuple[LockedPackage, ...]
+
+
+@dataclass(frozen=True)
+class Python:
+    """The interpreter that packages are for: its version as `3.12`, and the machine's name."""
+
+    version: str
+    machine: str
+
+
+def fetch_tree(spec: str, directory: Path) -> dict[str, Any]:
+    """Fetch an npm package and all it needs into an empty directory; the lock file that npm wrote.
+
+    `spec` is `NAME[@VERSION]` or the path of a `.tgz`. Raises PackageUnusable.
+    """
+    local = spec.endswith(".tgz") and Path(spec).is_file()
+    if not local and not _NPM.match(spec):
+        raise PackageUnusable(f"{spec[:200]!r} is no npm package: give NAME[@VERSION] or a .tgz.")
+    (directory / "package.json").write_text('{"private": true}\n')
+    flags = ("--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--no-progress")
+    wanted = str(Path(spec).absolute()) if local else spec
+    _run(("npm", "install", *flags, "--save-exact", "--", wanted), directory)
+    return _read_json(directory / "package-lock.json")
+
+
+def fetch_npm(
+    spec: str, directory: Path, binary: str = "", arguments: Sequence[str] = ()
+) -> Fetched:
+    """Fetch an npm package (`fetch_tree`). `binary` names one of its programs; by default its only
+    one, or that of its own name. Raises PackageUnusable.
+    """
+    locked = fetch_tree(spec, directory)
+    packages = locked.get("packages")
+    if not isinstance(packages, dict):
+        raise PackageUnusable("npm wrote no lock file of version 2 or 3. Update npm and try again.")
+    name = _asked_name(packages)
+    top = directory / "node_modules" / name
+    about = _read_json(top / "package.json")
+    program = _program(about, name, binary)
+    if not (top / program).is_file() or ".." in Path(program).parts:
+        raise PackageUnusable(f"{name} has no file {program[:200]}, which it says is its program.")
+    return Fetched(
+        name,
+        str(about.get("version", "")),
+        ("node", f"{PLACE}/node_modules/{name}/{os.path.normpath(program)}", *arguments),
+        tuple(_npm_lock(packages)),
+    )
+
+
+def fetch_pypi(
+    specs: Sequence[str],
+    directory: Path,
+    python: Python,
+    *,
+    script: str = "",
+    module: str = "",
+    arguments: Sequence[str] = (),
+) -> Fetched:
+    """Fetch PyPI packages and all they need into an empty directory, as wheels, by `pip` or `uv`.
+
+    What runs is the first one's console script `script`, or its `module` as `python -m` does.
+    Specs are `NAME[==VERSION]` or paths of wheels. Raises PackageUnusable.
+    """
+    for spec in specs:
+        if not _PYPI.match(spec) and not (spec.endswith(".whl") and Path(spec).is_file()):
+            told = f"{spec[:200]!r} is no PyPI package"
+            raise PackageUnusable(f"{told}: give NAME[==VERSION] or the path of a wheel.")
+    report = directory.parent / "report.json"
+    flags = ["--target", str(directory), "--only-binary", ":all:", "--no-compile", "--quiet"]
+    flags += ["--no-input", "--disable-pip-version-check", "--report", str(report)]
+    _run((*_pip(), "install", *flags, *_platform(python), "--", *specs), directory)
+    lock = tuple(_pip_lock(_read_json(report)))
+    first = lock[0] if (wheel := specs[0]).endswith(".whl") else _named(lock, wheel)
+    if module:
+        command = ("python3", "-P", "-m", module)
+    else:
+        command = ("python3", "-P", "-c", _entry(directory, script or first.name))
+    return Fetched(first.name, first.version, (*command, *arguments), lock)
+
+
+def _run(command: Sequence[str], directory: Path) -> None:
+    try:
+        done = subprocess.run(
+            command,
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=SECONDS,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        told = f"{command[0]} is not installed. Install it and try again."
+        raise PackageUnusable(told) from error
+    except subprocess.TimeoutExpired as error:
+        raise PackageUnusable(f"{command[0]} took longer than {SECONDS:g} s.") from error
+    if done.returncode:
+        told = (done.stderr or done.stdout).strip()[-MAX_OUTPUT:]
+        raise PackageUnusable(f"{command[0]} could not fetch the package:\n{told}")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            value = json.loads(file.read(MAX_JSON))
+    except (OSError, ValueError, RecursionError) as error:
+        raise PackageUnusable(f"{path.name} of the package cannot be read: {error}.") from error
+    if not isinstance(value, dict):
+        raise PackageUnusable(f"{path.name} of the package is no JSON object.")
+    return value
+
+
+def _asked_name(packages: dict[str, Any]) -> str:
+    asked = packages.get("", {}).get("dependencies")
+    if not isinstance(asked, dict) or len(asked) != 1:
+        raise PackageUnusable("npm's lock file does not say which package was asked for.")
+    name = str(next(iter(asked)))
+    if not _NPM.match(name):
+        raise PackageUnusable(f"{name[:200]!r} is not a package name.")
+    return name
+
+
+def _program(about: dict[str, Any], name: str, wanted: str) -> str:
+    """The file of a package's program (npm docs, package.json, "bin")."""
+    own = name.rpartition("/")[2]
+    programs = about.get("bin")
+    programs = {own: programs} if isinstance(programs, str) else programs
+    if not isinstance(programs, dict) or not programs:
+        raise PackageUnusable(f"{name} has no program to start.")
+    if not wanted:
+        wanted = own if own in programs or len(programs) > 1 else next(iter(programs))
+    if wanted not in programs:
+        known = ", ".join(map(str, programs))[:300]
+        told = f"{name} has no program {wanted}, but {known}"
+        raise PackageUnusable(f"{told}. Name one: `npx -p {name} PROGRAM`.")
+    return str(programs[wanted])
+
+
+def _npm_lock(packages: dict[str, Any]) -> list[LockedPackage]:
+    locked = []
+    for path, package in packages.items():
+        if not path:
+            continue
+        if package.get("link") or not package.get("integrity"):
+            if package.get("inBundle"):
+                continue
+            raise PackageUnusable(f"{path[:200]} has no digest, and cannot be locked.")
+        name = path.rpartition("node_modules/")[2]
+        locked.append(LockedPackage(name, str(package["version"]), str(package["integrity"])))
+    return locked
+
+
+def _pip() -> tuple[str, ...]:
+    if importlib.util.find_spec("pip"):
+        return sys.executable, "-m", "pip"
+    for name in ("pip3", "pip"):
+        if shutil.which(name):
+            return (name,)
+    raise PackageUnusable("pip is not installed. Install it and try again.")
+
+
+def _platform(python: Python) -> list[str]:
+    """Which wheels to take, where the interpreter is not like ours."""
+    ours = f"{sys.version_info.major}.{sys.version_info.minor}"
+    if (ours, os.uname().machine) == (python.version, python.machine) and sys.platform == "linux":
+        return []
+    flags = ["--python-version", python.version, "--implementation", "cp"]
+    for tag in ("manylinux2014", "manylinux_2_17", "manylinux_2_28", "manylinux_2_34", "linux"):
+        flags += ["--platform", f"{tag}_{python.machine}"]
+    return flags
+
+
+def _pip_lock(report: dict[str, Any]) -> list[LockedPackage]:
+    """Of an installation report (pip documentation, "Installation Report")."""
+    locked = []
+    for item in report.get("install", ()):
+        about, origin = item["metadata"], item["download_info"].get("archive_info", {})
+        digest = origin.get("hashes", {}).get("sha256")
+        if not digest:
+            raise PackageUnusable(f"{about['name']} has no digest, and cannot be locked.")
+        locked.append(LockedPackage(about["name"], about["version"], f"sha256:{digest}"))
+    if not locked:
+        raise PackageUnusable("pip fetched nothing.")
+    return locked
+
+
+def _named(lock: Sequence[LockedPackage], spec: str) -> LockedPackage:
+    match = _PYPI.match(spec)
+    wanted = _normal(match["name"] if match else spec)
+    for package in lock:
+        if _normal(package.name) == wanted:
+            return package
+    raise PackageUnusable(f"pip fetched no {spec[:200]}.")
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _entry(directory: Path, script: str) -> str:
+    """A program that runs a console script (Python packaging, "Entry points specification")."""
+    known: list[str] = []
+    for path in sorted(directory.glob("*.dist-info/entry_points.txt")):
+        parser = configparser.ConfigParser(delimiters=("=",), interpolation=None, strict=False)
+        parser.optionxform = str  # type: ignore[assignment,method-assign]
+        try:
+            parser.read_string(path.read_text(errors="replace"))
+        except configparser.Error:
+            continue
+        scripts = dict(parser["console_scripts"]) if "console_scripts" in parser else {}
+        known += scripts
+        match = _ENTRY.match(scripts.get(script, ""))
+        if match:
+            return RUN_ENTRY.format(
+                script=script, path=match["name"].split("."), module=match["module"]
+            )
+    told = ", ".join(known)[:300] or "none"
+    raise PackageUnusable(f"there is no script {script}. The packages have: {told}.")

@@ -1,0 +1,134 @@
+"""What a server may be given besides its pipe: `network:HOST:PORT`, `env:NAME`, `fs:PATH:ro|rw`."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from sandbox.errors import PathRefused
+from sandbox.target import Target, parse_target
+
+Kind = Literal["network", "env", "fs"]
+MAX_PATH = 250
+SYSTEM = ("/proc", "/sys", "/dev", "/run", "/var/run", "/boot", "/etc", "/var/lib/docker")
+"""No part of these is given to a server: devices, the engine's socket, the machine's secrets."""
+
+_ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
+_LOADERS = re.compile(r"LD_.*|.*_PROXY|NO_PROXY|PATH|HOME|NODE_OPTIONS|PYTHON.*\Z", re.IGNORECASE)
+"""Variables that would change what is started, or where its connections go."""
+
+
+@dataclass(frozen=True)
+class Permission:
+    """One permission. `name` is a variable, an absolute path, or `HOST:PORT`."""
+
+    kind: Kind
+    name: str
+    writable: bool = False
+
+    def __str__(self) -> str:
+        mode = (":rw" if self.writable else ":ro") if self.kind == "fs" else ""
+        return f"{self.kind}:{self.name}{mode}"
+
+    @property
+    def target(self) -> Target:
+        """The host and port of a network permission. Raises ValueError for another."""
+        found = parse_target(self.name) if self.kind == "network" else None
+        if found is None:
+            raise ValueError(f"{self} names no host")
+        return found
+
+
+def parse_permission(text: str) -> Permission:
+    """A permission of its text. Raises ValueError that says what is wrong.
+
+    Of a path only the form is judged; see `check_path`.
+    """
+    kind, colon, rest = text.partition(":")
+    if kind == "network" and colon:
+        target = parse_target(rest)
+        if target is None:
+            raise ValueError(f"{rest[:200]!r} is no HOST[:PORT]")
+        return Permission("network", str(target))
+    if kind == "env" and _ENV.match(rest):
+        if _LOADERS.match(rest):
+            raise ValueError(f"{rest} changes what is started, and is not a server's to have")
+        return Permission("env", rest)
+    path, _, mode = rest.rpartition(":")
+    if kind == "fs" and mode in ("ro", "rw"):
+        problem = _form_problem(path)
+        if problem:
+            raise ValueError(f"{path[:200]!r} {problem}")
+        return Permission("fs", path, mode == "rw")
+    raise ValueError(f"{text[:200]!r} is none of network:HOST[:PORT], env:NAME, fs:/PATH:ro|rw")
+
+
+def permissions_of(texts: Iterable[str]) -> tuple[Permission, ...]:
+    """The permissions that a bundle declares; those that are none grant nothing."""
+    found = []
+    for text in texts:
+        try:
+            found.append(parse_permission(text))
+        except ValueError:
+            continue
+    return tuple(found)
+
+
+def check_path(path: str, private: Iterable[Path] = ()) -> None:
+    """Raises PathRefused unless a server may be given that directory or file as it is on disk now.
+
+    Refused are what is no plain file or directory, a path through a symbolic link, the system's own
+    (`SYSTEM`), dot-files of a home directory, `private` places of ours, and whatever holds one of
+    these.
+    """
+    ours = tuple(Path(os.path.realpath(place)) for place in private)
+    problem = _form_problem(path) or _place_problem(Path(path), ours)
+    if problem:
+        raise PathRefused(path[:300], problem)
+    real = os.path.realpath(path)
+    if real != path:
+        raise PathRefused(path[:300], f"there is a symbolic link in it; it leads to {real[:300]}")
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError as error:
+        raise PathRefused(path[:300], error.strerror or str(error)) from error
+    if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
+        raise PathRefused(path[:300], "it is neither a directory nor a plain file")
+
+
+def check_nesting(permissions: Iterable[Permission]) -> None:
+    """Raises PathRefused where one path lies in another that may be written: what is there could
+    be replaced before it is given out.
+    """
+    paths = [permission for permission in permissions if permission.kind == "fs"]
+    for outer in paths:
+        for inner in paths:
+            if outer.writable and Path(outer.name) in Path(inner.name).parents:
+                raise PathRefused(inner.name, f"it lies in {outer.name}, which may be written")
+
+
+def _form_problem(path: str) -> str:
+    if not path.startswith("/") or os.path.normpath(path) != path or path.startswith("//"):
+        return "is no absolute path in its plain form"
+    if len(path) > MAX_PATH or not path.isprintable() or set(path) & set(':,"\\'):
+        return "is too long, or has characters that a path given to a server may not have"
+    return ""
+
+
+def _place_problem(path: Path, private: tuple[Path, ...]) -> str:
+    homes = {Path.home(), Path("/root"), *(Path("/home") / part for part in path.parts[2:3])}
+    for root in (*map(Path, SYSTEM), *private):
+        if path == root or root in path.parents:
+            return f"{root} is not a server's to see"
+    for home in homes:
+        if home in path.parents and path.relative_to(home).parts[0].startswith("."):
+            return "dot-files of a home directory hold secrets"
+    for held in (*map(Path, SYSTEM), *private, *homes, Path("/home/somebody")):
+        if path == held or path in held.parents:
+            return f"it holds what is not a server's to see, such as {held}"
+    return ""

@@ -1,0 +1,125 @@
+"""What a client of the exit asks for: a tunnel (RFC 9110, section 9.3.6), or one plain request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http.client import responses
+from typing import Literal
+from urllib.parse import urlsplit
+
+import h11
+
+from sandbox.exchange import Headers, WireRequest, WireResponse
+from sandbox.link import Stream
+from sandbox.target import Target, parse_target
+
+MAX_HEAD = 16 * 1024
+MAX_BODY = 8 * 1024 * 1024
+MAX_HEADERS = 64
+TLS_HANDSHAKE = b"\x16"
+NO_CONTENT = frozenset({204, 304})
+_DROPPED = frozenset(
+    "accept-encoding connection content-length expect host keep-alive te trailer transfer-encoding "
+    "upgrade".split()
+)
+
+
+class BadRequest(Exception):
+    """What came is no request of a proxy's client. The message says what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A tunnel to a target, or, where `request` is there, that plain HTTP request to it."""
+
+    target: Target
+    request: WireRequest | None = None
+
+    @property
+    def kind(self) -> Literal["tls", "http"]:
+        return "http" if self.request else "tls"
+
+
+async def read_asked(stream: Stream, door: Target | None) -> Asked:
+    """What a new connection is for. `door` is the target that its address stands for, or None for
+    the proxy's. What follows the head of a tunnel stays in the stream. Raises BadRequest.
+    """
+    first = await stream.read()
+    stream.unread(first)
+    if door is not None and first[:1] == TLS_HANDSHAKE:
+        return Asked(door)
+    connection = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
+    try:
+        head = await _event(connection, stream)
+        if not isinstance(head, h11.Request) or len(head.headers) > MAX_HEADERS:
+            raise BadRequest("that is no HTTP request")
+        if door is None and head.method == b"CONNECT":
+            return await _tunnel(connection, stream, head)
+        body = await _body(connection, stream)
+        return _plain(head, body, door)
+    except (h11.RemoteProtocolError, UnicodeDecodeError, ValueError) as error:
+        raise BadRequest(f"that is no HTTP request: {error}") from error
+
+
+def answer_bytes(response: WireResponse, method: str) -> bytes:
+    """An answer as it goes back, with the connection's end behind it."""
+    lines = [f"HTTP/1.1 {response.status} {responses.get(response.status, 'Other')}"]
+    for name, value in response.headers:
+        if name.lower() not in _DROPPED and "\r" not in value and "\n" not in value:
+            lines.append(f"{name}: {value}")
+    if response.status not in NO_CONTENT:
+        lines.append(f"content-length: {len(response.body)}")
+    head = "\r\n".join([*lines, "connection: close", "", ""]).encode("latin-1", "replace")
+    bodiless = method == "HEAD" or response.status in NO_CONTENT
+    return head if bodiless else head + response.body
+
+
+async def _event(connection: h11.Connection, stream: Stream) -> object:
+    while True:
+        event = connection.next_event()
+        if event is not h11.NEED_DATA:
+            return event
+        if connection.they_are_waiting_for_100_continue:
+            go_on = h11.InformationalResponse(status_code=100, headers=[])
+            await stream.write(connection.send(go_on) or b"")
+        connection.receive_data(await stream.read())
+
+
+async def _tunnel(connection: h11.Connection, stream: Stream, head: h11.Request) -> Asked:
+    target = parse_target(head.target.decode("ascii"), None)
+    if target is None or not isinstance(await _event(connection, stream), h11.EndOfMessage):
+        raise BadRequest("CONNECT takes a host and a port, and no body")
+    stream.unread(bytes(connection.trailing_data[0]))
+    return Asked(target)
+
+
+async def _body(connection: h11.Connection, stream: Stream) -> bytes:
+    parts, size = [], 0
+    while isinstance(event := await _event(connection, stream), h11.Data):
+        size += len(event.data)
+        if size > MAX_BODY:
+            raise BadRequest(f"the request is larger than {MAX_BODY} bytes")
+        parts.append(bytes(event.data))
+    if not isinstance(event, h11.EndOfMessage):
+        raise BadRequest("the request breaks off")
+    return b"".join(parts)
+
+
+def _plain(head: h11.Request, body: bytes, door: Target | None) -> Asked:
+    headers = [(name.decode("ascii"), value.decode("latin-1")) for name, value in head.headers]
+    written = head.target.decode("ascii")
+    if door is not None:
+        host = next((value for name, value in headers if name == "host"), "")
+        if parse_target(host, 80) != door or not written.startswith("/"):
+            raise BadRequest(f"this address stands for {door} and for no other host")
+        written = f"http://{host}{written}"
+    parts = urlsplit(written)
+    target = parse_target(parts.netloc, 80)
+    if parts.scheme != "http" or target is None or parts.fragment:
+        raise BadRequest("a proxy takes CONNECT, or an absolute http URL")
+    kept: Headers = tuple(
+        (name, value)
+        for name, value in headers
+        if name not in _DROPPED and not name.startswith("proxy-")
+    )
+    return Asked(target, WireRequest(head.method.decode("ascii"), written, kept, body))

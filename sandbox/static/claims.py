@@ -1,0 +1,142 @@
+"""Rules on what a tool claims of itself, against the operation that it calls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from sandbox.apispec import Operation, SecurityScheme
+from sandbox.bundle import Bundle, ToolDefinition
+from sandbox.contract import Place, places
+from sandbox.instructions import instruction
+from sandbox.policy import granted_hosts, origin_of, token_origins
+from sandbox.static.definitions import Found, Rule, pairs, texts
+from sandbox.verbs import creates
+
+_REPEATABLE = frozenset({"PUT", "DELETE"})
+"""Methods of writes that are idempotent (RFC 9110, section 9.2.2)."""
+_ROUTE = re.compile(r"\b(GET|PUT|POST|DELETE|PATCH|HEAD|OPTIONS) (/[^\s,;]*)")
+
+
+def understated_destruction(bundle: Bundle) -> Found:
+    """A tool that can destroy is declared as one that only adds."""
+    for tool, operation in pairs(bundle):
+        adds = creates(operation.method.upper(), operation.id, operation.summary)
+        if operation.access == "write" and not tool.destructive and not adds:
+            yield f"{tool.name}/destructive", f"{operation.method} {operation.path[:120]}"
+
+
+def overstated_idempotence(bundle: Bundle) -> Found:
+    """A write that may not be repeated is declared as idempotent."""
+    for tool, operation in pairs(bundle):
+        repeatable = operation.access == "read" or operation.method.upper() in _REPEATABLE
+        if tool.idempotent and not repeatable:
+            yield f"{tool.name}/idempotent", f"{operation.method} {operation.path[:120]}"
+
+
+def other_security(bundle: Bundle) -> Found:
+    """A tool asks for other credentials than its operation."""
+    for tool, operation in pairs(bundle):
+        own, wanted = _alternatives(tool.security), _alternatives(operation.security)
+        if own != wanted:
+            said = " or ".join("+".join(names) or "none" for names in operation.security)
+            yield f"{tool.name}/security", f"the operation wants {said[:120] or 'none'}"
+
+
+def _alternatives(security: tuple[tuple[str, ...], ...]) -> set[frozenset[str]]:
+    return {frozenset(names) for names in security}
+
+
+def other_credential(bundle: Bundle) -> Found:
+    """A credential is missing, or goes elsewhere than the API reads it."""
+    declared = {credential.name: credential for credential in bundle.credentials}
+    schemes: Mapping[str, SecurityScheme] = {
+        scheme.name: scheme for scheme in (bundle.spec.security_schemes if bundle.spec else ())
+    }
+    used = {name for _, operation in pairs(bundle) for alt in operation.security for name in alt}
+    for name in sorted(used & schemes.keys()):
+        scheme, own = schemes[name], declared.get(name)
+        if own is None:
+            yield "credentials", f"{name[:80]} is not declared"
+        elif scheme.kind == own.kind == "apiKey" and (own.location, own.parameter) != (
+            scheme.location,
+            scheme.parameter,
+        ):
+            place = f"{scheme.location} {scheme.parameter}"
+            yield "credentials", f"{name[:80]} belongs into {place[:120]}"
+
+
+def needless_host(bundle: Bundle) -> Found:
+    """A host is permitted that nothing in the bundle asks for."""
+    if bundle.spec is None:
+        return
+    urls = [request.url for tool in bundle.tools for request in tool.requests]
+    needed = {origin_of(url.replace("{", "").replace("}", "")) for url in urls}
+    needed |= token_origins(bundle.credentials)
+    names = {name for o in needed if o for name in (o.host, f"{o.host}:{o.port}")}
+    for host in sorted(granted_hosts(bundle) - names):
+        yield "permissions", host[:120]
+
+
+def other_requirement(bundle: Bundle) -> Found:
+    """An argument is required that its operation does without, or the other way round."""
+    for tool, operation in pairs(bundle):
+        needed = set(tool.input_schema.get("required", ()))
+        for name, place in places(tool).items():
+            wanted = _is_required(operation, place)
+            if wanted is not None and wanted != (name in needed):
+                says = "is required" if wanted else "is not required"
+                yield f"{tool.name}/input_schema/required", f"{name}: {place} {says}"
+
+
+def _is_required(operation: Operation, place: Place) -> bool | None:
+    if place.location == "body":
+        return operation.body.required if operation.body else None
+    found = (p for p in operation.parameters if Place(p.location, p.name) == place)
+    return next((parameter.required for parameter in found), None)
+
+
+def open_input(bundle: Bundle) -> Found:
+    """A tool takes arguments that it does not name."""
+    for tool, _ in pairs(bundle):
+        if tool.input_schema.get("additionalProperties", True) is not False:
+            yield f"{tool.name}/input_schema", "additionalProperties is not false"
+
+
+def other_route(bundle: Bundle) -> Found:
+    """A description tells of another tool's request and not of its own."""
+    routes = {tool.name: set(_routes(tool, operation)) for tool, operation in pairs(bundle)}
+    known = set().union(*routes.values())
+    for tool, _ in pairs(bundle):
+        told = {(method, path.rstrip(".")) for method, path in _ROUTE.findall(tool.description)}
+        if told & known and not told & routes[tool.name]:
+            method, path = min(told & known)
+            yield f"{tool.name}/description", f"{method} {path[:120]}"
+
+
+def _routes(tool: ToolDefinition, operation: Operation) -> Iterator[tuple[str, str]]:
+    for path in (operation.path, operation.written, tool.path):
+        if path:
+            yield operation.method.upper(), path.rstrip(".")
+
+
+def instructions(bundle: Bundle) -> Found:
+    """A text that a model reads tells it what to do."""
+    for tool in bundle.tools:
+        for where, text in texts(tool):
+            found = instruction(text)
+            if found:
+                yield f"{tool.name}/{where}", repr(found)
+
+
+RULES: tuple[Rule, ...] = (
+    understated_destruction,
+    overstated_idempotence,
+    other_security,
+    other_credential,
+    needless_host,
+    other_requirement,
+    open_input,
+    other_route,
+    instructions,
+)

@@ -1,0 +1,148 @@
+"""Further cases for tools whose code decides: each argument alone and missing, values of many
+kinds, every enumerated value, and the code's own constants.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sandbox.contract import Place
+from sandbox.decisions import Decisions
+from sandbox.exchange import Headers, WireResponse
+from sandbox.samples import Flavour
+
+MAX_TURNS = 40
+MAX_ALONE = 24
+MAX_LITERALS = 60
+MAX_ITEMS = 300
+LONG = "Long tëxt, with \"quotes\", \\slashes/ and\nlines. " * 6
+
+FLAVOURS: Mapping[str, Flavour] = {
+    "long": Flavour(LONG, 2**53 + 1, 12, True, deep=True),
+    "low": Flavour("  Padded  ", -(2**53) - 1, 1, False, deep=True),
+    "empty": Flavour("", 0, 0, False),
+    "null": Flavour(null=True, deep=True),
+    "digits": Flavour("0042", 0, 3, True),
+    "list": Flavour("1,2,3", 100.25, 3),
+    "word": Flavour("null", -1, 2),
+    "deep": Flavour(deep=True),
+    **{f"deep-{turn}": Flavour(turn=turn, deep=True) for turn in range(1, 6)},
+}
+_WORDS = re.compile(r"[A-Za-z0-9]+")
+_STATUSES = (301, 304, 400, 403, 405, 409, 410, 412, 418, 422, 451, 501, 502, 503, 504, 599)
+_SUCCESSES = (200, 201, 202, 203, 204, 206, 226)
+_JSON = (("content-type", "application/json"),)
+_HEADERS: Headers = (
+    ("etag", '"v-4713"'),
+    ("link", '<https://api.example/next?page=2>; rel="next"'),
+    ("location", "/items/4714"),
+    ("x-ratelimit-remaining", "41"),
+)
+_ANSWERS: Mapping[str, WireResponse] = {
+    "text": WireResponse(200, (("content-type", "text/plain"),), b"plain text, 4711. " * 40),
+    "bytes": WireResponse(200, (("content-type", "image/png"),), b"\x89PNG\r\n\x1a\n" + bytes(range(250))),
+    "markup": WireResponse(200, (("content-type", "application/xml"),), b"<a><b>4712</b></a>"),
+}
+PLAIN_VALUES: tuple[Any, ...] = (None, False, 0, "", [], {})
+
+
+@dataclass(frozen=True)
+class Variation:
+    """What is special about one further case: the values' flavour, arguments left out or alone, or
+    the answer: another one, a JSON value as its body, or further headers. `only` and `without` name
+    arguments.
+    """
+
+    name: str
+    flavour: Flavour = Flavour()
+    only: str = ""
+    without: str = ""
+    response: WireResponse | None = None
+    value: tuple[Any, ...] = ()
+    headers: Headers = ()
+
+
+def tame(flavour: Flavour, place: Place | None) -> Flavour:
+    """The flavour for where not every text can stand: no separators or line feeds, no white space
+    at the ends; nothing that is null or empty in a path.
+    """
+    text = flavour.text and " ".join(_WORDS.findall(flavour.text))
+    is_path = place is not None and place.location == "path"
+    return replace(
+        flavour,
+        text=text or None,
+        null=flavour.null and not is_path,
+        items=max(1, flavour.items) if is_path and flavour.items is not None else flavour.items,
+    )
+
+
+def variations(schema: Mapping[str, Any], decided: Decisions) -> tuple[Variation, ...]:
+    """The further cases of a tool with this input schema; none where its code decides nothing."""
+    if decided.plain:
+        return ()
+    wanted = frozenset(decided.words)
+    made = [
+        *(Variation(name, flavour) for name, flavour in FLAVOURS.items()),
+        *_absences(schema),
+        *(Variation(f"turn:{n}", Flavour(turn=n)) for n in range(_turns(schema))),
+        *_literals(decided, wanted),
+        *_answers(decided),
+    ]
+    named = {f"more:{variation.name}": variation for variation in made}
+    return tuple(replace(variation, name=name) for name, variation in named.items())
+
+
+def _absences(schema: Mapping[str, Any]) -> Iterator[Variation]:
+    needed = set(schema.get("required", ()))
+    optional = [name for name in schema.get("properties", {}) if name not in needed]
+    for name in optional[:MAX_ALONE]:
+        yield Variation(f"only:{name}", only=name)
+        yield Variation(f"without:{name}", without=name)
+
+
+def _turns(schema: Any) -> int:
+    """How many values the longest enumeration in a schema has, within bounds."""
+    longest, waiting = 0, [schema]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Mapping):
+            listed = part.get("enum")
+            longest = max(longest, len(listed) if isinstance(listed, list) else 0)
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+    return min(longest, MAX_TURNS)
+
+
+def _literals(decided: Decisions, wanted: frozenset[str]) -> Iterator[Variation]:
+    if wanted:
+        yield Variation("words:all", Flavour(wanted=wanted, deep=True))
+    for at, word in enumerate(decided.words[:MAX_LITERALS]):
+        flavour = Flavour(word, wanted=frozenset({word}), deep=True)
+        yield Variation(f"word:{at}", flavour)
+    for number in decided.numbers:
+        for near in (number - 1, number, number + 1):
+            yield Variation(f"number:{near:g}", Flavour(number=near, deep=True))
+        if 0 <= number <= 5_000:
+            size = int(number) + 1
+            text = ("Aé " * (size // 3 + 1))[:size]
+            yield Variation(f"length:{size}", Flavour(text))
+            if size <= MAX_ITEMS:
+                yield Variation(f"items:{size}", Flavour(items=size))
+
+
+def _answers(decided: Decisions) -> Iterator[Variation]:
+    near = [int(n) + step for n in decided.numbers for step in (-1, 0, 1) if 200 <= n <= 599]
+    for status in dict.fromkeys([*_STATUSES, *(n for n in near if 300 <= n <= 599)]):
+        told = f'{{"error": {{"message": "undocumented-{status}-6093", "of": ["x", "y"]}}}}'
+        yield Variation(f"status:{status}", response=WireResponse(status, _JSON, told.encode()))
+    for status in dict.fromkeys([*_SUCCESSES, *(n for n in near if 200 <= n <= 299)]):
+        yield Variation(f"status:{status}", response=WireResponse(status))
+    yield Variation("answer:headers", headers=_HEADERS)
+    for name, response in _ANSWERS.items():
+        yield Variation(f"answer:{name}", response=response)
+    for value in PLAIN_VALUES:
+        yield Variation(f"value:{value!r}", value=(value,))

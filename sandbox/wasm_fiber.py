@@ -1,0 +1,193 @@
+"""Calls of a component that can wait without holding a thread: what wasmtime-py does not wrap.
+
+The functions are documented in wasmtime's C API (`async.h`, `component/func.h`,
+`component/linker.h`). A call is a future; to poll it runs the instance, on a stack of its own in
+the thread that polls, until the call is over, an epoch ends or a host function has to wait.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from ctypes import POINTER, byref
+from typing import Any
+
+from wasmtime import Config, Store, WasmtimeError
+from wasmtime import _ffi as ffi
+from wasmtime.component import Component, Instance, Linker, LinkerInstance
+
+_Error = POINTER(ffi.wasmtime_error_t)
+_Values = POINTER(ffi.wasmtime_component_val_t)
+_Context = POINTER(ffi.wasmtime_context_t)
+_Continuation = ffi.wasmtime_func_async_continuation_callback_t
+AsyncFunction = ctypes.CFUNCTYPE(
+    None,
+    ctypes.c_void_p,
+    _Context,
+    ctypes.c_void_p,
+    _Values,
+    ctypes.c_size_t,
+    _Values,
+    ctypes.c_size_t,
+    POINTER(_Error),
+    POINTER(ffi.wasmtime_async_continuation_t),
+)
+
+
+def _declared(name: str, result: Any, *arguments: Any) -> Any:
+    prototype = ctypes.CFUNCTYPE(result, *arguments)
+    return prototype((name, ffi.dll))
+
+
+_call = _declared(
+    "wasmtime_component_func_call_async",
+    ctypes.c_void_p,
+    POINTER(ffi.wasmtime_component_func_t),
+    _Context,
+    _Values,
+    ctypes.c_size_t,
+    _Values,
+    ctypes.c_size_t,
+    POINTER(_Error),
+)
+_instantiate = _declared(
+    "wasmtime_component_linker_instantiate_async",
+    ctypes.c_void_p,
+    POINTER(ffi.wasmtime_component_linker_t),
+    _Context,
+    POINTER(ffi.wasmtime_component_t),
+    POINTER(ffi.wasmtime_component_instance_t),
+    POINTER(_Error),
+)
+_add = _declared(
+    "wasmtime_component_linker_instance_add_func_async",
+    _Error,
+    POINTER(ffi.wasmtime_component_linker_instance_t),
+    ctypes.c_char_p,
+    ctypes.c_size_t,
+    AsyncFunction,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+)
+_poll = _declared("wasmtime_call_future_poll", ctypes.c_bool, ctypes.c_void_p)
+_delete = _declared("wasmtime_call_future_delete", None, ctypes.c_void_p)
+_new_bytes = _declared(
+    "wasm_byte_vec_new", None, POINTER(ffi.wasm_byte_vec_t), ctypes.c_size_t, ctypes.c_char_p
+)
+# The header promises an error, which the function does not return.
+_yield_at_epochs = _declared(
+    "wasmtime_context_epoch_deadline_async_yield_and_update", None, _Context, ctypes.c_uint64
+)
+
+
+def set_stack(config: Config, size: int) -> None:
+    """How many bytes the stack of a call has, for the component and the host's functions."""
+    ffi.wasmtime_config_async_stack_size_set(config.ptr(), size)
+
+
+def instantiate(linker: Linker, store: Store, component: Component) -> Instance:
+    """An instance whose calls yield when an epoch ends. Raises WasmtimeError."""
+    raw, error = ffi.wasmtime_component_instance_t(), _Error()
+    store.set_epoch_deadline(1)
+    _yield_at_epochs(store._context(), 1)
+    future = _instantiate(linker.ptr(), store._context(), component.ptr(), byref(raw), byref(error))
+    while not _poll(future):
+        pass
+    _delete(future)
+    if error:
+        raise WasmtimeError._from_ptr(error)
+    return Instance._from_raw(raw)
+
+
+class Waiter:
+    """A function from string to string that the component imports and the host answers later.
+
+    `asked` gets what is asked and returns a key, `answer` gets that key and gives the answer, or
+    None as long as there is none. Both are called while a call is polled. It has to outlive the
+    instances.
+    """
+
+    def __init__(self, asked: Callable[[str], int], answer: Callable[[int], str | None]) -> None:
+        self._asked, self._answer = asked, answer
+        self._results: dict[int, Any] = {}
+        self._function, self._continuation = AsyncFunction(self._begin), _Continuation(self._go_on)
+
+    def add_to(self, instance: LinkerInstance, name: str) -> None:
+        content = name.encode()
+        error = _add(instance.ptr(), content, len(content), self._function, None, None)
+        if error:
+            raise WasmtimeError._from_ptr(error)
+
+    def forget(self, key: int) -> None:
+        """The call that asked is over, however it ended."""
+        self._results.pop(key, None)
+
+    def _begin(
+        self,
+        data: Any,
+        context: Any,
+        kind: Any,
+        arguments: Any,
+        count: int,
+        results: Any,
+        result_count: int,
+        error: Any,
+        continuation: Any,
+    ) -> None:
+        key = self._asked(ffi.to_str(arguments[0].of.string))
+        self._results[key] = results
+        continuation[0].callback = self._continuation
+        continuation[0].env = key
+
+    def _go_on(self, key: int) -> bool:
+        answer = self._answer(key)
+        if answer is None:
+            return False
+        _put(self._results.pop(key)[0], answer)
+        return True
+
+
+class StringCall:
+    """One call of a function from strings to a string."""
+
+    def __init__(self, store: Store, function: Any, *arguments: str) -> None:
+        self._count = len(arguments)
+        self._arguments = (ffi.wasmtime_component_val_t * self._count)()
+        for place, argument in zip(self._arguments, arguments, strict=True):
+            _put(place, argument)
+        self._result, self._error = ffi.wasmtime_component_val_t(), _Error()
+        self._function = function
+        self._future = _call(
+            byref(function._func),
+            store._context(),
+            self._arguments,
+            self._count,
+            byref(self._result),
+            1,
+            byref(self._error),
+        )
+
+    def poll(self) -> bool:
+        """Run it, in one thread at a time; whether it is over."""
+        over: bool = _poll(self._future)
+        return over
+
+    def result(self) -> str:
+        """What a call that is over returned. Raises WasmtimeError for a trap."""
+        if self._error:
+            raise WasmtimeError._from_ptr(self._error)
+        text: str = ffi.to_str(self._result.of.string)
+        ffi.wasmtime_component_val_delete(byref(self._result))
+        return text
+
+    def close(self) -> None:
+        """End it wherever it is; once. An instance that was cut so is of no more use."""
+        _delete(self._future)
+        for place in self._arguments:
+            ffi.wasmtime_component_val_delete(byref(place))
+
+
+def _put(place: Any, text: str) -> None:
+    content = text.encode()
+    place.kind = ffi.WASMTIME_COMPONENT_STRING
+    _new_bytes(byref(place.of.string), len(content), content)

@@ -1,0 +1,86 @@
+"""The mock stage proves that a compiled server follows pages, and rejects one that does not."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from sandbox.bundle import Bundle
+from sandbox.prove import prove
+from sandbox.report import CaseResult
+from tests.forge.samples import compiled
+from tests.sandbox.local import LocalRunner
+
+PATHS = """
+/cursors/{id}:
+  get:
+    operationId: cursors
+    parameters:
+      - {name: id, in: path, required: true, schema: {type: string}}
+      - {name: cursor, in: query, schema: {type: string}}
+    responses: {'200': {description: '', content: {application/json: {schema:
+      {type: object, required: [data], properties: {next_cursor: {type: string},
+       data: {type: array, maxItems: 3, items: {type: object, required: [n],
+         properties: {n: {type: integer}}}}}}}}}}
+/offsets:
+  get:
+    operationId: offsets
+    parameters: [{name: offset, in: query, schema: {type: integer}}]
+    responses: {'200': {description: '', content: {application/json: {schema: {
+      type: array, items: {type: string}}}}}}
+/links:
+  get:
+    operationId: links
+    responses: {'200': {description: '', headers: {Link: {schema: {type: string}}},
+      content: {application/json: {schema: {type: array, items: {type: string}}}}}}
+/urls:
+  get:
+    operationId: urls
+    parameters: [{name: limit, in: query, schema: {type: integer}}]
+    responses: {'200': {description: '', content: {application/json: {schema:
+      {type: object, properties: {next: {type: string}, items: {type: array, minItems: 1,
+       items: {type: number}}}}}}}}
+"""
+BUNDLE = compiled(PATHS).bundle
+WALKS = [
+    (name, cell)
+    for name in ("cursors", "offsets", "links", "urls")
+    for cell in ("pages", "pages:some")
+]
+
+
+def failures(bundle: Bundle) -> list[CaseResult]:
+    static, mock, *_ = asyncio.run(prove(bundle, LocalRunner())).reports
+    assert static.verdict == "passed", static.findings
+    cells = {(cell.operation, cell.case): cell.verdict for cell in mock.cases}
+    assert all(cells[walk] != "skipped" for walk in WALKS)
+    return list(mock.failures())
+
+
+def test_every_way_of_paging_is_proved() -> None:
+    assert failures(BUNDLE) == []
+
+
+@pytest.mark.parametrize(
+    ("written", "instead", "operation"),
+    [
+        ('next="/next_cursor"', 'next="/cursor"', "cursors"),
+        ('by_cursor("cursor"', 'by_cursor("page"', "cursors"),
+        ('query={"cursor": cursor}', "query={}", ""),
+        ('by_offset("offset", items="")', 'by_offset("offset", items="", first=1)', "offsets"),
+        ('by_link(items="")', 'by_link(items="/data")', "links"),
+        ('        pages=by_url(next="/next", items="/items"),\n', "", "urls"),
+    ],
+)
+def test_a_server_that_follows_pages_wrongly_is_rejected(
+    written: str, instead: str, operation: str
+) -> None:
+    assert written in BUNDLE.source_code
+    source = BUNDLE.source_code.replace(written, instead)
+    failed = failures(replace(BUNDLE, source_code=source))
+    if operation:
+        assert {cell.operation for cell in failed} == {operation}
+        assert {cell.case for cell in failed} <= {"pages", "pages:some"}
+    assert failed

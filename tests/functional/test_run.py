@@ -1,0 +1,116 @@
+"""`toolwright run`: one server by itself, on the engine that is there or that was asked for."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.functional.home import Home
+from tests.world.harbour import EXAMPLE, HarbourApi
+
+HELLO = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+STANDS_IN = "servers run on the embedded WASM engine"
+
+
+@pytest.fixture(scope="module")
+def directory(
+    toolwright_home: Home, harbour: HarbourApi, tmp_path_factory: pytest.TempPathFactory
+) -> str:
+    """The bundle of the example API."""
+    out = tmp_path_factory.mktemp("bundle") / "quay"
+    document = str(EXAMPLE / "openapi.json")
+    done = toolwright_home.run("compile", document, "--base-url", harbour.url, "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    return str(out)
+
+
+def called(
+    home: Home, server: str, *options: str, tool: str = "list_berths", **environment: str
+) -> tuple[dict[str, Any], str]:
+    """The result of one call by `toolwright run`, and what it said beside."""
+    call = {"name": tool, "arguments": {}}
+    asked = [("initialize", HELLO), ("tools/call", call)]
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": at, "method": method, "params": params})
+        for at, (method, params) in enumerate(asked)
+    ]
+    done = subprocess.run(
+        home.command("run", server, *options),
+        env={**home.environment, **environment},
+        input="\n".join(lines) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    return answers[-1]["result"] if answers else {}, done.stderr
+
+
+def test_a_directory_is_served_on_each_engine(
+    directory: str, toolwright_home: Home, engine_name: str
+) -> None:
+    result, told = called(toolwright_home, directory, "--allow-private", "--engine", engine_name)
+    assert result["structuredContent"]["status"] == 200
+    assert told == ""
+
+
+def test_a_write_of_a_directory_is_refused_unless_it_was_allowed(
+    directory: str, toolwright_home: Home, harbour: HarbourApi
+) -> None:
+    before = len(harbour.received("POST"))
+    result, _ = called(toolwright_home, directory, "--allow-private", tool="book_berth")
+    assert result["isError"]
+    assert "--allow-writes" in result["content"][0]["text"]
+    assert len(harbour.received("POST")) == before
+
+
+def test_a_registered_server_is_served_on_each_engine(
+    harbour: HarbourApi, toolwright_home: Home, engine_name: str
+) -> None:
+    result, _ = called(
+        toolwright_home,
+        "harbour",
+        "--no-control",
+        *("--engine", engine_name),
+        TOOLWRIGHT_ENGINE="auto",
+    )
+    assert result["structuredContent"]["status"] == 200
+
+
+def test_without_docker_the_wasm_engine_stands_in_and_it_is_said_once(
+    directory: str, toolwright_home: Home, component: object
+) -> None:
+    result, told = called(
+        toolwright_home,
+        directory,
+        "--allow-private",
+        DOCKER_HOST="unix:///nonexistent",
+        TOOLWRIGHT_ENGINE="",
+    )
+    assert result["structuredContent"]["status"] == 200
+    assert told.count(STANDS_IN) == 1
+    assert told.count("\n") == 1
+
+
+def test_an_engine_that_is_not_there_is_an_error_in_a_line(
+    directory: str, toolwright_home: Home, tmp_path: Path
+) -> None:
+    nothing = {"DOCKER_HOST": "unix:///nonexistent", "TOOLWRIGHT_CACHE": str(tmp_path)}
+    for engine, words in (
+        ("docker", "no container engine answers"),
+        ("wasm", "toolwright setup"),
+        ("auto", "toolwright setup"),
+    ):
+        result, told = called(toolwright_home, directory, "--engine", engine, **nothing)
+        assert result == {}
+        assert words in told
+        assert "Traceback" not in told

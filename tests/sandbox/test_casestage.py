@@ -1,0 +1,198 @@
+"""The cases stage: what computes is proved by examples, and by what nobody thought of."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox.broker import Broker
+from sandbox.bundle import Bundle, read_bundle
+from sandbox.casestage import CALL_SECONDS, prove_cases
+from sandbox.cassette import Cassette
+from sandbox.example import Example
+from sandbox.policy import Policy
+from sandbox.prove import prove
+from sandbox.report import CaseResult, StageReport, from_json, to_json
+from tests.sandbox.computing import CASES, HALVE, NUMBER, case, computing
+from tests.sandbox.local import LocalRunner
+
+WHOLE = {"type": "integer"}
+TEXT = {"type": "string"}
+
+
+def tried(
+    bundle: Bundle, examples: Sequence[Example] = CASES, seconds: float = CALL_SECONDS
+) -> StageReport:
+    runner = LocalRunner()
+
+    def opened() -> Any:
+        return runner.open(bundle, Broker(Policy(()), Cassette(())))
+
+    return asyncio.run(prove_cases(bundle, examples, opened, seconds=seconds))
+
+
+def failed(report: StageReport) -> dict[str, CaseResult]:
+    return {cell.case: cell for cell in report.failures()}
+
+
+def code(body: str, parameter: str = "number") -> str:
+    return HALVE.replace('return {"half": number / 2}', body).replace("(number)", f"({parameter})")
+
+
+def test_code_that_does_what_its_examples_say_passes() -> None:
+    report = tried(computing())
+    assert report.verdict == "passed"
+    assert {cell.case.partition(":")[0] for cell in report.cases} == {
+        "case 1",
+        "case 2",
+        "malformed",
+        "extreme",
+    }
+    assert from_json(to_json(report)) == report
+
+
+def test_a_wrong_result_is_told_with_what_went_in_what_came_out_and_what_was_expected() -> None:
+    (wrong,) = failed(tried(computing(), (case({"half": 3}, number=4), *CASES))).values()
+    assert (wrong.operation, wrong.case, wrong.given) == ("halve", "case 1", '{"number": 4}')
+    assert (wrong.expected, wrong.got) == ('{"half": 3}', '{"half": 2.0}')
+
+
+@pytest.mark.parametrize("result", [{}, 0, "", [], None, False, {"half": 0}])
+def test_an_example_that_an_empty_result_satisfies_is_sent_back(result: Any) -> None:
+    body = f"return {result!r} if number == 7 else {{'half': number / 2}}"
+    bundle = computing(code(body))
+    shaped = replace(
+        bundle.tools[0],
+        output_schema={"type": "object", "properties": {"half": {"type": "number"}}},
+    )
+    found = failed(tried(replace(bundle, tools=(shaped,)), (*CASES, case(result, number=7))))
+    assert "proves nothing" in found["case 3"].evidence
+
+
+def test_examples_that_one_constant_satisfies_are_sent_back() -> None:
+    constant = computing(code('return {"half": 2}'))
+    found = failed(tried(constant, (CASES[0], case({"half": 2}, number=4.0))))
+    assert "always gives the same result" in found["cases"].evidence
+    assert "case 2" in failed(tried(constant))
+
+
+def test_a_tool_without_arguments_needs_but_one_example() -> None:
+    bundle = computing(code('return {"pi": 3}', ""))
+    nothing = replace(bundle.tools[0], input_schema={"type": "object", "properties": {}})
+    assert tried(replace(bundle, tools=(nothing,)), (case({"pi": 3}),)).verdict == "passed"
+
+
+def test_a_tool_without_an_example_is_sent_back() -> None:
+    assert "no case" in failed(tried(computing(), ()))["cases"].evidence
+
+
+def test_an_example_whose_arguments_the_schema_refuses_proves_nothing_of_the_code() -> None:
+    refused = case(failure="arguments", number="four")
+    assert tried(computing(), (*CASES, refused)).verdict == "passed"
+    assert "cases" in failed(tried(computing(), (CASES[0], refused)))
+    expected = case({"half": 2}, number="four")
+    assert (
+        "refuses these arguments"
+        in failed(tried(computing(), (*CASES, expected)))["case 3"].evidence
+    )
+
+
+def test_a_failure_that_was_expected_is_told_from_one_that_was_not() -> None:
+    strict = computing(code('raise ToolError("no")'))
+    found = failed(tried(strict, (case(failure="tool", number=1), case({"half": 1}, number=2))))
+    assert set(found) == {"case 2"}
+    assert '"failure": "tool"' in found["case 2"].got
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return {'half': number / 2, 'id': str(__import__('uuid').uuid4())}",
+        "SEEN.append(number); return {'half': number / 2 if len(SEEN) != 2 else 9}",
+        "return {'half': number / 2, 'at': __import__('time').time_ns()}",
+    ],
+)
+def test_what_differs_between_two_runs_is_sent_back(body: str) -> None:
+    unsteady = computing("SEEN = []\n" + code(body))
+    cells = tried(unsteady, (case({"half": 2}, number=4), case({"half": 3}, number=6)))
+    assert cells.verdict == "failed"
+
+
+def test_chance_and_time_may_differ_where_the_bundle_may_have_them() -> None:
+    body = "return {'half': number / 2} if not SEEN.append(1) and len(SEEN) < 99 else None"
+    bundle = computing("SEEN = []\n" + code(body), permissions=("random",))
+    assert tried(bundle).verdict == "passed"
+
+
+@pytest.mark.parametrize(
+    ("body", "properties", "arguments", "crash"),
+    [
+        ("return {'half': 10 / number}", {"number": WHOLE}, ({"number": 2}, {"number": 5}), "zero"),
+        ("return {'half': number * 1e10}", {"number": {"type": "number"}}, (), "huge"),
+        ("return {'half': float(number)}", {"number": TEXT}, ({"number": "1"},), "empty"),
+        ("return {'half': number[0]}", {"number": {"type": "array"}}, ({"number": [3]},), "empty"),
+        ("return {'half': eval('(' * 99 + number)}", {"number": TEXT}, (), "long"),
+    ],
+)
+def test_what_the_schema_admits_must_not_crash_the_code(
+    body: str, properties: dict[str, Any], arguments: tuple[dict[str, Any], ...], crash: str
+) -> None:
+    given = [*arguments, {"number": "1" if properties["number"] == TEXT else 4}]
+    examples = [case({"half": -1}, **one) for one in given]
+    found = failed(tried(computing(code(body), **properties), examples))
+    assert f"extreme: number: {crash}" in found
+    assert "bug" in found[f"extreme: number: {crash}"].evidence
+
+
+def test_a_crash_is_told_with_the_line_it_happened_at() -> None:
+    (crash,) = [
+        cell
+        for cell in tried(computing(code("return {'half': 1 / number}"))).failures()
+        if cell.case == "extreme: number: zero"
+    ]
+    assert "ZeroDivisionError at server.py line 6" in crash.evidence
+
+
+def test_code_that_does_not_end_is_cut_and_the_rest_is_still_tried() -> None:
+    endless = computing(code("while number == 0:\n        pass\n    return {'half': number / 2}"))
+    report = tried(endless, seconds=0.5)
+    assert "within 0.5 s" in failed(report)["extreme: number: zero"].evidence
+    assert "extreme: number: the maximum" not in failed(report)
+
+
+def test_sessions_that_break_again_and_again_are_not_replaced_for_ever() -> None:
+    endless = computing(code("while True:\n        pass"))
+    report = tried(endless, seconds=0.1)
+    assert "not run" in report.failures()[-1].evidence
+
+
+def test_code_that_does_not_load_fails_the_stage() -> None:
+    report = tried(computing(HALVE + "\nX = [1][5]\n"))
+    assert [finding.rule for finding in report.findings] == ["load"]
+
+
+def test_tools_that_call_an_api_are_left_to_the_mock_stage() -> None:
+    good = read_bundle(Path(__file__).parents[1] / "fixtures" / "bad_bundles" / "good")
+    assert tried(good, ()).verdict == "skipped"
+
+
+def test_the_stage_comes_after_the_static_one_and_only_with_examples() -> None:
+    with_examples = asyncio.run(prove(computing(), LocalRunner(), examples=CASES))
+    assert [report.stage for report in with_examples.reports] == ["static", "cases", "mock", "live"]
+    assert with_examples.passed
+    without = asyncio.run(prove(computing(), LocalRunner()))
+    assert [report.stage for report in without.reports] == ["static", "mock", "live"]
+    wrong = asyncio.run(prove(computing(), LocalRunner(), examples=CASES[:1]))
+    assert [report.stage for report in wrong.reports] == ["static", "cases"]
+
+
+def test_an_unbounded_number_is_tried_beyond_what_a_float_holds() -> None:
+    bounded = {cell.case for cell in tried(computing(number=NUMBER)).cases}
+    assert "extreme: number: the maximum" in bounded
+    whole = {cell.case for cell in tried(computing(number=WHOLE)).cases}
+    assert "extreme: number: huge" in whole

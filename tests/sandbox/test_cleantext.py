@@ -1,0 +1,70 @@
+"""What a person would not see does not reach a model or a terminal."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sandbox.cleantext import clean_json, clean_text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "plain"),
+        ("two\nlines\tand a tab", "two\nlines\tand a tab"),
+        ("red \x1b[31mtext\x1b[0m", "red text"),
+        ("\x1b]0;title\x07window", "window"),
+        ("\x1b]8;;https://evil.test\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("clear\x1b[2J\x1bcall", "clearall"),
+        ("c1 \x9b31mred", "c1 red"),
+        ("over\rwritten", "over\nwritten"),
+        ("nul\0 bell\a", "nul bell"),
+        ("tag\U000e0049\U000e0067", "tag"),
+        ("\u202eright to left", "right to left"),
+        ("zero\u200bwidth\ufeff", "zerowidth"),
+        ("a\u200db", "ab"),
+        ("filler\u3164x", "fillerx"),
+        ("\ue000private", "private"),
+        ("x" + "".join(chr(0xE0100 + n) for n in b"hidden"), "x"),
+        ("❤️🔥", "❤️🔥"),
+        ("👨\u200d👩\u200d👧", "👨\u200d👩\u200d👧"),
+        ("می\u200cخواهم", "می\u200cخواهم"),
+        ("1️⃣", "1️⃣"),
+    ],
+)
+def test_only_what_can_be_seen_is_left(text: str, shown: str) -> None:
+    assert clean_text(text) == shown
+
+
+@given(st.text())
+def test_clean_text_stays_as_it_is(text: str) -> None:
+    once = clean_text(text)
+    assert clean_text(once) == once
+
+
+@given(st.text(st.characters(categories=("Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"))))
+def test_nothing_of_invisible_text_is_left_but_line_ends(text: str) -> None:
+    assert set(clean_text(text)) <= {"\n", "\t"}
+
+
+@given(st.text(st.characters(codec="ascii", categories=("L", "N", "P", "S", "Zs"))))
+def test_printable_ascii_is_never_touched(text: str) -> None:
+    assert clean_text(text) == text
+
+
+@given(st.text(st.characters(categories=("Ll", "Lo", "Nd"))))
+def test_letters_of_any_script_are_never_touched(text: str) -> None:
+    fillers = {"\u115f", "\u1160", "\u3164", "\uffa0"}
+    assert clean_text(text) == "".join(c for c in text if c not in fillers)
+
+
+def test_keys_and_values_of_json_are_cleaned() -> None:
+    assert clean_json({"a\u200b": ["\x1b[1mb", 1, None, True]}) == {"a": ["b", 1, None, True]}
+
+
+def test_tag_characters_are_what_unicode_calls_format_characters() -> None:
+    assert unicodedata.category("\U000e0041") == "Cf"

@@ -1,0 +1,99 @@
+"""Examples as data: written, read again, and compared as JSON means it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sandbox.example import Example, read, render, same
+from sandbox.extremes import extreme, malformed
+from sandbox.validation import checker
+from tests.sandbox.computing import takes
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+SCHEMAS = st.sampled_from(
+    [
+        {"type": "string", "maxLength": 5},
+        {"type": "string", "enum": ["a", "b"]},
+        {"type": "number"},
+        {"type": "integer", "minimum": 1, "maximum": 9},
+        {"type": ["array", "null"], "items": {"type": "integer"}},
+        {"type": "object"},
+        {},
+    ]
+)
+
+
+@given(JSON)
+def test_every_json_value_is_the_same_as_itself_read_again(value: Any) -> None:
+    assert same(value, json.loads(json.dumps(value)))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        (1, 1.0, True),
+        (0.1 + 0.2, 0.3, True),
+        (1e-12, 2e-12, False),
+        (1, True, False),
+        (0, False, False),
+        (0, None, False),
+        ([], {}, False),
+        ({"a": 1}, {"a": 1, "b": 2}, False),
+        ([1, 2], [2, 1], False),
+        ("1", 1, False),
+        (2**64, 2**64 + 1, False),
+        (10**400, 1.0, False),
+    ],
+)
+def test_values_compare_as_json_and_fractions_nearly(one: Any, other: Any, equal: bool) -> None:
+    assert same(one, other) is equal
+    assert same(other, one) is equal
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(
+        st.builds(Example, st.just("t"), st.dictionaries(st.text(), JSON, max_size=2), JSON),
+        max_size=3,
+    )
+)
+def test_examples_are_read_as_they_were_written(examples: list[Example]) -> None:
+    assert read(render(examples)) == tuple(examples)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b'{"cases": 7}',
+        b'{"cases": [7]}',
+        b'{"cases": [{"tool": "t", "arguments": {}}]}',
+        b'{"cases": [{"tool": "t", "arguments": {}, "result": 1, "failure": "tool"}]}',
+        b'{"cases": [{"tool": "t", "arguments": [], "result": 1}]}',
+        b'{"cases": [{"tool": "t", "arguments": {}, "failure": "bug"}]}',
+    ],
+)
+def test_what_is_no_list_of_cases_is_refused(content: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        read(content)
+
+
+@given(SCHEMAS)
+def test_extremes_are_admitted_and_malformed_arguments_are_not(schema: dict[str, Any]) -> None:
+    whole = takes(value=schema, other={"type": "boolean"})
+    judge = checker(whole)
+    base = {"value": "a", "other": True}
+    assert all(judge.problem(t.arguments) is None for t in extreme(whole, base, judge))
+    wrong = malformed(whole, base, judge)
+    assert all(judge.problem(t.arguments) for t in wrong)
+    assert {"without value", "without other", "an unknown argument"} <= {t.name for t in wrong}
