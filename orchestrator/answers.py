@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from orchestrator.calls import Done, Pending, Refused, Reply
+from orchestrator.changes import changes
 from orchestrator.ledger import request_json
 from registry.drafts import awaits_draft
 from registry.records import Approval, DraftRow, Entry, Invocation, Job, Match
@@ -18,6 +20,7 @@ from sandbox.validation import Problem
 
 Result = dict[str, Any]
 MAX_SHOWN_BODY = 4000
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def answer(value: Mapping[str, Any], text: str = "") -> Result:
@@ -166,6 +169,7 @@ def approval_json(approval: Approval) -> dict[str, Any]:
         "version": approval.version,
         "arguments": dict(approval.arguments),
         "request": request_json(approval.wire),
+        "changes": [vars(change) for change in changes(approval.wire, approval.present)],
         "digest": approval.wire_digest,
         "created": approval.created,
         "expires": approval.expires,
@@ -177,6 +181,11 @@ def approval_json(approval: Approval) -> dict[str, Any]:
     }
 
 
+def change_lines(approval: Approval) -> list[str]:
+    """What an approval's write would change, a line each, where that could be read before."""
+    return [visible(str(change)) for change in changes(approval.wire, approval.present)]
+
+
 def request_text(wire: WireRequest) -> str:
     """A waiting request as a person reads it: with every header, and saying so where it is cut."""
     head = [f"{wire.method} {wire.url}", *(f"{name}: {value}" for name, value in wire.headers)]
@@ -186,7 +195,19 @@ def request_text(wire: WireRequest) -> str:
             f"\n[only {MAX_SHOWN_BODY} of {len(wire.body)} bytes are shown; "
             "`toolwright approvals --json` has more]"
         )
-    return "\n".join([*head, "", body]).rstrip()
+    return visible("\n".join([*head, "", body]).rstrip())
+
+
+def visible(text: str) -> str:
+    """The text with what a person would not see (controls, marks of direction, tags) written out,
+    so that what is approved is what is read.
+    """
+    return "".join(
+        letter
+        if letter in "\n\t" or unicodedata.category(letter) not in _UNSEEN
+        else f"\\u{{{ord(letter):x}}}"
+        for letter in text
+    )
 
 
 def invocation_json(invocation: Invocation) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from orchestrator.allowing import Always, rule_text
-from orchestrator.answers import approval_json, request_text
+from orchestrator.answers import approval_json, change_lines, request_text
 from orchestrator.freeze import PASSIVE, is_alive
 from orchestrator.people import Decided, Decision, decide
 from orchestrator.settings import load_settings
@@ -58,6 +58,8 @@ def decide_at_terminal(asked: Asked, pin_file: Path | None, wait: float, as_json
 def _show(approval: Approval) -> None:
     say(f"{approval.entry}.{approval.tool} (version {approval.version})", "bold")
     say(request_text(approval.wire))
+    for line in change_lines(approval):
+        say(f"changes {line}", "yellow")
 
 
 def _tell(store: Store, approval: Approval, decided: Decided) -> None:

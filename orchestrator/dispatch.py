@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from orchestrator.brokers import Brokers
 from orchestrator.calls import Call, Done, Pending, Refused, Reply
+from orchestrator.changes import present_in, reading_of
 from orchestrator.clearance import Clearance
 from orchestrator.engines import Engine
 from orchestrator.errors import UnknownTool
@@ -26,13 +27,15 @@ from sandbox.brake import Brake
 from sandbox.broker import Broker, Capture, Release, WriteMode, wire_digest
 from sandbox.bundle import Bundle
 from sandbox.errors import BundleInvalid, DefinitionsChanged, SandboxError
-from sandbox.exchange import Exchange
+from sandbox.exchange import Exchange, WireRequest
 from sandbox.recording import Recording, Tape
 from sandbox.runner import Outcome, Session
 from sandbox.session import CUT
 from sandbox.validation import checker
 
 Clock = Callable[[], float]
+PRESENT_SECONDS = 5.0
+"""How long a request for an approval waits to learn what the write would change."""
 
 
 @dataclass
@@ -239,15 +242,16 @@ class Dispatch:
         if broker.captured is None:
             self._record_soon(invocation, outcome, tape)
             return Done(call, invocation.id, outcome, standing)
-        return self._pending(call, invocation.version, broker, reason)
+        return await self._pending(call, bundle, broker, reason)
 
-    def _pending(self, call: Call, version: int, broker: Broker, reason: str) -> Pending:
+    async def _pending(self, call: Call, bundle: Bundle, broker: Broker, reason: str) -> Pending:
         assert broker.captured is not None
+        present = await self._present(bundle, broker.captured)
         now = self.now()
         approval = Approval(
             id=new_id(),
             entry=call.server,
-            version=version,
+            version=bundle.version,
             tool=call.tool,
             arguments=call.arguments,
             wire=broker.captured,
@@ -257,9 +261,23 @@ class Dispatch:
             task=call.task,
             session=call.session,
             reason=call.reason or reason,
+            present=present,
         )
         self.store.request_approval(approval)
         return Pending(call, approval, reason)
+
+    async def _present(self, bundle: Bundle, wire: WireRequest) -> str:
+        """What a write would change, where the server may read that: the broker asks for it as for
+        any request of a read session. JSON text, or nothing.
+        """
+        reading = reading_of(wire)
+        if reading is None or bundle.launch is not None:
+            return ""
+        try:
+            async with asyncio.timeout(PRESENT_SECONDS):
+                return present_in(await self.brokers.reading(bundle).perform(reading))
+        except TimeoutError:
+            return ""
 
     async def _write(
         self,
@@ -286,7 +304,7 @@ class Dispatch:
             )
         if broker.captured is not None and not broker.released:
             reason = "the call would now send another request than the one approved"
-            return self._pending(call, invocation.version, broker, reason)
+            return await self._pending(call, bundle, broker, reason)
         return Done(call, invocation.id, outcome, standing, rule)
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from html import escape
 from itertools import groupby
 
-from orchestrator.answers import request_text
+from orchestrator.answers import change_lines, request_text, visible
 from registry.drafts import awaits_draft
 from registry.records import Approval, AuditRow, Invocation, Job, Summary
 from registry.store import Store
@@ -71,8 +71,13 @@ def _approval(approval: Approval) -> str:
         f'<article class="ask" aria-label="{_text(name)}"><h3>{_text(name)} '
         f"<small>version {approval.version}, asked {_when(approval.created)}</small></h3>"
         f"<p>{_text(approval.task)}</p><p>{_text(approval.reason)}</p>"
-        f"<pre>{escape(request_text(approval.wire))}</pre>{buttons}</article>"
+        f"<pre>{escape(request_text(approval.wire))}</pre>{_changes(approval)}{buttons}</article>"
     )
+
+
+def _changes(approval: Approval) -> str:
+    lines = "".join(f"<li><code>{escape(line)}</code></li>" for line in change_lines(approval))
+    return f"<p>It changes:</p><ul>{lines}</ul>" if lines else ""
 
 
 def _waiting_job(job: Job) -> str:
@@ -205,7 +210,7 @@ def _when(moment: float) -> str:
 
 
 def _text(text: str) -> str:
-    return escape(text[:MAX_TEXT] + ("…" if len(text) > MAX_TEXT else ""))
+    return escape(visible(text[:MAX_TEXT]) + ("…" if len(text) > MAX_TEXT else ""))
 
 
 def _section(title: str, content: str) -> str:

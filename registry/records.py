@@ -213,7 +213,8 @@ class Approval:
 
     `wire` is the captured request without credentials, `wire_digest` what execution must
     reproduce. Only a pending, unexpired approval can be decided, once; only an approved, unexpired
-    one can be claimed, once. `decision` is the signed decision (`registry.decisions`).
+    one can be claimed, once. `decision` is the signed decision (`registry.decisions`). `present` is
+    the JSON text of what the write would change, as it was read before, where it could be.
     """
 
     id: str
@@ -235,6 +236,7 @@ class Approval:
     claimed_by: str = ""
     outcome: Any = None
     decision: str = field(default="", repr=False)
+    present: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True)

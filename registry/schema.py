@@ -22,7 +22,7 @@ from sqlalchemy import (
     event,
 )
 
-HEAD = "0004"
+HEAD = "0005"
 """The revision of `registry/migrations` that makes exactly these tables."""
 
 metadata = MetaData()
@@ -165,6 +165,7 @@ approvals = Table(
     Column("claimed_by", String(32), nullable=False),
     Column("outcome", Text, nullable=False),
     Column("decision", Text, nullable=False, server_default=""),
+    Column("present", Text, nullable=False, server_default=""),
     Index("approvals_by_state", "state", "created"),
 )
 

@@ -111,6 +111,17 @@ def test_strangers_markup_is_shown_as_text_and_never_runs(page: Page, store: Sto
     assert page.title() == "Toolwright"
 
 
+def test_a_card_tells_what_the_write_changes_and_shows_what_is_unseen(
+    page: Page, store: Store, waiting: Approval
+) -> None:
+    wire = WireRequest("PUT", "https://a.test/1", (), '{"a": 2, "b": "x\u202ey"}'.encode())
+    present = '{"a": 1, "b": "x"}'
+    store.request_approval(replace(waiting, id="change", wire=wire, present=present))
+    card = page.locator("article", has=page.locator("#approve-change"))
+    expect(card).to_contain_text("/a: 1 -> 2")
+    expect(card).to_contain_text("x\\u{202e}y")
+
+
 def test_a_task_is_sent_watched_and_its_end_shown(page: Page, store: Store) -> None:
     start = psutil.Process().create_time()
     store.register_process(Process("w", os.getpid(), start, "serve", 0.0, time.time()))

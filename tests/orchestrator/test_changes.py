@@ -1,0 +1,91 @@
+"""What a write would change is told from what is there."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.changes import MAX_CHANGES, MAX_PRESENT, changes, present_in, reading_of
+from sandbox.exchange import Exchange, WireRequest, WireResponse
+
+URL = "https://a.test/zones/1"
+PRESENT = json.dumps({"name": "example.org", "ttl": 60, "soa": {"serial": 1, "mail": "a"}})
+
+
+def told(method: str, body: object, present: str = PRESENT) -> list[str]:
+    wire = WireRequest(method, URL, (), json.dumps(body).encode())
+    return [str(change) for change in changes(wire, present)]
+
+
+def test_a_put_tells_what_is_set_and_what_is_lost() -> None:
+    body = {"name": "example.org", "ttl": 300, "soa": {"serial": 1}, "kind": "native"}
+    assert told("PUT", body) == [
+        "/ttl: 60 -> 300",
+        '/soa/mail: "a" -> nothing',
+        '/kind: nothing -> "native"',
+    ]
+
+
+def test_a_patch_tells_only_what_it_names() -> None:
+    assert told("PATCH", {"soa": {"serial": 2}, "ttl": 60}) == ["/soa/serial: 1 -> 2"]
+
+
+def test_a_deletion_tells_what_is_lost() -> None:
+    (line,) = told("DELETE", None)
+    assert line.startswith('/: {"name": "example.org"')
+    assert line.endswith("-> nothing")
+
+
+@pytest.mark.parametrize("present", ["", "[1, 2]", "7"])
+def test_where_it_is_not_known_nothing_is_made_up(present: str) -> None:
+    lines = told("PUT", {"a": 1}, present)
+    assert lines == ([] if not present else [f'/: {present} -> {{"a": 1}}'])
+
+
+def test_a_body_that_is_not_json_tells_nothing() -> None:
+    assert changes(WireRequest("PUT", URL, (), b"a=1"), PRESENT) == ()
+    assert changes(WireRequest("PUT", URL, (), b"[" * 100_000), PRESENT) == ()
+
+
+@pytest.mark.parametrize("method", ["POST", "GET", "QUERY"])
+def test_only_what_changes_its_own_address_is_read_before(method: str) -> None:
+    assert reading_of(WireRequest(method, URL)) is None
+
+
+def test_the_reading_asks_for_the_same_address_without_the_writes_query_and_headers() -> None:
+    wire = WireRequest("DELETE", f"{URL}?force=true", (("x-mode", "purge"),), b"{}")
+    assert reading_of(wire) == WireRequest("GET", URL, (("accept", "application/json"),))
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        None,
+        WireResponse(404, (), b"{}"),
+        WireResponse(200, (), b"<html>"),
+        WireResponse(200, (), b"\xff"),
+        WireResponse(200, (), b'"' + b"x" * MAX_PRESENT + b'"'),
+    ],
+)
+def test_what_is_no_small_json_answer_is_not_kept(response: WireResponse | None) -> None:
+    assert present_in(Exchange(WireRequest("GET", URL), response)) == ""
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=12,
+)
+
+
+@given(_json)
+def test_putting_what_is_there_changes_nothing(value: object) -> None:
+    assert told("PUT", value, json.dumps(value)) == []
+
+
+@given(st.dictionaries(st.text(max_size=3), st.integers(), max_size=80))
+def test_what_is_told_is_bounded(value: dict[str, int]) -> None:
+    assert len(told("PUT", value, "{}")) == min(len(value), MAX_CHANGES)
