@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from forge import media, paging
+from forge.argumentschemas import argument_schema, body_schema
 from forge.brevity import Brevity
-from forge.fields import wrappers
 from forge.grouping import groups
 from forge.media import BodyKind
 from forge.naming import argument_names, body_name, pager_name, server_name, tool_names
-from forge.projection import Projection, Selection, target
+from forge.projection import Projection, Selection
 from forge.prose import clean, first_sentence, shorten
 from forge.tolerance import joined
 from sandbox.apispec import APISpec, MediaType, Operation, Parameter, Schema, SecurityScheme
@@ -28,23 +28,6 @@ LIMITS = ((64_000, 8_000), (16_000, 4_000), (4_000, 1_000), (1_000, 300))
 keeps all tools together within MAX_TOTAL.
 """
 MAX_TOTAL = 16_000_000
-_BASE64 = {"type": "string", "contentEncoding": "base64"}
-_FILE: dict[str, Any] = {
-    "anyOf": [
-        _BASE64,
-        {
-            "type": "object",
-            "properties": {
-                "base64": _BASE64,
-                "filename": {"type": "string", "minLength": 1},
-                "content_type": {"type": "string", "pattern": "^[!-~]+/[!-~]+$"},
-            },
-            "required": ["base64"],
-            "additionalProperties": False,
-        },
-    ]
-}
-"""A file as the runtime takes it: its content in base64, alone or with a name and type."""
 _BODILESS = frozenset({"204", "205"})
 _IDEMPOTENT = frozenset({"PUT", "DELETE"})
 
@@ -226,11 +209,12 @@ def _input_schema(
     pager: str,
     allowed: _Schemas,
 ) -> tuple[dict[str, Any], Selection]:
-    schemas = [_argument_schema(api, argument.parameter) for argument in arguments]
+    schemas = [argument_schema(argument.parameter, api.schemas) for argument in arguments]
     names = [argument.name for argument in arguments]
     required = [argument.name for argument in arguments if argument.parameter.required]
     if body is not None:
-        schemas.append(_body_schema(api, operation, body))
+        described = operation.body.description if operation.body else ""
+        schemas.append(body_schema(body.media, body.kind, described, api.schemas))
         names.append(body.name)
         required += [body.name] * body.required
     places = [f"{a.parameter.location}:{a.parameter.name}" for a in arguments] + ["body"]
@@ -254,65 +238,6 @@ def _placed(schema: Schema, place: str) -> Schema:
     if schema is False:
         return False
     return {**(schema if isinstance(schema, Mapping) else {}), "x-in": place}
-
-
-def _argument_schema(api: APISpec, parameter: Parameter) -> Schema:
-    schema = dict(parameter.schema) if isinstance(parameter.schema, Mapping) else {}
-    if parameter.schema is False:
-        return False
-    if parameter.description:
-        schema["description"] = parameter.description
-    if parameter.location == "path" and target(schema, api.schemas).get("type") == "string":
-        # An empty value would name another resource: the path without it.
-        schema["minLength"] = max(1, schema.get("minLength", 0))
-    return schema
-
-
-def _body_schema(api: APISpec, operation: Operation, body: BodyArgument) -> Schema:
-    described = operation.body.description if operation.body else ""
-    written = True if body.media.schema is None else body.media.schema
-    if body.kind == "binary":
-        schema: dict[str, Any] = {**_BASE64}
-        described = described or f"The content ({body.media.type}), in base64."
-    elif body.kind == "text" and target(written, api.schemas).get("type") != "string":
-        schema = {"type": "string"}
-        described = described or f"The content ({body.media.type}), as text."
-    elif written is False:
-        return False
-    else:
-        schema = dict(written) if isinstance(written, Mapping) else {}
-    if body.kind in ("form", "multipart") and "type" not in target(schema, api.schemas):
-        schema = {"type": "object", **schema}
-    if body.kind == "multipart":
-        schema = _with_files(schema, body.media, api.schemas)
-    if body.kind == "lines" and target(schema, api.schemas).get("type") != "array":
-        schema = {"type": "array", "items": schema}
-    return {**schema, "description": described} if described else schema
-
-
-def _with_files(
-    schema: dict[str, Any], written: MediaType, schemas: Mapping[str, Schema]
-) -> dict[str, Any]:
-    """The schema of a multipart body with its file fields as what the runtime takes for a file."""
-    root = target(schema, schemas)
-    fields = root.get("properties", {})
-    own = {
-        name: _file_field(fields[name], schemas)
-        for name, wrapper in wrappers(written, schemas).items()
-        if wrapper.function == "file" and name in fields
-    }
-    notes = {key: value for key, value in schema.items() if key != "$ref"}
-    return {**root, **notes, "properties": {**fields, **own}} if own else schema
-
-
-def _file_field(schema: Schema, schemas: Mapping[str, Schema]) -> dict[str, Any]:
-    found = target(schema, schemas)
-    told = {**found, **(schema if isinstance(schema, Mapping) else {})}
-    notes = {"description": told["description"]} if "description" in told else {}
-    if found.get("type") == "array":
-        bounds = {key: found[key] for key in ("minItems", "maxItems") if key in found}
-        return {"type": "array", "items": _FILE, **bounds, **notes}
-    return {**_FILE, **notes}
 
 
 def _output_schema(

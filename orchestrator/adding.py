@@ -22,10 +22,10 @@ from sandbox.broker import Broker
 from sandbox.bundle import NAME, Bundle, Provenance
 from sandbox.cleantext import clean_text
 from sandbox.docker_engine import connect
-from sandbox.launch import Launch
+from sandbox.launch import AUTHOR, Launch
 from sandbox.layers import image_of, node_layer, python_layer, python_of
 from sandbox.livehttp import LiveHttp
-from sandbox.packages import PLACE, Fetched, fetch_npm, fetch_pypi
+from sandbox.packages import Fetched, fetch_npm, fetch_pypi
 from sandbox.permissions import Permission, check_nesting, check_path
 from sandbox.policy import Policy
 from sandbox.remotetools import Listing, changes, definition_digest, read_listing
@@ -33,7 +33,6 @@ from sandbox.report import CaseResult, Finding, StageReport
 from sandbox.static.definitions import hidden_text, invalid_schema
 from sandbox.static.orders import orders
 
-AUTHOR = "third_party"
 MAX_SCRIPT = 4 * 1024 * 1024
 RULES = (invalid_schema, hidden_text, orders)
 
@@ -86,7 +85,7 @@ async def add(app: App, addition: Addition, progress: Progress) -> Added:
             check_path(permission.name, app.settings.of_engine.private)
     prepared = await asyncio.to_thread(_prepared, addition, progress)
     draft = _draft(addition, prepared, current.version + 1 if current else 1)
-    progress("starting it twice in its cage, to see what it lists")
+    progress("starting it twice, to see what it lists")
     started = time.perf_counter()
     with app.outfit.trial(addition.name):
         first, second = await _listed(app, draft), await _listed(app, draft)
@@ -230,7 +229,7 @@ def _prepared(addition: Addition, progress: Progress) -> _Prepared:
         if isinstance(source, Npm):
             fetched = fetch_npm(source.spec, tree, source.binary, source.arguments)
             image = node_layer(client, addition.name, fetched, tree, progress)
-            return _packaged("npm", fetched, image, {})
+            return _packaged("npm", fetched, image)
         python = python_of(client, progress)
         fetched = fetch_pypi(
             source.specs,
@@ -241,17 +240,16 @@ def _prepared(addition: Addition, progress: Progress) -> _Prepared:
             arguments=source.arguments,
         )
         image = python_layer(client, addition.name, fetched, tree, progress)
-        return _packaged("pypi", fetched, image, {"PYTHONPATH": PLACE})
+        return _packaged("pypi", fetched, image)
 
 
-def _packaged(kind: str, fetched: Fetched, image: str, environment: dict[str, str]) -> _Prepared:
+def _packaged(kind: str, fetched: Fetched, image: str) -> _Prepared:
     locked = "".join(f"{p.name} {p.version} {p.digest}\n" for p in fetched.lock)
     launch = Launch(
         "image",
         image=image,
         entrypoint=fetched.command[:1],
         command=fetched.command[1:],
-        environment=environment,
         lock=fetched.lock,
     )
     digest = hashlib.sha256(locked.encode()).hexdigest()

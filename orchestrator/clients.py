@@ -13,7 +13,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from orchestrator.configtext import set_in_json, set_in_toml, set_in_yaml
+from orchestrator.configtext import (
+    read_json,
+    read_toml,
+    read_yaml,
+    set_in_json,
+    set_in_toml,
+    set_in_yaml,
+)
 from orchestrator.errors import ConfigNotUnderstood, OrchestratorError
 from registry.files import write_atomically
 
@@ -78,13 +85,16 @@ def serving(home: Path, server: str = "") -> Start:
 
 @dataclass(frozen=True)
 class Client:
-    """A client. `keys` lead to the mapping of servers by name; `write` sets one in the text."""
+    """A client. `keys` lead to the mapping of servers by name; `write` sets one in the text, `read`
+    gives the text's values.
+    """
 
     title: str
     path: Callable[[Machine], Path]
     keys: tuple[str, ...]
     entry: Callable[[Start], dict[str, Any]]
     write: Callable[[str, tuple[str, ...], Mapping[str, Any] | None], str] = set_in_json
+    read: Callable[[str], Any] = read_json
 
 
 def _plain(start: Start) -> dict[str, Any]:
@@ -147,12 +157,17 @@ CLIENTS: Mapping[str, Client] = {
         "VS Code", lambda m: m.applications / "Code" / "User" / "mcp.json", ("servers",), _typed
     ),
     "codex": Client(
-        "Codex CLI", lambda m: m.codex / "config.toml", ("mcp_servers",), _plain, set_in_toml
+        "Codex CLI",
+        lambda m: m.codex / "config.toml",
+        ("mcp_servers",),
+        _plain,
+        set_in_toml,
+        read_toml,
     ),
     "gemini": Client(
         "Gemini CLI", lambda m: m.home / ".gemini" / "settings.json", _SERVERS, _plain
     ),
-    "goose": Client("Goose", _goose_path, ("extensions",), _goose, set_in_yaml),
+    "goose": Client("Goose", _goose_path, ("extensions",), _goose, set_in_yaml, read_yaml),
     "zed": Client("Zed", _zed_path, ("context_servers",), _plain),
     "windsurf": Client(
         "Windsurf",
@@ -180,6 +195,11 @@ def configure(client: Client, path: Path, start: Start, *, remove: bool = False)
     text = _read(path)
     entry = None if remove else client.entry(start)
     try:
+        if not _is_ours(_present(client, text or "", start.name), start):
+            raise OrchestratorError(
+                f"{path} has a server `{start.name}` that Toolwright did not put there. Rename it, "
+                "or use --print and add ours by hand; nothing was changed."
+            )
         changed = client.write(text or "", (*client.keys, start.name), entry)
     except ConfigNotUnderstood as error:
         raise ConfigNotUnderstood(error.reason, str(path)) from error
@@ -189,6 +209,22 @@ def configure(client: Client, path: Path, start: Start, *, remove: bool = False)
         return _replace(path, text, changed)
     except OSError as error:
         raise OrchestratorError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def _present(client: Client, text: str, name: str) -> Any:
+    """What the configuration has under that name already, or None."""
+    found = client.read(text) if text.strip() else None
+    for key in (*client.keys, name):
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
+
+
+def _is_ours(present: Any, start: Start) -> bool:
+    """Whether an entry may be replaced: `toolwright` is our own name, a server's may be anyone's."""
+    if present is None or start.name == SERVER:
+        return True
+    arguments = present.get("args") if isinstance(present, Mapping) else None
+    return isinstance(arguments, list) and tuple(arguments[-2:]) == start.arguments[-2:]
 
 
 def _read(path: Path) -> str | None:

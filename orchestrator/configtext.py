@@ -66,6 +66,34 @@ def set_in_yaml(text: str, path: Sequence[str], entry: Entry | None) -> str:
     return written.getvalue()
 
 
+def read_json(text: str) -> Any:
+    """The configuration as values, with or without comments; so do the two below."""
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ConfigNotUnderstood(str(error)) from error
+    except ValueError:
+        pass
+    try:
+        return json5.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigNotUnderstood(str(error)) from error
+
+
+def read_toml(text: str) -> Any:
+    try:
+        return tomlkit.parse(text).unwrap()
+    except TOMLKitError as error:
+        raise ConfigNotUnderstood(str(error)) from error
+
+
+def read_yaml(text: str) -> Any:
+    try:
+        return YAML(typ="safe").load(text)
+    except (YAMLError, RecursionError) as error:
+        raise ConfigNotUnderstood(str(error)) from error
+
+
 def _set(config: Any, path: Sequence[str], entry: Entry | None, make: Any) -> None:
     """Set the entry at the path in nested mappings, or take it out where it is None."""
     *parents, name = path

@@ -174,7 +174,10 @@ class Drafting:
             return None
         told = job.result.get("parent", "") if isinstance(job.result, dict) else ""
         entry = self._entry(order.parent, told)
-        return Parent(self.forge.shelf.bundle(entry), self.forge.shelf.examples(entry))
+        bundle = self.forge.shelf.bundle(entry)
+        if bundle.launch is not None:
+            raise ForgeFailed(f"{entry.name} is a third-party server, not ours to change.")
+        return Parent(bundle, self.forge.shelf.examples(entry))
 
     def _entry(self, name: str, told: str) -> Entry:
         if not told:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from orchestrator.errors import OrchestratorError
 from sandbox import exactjson
 
 Result = Mapping[str, Any]
@@ -230,6 +232,20 @@ def _receive(flat: Flat, line: bytes) -> None:
     flat.receive(message)
 
 
+def require_pipes() -> None:
+    """Raises OrchestratorError where nobody is at the other end of stdin and stdout."""
+    if not all(map(_is_pipe, (0, 1))):
+        raise OrchestratorError(
+            "standard input and output are no pipes. An MCP client starts this command; add it to "
+            "one with `toolwright setup --client`, or one server with `toolwright run --client`."
+        )
+
+
+def _is_pipe(descriptor: int) -> bool:
+    mode = os.fstat(descriptor).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)
+
+
 async def _line(reader: asyncio.StreamReader) -> bytes:
     """The next line, or nothing at the end or where a line is longer than allowed."""
     try:
@@ -241,6 +257,7 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
 @asynccontextmanager
 async def _taken_pipes() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """stdin and stdout for ourselves: what anything else prints goes to stderr."""
+    require_pipes()
     sys.stdout.flush()
     source, sink = os.dup(0), os.dup(1)
     null = os.open(os.devnull, os.O_RDONLY)

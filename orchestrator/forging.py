@@ -33,6 +33,7 @@ from sandbox.bundle import Bundle, Credential
 from sandbox.errors import BundleInvalid
 from sandbox.example import Example
 from sandbox.exchange import Upstream
+from sandbox.launch import AUTHOR
 from sandbox.policy import Origin, origin_of
 from sandbox.prove import prove
 from sandbox.report import Proof, StageReport
@@ -248,6 +249,8 @@ class Forge:
             entry = self.store.entry(bundle.name)
         except Unknown:
             return replace(bundle, version=1, provenance=made)
+        if entry.created_by == AUTHOR:
+            raise ForgeFailed(f"{entry.name} is a third-party server. Give another --name.")
         same = replace(bundle, version=entry.version, provenance=made)
         if same.digest() == entry.digest:
             return same

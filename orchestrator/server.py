@@ -192,21 +192,25 @@ def _call(arguments: Arguments) -> Call:
 
 async def serve(app: App) -> None:
     """Serve MCP on stdin and stdout until end of file."""
+    server = front_server(app)
+    async with stdio() as (inbound, outbound):
+        await server.run(inbound, outbound, server.create_initialization_options())
+
+
+def front_server(app: App) -> Server[Any]:
+    """The seven tools; writes that wait are shown through clients that can ask their users."""
     elicitation = Elicitation(app.store, app.settings.answer_seconds)
-    await serve_stdio(TOOLS, Front(app).call, "toolwright", INSTRUCTIONS, elicitation)
+    return low_level_server(TOOLS, Front(app).call, "toolwright", INSTRUCTIONS, elicitation)
 
 
-async def serve_stdio(
+def low_level_server(
     tools: Iterable[Mapping[str, Any]],
     call: Callable[[str, Arguments, Progress], Awaitable[Result]],
     name: str,
     instructions: str,
     elicitation: Elicitation | None = None,
-) -> None:
-    """An MCP server in both protocol eras on stdin and stdout, until end of file.
-
-    With `elicitation`, the writes that wait are shown through clients that can ask their users.
-    """
+) -> Server[Any]:
+    """An MCP server of those tools in both protocol eras, for whatever carries it."""
     listed = types.ListToolsResult(tools=[types.Tool.model_validate(tool) for tool in tools])
     names = {tool.name for tool in listed.tools}
 
@@ -235,5 +239,4 @@ async def serve_stdio(
     )
     # The SDK's tracing middleware costs 0.05 ms a call; the audit log holds what it would say.
     server.middleware.clear()
-    async with stdio() as (inbound, outbound):
-        await server.run(inbound, outbound, server.create_initialization_options())
+    return server

@@ -97,6 +97,10 @@ class Settings:
         return self.home / "control.json"
 
     @property
+    def http_token(self) -> Path:
+        return self.home / "http.token"
+
+    @property
     def reserve(self) -> Path:
         return self.home / "reserve"
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import stat
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,7 +18,7 @@ import mcp.types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 
-from orchestrator.errors import OrchestratorError
+from orchestrator.flat import require_pipes
 
 MAX_LINE = 64 * 1024 * 1024
 
@@ -34,11 +33,7 @@ async def stdio() -> AsyncIterator[Streams]:
 
     Raises OrchestratorError where nobody is at the other end.
     """
-    if not all(map(_is_pipe, (0, 1))):
-        raise OrchestratorError(
-            "standard input and output are no pipes. An MCP client starts this command; add it to "
-            "one with `toolwright setup --client`."
-        )
+    require_pipes()
     source, sink = _taken(0, os.devnull), _taken(1, None)
     reader, writer = await _pipes(source, sink)
     to_server, inbound = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -70,11 +65,6 @@ async def stdio() -> AsyncIterator[Streams]:
         tasks.start_soon(write)
         yield inbound, outbound
         tasks.cancel_scope.cancel()
-
-
-def _is_pipe(descriptor: int) -> bool:
-    mode = os.fstat(descriptor).st_mode
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)
 
 
 def _taken(descriptor: int, replacement: str | None) -> int:

@@ -127,7 +127,7 @@ class Ledger:
                 id=0,
                 chain=self._chain,
                 sequence=sequence,
-                time=now,
+                time=float(now),
                 kind=kind,
                 subject=clean(subject, 2000),
                 payload=canonical(payload),

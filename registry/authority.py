@@ -16,8 +16,8 @@ class Authority:
     """Holds the public half of the person's key, never more.
 
     `pin` is the PIN's file, `pinned` tells the fingerprint that the signed audit heads name, or ""
-    where they name none yet. The first key that is accepted stays in memory: what is written into the
-    file later counts only where that key signed it.
+    where they name none yet. The first key that is accepted stays in memory: what is written into
+    the file later counts only where that key signed it.
     """
 
     pin: Path

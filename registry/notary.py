@@ -2,8 +2,9 @@
 
 The file `heads.jsonl` is append-only: one JSON object a line, each holding the hash of the line
 before it, so that lines cannot be dropped from its middle. Lines also name the key of people's
-decisions by its fingerprint, so that another key is seen to be another. Whoever can rewrite the database *and*
-this file *and* read the key can still forge; copies of the last line elsewhere close that.
+decisions by its fingerprint, so that another key is seen to be another. Whoever can rewrite the
+database *and* this file *and* read the key can still forge; copies of the last line elsewhere close
+that.
 """
 
 from __future__ import annotations

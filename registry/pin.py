@@ -27,7 +27,7 @@ MIN_LENGTH = 8
 ATTEMPTS = 5
 LOCK_SECONDS = 60.0
 COST = 2**17
-"""scrypt's N, with r = 8: 128 MB and a third of a second for each try."""
+"""scrypt's N, with r = 8: 128 MB and about half a second for each try."""
 _MEMORY = 160 * 1024 * 1024
 _FORMAT = b"toolwright-pin-2"
 

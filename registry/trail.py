@@ -19,7 +19,7 @@ from registry.errors import RegistryError
 from registry.records import AuditRow
 from registry.verification import ARCHIVED, CALL, archived_rows, newest, verify
 
-BATCH = 20_000
+BATCH = 5_000
 """Rows of one archive: what is moved in one transaction, while others wait to write."""
 MIN_AGE = 7 * 86400.0
 """Seconds. What is younger may still be needed to see that an approval was used already."""
@@ -134,7 +134,7 @@ class Trail(Ledger):
                 yield _told(told, call if call["id"] is not None else None)
 
     def archive_audit(self, directory: Path, before: float, now: float) -> Moved | None:
-        """Move up to 20,000 rows from before a time into an archive; None where there are none.
+        """Move up to 5,000 rows from before a time into an archive; None where there are none.
 
         The newest row of each chain stays, and so does every call that an approval was used for.
         Raises RegistryError where `before` is less than a week ago.
@@ -233,17 +233,14 @@ def _archived(row: Any) -> Archived:
 def _remove(connection: Connection, rows: Iterable[Archived]) -> None:
     """Take archived rows out of the database, past the guards, in the caller's transaction."""
     audit, calls, recordings = schema.audit, schema.invocations, schema.recordings
-    ends: dict[str, int] = {}
-    for archived in rows:
-        ends[archived.row.chain] = archived.row.sequence
-        if archived.row.kind == CALL:
-            own = recordings.c.invocation == archived.row.subject
-            connection.execute(delete(recordings).where(own))
-        if archived.call is not None:
-            connection.execute(delete(calls).where(calls.c.id == archived.call["id"]))
+    ends = {archived.row.chain: archived.row.sequence for archived in rows}
     connection.exec_driver_sql("DROP TRIGGER IF EXISTS audit_is_not_deleted")
     for chain, end in ends.items():
         moved = (audit.c.chain == chain) & (audit.c.sequence <= end)
+        about = select(audit.c.subject).where(moved, audit.c.kind == CALL)
+        own = calls.c.id.in_(about) & calls.c.approval.is_(None) & (calls.c.state == "done")
+        connection.execute(delete(recordings).where(recordings.c.invocation.in_(about)))
+        connection.execute(delete(calls).where(own))
         connection.execute(delete(audit).where(moved))
     for guard in schema.AUDIT_GUARDS:
         if "audit_is_not_deleted" in guard:

@@ -90,8 +90,10 @@ class Answers:
             self._content(documented.media, kind, variant, flavour),
         )
 
-    def plain(self, documented: Documented, value: Any) -> WireResponse | None:
-        """That JSON answer with this value, where the document allows it."""
+    def plain(self, documented: Documented | None, value: Any) -> WireResponse | None:
+        """That JSON answer with this value, where the document allows it or has no JSON at all."""
+        if documented is None:
+            return WireResponse(200, (("content-type", "application/json"),), _json(value))
         assert documented.media is not None
         if not self._judge.accepts(documented.media.schema, value):
             return None

@@ -7,7 +7,7 @@ used; a `$ref` in them is always `#/$defs/NAME` and names an entry of `APISpec.s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal, cast
 
 Schema = Mapping[str, Any] | bool
@@ -156,7 +156,18 @@ class APISpec:
 
 def to_json(spec: APISpec) -> dict[str, Any]:
     """The spec as plain JSON values, the content of a bundle's `spec.json`."""
-    return asdict(spec)
+    return {field.name: _plain(getattr(spec, field.name)) for field in fields(spec)}
+
+
+def _plain(value: Any) -> Any:
+    """A value of this module as JSON; schemas are JSON and stay the objects that they are."""
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {name: _plain(v) if is_dataclass(v) else v for name, v in value.items()}
+    return value
 
 
 def from_json(data: Mapping[str, Any]) -> APISpec:

@@ -22,6 +22,7 @@ from sandbox.errors import BundleInvalid
 from sandbox.launch import Launch
 from sandbox.launch import from_json as launch_from_json
 from sandbox.launch import to_json as launch_to_json
+from sandbox.prettyjson import pretty
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}\Z")
 MAX_FILE_BYTES = 32 * 1024 * 1024
@@ -319,7 +320,7 @@ def read_regular(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
 
 
 def _json_bytes(value: Any) -> bytes:
-    return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
+    return f"{pretty(value)}\n".encode()
 
 
 def _tool_to_json(tool: ToolDefinition) -> dict[str, Any]:

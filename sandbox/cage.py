@@ -134,6 +134,7 @@ class Cage:
         program: str = "",
         *,
         image: str = "",
+        entrypoint: Iterable[str] = (),
         command: Iterable[str] = (),
         permissions: Iterable[str] = (),
         vault: Mapping[str, str] | None = None,
@@ -141,7 +142,8 @@ class Cage:
         private: str = "",
         limits: Limits | None = None,
     ) -> AsyncIterator[CagedServer]:
-        """A server, not yet started: a Python `program` of the standard library, or an `image`.
+        """A server, not yet started: a Python `program` of the standard library, or an `image`,
+        with its own entry point and command where none are given.
 
         `permissions` are declared and granted: `network:HOST[:PORT]`, `env:NAME` (its value is the
         vault's entry of that name), `fs:PATH:ro|rw`. `resolve` stands for DNS; `private` is the one
@@ -165,7 +167,7 @@ class Cage:
                 tools=(),
                 provenance=Provenance("outside", "0" * 64, author="third_party"),
                 permissions=tuple(map(str, allowed)),
-                launch=replace(way, command=tuple(command)),
+                launch=replace(way, entrypoint=tuple(entrypoint), command=tuple(command)),
             )
             server = CagedServer(runner, bundle, limits or LIMITS, tunnels)
             stack.push_async_callback(server.stop)

@@ -10,7 +10,7 @@ from typing import Any
 
 from sandbox.agreement import input_problems
 from sandbox.answers import Answers, Documented, generic_error
-from sandbox.apispec import APISpec, Operation
+from sandbox.apispec import APISpec, Operation, Parameter
 from sandbox.broker import Caps
 from sandbox.bundle import ToolDefinition
 from sandbox.contract import (
@@ -37,6 +37,7 @@ SCHEMAS = ("schema:input", "schema:output")
 WALKS = {"pages": 10_000, "pages:some": 1}
 """What an operation whose tool follows pages is tried with, and for how many items."""
 
+UNKNOWN_JSON = "more:answer:json"
 PLAIN = Decisions()
 _CUT_OFF = b'{"cut_off": "malformed-3391", '
 _BARE = "HEAD answers carry no content"
@@ -98,7 +99,11 @@ class Subject:
         """The cases, in the order of `cells`."""
         minimal = self._arguments("minimal")
         if isinstance(minimal, str):
-            return tuple(Case(name, {}, skipped=minimal) for name in self.cells())
+            called = [name for name in self.cells() if name not in SCHEMAS]
+            return (
+                *self._agreement(),
+                *(Case(name, {}, skipped=minimal) for name in called),
+            )
         return (
             *self._successes(minimal),
             *self._agreement(),
@@ -153,10 +158,12 @@ class Subject:
         arguments = self._varied_arguments(variation, minimal)
         response, expectation = variation.response, _expected(variation.response)
         success = self._answers.json_success(self.operation)
+        if success is not None and variation.name == UNKNOWN_JSON:
+            return Case(variation.name, {}, skipped="the operation documents its JSON")
         if response is not None and self._bare:
             response = WireResponse(response.status)
         elif variation.value:
-            response = success and self._answers.plain(success, variation.value[0])
+            response = self._answers.plain(success, variation.value[0])
             if response is None:
                 return Case(variation.name, {}, skipped="no documented answer is this value")
         elif response is None:
@@ -175,9 +182,7 @@ class Subject:
         outside = [v for n, v in arguments.items() if self.places.get(n) != Place("body", "")]
         return len(json.dumps(outside)) * 3 > self._caps.url_bytes
 
-    def _varied_arguments(
-        self, variation: Variation, minimal: dict[str, Any]
-    ) -> dict[str, Any]:
+    def _varied_arguments(self, variation: Variation, minimal: dict[str, Any]) -> dict[str, Any]:
         if variation.response is not None or variation.value:
             return minimal
         made = dict(minimal)
@@ -188,9 +193,10 @@ class Subject:
         return made
 
     def _put(self, arguments: dict[str, Any], name: str, flavour: Flavour) -> None:
-        """Set an argument to a value of that flavour where there is one that the document allows."""
-        if name not in self._suffixes or self.places[name].location == "path":
-            flavour = tame(flavour, self.places.get(name))
+        """Set an argument to a value of that flavour, where the document allows one."""
+        place = self.places.get(name)
+        if place is not None:
+            flavour = tame(flavour, place, place in self._joined)
         schema = self.tool.input_schema["properties"][name]
         try:
             value = self._sampler.make(
@@ -203,12 +209,23 @@ class Subject:
             arguments[name] = value
 
     @cached_property
+    def _joined(self) -> frozenset[Place]:
+        """Places where texts stand in a list or object whose delimiters are not escaped."""
+        found = {
+            Place(p.location, p.name)
+            for p in self.operation.parameters
+            if p.allow_reserved or _is_delimited(p)
+        }
+        body = {Place("body", "")} if _joins_fields(self.operation) else set()
+        return frozenset(found | body)
+
+    @cached_property
     def _suffixes(self) -> Mapping[str, str]:
         """Free strings hold what must be escaped, where a place has one way to escape it."""
         plain = {
             Place(p.location, p.name)
             for p in self.operation.parameters
-            if p.location in ("header", "cookie") or p.allow_reserved or _is_delimited(p.schema)
+            if p.location in ("header", "cookie") or p.allow_reserved or _is_delimited(p)
         }
         if _splits_at_spaces(self.operation):
             plain.add(Place("body", ""))
@@ -343,12 +360,20 @@ def _expected(response: WireResponse | None) -> Expectation:
     return "answer" if response is None or 200 <= response.status < 300 else "http"
 
 
-def _is_delimited(schema: Any) -> bool:
-    """Whether values may be lists or objects, whose delimiters a style need not escape."""
-    if not isinstance(schema, Mapping):
-        return True
-    kinds = schema.get("type")
-    return kinds not in ("string", "integer", "number", "boolean")
+def _is_delimited(parameter: Parameter) -> bool:
+    """Whether values may be lists or objects whose delimiters a style need not escape."""
+    is_spread = parameter.style == "form" and parameter.explode
+    if parameter.location == "query" and (is_spread or parameter.style == "deepObject"):
+        return False
+    if parameter.media_type is not None or not isinstance(parameter.schema, Mapping):
+        return parameter.media_type is None
+    return parameter.schema.get("type") not in ("string", "integer", "number", "boolean")
+
+
+def _joins_fields(operation: Operation) -> bool:
+    """Whether a field of the body may be a list in one text."""
+    content = operation.body.content if operation.body else ()
+    return any(not field.explode for media in content for field in media.encoding.values())
 
 
 def _splits_at_spaces(operation: Operation) -> bool:

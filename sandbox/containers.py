@@ -26,6 +26,8 @@ from sandbox.session import Listener
 T = TypeVar("T")
 FRAME_HEADER = 8
 STDERR = 2
+CONFLICT = 409
+REMOVAL_SECONDS = 10
 SCRATCH = "/tmp"
 NOBODY = "65534:65534"
 ENGINE_ERRORS = (docker.errors.DockerException, requests.RequestException, OSError)
@@ -253,12 +255,18 @@ class Containers:
 
 
 def remove_container(api: docker.APIClient, identity: str) -> None:
-    """Kill and remove a container; one that is gone or going already is no error.
+    """Kill and remove a container, and return when it is gone; one that is already is no error.
 
     Nor is an engine that is gone: it has no sandbox left, or the next start sweeps it away.
     """
     with contextlib.suppress(*ENGINE_ERRORS):
-        api.remove_container(identity, force=True)
+        try:
+            api.remove_container(identity, force=True)
+        except docker.errors.APIError as error:
+            if error.status_code != CONFLICT:
+                raise
+            # It ended by itself, and the engine is at removing it.
+            api.wait(identity, timeout=REMOVAL_SECONDS, condition="removed")
 
 
 def failed(what: str, error: Exception) -> SandboxError:

@@ -20,17 +20,13 @@ MAX_NUMBERS = 40
 MAX_WORD = 300
 _GIVEN = re.compile(r"\w+ is not UNSET|not isinstance\(\w+, Unset\)")
 _PLAIN = (
-    ast.Assign,
     ast.Attribute,
     ast.Call,
     ast.Constant,
     ast.Dict,
-    ast.Expr,
     ast.List,
     ast.Load,
     ast.Name,
-    ast.Return,
-    ast.Store,
     ast.Tuple,
     ast.keyword,
 )
@@ -80,19 +76,40 @@ def _imported(source: Source) -> Iterator[str]:
 
 
 def _is_plain(statement: ast.stmt, styles: frozenset[str]) -> bool:
+    """Whether a statement is the docstring, wraps the fields of a body that was given, or returns
+    the request's answer.
+    """
+    if isinstance(statement, ast.Expr):
+        return isinstance(statement.value, ast.Constant)
     if isinstance(statement, ast.If):
-        inner = all(_is_plain(part, styles) for part in statement.body)
-        return inner and not statement.orelse and _asks_whether_given(statement.test)
+        wraps = all(_wraps(part, styles) for part in statement.body)
+        return wraps and not statement.orelse and _asks_whether_given(statement.test)
+    if not isinstance(statement, ast.Return) or not isinstance(statement.value, ast.Call):
+        return False
+    call = statement.value
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    return called_name(call) == "http.request" and all(_hands_on(part, styles) for part in given)
+
+
+def _wraps(statement: ast.stmt, styles: frozenset[str]) -> bool:
+    return (
+        isinstance(statement, ast.Assign)
+        and all(isinstance(target, ast.Name) for target in statement.targets)
+        and _hands_on(statement.value, styles)
+    )
+
+
+def _hands_on(value: ast.expr, styles: frozenset[str]) -> bool:
     return all(
         isinstance(node, _PLAIN) and (not isinstance(node, ast.Call) or _is_ours(node, styles))
-        for node in ast.walk(statement)
+        for node in ast.walk(value)
     )
 
 
 def _is_ours(call: ast.Call, styles: frozenset[str]) -> bool:
-    """Whether a call writes the request, or says how a value is written, or takes a field."""
+    """Whether a call says how a value is written, or takes a field."""
     name = called_name(call)
-    return name == "http.request" or name in styles or name.endswith(".get")
+    return name in styles or name.endswith(".get")
 
 
 def _asks_whether_given(test: ast.expr) -> bool:

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 Way = Literal["image", "script", "process"]
+AUTHOR = "third_party"
+"""The author in the provenance of what somebody else wrote."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,8 @@ NODE_PACKAGES = ("base-files", "netbase", "tzdata", "ca-certificates", "libstdc+
 NODE_MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
 MAX_FILES, MAX_BYTES = 200_000, 2 * 1024 * 1024 * 1024
 # Start-up must not compile. What this Python cannot compile of a package, it cannot import either.
-COMPILE = f"""USER 0
+COMPILE = f"""ENV PYTHONPATH={PLACE}
+USER 0
 RUN ["python3", "-I", "-c", "import compileall; compileall.compile_dir('{PLACE}', quiet=2, \\
 invalidation_mode=__import__('py_compile').PycInvalidationMode.UNCHECKED_HASH)"]
 """
@@ -116,7 +117,7 @@ def _layer(
         "org.opencontainers.image.title": f"{fetched.name} {fetched.version}",
         "toolwright.server": name,
     }
-    dockerfile = f"FROM {base}\nCOPY tree {PLACE}\n{step}USER 65534:65534\nWORKDIR /\n"
+    dockerfile = f"FROM {base}\nCOPY tree {PLACE}\n{step}USER 65534:65534\nWORKDIR /tmp\n"
     with translated(f"docker build of {tag}"):
         return _built(client, dockerfile, tree, tag, labels)
 

@@ -30,6 +30,7 @@ _LIMITS = (
     "pattern",
     "const",
 )
+_TYPED = ("type", "properties", "items", "enum")
 _COMBINED = ("allOf", "anyOf", "oneOf", "not", "if")
 
 
@@ -58,6 +59,9 @@ class Likeness:
             return
         wanted, own = _flat(documented, self._documented), _flat(given, self._given)
         if wanted is None or own is None or _is_open(wanted):
+            return
+        if _is_open(own) and any(key in wanted for key in _TYPED):
+            yield _unlike(where, "type", None, _named(wanted) or "one by its parts")
             return
         if any(key in wanted or key in own for key in _COMBINED):
             yield from self._combined(wanted, own, where, depth)

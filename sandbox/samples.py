@@ -90,7 +90,9 @@ class Sampler:
         for attempt in range(ATTEMPTS):
             # What a flavour asks for may be impossible together with the rest of a schema.
             tried = flavour if attempt < 2 * ROUND else USUAL
-            attempted = _Attempt(self._judge, self._seed, attempt, variant == "full", endings, tried)
+            attempted = _Attempt(
+                self._judge, self._seed, attempt, variant == "full", endings, tried
+            )
             try:
                 value = attempted.value(True if schema is None else schema, 0)
             except (Unsatisfiable, RecursionError) as obstacle:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from sandbox import exactjson
 from sandbox.broker import Broker
 from sandbox.bundle import Bundle
+from sandbox.content import content_problem
 from sandbox.errors import CallTimedOut, Frozen, LoadFailed, SessionBroken
 from sandbox.exchange import Exchange, WireRequest, WireResponse
 from sandbox.guard import LineGuard, parse_message
@@ -264,8 +265,9 @@ class PipeSession:
             failure = Failure("bug", _message(answer["error"]))
             return _failed(tool, failure, exchanges, started)
         result = answer["result"]
-        if not isinstance(result, dict) or not _is_content(result.get("content")):
-            failure = Failure("bug", "the server's result is not an MCP tool result")
+        problem = content_problem(result.get("content") if isinstance(result, dict) else None)
+        if problem:
+            failure = Failure("bug", f"the server's result is not an MCP tool result: {problem}")
             return _failed(tool, failure, exchanges, started)
         elapsed = (time.perf_counter() - started) * 1000
         return Outcome(tool, result, self._failure(tool, result), exchanges, elapsed)
@@ -312,12 +314,6 @@ def _failed(
         "_meta": {ERROR_META: {"kind": failure.kind}},
     }
     return Outcome(tool, result, failure, exchanges, (time.perf_counter() - started) * 1000)
-
-
-def _is_content(content: Any) -> bool:
-    return isinstance(content, list) and all(
-        isinstance(block, dict) and isinstance(block.get("type"), str) for block in content
-    )
 
 
 def _wire_request(params: Mapping[str, Any]) -> WireRequest | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from sandbox.brake import Brake
 from sandbox.broker import Broker
 from sandbox.bundle import Bundle
-from sandbox.containers import NOBODY, Attached, Containers, Design, Mount
+from sandbox.containers import NOBODY, SCRATCH, Attached, Containers, Design, Mount
 from sandbox.egress import PROXY_PORT, Exit
 from sandbox.errors import PathRefused, SessionBroken
 from sandbox.link import Link
@@ -130,7 +130,7 @@ class ThirdPartyRunner:
             user=_owner(writable[0]) if writable else NOBODY,
             scratch=(HOME,),
             mounts=tuple(Mount(path.name, path.writable) for path in outfit.paths),
-            directory=HOME,
+            directory=SCRATCH if launch.way == "script" else "",
             init=True,
             runtime=self._runtime,
         )

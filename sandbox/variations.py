@@ -4,6 +4,7 @@ kinds, every enumerated value, and the code's own constants.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,16 +13,16 @@ from typing import Any
 from sandbox.contract import Place
 from sandbox.decisions import Decisions
 from sandbox.exchange import Headers, WireResponse
-from sandbox.samples import Flavour
+from sandbox.samples import USUAL, Flavour
 
 MAX_TURNS = 40
 MAX_ALONE = 24
 MAX_LITERALS = 60
 MAX_ITEMS = 300
-LONG = "Long tëxt, with \"quotes\", \\slashes/ and\nlines. " * 6
+LONG = 'Long tëxt, with "quotes", \\slashes/ and\nlines. ' * 8
 
 FLAVOURS: Mapping[str, Flavour] = {
-    "long": Flavour(LONG, 2**53 + 1, 12, True, deep=True),
+    "long": Flavour(LONG, 2**53 + 1, 12, True),
     "low": Flavour("  Padded  ", -(2**53) - 1, 1, False, deep=True),
     "empty": Flavour("", 0, 0, False),
     "null": Flavour(null=True, deep=True),
@@ -32,9 +33,19 @@ FLAVOURS: Mapping[str, Flavour] = {
     **{f"deep-{turn}": Flavour(turn=turn, deep=True) for turn in range(1, 6)},
 }
 _WORDS = re.compile(r"[A-Za-z0-9]+")
+_NOT_ASCII = re.compile(r"[^!-~]")
 _STATUSES = (301, 304, 400, 403, 405, 409, 410, 412, 418, 422, 451, 501, 502, 503, 504, 599)
 _SUCCESSES = (200, 201, 202, 203, 204, 206, 226)
 _JSON = (("content-type", "application/json"),)
+_UNKNOWN = json.dumps(
+    {
+        "Field": {"List": [4, 3, 3, 1, *range(12)], "Null": None, "Big": 2**60 + 1, "Zero": 0},
+        "Text": '  4715, "é" +/  ',
+        "of": [],
+        "no": False,
+    }
+).encode()
+"""JSON where the operation documents none."""
 _HEADERS: Headers = (
     ("etag", '"v-4713"'),
     ("link", '<https://api.example/next?page=2>; rel="next"'),
@@ -43,7 +54,10 @@ _HEADERS: Headers = (
 )
 _ANSWERS: Mapping[str, WireResponse] = {
     "text": WireResponse(200, (("content-type", "text/plain"),), b"plain text, 4711. " * 40),
-    "bytes": WireResponse(200, (("content-type", "image/png"),), b"\x89PNG\r\n\x1a\n" + bytes(range(250))),
+    "bytes": WireResponse(
+        200, (("content-type", "image/png"),), b"\x89PNG\r\n\x1a\n" + bytes(range(250))
+    ),
+    "json": WireResponse(200, _JSON, _UNKNOWN),
     "markup": WireResponse(200, (("content-type", "application/xml"),), b"<a><b>4712</b></a>"),
 }
 PLAIN_VALUES: tuple[Any, ...] = (None, False, 0, "", [], {})
@@ -57,7 +71,7 @@ class Variation:
     """
 
     name: str
-    flavour: Flavour = Flavour()
+    flavour: Flavour = USUAL
     only: str = ""
     without: str = ""
     response: WireResponse | None = None
@@ -65,15 +79,19 @@ class Variation:
     headers: Headers = ()
 
 
-def tame(flavour: Flavour, place: Place | None) -> Flavour:
-    """The flavour for where not every text can stand: no separators or line feeds, no white space
-    at the ends; nothing that is null or empty in a path.
+def tame(flavour: Flavour, place: Place, joined: bool) -> Flavour:
+    """The flavour for where not every text can stand: plain words where texts are `joined`, ASCII
+    without white space in a header, nothing null or empty in a path.
     """
-    text = flavour.text and " ".join(_WORDS.findall(flavour.text))
-    is_path = place is not None and place.location == "path"
+    is_path = place.location == "path"
+    text = flavour.text
+    if text and joined:
+        text = " ".join(_WORDS.findall(text)) or None
+    elif text and place.location == "header":
+        text = _NOT_ASCII.sub("-", text)
     return replace(
         flavour,
-        text=text or None,
+        text=None if is_path and text in ("", ".", "..") else text,
         null=flavour.null and not is_path,
         items=max(1, flavour.items) if is_path and flavour.items is not None else flavour.items,
     )

@@ -134,7 +134,7 @@ class Waiter:
         error: Any,
         continuation: Any,
     ) -> None:
-        key = self._asked(ffi.to_str(arguments[0].of.string))
+        key = self._asked(_text(arguments[0]))
         self._results[key] = results
         continuation[0].callback = self._continuation
         continuation[0].env = key
@@ -176,7 +176,7 @@ class StringCall:
         """What a call that is over returned. Raises WasmtimeError for a trap."""
         if self._error:
             raise WasmtimeError._from_ptr(self._error)
-        text: str = ffi.to_str(self._result.of.string)
+        text = _text(self._result)
         ffi.wasmtime_component_val_delete(byref(self._result))
         return text
 
@@ -185,6 +185,11 @@ class StringCall:
         _delete(self._future)
         for place in self._arguments:
             ffi.wasmtime_component_val_delete(byref(place))
+
+
+def _text(place: Any) -> str:
+    content = place.of.string
+    return ctypes.string_at(content.data, content.size).decode()
 
 
 def _put(place: Any, text: str) -> None:

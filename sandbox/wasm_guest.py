@@ -53,8 +53,8 @@ class Guest:
         memory = MEMORY_FACTOR * limits.memory_mb * 1024 * 1024
         self._store.set_limits(memory, MAX_TABLE_ELEMENTS)
         try:
-            with factory.host.entered(self):
-                instance = instantiate(factory.host.linker, self._store, factory.loaded.component)
+            factory.host.enter(self)
+            instance = instantiate(factory.host.linker, self._store, factory.loaded.component)
             self._handle: Any = instance.get_func(self._store, "handle")
             self._woken()
         except WasmtimeError as error:
@@ -133,8 +133,8 @@ class Guest:
     def _advance(self, call: StringCall) -> bool:
         """Run until the call is over (True), an epoch ends or the host is asked for something."""
         self._factory.ticker.need()
-        with self._factory.host.entered(self):
-            return call.poll()
+        self._factory.host.enter(self)
+        return call.poll()
 
 
 class GuestFactory:

@@ -7,8 +7,7 @@ variables and directories are answered here. Every other import traps.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -65,7 +64,7 @@ class Datetime:
 class Host:
     """The imports of the component. One host serves all instances, on any number of threads.
 
-    A thread says by `entered` which instance it runs.
+    A thread says by `enter` which instance it runs.
     """
 
     def __init__(self, loaded: LoadedComponent) -> None:
@@ -83,14 +82,9 @@ class Host:
                         _add(instance, functions)
         self.linker.define_unknown_imports_as_traps(loaded.component)
 
-    @contextmanager
-    def entered(self, caller: Caller) -> Iterator[None]:
-        """For the time of the block this thread runs that instance."""
+    def enter(self, caller: Caller) -> None:
+        """From here on this thread runs that instance."""
         self._here.caller = caller
-        try:
-            yield
-        finally:
-            del self._here.caller
 
     def _functions(self) -> dict[str, dict[str, Callable[..., Any]]]:
         return {

@@ -14,14 +14,14 @@ from sandbox.errors import EngineUnavailable
 from sandbox.image import build_base
 from sandbox.wasm_component import LoadedComponent, build_component
 from tests.functional.home import Home, new_home
-from tests.world.inspector import inspector
+from tests.world.node import node_modules
 from tests.world.powerdns import powerdns
 
 # A time limit per example would say more of the machine's load than of the code.
 settings.register_profile("toolwright", deadline=None)
 settings.load_profile("toolwright")
 
-__all__ = ["base_image", "inspector", "powerdns", "toolwright_home"]
+__all__ = ["base_image", "node_modules", "powerdns", "toolwright_home"]
 
 ENGINES = (pytest.param("docker", marks=pytest.mark.docker), "wasm")
 NEED_DOCKER = frozenset({"base_image", "docker_engine"})

@@ -26,6 +26,7 @@ ONLY_IN = {
         "sandbox/layers.py",
     ),
     "bandit": ("sandbox/static*",),
+    "apprise": ("orchestrator/courier.py",),
     "alembic": ("registry/migrate.py", "registry/migrations/*"),
     "langgraph": ("orchestrator/graph.py",),
     "wasmtime": ("sandbox/wasm_*.py",),

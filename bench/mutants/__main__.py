@@ -84,7 +84,8 @@ def told(verdicts: Sequence[Verdict]) -> Iterator[str]:
     yield ""
     for trial in trials:
         if trial.fate in ("survived", "false alarm"):
-            yield f"{trial.fate}: {trial.bundle} {trial.tool} {trial.operator} {trial.note}: {trial.why}"
+            where = f"{trial.bundle} {trial.tool} {trial.operator} {trial.note}"
+            yield f"{trial.fate}: {where}: {trial.why}"
     for verdict in verdicts:
         if verdict.rejected:
             yield f"original rejected: {verdict.bundle}: {verdict.rejected}"
@@ -92,6 +93,16 @@ def told(verdicts: Sequence[Verdict]) -> Iterator[str]:
         f"{len(verdicts)} originals, {len({t.operator for t in trials})} operators, "
         f"{len(trials)} mutants; of those that differ {rate(trials):.2%} are rejected"
     )
+
+
+def _noted(verdict: Verdict, out: Path | None) -> None:
+    """Tell of one bundle, and append its trials to the file."""
+    spent = sum(trial.seconds for trial in verdict.trials)
+    counted = f"{len(verdict.trials)} mutants, {rate(verdict.trials):.1%}, {spent:.0f} s"
+    print(f"{verdict.bundle}: {verdict.rejected or counted}", file=sys.stderr, flush=True)
+    if out is not None:
+        with out.open("a") as file:
+            file.writelines(json.dumps(asdict(trial)) + "\n" for trial in verdict.trials)
 
 
 def main() -> None:
@@ -110,17 +121,15 @@ def main() -> None:
     plan = Plan(tuple(args.operators), args.per, args.seed, args.engine, args.share)
     bundles = originals(args.directory, args.bundles, args.operations)
     verdicts = []
+    if args.out:
+        args.out.write_text("")
     with ProcessPoolExecutor(args.jobs) as pool:
         for verdict in pool.map(partial(judged, plan), list(bundles)):
             verdicts.append(verdict)
-            spent = sum(trial.seconds for trial in verdict.trials)
-            counted = f"{len(verdict.trials)} mutants, {rate(verdict.trials):.1%}, {spent:.0f} s"
-            print(f"{verdict.bundle}: {verdict.rejected or counted}", file=sys.stderr, flush=True)
+            _noted(verdict, args.out)
     for line in told(verdicts):
         print(line)
     trials = [trial for verdict in verdicts for trial in verdict.trials]
-    if args.out:
-        args.out.write_text("".join(json.dumps(asdict(trial)) + "\n" for trial in trials))
     if rate(trials) < BAR or any(verdict.rejected for verdict in verdicts):
         raise SystemExit(1)
 

@@ -27,7 +27,12 @@ _MOODS: tuple[Mood, ...] = (
     "high",
     "low",
     "many",
-    *["random"] * 5,
+    "single",
+    "random",
+    "random",
+    "random",
+    "random",
+    "random",
     "full",
 )
 _STATUSES = (
@@ -57,6 +62,9 @@ _VALUES: tuple[Any, ...] = (
     ["ä", None, [1, 2, 3, 4, 5]],
     {"Field": {"list": [1, 2, 3, 4], "null": None, "big": 2**60 + 1, "long": "y" * 500}},
 )
+
+
+_MISFITS: tuple[Any, ...] = ("no such\u0000 value", 847_100, [[]], {"no": {"such": 1}}, True, None)
 
 
 @dataclass(frozen=True)
@@ -144,7 +152,7 @@ def _bad(schema: Mapping[str, Any], full: Mapping[str, Any]) -> Iterator[dict[st
     for name in schema.get("required", ()):
         yield {key: value for key, value in full.items() if key != name}
     for name, value in full.items():
-        for wrong in ("\u0000no such value", 847_100, [[]], {"no": {"such": 1}}, True, None):
+        for wrong in _MISFITS:
             if type(wrong) is not type(value):
                 yield {**full, name: wrong}
         if isinstance(value, str):
@@ -162,10 +170,21 @@ def _answers(spec: APISpec, operation: Operation, rng: random.Random) -> Iterato
     ]
     schemas = [media.schema for _, media in content if "json" in media.type] or [True]
     status = next((int(s) for s, _ in content if s.isdigit()), 200)
-    moods: tuple[Mood, ...] = ("full", "minimal", "many", "random", "falsy", "high", "low")
+    moods: tuple[Mood, ...] = (
+        "full",
+        "minimal",
+        "many",
+        "random",
+        "falsy",
+        "high",
+        "low",
+        "single",
+    )
     for schema in schemas:
-        for mood in (*moods, "hostile", "random", "random"):
+        for mood in (*moods, "random", "random"):
             yield _json(status, instances.make(schema, mood))
+        for word in HOSTILE:
+            yield _json(status, instances.make(schema, "hostile", word))
     for value in _VALUES:
         yield _json(200, value)
     whole = instances.make(schemas[0], "full")
@@ -185,7 +204,9 @@ def _odd() -> Iterator[WireResponse]:
     yield WireResponse(200, _JSON, b'{"a": 1, "a": 2}')
     yield WireResponse(200, (("content-type", "text/plain"),), b"plain text, " * 40)
     yield WireResponse(200, (("content-type", "text/html"),), "<p>ä</p>".encode("latin-1"))
-    yield WireResponse(200, (("content-type", "image/png"),), b"\x89PNG\r\n\x1a\n" + bytes(range(99)))
+    yield WireResponse(
+        200, (("content-type", "image/png"),), b"\x89PNG\r\n\x1a\n" + bytes(range(99))
+    )
     yield WireResponse(200, (("content-type", "application/xml"),), b"<a><b>1</b></a>")
     yield WireResponse(200, (), b'{"untyped": true}')
     yield WireResponse(200, _JSON, b"[" + b"1," * 150_000 + b"1]")

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from bench.mutants.shapes import kinds, resolved
 from sandbox import pattern
 
-Mood = Literal["minimal", "full", "random", "falsy", "high", "low", "hostile", "many"]
+Mood = Literal["minimal", "full", "random", "falsy", "high", "low", "hostile", "many", "single"]
 MAX_DEPTH = 7
 MAX_VALUES = 600
 HOSTILE = (
@@ -76,7 +76,7 @@ class Instances:
         if kind in ("integer", "number"):
             return self._number(made, mood, kind)
         if kind == "boolean":
-            return False if mood == "falsy" else self._rng.random() < 0.5
+            return False if mood in ("falsy", "single") else self._rng.random() < 0.5
         return None if kind == "null" else self._string(made, mood)
 
     def _chosen(self, schema: Any, mood: Mood) -> Mapping[str, Any]:
@@ -97,7 +97,7 @@ class Instances:
         for name in optional:
             if depth >= MAX_DEPTH or self._left < 0 or mood == "minimal":
                 break
-            if mood not in ("random", "hostile") or self._rng.random() < 0.6:
+            if mood != "random" or self._rng.random() < 0.6:
                 out[name] = self._value(properties[name], mood, depth + 1)
         extra = made.get("additionalProperties")
         if isinstance(extra, Mapping) and mood not in ("minimal", "falsy") and depth < MAX_DEPTH:
@@ -106,7 +106,8 @@ class Instances:
 
     def _array(self, made: Mapping[str, Any], mood: Mood, depth: int) -> list[Any]:
         least, most = int(made.get("minItems") or 0), int(made.get("maxItems", 1_000))
-        wanted = {"minimal": 0, "falsy": 0, "low": 0, "many": 12, "full": 2}.get(mood, 3)
+        usual = {"minimal": 0, "falsy": 0, "low": 0, "many": 12, "full": 2, "single": 1}
+        wanted = usual.get(mood, 3)
         if depth >= MAX_DEPTH or self._left < 0:
             wanted = 0
         count = min(max(least, wanted), most, 50)
@@ -115,7 +116,7 @@ class Instances:
     def _number(self, made: Mapping[str, Any], mood: Mood, kind: str) -> int | float:
         low = made.get("minimum", made.get("exclusiveMinimum"))
         high = made.get("maximum", made.get("exclusiveMaximum"))
-        usual: dict[str, float] = {"falsy": 0, "low": -(2**53) - 1, "high": 2**53 + 1}
+        usual: dict[str, float] = {"falsy": 0, "single": 0, "low": -(2**53) - 1, "high": 2**53 + 1}
         value: float = usual.get(mood, self._rng.randrange(1, 5_000))
         if kind == "number":
             value = value if mood in usual else value + self._rng.choice((0.0, 0.5, 0.125))
@@ -144,7 +145,7 @@ class Instances:
         given = _FORMATS.get(str(made.get("format")))
         if given:
             return self._rng.choice(given)
-        text = "" if mood in ("falsy", "low") else f"Text{self._rng.randrange(10_000)}"
+        text = "" if mood in ("falsy", "low", "single") else f"Text{self._rng.randrange(10_000)}"
         if mood in ("hostile", "random"):
             text = self._rng.choice([*HOSTILE, *known]) if self._word is None else self._word
         elif mood == "high":

@@ -53,7 +53,8 @@ def cut(bundle: Bundle, operations: int) -> Bundle:
 
 def _varied(spec: APISpec, count: int) -> list[Operation]:
     """Greedily, each time the operation with the most features that no other one has yet."""
-    left, chosen, seen = list(spec.operations), [], set[str]()
+    left, seen = list(spec.operations), set[str]()
+    chosen: list[Operation] = []
     while left and len(chosen) < count:
         best = max(left, key=lambda operation: len(_features(operation) - seen))
         left.remove(best)

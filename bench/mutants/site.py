@@ -25,7 +25,7 @@ _IMPORTS: Mapping[str, str] = {
     "json": "import json",
     "quote": "from urllib.parse import quote",
 }
-_AT = '''
+_AT = """
 def _at(value, path, change):
     if not path:
         return change(value)
@@ -34,8 +34,8 @@ def _at(value, path, change):
     if isinstance(value, dict) and path[0] in value:
         return {**value, path[0]: _at(value[path[0]], path[1:], change)}
     return value
-'''
-"""Put into a mutant's code where an edit reaches into a value: `change` at every place of a path."""
+"""
+"""Put into a mutant's code where an edit reaches into a value: `change` at each place of a path."""
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ class Court:
         return Trial(self.name, mutant.operator, mutant.tool, mutant.note, fate, why, seconds)
 
     async def _proof(self, bundle: Bundle) -> Proof:
-        return await prove(bundle, _Bounded(self._runner))
+        return await prove(bundle, _Bounded(self._runner), lanes=1)
 
     async def _seen(self, tool: str) -> Sequence[Seen]:
         """What the original does on the tool's calls."""

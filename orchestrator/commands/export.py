@@ -6,6 +6,7 @@ import re
 
 import click
 
+from orchestrator.errors import OrchestratorError
 from orchestrator.settings import load_settings
 from orchestrator.shelf import Shelf
 from orchestrator.terminal import json_option, print_json, reported, say
@@ -25,6 +26,8 @@ def command(name: str, tag: str, as_json: bool) -> None:
     with Store.open(settings.database_url) as store:
         entry = store.entry(name)
         bundle = Shelf(settings.home, store).bundle(entry)
+    if bundle.launch is not None:
+        raise OrchestratorError(f"{name} is a third-party server: use its own package or image.")
     tag = tag or f"toolwright-{name}:{entry.version}"
     client = connect()
     try:

@@ -7,7 +7,6 @@ from contextlib import closing
 
 import click
 
-from orchestrator.adding import AUTHOR
 from orchestrator.errors import OrchestratorError
 from orchestrator.settings import load_settings
 from orchestrator.shelf import Shelf
@@ -15,6 +14,7 @@ from orchestrator.terminal import json_option, print_json, reported, say
 from registry.store import Store
 from sandbox.docker_engine import connect
 from sandbox.errors import EngineUnavailable, SandboxError
+from sandbox.launch import AUTHOR
 from sandbox.layers import remove_layer
 
 

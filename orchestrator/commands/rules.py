@@ -14,20 +14,24 @@ from orchestrator.settings import Settings, load_settings
 from orchestrator.terminal import json_option, print_json, print_table, reported, say
 from registry.store import Store
 
+all_option = click.option("--all", "every", is_flag=True, help="Also those that count no more.")
+
 
 @click.group("rules", invoke_without_command=True)
+@all_option
+@json_option
 @click.pass_context
-def command(context: click.Context) -> None:
+def command(context: click.Context, every: bool, as_json: bool) -> None:
     """List and revoke standing rules. `toolwright approve ID --always` adds one."""
     if context.invoked_subcommand is None:
-        context.invoke(list_rules)
+        context.invoke(list_rules, every=every, as_json=as_json)
 
 
 @command.command("list")
-@click.option("--all", "every", is_flag=True, help="Also those that count no more.")
+@all_option
 @json_option
 @reported
-def list_rules(every: bool = False, as_json: bool = False) -> None:
+def list_rules(every: bool, as_json: bool) -> None:
     """List the rules."""
     settings = load_settings()
     with Store.open(settings.database_url) as store:

@@ -28,6 +28,20 @@ NO_CAGE = (
     "!! --engine none: the server's code runs as a plain process of yours, WITHOUT A CAGE. It can "
     "read your files and reach the network. For development only, with code you trust."
 )
+CLIENTS = (
+    "claude-code",
+    "claude-desktop",
+    "cursor",
+    "vscode",
+    "codex",
+    "gemini",
+    "goose",
+    "zed",
+    "windsurf",
+    "cline",
+)
+"""The names in orchestrator/clients.py, which takes longer to load than a server to start."""
+ADD = "A person registers it with `toolwright add`; then `toolwright run NAME` serves it."
 
 
 @click.command("run")
@@ -45,6 +59,9 @@ NO_CAGE = (
     help="By default Docker if it answers, else the embedded WASM engine. DIR: `none` has no cage.",
 )
 @click.option("--no-control", is_flag=True, help="NAME: do not start the control plane.")
+@click.option("--client", type=click.Choice(CLIENTS), help="NAME: add it to this client instead.")
+@click.option("--print", "only_print", is_flag=True, help="With --client: print, do not write.")
+@click.option("--remove", is_flag=True, help="With --client: take it out again.")
 def command(
     server: str,
     allow_private: bool,
@@ -52,13 +69,22 @@ def command(
     creds: Path | None,
     engine: str | None,
     no_control: bool,
+    client: str | None,
+    only_print: bool,
+    remove: bool,
 ) -> None:
     """Serve one server over stdin and stdout: the registered one called NAME, caged and its writes
     gated; or, while you develop, the bundle in the directory DIR (with a slash in it: `./pets`).
     """
+    if (only_print or remove) and not client:
+        raise click.UsageError("--print and --remove go with --client")
     try:
-        if not is_name(server):
+        if client:
+            _enlist(server, client, only_print, remove)
+        elif not is_name(server):
             bundle = read_bundle(Path(server).expanduser(), with_spec=False)
+            if bundle.launch is not None:
+                raise OrchestratorError(f"{server} is a third-party server. {ADD}")
             secrets = read_secrets(creds, bundle.credentials) if creds else {}
             asyncio.run(_serve(bundle, engine, Grants(allow_private, allow_writes, secrets)))
         elif allow_private or allow_writes or creds or engine == "none":
@@ -69,6 +95,14 @@ def command(
             asyncio.run(registered.serve_registered(server, engine, not no_control))
     except (OrchestratorError, RegistryError, SandboxError) as error:
         raise click.ClickException(str(error)) from error
+
+
+def _enlist(server: str, client: str, only_print: bool, remove: bool) -> None:
+    if not is_name(server):
+        raise click.UsageError("--client takes the NAME of a registered server")
+    # Loaded by name: the clients' formats take longer to load than a server takes to start.
+    enlisting = importlib.import_module("orchestrator.enlisting")
+    enlisting.enlist_server(server, client, only_print=only_print, remove=remove)
 
 
 def is_name(server: str) -> bool:

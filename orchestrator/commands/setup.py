@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 import time
 from contextlib import closing
@@ -11,7 +10,8 @@ from pathlib import Path
 
 import click
 
-from orchestrator.clients import CLIENTS, configure, machine, printed, serving
+from orchestrator.clients import CLIENTS
+from orchestrator.enlisting import enlist
 from orchestrator.enrolling import another_key, another_pin, choose_pin, pin_key
 from orchestrator.errors import WrongPin
 from orchestrator.people import open_key
@@ -57,7 +57,7 @@ def command(
     """Prepare this machine: database, PIN, engine; or, with --client, the client."""
     settings = load_settings(engine=engine)
     if client:
-        _configure(settings, client, only_print, remove)
+        enlist(settings.home, client, only_print=only_print, remove=remove)
         return
     if new_key or only_key:
         _key(settings, pin_file, new_key)
@@ -124,16 +124,3 @@ def _build_image() -> None:
     with closing(connect()) as client:
         image = build_base(client, lambda line: say(line, "dim"))
     say(f"base image: {image.reference}")
-
-
-def _configure(settings: Settings, name: str, only_print: bool, remove: bool) -> None:
-    client, start = CLIENTS[name], serving(settings.home)
-    path = client.path(machine(os.environ))
-    if only_print:
-        click.echo(f"{client.title}: {path}", err=True)
-        click.echo(printed(client, start), nl=False)
-        return
-    backup = configure(client, path, start, remove=remove)
-    say(f"{path}: toolwright is {'removed' if remove else 'added'}")
-    if backup:
-        say(f"what was there is kept in {backup}")

@@ -217,7 +217,8 @@ def _joined(parts: list[Part], value: Any, encoding: Encoding | None) -> bool:
     """Whether a list that is not exploded stands in one part (Swagger 2.0's csv)."""
     if not isinstance(value, list) or encoding is None or encoding.explode or len(parts) != 1:
         return False
-    return all_read_as(parts[0].content.decode("utf-8", "replace").split(","), value)
+    text = parts[0].content.decode("utf-8", "replace")
+    return all_read_as(text.split(","), value) if text else value in ([], [""], [None])
 
 
 def _is_file(media: MediaType, name: str) -> bool:

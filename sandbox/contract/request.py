@@ -108,8 +108,8 @@ def _query(operation: Operation, given: Mapping[Place, Any], request: WireReques
     used: set[int | None] = set()
     for place, parameter in _parameters(operation, "query"):
         if place in given:
-            own = _share(operation, given, place, parameter, pairs, used)
-            found = read_query(parameter, given[place], own)
+            share = _share(operation, given, place, parameter, pairs, used)
+            found = read_query(parameter, given[place], share)
             if found is None:
                 yield _astray(place, parameter, given[place], dict(pairs).get(parameter.name, ""))
             used |= found or set()
@@ -142,7 +142,9 @@ def _share(
         if other != place and other in given and _is_spread(its, given[other])
     ]
     shared = {name for other in others for name in other} & given[place].keys()
-    left = [("" if name in shared and at in used else name, raw) for at, (name, raw) in enumerate(pairs)]
+    left = [
+        ("" if name in shared and at in used else name, raw) for at, (name, raw) in enumerate(pairs)
+    ]
     for name in shared:
         mine = [at for at, (key, _) in enumerate(left) if key == name]
         for at in mine[1:]:

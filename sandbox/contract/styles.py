@@ -56,7 +56,10 @@ def read_path(parameter: Parameter, value: Any, raw: str) -> bool:
 def _listed(value: Any, raw: str, delimiter: str, explode: bool, decode: Any) -> bool:
     """A scalar, a delimited list, or an object as `k,v,k,v` or, exploded, `k=v,k=v`."""
     if isinstance(value, list):
-        return all_read_as([decode(item) for item in raw.split(delimiter)] if raw else [], value)
+        if not raw:
+            # No item and one empty item are written alike.
+            return value in ([], [""], [None])
+        return all_read_as([decode(item) for item in raw.split(delimiter)], value)
     if isinstance(value, Mapping):
         return members_read_as(_members(raw, delimiter, explode, decode), value)
     return reads_as(decode(raw), value)
@@ -140,23 +143,23 @@ def _deep(name: str, value: Mapping[str, Any], pairs: Pairs) -> frozenset[int] |
         if not steps:
             return None
         rest = "".join(f"[{step}]" for step in steps[1:])
-        found.setdefault(steps[0], []).append((rest, unquote_plus(pairs[at][1])))
+        found.setdefault(steps[0], []).append((rest, pairs[at][1]))
     wanted = {key: item for key, item in value.items() if key in found or not is_nothing(item)}
     whole = found.keys() == wanted.keys()
     return own if whole and all(_deep_member(found[key], wanted[key]) for key in found) else None
 
 
 def _deep_member(found: list[tuple[str, str]], value: Any) -> bool:
-    if len(found) == 1 and not found[0][0] and reads_as(found[0][1], value):
+    if len(found) == 1 and not found[0][0] and reads_as(unquote_plus(found[0][1]), value):
         return True
     if isinstance(value, list):
         indexed = [rest in ("", "[]") or rest == f"[{at}]" for at, (rest, _) in enumerate(found)]
-        if all(indexed) and all_read_as([text for _, text in found], value):
+        if all(indexed) and all_read_as([unquote_plus(raw) for _, raw in found], value):
             return True
         value = {str(at): item for at, item in enumerate(value)}
     if not isinstance(value, Mapping):
         return False
-    inner = [(f"x{rest}", text) for rest, text in found]
+    inner = [(f"x{rest}", raw) for rest, raw in found]
     return _deep("x", value, inner) is not None
 
 

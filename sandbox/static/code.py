@@ -39,6 +39,7 @@ MODULES = frozenset(
         "statistics",
         "textwrap",
         "toolwright",
+        "toolwright.content",
         "toolwright.environment",
         "toolwright.files",
         "toolwright.pages",

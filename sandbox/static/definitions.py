@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from sandbox.apispec import Operation
-from sandbox.bundle import Bundle, RequestPattern, ToolDefinition
+from sandbox.bundle import Bundle, Credential, RequestPattern, ToolDefinition
 from sandbox.contract.places import Place, check_claims
 from sandbox.policy import granted_hosts, origin_of
 from sandbox.static.schemas import schema_problems
@@ -139,15 +139,19 @@ def unsafe_read(bundle: Bundle) -> Found:
 
 def wrong_places(bundle: Bundle) -> Found:
     """The arguments and the operation's parameters do not correspond."""
-    keys = [c for c in bundle.credentials if c.kind == "apiKey"]
-    made = [place for credential in bundle.credentials for place in credential.places]
-    filled = frozenset(
-        [*(Place(c.location, c.parameter) for c in keys)]
-        + [Place(p.location, p.parameter) for p in made]
-    )
     for tool, operation in pairs(bundle):
-        for problem in check_claims(tool, operation, filled):
+        named = {name for alternative in operation.security for name in alternative}
+        filled = [place for c in bundle.credentials if c.name in named for place in _filled(c)]
+        for problem in check_claims(tool, operation, frozenset(filled)):
             yield f"{tool.name}/input_schema", problem
+
+
+def _filled(credential: Credential) -> Iterator[Place]:
+    """The places that the broker fills for a credential."""
+    if credential.kind == "apiKey":
+        yield Place(credential.location, credential.parameter)
+    for place in credential.places:
+        yield Place(place.location, place.parameter)
 
 
 def _operations(bundle: Bundle) -> dict[str, Operation]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from sandbox.bundle import Bundle, Provenance
 from sandbox.launch import Launch
-from sandbox.remotetools import read_listing
 
 PRELUDE = """
 import json, os, sys

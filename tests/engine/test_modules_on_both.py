@@ -39,8 +39,6 @@ USES = {
     "statistics": "[m.median([3, 1, 2]), m.stdev([1, 2, 4]), m.quantiles([1, 2, 3, 4])]",
     "textwrap": "[m.fill('one two three', 7), m.dedent('  a\\n  b')]",
     "toolwright": "sorted(m.__all__)",
-    "toolwright.pages": "sorted(n for n in dir(m) if not n.startswith('_'))",
-    "toolwright.styles": "sorted(n for n in dir(m) if not n.startswith('_'))",
     "typing": "str(m.get_args(m.Literal['a', 'b']))",
     "unicodedata": "[m.normalize('NFKD', 'é').encode().hex(), m.name('é'), m.category('A')]",
     "urllib.parse": "[m.urljoin('https://a/b/c', '../d'), m.quote('é/'), m.parse_qs('a=1&a=2')]",
@@ -49,6 +47,11 @@ USES = {
     "len(m.available_timezones()) > 400]",
 }
 """One expression per module, of the module as `m`."""
+USES |= {
+    name: "sorted(n for n in dir(m) if not n.startswith('_'))"
+    for name in MODULES
+    if name.startswith("toolwright.")
+}
 CODE = """
 import datetime, importlib
 got = {}

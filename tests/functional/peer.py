@@ -13,15 +13,26 @@ from typing import Any
 from tests.functional.home import Home
 
 SECONDS = 40.0
+MODERN = "2026-07-28"
+ENVELOPE = {
+    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "peer", "version": "1"},
+}
 
 
 class Peer:
     """Speaks JSON-RPC with a `toolwright` process that it starts; one thread reads its answers."""
 
     def __init__(
-        self, home: Home, *words: str, version: str = "2025-11-25", **environment: str
+        self,
+        home: Home,
+        *words: str,
+        version: str = "2025-11-25",
+        with_progress: bool = False,
+        **environment: str,
     ) -> None:
-        self.version = version
+        self.version, self.with_progress = version, with_progress
         self.process = subprocess.Popen(
             home.command(*words),
             env={**home.environment, **environment},
@@ -52,6 +63,9 @@ class Peer:
 
     def greet(self) -> None:
         """Shake hands; the server agrees to the version."""
+        if self.version == MODERN:
+            assert MODERN in self.request("server/discover")["result"]["supportedVersions"]
+            return
         info = {"name": "peer", "version": "1"}
         params = {"protocolVersion": self.version, "capabilities": {}, "clientInfo": info}
         assert self.request("initialize", params)["result"]["protocolVersion"] == self.version
@@ -61,7 +75,13 @@ class Peer:
         """Send a request and return its id at once."""
         identity = next(self._ids)
         self._answers[identity] = queue.SimpleQueue()
-        message = {"jsonrpc": "2.0", "id": identity, "method": method, "params": params or {}}
+        params = dict(params or {})
+        meta = dict(ENVELOPE) if self.version == MODERN else {}
+        if self.with_progress and method == "tools/call":
+            meta["progressToken"] = identity
+        if meta:
+            params["_meta"] = {**meta, **params.get("_meta", {})}
+        message = {"jsonrpc": "2.0", "id": identity, "method": method, "params": params}
         self.send(json.dumps(message).encode())
         return identity
 
@@ -74,6 +94,18 @@ class Peer:
 
     def begin_call(self, name: str, /, **arguments: Any) -> int:
         return self.begin("tools/call", {"name": name, "arguments": arguments})
+
+    def names(self) -> list[str]:
+        return [tool["name"] for tool in self.request("tools/list")["result"]["tools"]]
+
+    def cancel(self, identity: int) -> None:
+        """Give up a call, which is not answered then."""
+        self.notify("notifications/cancelled", requestId=identity)
+
+    def heard(self, identity: int) -> list[float]:
+        """The progress that a call's server told."""
+        told = [m["params"] for m in self.unasked if m.get("method") == "notifications/progress"]
+        return [params["progress"] for params in told if params["progressToken"] == identity]
 
     def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """The result of a tool call, also where it is an error result."""

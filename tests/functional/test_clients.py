@@ -80,11 +80,14 @@ def value(result: CallToolResult) -> Any:
 
 @pytest.mark.parametrize("words", [("serve",), ("run", "powerdns")], ids=["serve", "run"])
 def test_the_inspector_finds_the_tool_list_clean_and_calls_a_tool(
-    words: tuple[str, ...], journey: Journey, toolwright_home: Home, inspector: Path
+    words: tuple[str, ...], journey: Journey, toolwright_home: Home, node_modules: Path
 ) -> None:
     command = toolwright_home.command(*words, "--no-control")
+    given = ("TOOLWRIGHT_", "PYTHONPATH", "DOCKER_HOST")
     environment = {
-        name: toolwright_home.environment[name] for name in ("TOOLWRIGHT_HOME", "PYTHONPATH")
+        name: value
+        for name, value in toolwright_home.environment.items()
+        if name.startswith(given) and value
     }
     listed = inspect(command, "tools/list", env=environment)
     assert listed.returncode == 0, listed.stdout + listed.stderr

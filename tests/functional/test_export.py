@@ -34,14 +34,14 @@ def docker_run(*options: str) -> list[str]:
     return ["docker", "run", "-i", "--rm", "--network", "host", *options, TAG]
 
 
-def test_the_image_lists_its_tools_cleanly(exported: dict[str, Any], inspector: Path) -> None:
+def test_the_image_lists_its_tools_cleanly(exported: dict[str, Any], node_modules: Path) -> None:
     listed = inspect(docker_run(), "tools/list")
     assert listed.returncode == 0, listed.stdout + listed.stderr
     assert len(json.loads(listed.stdout)["tools"]) == 36
 
 
 def test_the_image_calls_the_live_api_with_the_credential_it_is_given(
-    exported: dict[str, Any], inspector: Path, powerdns: PowerDNS
+    exported: dict[str, Any], node_modules: Path, powerdns: PowerDNS
 ) -> None:
     (variable,) = exported["environment"]
     # The short `-e` would be taken for the Inspector's own.
@@ -56,7 +56,7 @@ def test_the_image_calls_the_live_api_with_the_credential_it_is_given(
 
 
 def test_the_image_without_the_credential_says_what_it_wants(
-    exported: dict[str, Any], inspector: Path
+    exported: dict[str, Any], node_modules: Path
 ) -> None:
     called = inspect(
         docker_run(), "tools/call", "--tool-name", "list_zones", "--tool-arg", "server_id=localhost"

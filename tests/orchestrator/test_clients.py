@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from orchestrator.cli import toolwright
 from orchestrator.clients import CLIENTS, Client, Start, configure, machine, printed, serving
+from orchestrator.commands import run
 from orchestrator.configtext import set_in_json
 from orchestrator.errors import OrchestratorError
 
@@ -304,3 +306,28 @@ def _servers(client: Client, path: Path) -> Any:
     for key in client.keys:
         found = found[key]
     return found
+
+
+def test_run_offers_every_client_that_setup_does() -> None:
+    assert run.CLIENTS == tuple(CLIENTS)
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_a_forged_server_s_name_that_the_user_has_already_is_left_alone(
+    name: str, tmp_path: Path
+) -> None:
+    client = CLIENTS[name]
+    path = client.path(machine({"HOME": str(tmp_path)}, "linux"))
+    ours = Start("github", "/opt/toolwright", ("run", "github"), {})
+    configure(client, path, Start("github", "npx", ("-y", "github-mcp"), {}))
+    before = path.read_text()
+    for remove in (False, True):
+        with pytest.raises(OrchestratorError, match="did not put there"):
+            configure(client, path, ours, remove=remove)
+    assert path.read_text() == before
+    other = tmp_path / "other"
+    configure(client, other, ours)
+    configure(client, other, replace(ours, command="/elsewhere/toolwright"))
+    assert "/elsewhere/toolwright" in other.read_text()
+    configure(client, other, ours, remove=True)
+    assert "github" not in other.read_text()

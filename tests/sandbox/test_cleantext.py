@@ -32,7 +32,7 @@ from sandbox.cleantext import clean_json, clean_text
         ("x" + "".join(chr(0xE0100 + n) for n in b"hidden"), "x"),
         ("❤️🔥", "❤️🔥"),
         ("👨\u200d👩\u200d👧", "👨\u200d👩\u200d👧"),
-        ("می\u200cخواهم", "می\u200cخواهم"),
+        ("\u0645\u06cc\u200c\u062e", "\u0645\u06cc\u200c\u062e"),
         ("1️⃣", "1️⃣"),
     ],
 )

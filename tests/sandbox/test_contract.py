@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -273,7 +274,8 @@ def test_a_claim_names_a_place() -> None:
 
 
 def success(structured: Any) -> Outcome:
-    return Outcome("t", {"content": [], "structuredContent": structured}, None)
+    text = {"type": "text", "text": json.dumps(structured, ensure_ascii=False)}
+    return Outcome("t", {"content": [text], "structuredContent": structured}, None)
 
 
 def failed(kind: str, text: str, **more: Any) -> Outcome:

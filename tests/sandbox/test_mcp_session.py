@@ -29,7 +29,7 @@ from sandbox.unconfined import UnconfinedRunner
 from tests.engine.foreign import BENIGN, PRELUDE
 
 QUICK = replace(LIMITS, start_seconds=2.0)
-MODERN = '''
+MODERN = """
 import json, sys
 META = "io.modelcontextprotocol/protocolVersion"
 for line in sys.stdin:
@@ -49,7 +49,7 @@ for line in sys.stdin:
     else:
         reply = {"result": {"resultType": "complete", "content": [{"type": "text", "text": "x"}]}}
     print(json.dumps({"jsonrpc": "2.0", "id": request.get("id"), **reply}), flush=True)
-'''
+"""
 
 
 def bundle(script: str, *arguments: str) -> Bundle:
@@ -193,8 +193,8 @@ serve()
         "sys.stdout.write('hello\\n' * 50)",
         "sys.stdout.write(json.dumps({'jsonrpc': '2.0', 'id': 999, 'result': {}}) + '\\n')\n" * 50,
         "sys.stdout.write('[' * 5000 + ']' * 5000 + '\\n')\n" * 50,
-        "sys.stdout.write('{\"jsonrpc\": \"2.0\", \"method\": \"x\"}\\n' * 50)",
-        "sys.stdout.write('{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"roots/list\"}\\n' * 50)",
+        'sys.stdout.write(\'{"jsonrpc": "2.0", "method": "x"}\\n\' * 50)',
+        'sys.stdout.write(\'{"jsonrpc": "2.0", "id": 1, "method": "roots/list"}\\n\' * 50)',
         "sys.stdout.write('x' * 20_000_000)",
     ],
     ids=["utf8", "prose", "ids", "nesting", "methods", "requests", "line"],
@@ -261,7 +261,9 @@ def test_a_list_over_many_pages_is_read_whole() -> None:
             "serve()\n"
         )
         async with opened(bundle(script)) as session:
-            assert [t["name"] for t in await session.list_tools()] == [f"get_{n}" for n in range(10)]
+            assert [t["name"] for t in await session.list_tools()] == [
+                f"get_{n}" for n in range(10)
+            ]
 
     run(work)
 
@@ -305,7 +307,9 @@ serve()
     run(work)
 
 
-@pytest.mark.parametrize("script", ["import time; time.sleep(60)", "import sys; sys.exit('no key')"])
+@pytest.mark.parametrize(
+    "script", ["import time; time.sleep(60)", "import sys; sys.exit('no key')"]
+)
 def test_a_server_that_does_not_start_is_given_up_and_its_words_are_told(script: str) -> None:
     async def work() -> None:
         with pytest.raises(SessionBroken) as told:
@@ -328,7 +332,9 @@ def test_a_call_that_takes_too_long_ends_the_session() -> None:
     run(work)
 
 
-GRANDCHILD = PRELUDE + """
+GRANDCHILD = (
+    PRELUDE
+    + """
 import signal, subprocess
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -338,6 +344,7 @@ serve()
 import time
 time.sleep(600)
 """
+)
 
 
 def alive(pids: str) -> list[int]:
@@ -379,12 +386,12 @@ def test_the_brake_ends_it_at_once_and_lets_none_start() -> None:
 
 
 def test_a_server_does_not_outlive_a_parent_that_was_killed(tmp_path: Path) -> None:
-    parent = f"""
+    parent = """
 import asyncio, os, sys
 from tests.sandbox.test_mcp_session import GRANDCHILD, opened, registered
 async def main():
     async with opened(await registered(GRANDCHILD)) as session:
-        print((await session.call("get_pids", {{}})).text, flush=True)
+        print((await session.call("get_pids", {})).text, flush=True)
         os.kill(os.getpid(), 9)
 asyncio.run(main())
 """

@@ -150,7 +150,9 @@ class Granted:
         self.rw.mkdir()
         (place / "secret").write_text("secret")
         (self.ro / "a.txt").write_text("content")
-        self.files = LocalFiles([Permission("fs", str(self.ro)), Permission("fs", str(self.rw), True)])
+        self.files = LocalFiles(
+            [Permission("fs", str(self.ro)), Permission("fs", str(self.rw), True)]
+        )
 
 
 @pytest.fixture

@@ -20,7 +20,9 @@ def pins(*tools: dict[str, Any]) -> dict[str, str]:
     return {t["name"]: definition_digest(t) for t in tools}
 
 
-@pytest.mark.parametrize("name", ["get_item", "list-zones", "searchDocs", "fs.read", "whois.lookup"])
+@pytest.mark.parametrize(
+    "name", ["get_item", "list-zones", "searchDocs", "fs.read", "whois.lookup"]
+)
 def test_a_reading_name_that_says_so_reads(name: str) -> None:
     assert access_of(tool(name, annotations={"readOnlyHint": True})) == "read"
 

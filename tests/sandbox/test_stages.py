@@ -194,7 +194,8 @@ def test_sessions_that_break_are_replaced_a_few_times_and_every_cell_fails(
     report = asyncio.run(prove_mock(GOOD, bench, lanes=1))
     assert len(opened) == MAX_BREAKS + 1
     assert report.verdict == "failed"
-    assert len(report.failures()) == len(report.cases) == 36
+    assert len(report.cases) == 3 * 14
+    assert {cell.case for cell in report.cases if cell.verdict != "failed"} <= set(SCHEMAS)
 
 
 def test_an_outcome_that_claims_what_no_exchange_shows_fails() -> None:
@@ -202,7 +203,8 @@ def test_an_outcome_that_claims_what_no_exchange_shows_fails() -> None:
         return Outcome(tool, {"isError": True, "content": []}, Failure("http", "", 404), ())
 
     report = asyncio.run(prove_mock(GOOD, scripted(act)[0]))
-    assert {cell.verdict for cell in report.cases} == {"failed"}
+    called = [cell for cell in report.cases if cell.case not in SCHEMAS]
+    assert {cell.verdict for cell in called} == {"failed"}
 
 
 def test_a_freeze_ends_the_stage() -> None:
@@ -253,7 +255,7 @@ def test_arguments_that_cannot_be_made_skip_the_operation_and_the_report_says_so
     bundle = replace(GOOD, tools=(*GOOD.tools[:2], replace(GOOD.tools[2], input_schema=never)))
     assert bundle.spec is not None
     *_, subject = subjects(bundle.spec, bundle.tools, MOCK_CAPS)
-    assert all(case.skipped for case in subject.cases())
+    assert all(case.skipped for case in subject.cases() if case.name not in SCHEMAS)
 
 
 class Real:

@@ -4,28 +4,8 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-import pytest
-
-from tests.world.cache import Unavailable, cached, run
-
-PACKAGES = ("node@22.23.3", "@modelcontextprotocol/inspector@2.12.0")
-"""The Inspector needs Node 22; under an older one npm would silently pick an old Inspector."""
-
-
-@pytest.fixture(scope="session")
-def inspector() -> Path:
-    """The directory the Inspector is installed in. Skips where it cannot be had."""
-    try:
-        return install()
-    except Unavailable as reason:
-        pytest.skip(f"MCP Inspector: {reason}")
-
-
-def install() -> Path:
-    """Install it once into the cache. Raises Unavailable."""
-    return cached("inspector-2.12.0", _install)
+from tests.world.node import install, node
 
 
 def inspect(
@@ -41,9 +21,10 @@ def inspect(
     judged with `--strict`. Exit status 5 is a tool error or an unknown tool, 6 a schema that is
     not clean. `env` is the server's, which gets only a few variables of ours besides.
     """
-    modules = install() / "node_modules"
-    line = [str(modules / "node/bin/node"), str(modules / ".bin/mcp-inspector"), "--cli"]
-    line += [*command, "--method", method, *arguments]
+    line = [node(), str(install() / ".bin/mcp-inspector"), "--cli"]
+    # By default it gives a server 15 s to answer, which a busy machine takes for one alone.
+    patience = ["--connect-timeout", str(int(seconds * 1000))]
+    line += [*command, "--method", method, *patience, *arguments]
     for name, value in (env or {}).items():
         line += ["-e", f"{name}={value}"]
     if method == "tools/list":
@@ -56,11 +37,3 @@ def inspect(
         timeout=seconds,
         check=False,
     )
-
-
-def _install(directory: Path) -> None:
-    (directory / "package.json").write_text('{"private": true}\n')
-    run(("npm", "install", "--no-audit", "--no-fund", "--no-progress", *PACKAGES), directory)
-    node = directory / "node_modules/node/bin/node"
-    if not node.exists():
-        raise Unavailable("npm did not run the install script that fetches Node 22")

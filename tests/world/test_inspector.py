@@ -6,9 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from tests.world.inspector import inspect, inspector
-
-__all__ = ["inspector"]
+from tests.world.inspector import inspect
 
 SERVER = """
 import json, os, sys
@@ -31,7 +29,7 @@ for line in sys.stdin:
 """
 
 
-def test_it_lists_and_calls_a_stdio_server(inspector: Path) -> None:
+def test_it_lists_and_calls_a_stdio_server(node_modules: Path) -> None:
     command = [sys.executable, "-c", SERVER]
     listed = inspect(command, "tools/list")
     assert (listed.returncode, json.loads(listed.stdout)["tools"][0]["name"]) == (0, "hi")

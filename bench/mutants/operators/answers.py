@@ -22,7 +22,10 @@ def answer_field_lost(site: Site) -> Changed:
     """A field of the answer is lost."""
     for spot in outputs(site):
         if spot.path and spot.path[-1] != "[]":
-            name, change = spot.path[-1], "lambda value: {k: v for k, v in value.items() if k != KEY}"
+            name, change = (
+                spot.path[-1],
+                "lambda value: {k: v for k, v in value.items() if k != KEY}",
+            )
             change = f"{change.replace('KEY', repr(name))} if isinstance(value, dict) else value"
             code = f"answer.body = _at(answer.body, {spot.path[:-1]!r}, {change})"
             yield told("", spot), partial(site.woven, f"answer = REQUEST\n{code}\nreturn answer")
@@ -44,8 +47,9 @@ def answer_unwrapped(site: Site) -> Changed:
         if len(spot.path) == 1 and spot.path[0] != "[]":
             code = f"answer.body = answer.body.get({spot.path[0]!r})"
             test = "isinstance(answer.body, dict)"
-            yield spot.path[0], partial(
-                site.woven, f"answer = REQUEST\nif {test}:\n    {code}\nreturn answer"
+            yield (
+                spot.path[0],
+                partial(site.woven, f"answer = REQUEST\nif {test}:\n    {code}\nreturn answer"),
             )
 
 
@@ -84,20 +88,27 @@ OPERATORS: tuple[Operator, ...] = (
     _woven(
         "bytes-cut",
         "Of bytes the first 16",
-        "answer = REQUEST\nif answer.text is None:\n    answer.data = answer.data[:16]\nreturn answer",
+        "answer = REQUEST\nif answer.text is None:\n    answer.data = answer.data[:16]\n"
+        "return answer",
     ),
     _woven(
         "content-type-lost",
         "The content type is not told",
         "answer = REQUEST\nanswer.content_type = ''\nreturn answer",
     ),
-    _woven("answer-wrapped", "The answer inside another", "return {'status': 200, 'body': {'data': REQUEST.body}}"),
+    _woven(
+        "answer-wrapped",
+        "The answer inside another",
+        "return {'status': 200, 'body': {'data': REQUEST.body}}",
+    ),
     _woven(
         "hard-coded-answer",
         "The same answer whatever the API says",
         "answer = REQUEST\nreturn {'status': 200, 'body': {}}",
     ),
-    _woven("answer-without-asking", "An answer without a request", "return {'status': 200, 'body': {}}"),
+    _woven(
+        "answer-without-asking", "An answer without a request", "return {'status': 200, 'body': {}}"
+    ),
     _woven(
         "answer-shortened",
         "Of a list the first three items",
@@ -110,10 +121,17 @@ OPERATORS: tuple[Operator, ...] = (
         "answer = REQUEST\nif isinstance(answer.body, dict):\n"
         "    answer.body = {k.lower(): v for k, v in answer.body.items()}\nreturn answer",
     ),
-    _woven("empty-answer-fails", "An empty answer is told as a failure",
-        "answer = REQUEST\nif not answer.data:\n    raise ToolError('nothing')\nreturn answer"),
+    _woven(
+        "empty-answer-fails",
+        "An empty answer is told as a failure",
+        "answer = REQUEST\nif not answer.data:\n    raise ToolError('nothing')\nreturn answer",
+    ),
     _woven("errors-swallowed", "Every failure is an empty success", _caught("Exception", _EMPTY)),
-    _woven("http-errors-swallowed", "Every 4xx and 5xx is an empty success", _caught("HttpError", _EMPTY)),
+    _woven(
+        "http-errors-swallowed",
+        "Every 4xx and 5xx is an empty success",
+        _caught("HttpError", _EMPTY),
+    ),
     _woven(
         "client-errors-swallowed",
         "Every 4xx is an empty success",
@@ -137,20 +155,41 @@ OPERATORS: tuple[Operator, ...] = (
         "A failure's status and body as if it were a success",
         _caught("HttpError", "return error.answer"),
     ),
-    _woven("error-message-lost", "What the API said of a failure is lost",
-        _caught("HttpError", "raise ToolError(f'HTTP {error.status}') from error")),
-    _woven("error-kind-lost", "A failure without its status",
-        _caught("HttpError", "raise ToolError(str(error)) from error")),
-    _woven("error-body-lost", "A failure's status without what the API said",
-        _caught("HttpError", "error.args = (f'HTTP {error.status}',)\n    raise")),
-    _woven("error-status-changed", "Every failure has the status 500",
-        _caught("HttpError", "error.status = 500\n    raise")),
-    _woven("retry-after-lost", "How long to wait is not told",
-        _caught("HttpError", "error.retry_after = None\n    raise")),
-    _woven("malformed-swallowed", "JSON that does not parse is an empty success",
-        _caught("MalformedAnswer", _EMPTY)),
-    _woven("malformed-as-text", "JSON that does not parse is told as a text",
-        _caught("MalformedAnswer", "return {'status': 200, 'text': error.answer.text or ''}")),
+    _woven(
+        "error-message-lost",
+        "What the API said of a failure is lost",
+        _caught("HttpError", "raise ToolError(f'HTTP {error.status}') from error"),
+    ),
+    _woven(
+        "error-kind-lost",
+        "A failure without its status",
+        _caught("HttpError", "raise ToolError(str(error)) from error"),
+    ),
+    _woven(
+        "error-body-lost",
+        "A failure's status without what the API said",
+        _caught("HttpError", "error.args = (f'HTTP {error.status}',)\n    raise"),
+    ),
+    _woven(
+        "error-status-changed",
+        "Every failure has the status 500",
+        _caught("HttpError", "error.status = 500\n    raise"),
+    ),
+    _woven(
+        "retry-after-lost",
+        "How long to wait is not told",
+        _caught("HttpError", "error.retry_after = None\n    raise"),
+    ),
+    _woven(
+        "malformed-swallowed",
+        "JSON that does not parse is an empty success",
+        _caught("MalformedAnswer", _EMPTY),
+    ),
+    _woven(
+        "malformed-as-text",
+        "JSON that does not parse is told as a text",
+        _caught("MalformedAnswer", "return {'status': 200, 'text': error.answer.text or ''}"),
+    ),
     _woven(
         "transport-swallowed",
         "No answer at all is an empty success",

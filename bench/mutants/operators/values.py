@@ -47,20 +47,48 @@ EDITS: tuple[Edit, ...] = (
         _STRING,
         "value.encode('ascii', 'ignore').decode()",
     ),
-    _edit("plus-to-space", "A plus sign becomes a space", "string", _STRING, "value.replace('+', ' ')"),
-    _edit("slash-lost", "Slashes are taken out of a text", "string", _STRING, "value.replace('/', '')"),
-    _edit("quotes-lost", "Quotation marks are taken out", "string", _STRING, "value.replace('\"', '')"),
-    _edit("lines-joined", "Line feeds become spaces", "string", _STRING, "' '.join(value.split('\\n'))"),
-    _edit("commas-lost", "A text up to its first comma", "string", _STRING, "value.partition(',')[0]"),
+    _edit(
+        "plus-to-space", "A plus sign becomes a space", "string", _STRING, "value.replace('+', ' ')"
+    ),
+    _edit(
+        "slash-lost", "Slashes are taken out of a text", "string", _STRING, "value.replace('/', '')"
+    ),
+    _edit(
+        "quotes-lost", "Quotation marks are taken out", "string", _STRING, "value.replace('\"', '')"
+    ),
+    _edit(
+        "lines-joined",
+        "Line feeds become spaces",
+        "string",
+        _STRING,
+        "' '.join(value.split('\\n'))",
+    ),
+    _edit(
+        "commas-lost", "A text up to its first comma", "string", _STRING, "value.partition(',')[0]"
+    ),
     _edit("cut-short", "A text's first 24 characters", "string", _STRING, "value[:24]"),
     _edit("cut-long", "A text's first 255 characters", "string", _STRING, "value[:255]"),
     _edit("off-by-one", "An integer and one", "integer", _INTEGER, "value + 1"),
-    _edit("through-float", "An integer as a floating-point number", "integer", _INTEGER, "int(float(value))"),
-    _edit("thirty-two-bits", "An integer's lower 32 bits", "integer", _INTEGER, "value & 0xffffffff"),
+    _edit(
+        "through-float",
+        "An integer as a floating-point number",
+        "integer",
+        _INTEGER,
+        "int(float(value))",
+    ),
+    _edit(
+        "thirty-two-bits", "An integer's lower 32 bits", "integer", _INTEGER, "value & 0xffffffff"
+    ),
     _edit("absolute", "A number without its sign", "integer number", _NUMBER, "abs(value)"),
     _edit("rounded", "A number without its fraction", "number", _NUMBER, "round(value)"),
     _edit("number-as-text", "A number as a text", "integer number", _NUMBER, "str(value)"),
-    _edit("text-as-number", "Digits as a number", "string", f"{_STRING} and value.isdecimal()", "int(value)"),
+    _edit(
+        "text-as-number",
+        "Digits as a number",
+        "string",
+        f"{_STRING} and value.isdecimal()",
+        "int(value)",
+    ),
     _edit(
         "boolean-as-text",
         "A boolean as Python writes it",
@@ -68,21 +96,51 @@ EDITS: tuple[Edit, ...] = (
         "isinstance(value, bool)",
         "str(value)",
     ),
-    _edit("boolean-as-number", "A boolean as 0 or 1", "boolean", "isinstance(value, bool)", "int(value)"),
+    _edit(
+        "boolean-as-number",
+        "A boolean as 0 or 1",
+        "boolean",
+        "isinstance(value, bool)",
+        "int(value)",
+    ),
     _edit("negated", "A boolean's opposite", "boolean", "isinstance(value, bool)", "not value"),
-    _edit("first-item", "A list's first item only", "array", "isinstance(value, list)", "value[:1]"),
-    _edit("last-item-lost", "A list without its last item", "array", "isinstance(value, list)", "value[:-1]"),
+    _edit(
+        "first-item", "A list's first item only", "array", "isinstance(value, list)", "value[:1]"
+    ),
+    _edit(
+        "last-item-lost",
+        "A list without its last item",
+        "array",
+        "isinstance(value, list)",
+        "value[:-1]",
+    ),
     _edit("reversed", "A list backwards", "array", "isinstance(value, list)", "value[::-1]"),
-    _edit("list-joined", "A list as a text", "array", "isinstance(value, list)", "','.join(map(str, value))"),
-    _edit("ten-items", "A list's first ten items", "array", "isinstance(value, list)", "value[:10]"),
-    _edit("single-unwrapped", "A list of one as its item", "array", "isinstance(value, list) and len(value) == 1", "value[0]"),
+    _edit(
+        "list-joined",
+        "A list as a text",
+        "array",
+        "isinstance(value, list)",
+        "','.join(map(str, value))",
+    ),
+    _edit(
+        "ten-items", "A list's first ten items", "array", "isinstance(value, list)", "value[:10]"
+    ),
+    _edit(
+        "single-unwrapped",
+        "A list of one as its item",
+        "array",
+        "isinstance(value, list) and len(value) == 1",
+        "value[0]",
+    ),
 )
 """Applied to arguments, to fields of bodies, and to fields of answers."""
 
 
 def argument_operators() -> Iterator[Operator]:
     for edit in EDITS:
-        yield Operator(f"argument-{edit.name}", f"{edit.what} (argument)", partial(_arguments, edit))
+        yield Operator(
+            f"argument-{edit.name}", f"{edit.what} (argument)", partial(_arguments, edit)
+        )
 
 
 def answer_operators() -> Iterator[Operator]:
@@ -121,9 +179,7 @@ def _answers(edit: Edit, site: Site) -> Changed:
     for spot in outputs(site):
         if spot.kinds & edit.kinds and not _is_whole_item(spot):
             change = f"answer.body = _at(answer.body, {spot.path!r}, {edit.code()})"
-            yield told("", spot), partial(
-                site.woven, f"answer = REQUEST\n{change}\nreturn answer"
-            )
+            yield told("", spot), partial(site.woven, f"answer = REQUEST\n{change}\nreturn answer")
 
 
 def _is_whole_item(spot: Spot) -> bool:

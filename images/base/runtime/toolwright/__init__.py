@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import http
+from . import content, http
 from .answers import Answer
 from .errors import HttpError, MalformedAnswer, ToolError
 from .values import UNSET, Unset
@@ -21,6 +21,7 @@ __all__ = [
     "MalformedAnswer",
     "ToolError",
     "Unset",
+    "content",
     "http",
     "tool",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from .answers import Answer
+from .content import Content
 from .errors import RequestFailed, SchemaBroken, ToolError
 from .schema import first_problem
 from .values import without_unset
@@ -20,7 +21,7 @@ MAX_NESTING = 100
 
 
 def success(value: Any, output_schema: Any) -> dict[str, Any]:
-    """The result of what a tool returned: an Answer or JSON values.
+    """The result of what a tool returned: an Answer, Content or JSON values.
 
     Raises SchemaBroken where it breaks the output schema, RequestFailed (`too_large`) where it is
     nested too deeply, TypeError or ValueError where it is not JSON.
@@ -31,7 +32,8 @@ def success(value: Any, output_schema: Any) -> dict[str, Any]:
         text = value.printable() or f"HTTP {value.status} {value.reason}"
         answer: Answer | None = value
     else:
-        text = json.dumps(without_unset(value), ensure_ascii=False, allow_nan=False)
+        plain = value.structured if isinstance(value, Content) else value
+        text = json.dumps(without_unset(plain), ensure_ascii=False, allow_nan=False)
         parsed = json.loads(text)
         structured = parsed if isinstance(parsed, dict) else {"result": parsed}
         answer = None
@@ -42,7 +44,8 @@ def success(value: Any, output_schema: Any) -> dict[str, Any]:
         raise SchemaBroken(*problem, answer, text)
     told = [text, _told(answer.pages)] if answer and answer.pages else [text]
     content = [{"type": "text", "text": item} for item in told]
-    return {"content": content, "structuredContent": structured}
+    blocks = value.blocks if isinstance(value, Content) else content
+    return {"content": blocks, "structuredContent": structured}
 
 
 def _told(pages: dict[str, Any]) -> str:

@@ -1,0 +1,118 @@
+"""Toolwright over streamable HTTP, for clients that cannot start a process.
+
+https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http
+Loopback by default. Every request wants the bearer token of this home and a Host, and where there is
+one an Origin, that is ours: a page in the user's browser has neither.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from mcp.server.lowlevel import Server
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from orchestrator.errors import OrchestratorError
+from registry.files import write_atomically
+
+PATH = "/mcp"
+MAX_BODY = 8 * 1024 * 1024
+MAX_SESSIONS = 64
+IDLE_SECONDS = 1800.0
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+def kept_token(path: Path) -> tuple[str, bool]:
+    """The token in that file, made (mode 0600) where there is none; and whether it was made."""
+    try:
+        token = path.read_text().strip()
+    except FileNotFoundError:
+        token = ""
+    if len(token) >= 32:
+        return token, False
+    token = secrets.token_urlsafe(32)
+    write_atomically(path, token.encode(), 0o600)
+    return token, True
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens there. Raises OrchestratorError."""
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise OrchestratorError(
+            f"{host}:{port} cannot be listened on ({error.strerror or error}). Choose another with "
+            "--port."
+        ) from error
+    listener.listen()
+    return listener
+
+
+def url_of(host: str, port: int) -> str:
+    """The URL that a client on this machine is given."""
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{port}{PATH}"
+
+
+async def serve_http(
+    server: Server[Any], listener: socket.socket, token: str, names: Iterable[str] = ()
+) -> None:
+    """Serve until the process is told to end. `names` are further names of this host."""
+    config = uvicorn.Config(
+        application(server, token, names),
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=1,
+    )
+    await uvicorn.Server(config).serve(sockets=[listener])
+
+
+def application(server: Server[Any], token: str, names: Iterable[str] = ()) -> ASGIApp:
+    """The server behind its token, under the loopback's names and those given."""
+    known = [name for each in (*LOOPBACK, *names) for name in (each, f"{each}:*")]
+    security = TransportSecuritySettings(
+        allowed_hosts=known,
+        allowed_origins=[f"{scheme}://{name}" for scheme in ("http", "https") for name in known],
+    )
+    return Guard(
+        server.streamable_http_app(
+            streamable_http_path=PATH,
+            max_request_body_size=MAX_BODY,
+            max_sessions=MAX_SESSIONS,
+            session_idle_timeout=IDLE_SECONDS,
+            transport_security=security,
+        ),
+        token,
+    )
+
+
+class Guard:
+    """Lets nothing through that lacks the token (RFC 6750, section 2.1)."""
+
+    def __init__(self, application: ASGIApp, token: str) -> None:
+        self._application, self._token = application, f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan" or self._admits(scope):
+            await self._application(scope, receive, send)
+        elif scope["type"] == "http":
+            told = {"error": "the token is missing or wrong: `toolwright serve --http --url`"}
+            refusal = JSONResponse(told, 401, {"WWW-Authenticate": "Bearer"})
+            await refusal(scope, receive, send)
+
+    def _admits(self, scope: Scope) -> bool:
+        if scope["type"] != "http":
+            return False
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        return len(given) == 1 and hmac.compare_digest(given[0], self._token)

@@ -1,0 +1,241 @@
+"""What a user does, through clients that none of us wrote and through both protocols by hand.
+
+All of them are connected to one home at once, each with a `toolwright serve` of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.functional.home import Home, new_home, until
+from tests.functional.peer import Peer, text
+from tests.functional.test_clients import DOCUMENT, JSON, LARGE, SEVEN, cut, slow_reports
+from tests.world.fastmcp import fastmcp_python
+from tests.world.harbour import HarbourApi, harbour_api
+from tests.world.node import node
+from tests.world.puppets.puppet import HERE, Puppet
+from tests.world.site import Asked, Page, Site, site
+
+__all__ = ["fastmcp_python"]
+
+CLIENTS = (
+    "raw-2024-11-05",
+    "raw-2026-07-28",
+    "python-legacy",
+    "python-2026-07-28",
+    "typescript-sdk",
+    "typescript-legacy",
+    "typescript-2026-07-28",
+    "fastmcp",
+)
+ANSWER_SECONDS = "1.5"
+BOOKING = {
+    "berth": 1,
+    "boat": {"name": "Wanderer", "kind": "sail", "length": 5},
+    "arrival": "2030-05-01",
+    "nights": 2,
+}
+LIST = {"tool": "harbour.list_berths"}
+
+Client = Peer | Puppet
+Connect = Callable[[str], Client]
+
+
+@pytest.fixture(scope="module")
+def home(component: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """A home whose calls are answered with a handle soon. The engine makes no difference."""
+    directory = tmp_path_factory.mktemp("clients")
+    with new_home(directory, "wasm", TOOLWRIGHT_ANSWER_SECONDS=ANSWER_SECONDS) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def harbour(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HarbourApi]:
+    with harbour_api(tmp_path_factory.mktemp("harbour")) as api:
+        host = api.url.removeprefix("http://")
+        home.person("forge", "list berths", "--source", api.url, "--allow", host)
+        yield api
+
+
+@pytest.fixture(scope="module")
+def gate() -> threading.Event:
+    """While it is not set, the archive does not answer."""
+    opened = threading.Event()
+    opened.set()
+    return opened
+
+
+@pytest.fixture(scope="module")
+def archive(home: Home, gate: threading.Event) -> Iterator[Site]:
+    """An API with one operation, whose answer is large."""
+    large = Page(json.dumps({"text": "x" * LARGE}).encode(), headers=JSON)
+
+    def everything(asked: Asked) -> Page:
+        gate.wait(30)
+        return large
+
+    document = Page(json.dumps(DOCUMENT).encode(), headers=JSON)
+    with site({"/openapi.json": document, "/everything": everything}) as here:
+        home.person("source", "allow", here.url.removeprefix("http://"))
+        yield here
+
+
+@pytest.fixture(scope="module")
+def connect(home: Home, node_modules: Path, fastmcp_python: Path) -> Iterator[Connect]:
+    """Starts a client of that name; all of them end with the module."""
+    environment = {**home.environment, "MODULES": str(node_modules)}
+    puppets: Mapping[str, list[str]] = {
+        "python": [sys.executable, str(HERE / "python_client.py")],
+        "typescript": [node(), str(HERE / "node_client.cjs")],
+    }
+    serve = home.command("serve", "--no-control")
+    with ExitStack() as open_ones:
+
+        def connected(name: str) -> Client:
+            family, _, kind = name.partition("-")
+            client: Client
+            if family == "raw":
+                client = Peer(home, *serve[3:], version=kind, with_progress=True)
+            elif family == "fastmcp":
+                shim = [str(fastmcp_python), str(HERE / "python_client.py"), family]
+                client = Puppet(shim, serve, environment)
+            else:
+                client = Puppet([*puppets[family], kind], serve, environment)
+            open_ones.callback(client.close)
+            client.greet()
+            return client
+
+        yield connected
+
+
+@pytest.fixture(scope="module")
+def clients(harbour: HarbourApi, connect: Connect) -> Mapping[str, Client]:
+    """All of them, connected at once."""
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(CLIENTS, pool.map(connect, CLIENTS), strict=True))
+
+
+@pytest.fixture(params=CLIENTS)
+def name(request: pytest.FixtureRequest) -> str:
+    chosen: str = request.param
+    return chosen
+
+
+@pytest.fixture
+def client(name: str, clients: Mapping[str, Client]) -> Client:
+    return clients[name]
+
+
+def test_it_lists_the_seven_tools_and_finds_what_was_forged(client: Client) -> None:
+    assert client.names() == SEVEN
+    found = client.value("find", task="list the berths")
+    assert found["candidates"][0]["tool"] == LIST["tool"]
+
+
+def test_it_forges_and_hears_of_the_progress_then_gets_a_large_answer_by_its_handle(
+    name: str, client: Client, archive: Site, gate: threading.Event
+) -> None:
+    server = "archive_" + name.replace("-", "_")
+    order = {"task": "read all", "source": f"{archive.url}/openapi.json", "name": server}
+    job = client.value("forge", **order)["job"]
+    asked = client.begin_call("status", job=job, wait=25)
+    state = client.end(asked)["result"]["structuredContent"]
+    assert state["state"] == "done", state["message"]
+    heard = client.heard(asked)
+    assert len(heard) >= 2
+    assert heard == sorted(heard)
+    gate.clear()
+    try:
+        handle = client.value("call_read", tool=f"{server}.everything")
+    finally:
+        gate.set()
+    assert handle["state"] == "running"
+    large = client.value("status", call=handle["call"], wait=25)
+    assert len(large["body"]["text"]) == LARGE
+
+
+def test_a_call_that_it_gives_up_is_cut_at_the_api_and_others_go_on(
+    client: Client, harbour: HarbourApi
+) -> None:
+    before = slow_reports(harbour)
+    running = client.begin_call(
+        "call_read", tool="harbour.occupancy_report", arguments={"seconds": 60}
+    )
+    until(lambda: slow_reports(harbour) > before, "the call arrived")
+    client.cancel(running)
+    until(lambda: cut(harbour), "the connection was closed")
+    assert client.value("call_read", **LIST)["body"]
+
+
+def test_a_write_waits_for_a_person_and_is_done_when_one_approved_it(
+    client: Client, home: Home, harbour: HarbourApi
+) -> None:
+    before = len(harbour.received("POST"))
+    arguments = {"body": BOOKING}
+    waits = client.value("call_write", tool="harbour.book_berth", arguments=arguments)
+    assert waits["state"] == "pending"
+    assert len(harbour.received("POST")) == before
+    home.person("approve", waits["approval"])
+    done = client.value("status", approval=waits["approval"], wait=20)
+    assert done["state"] == "done"
+    assert len(harbour.received("POST")) == before + 1
+    (booked,) = httpx.get(f"{harbour.url}/bookings", trust_env=False).json()
+    httpx.delete(f"{harbour.url}/bookings/{booked['id']}", trust_env=False).raise_for_status()
+
+
+def test_a_forge_goes_on_although_its_client_has_left_and_is_found_after_it_came_back(
+    name: str, connect: Connect, clients: Mapping[str, Client], archive: Site, gate: threading.Event
+) -> None:
+    first = connect(name)
+    server = "left_" + name.replace("-", "_")
+    order = {"task": "read all", "source": f"{archive.url}/openapi.json", "name": server}
+    gate.clear()
+    try:
+        job = first.value("forge", **order)["job"]
+        assert first.close() == 0
+    finally:
+        gate.set()
+    again = clients[name]
+    state = again.value("status", job=job, wait=25)
+    assert state["state"] == "done", state["message"]
+    assert again.value("call_read", tool=f"{server}.everything")["status"] == 200
+
+
+def test_all_of_them_call_at_once(clients: Mapping[str, Client]) -> None:
+    begun = [(c, c.begin_call("call_read", **LIST)) for c in clients.values() for _ in range(3)]
+    answers = [client.end(identity)["result"] for client, identity in begun]
+    assert all(answer["structuredContent"]["status"] == 200 for answer in answers)
+
+
+def test_a_freeze_stops_all_of_them_at_once_and_still_shows_until_a_person_lifts_it(
+    clients: Mapping[str, Client], home: Home, harbour: HarbourApi
+) -> None:
+    before = slow_reports(harbour)
+    slow = {"tool": "harbour.occupancy_report", "arguments": {"seconds": 60}}
+    begun = {name: client.begin_call("call_read", **slow) for name, client in clients.items()}
+    until(lambda: slow_reports(harbour) == before + len(begun), "all calls arrived")
+    killed = home.read("kill", "--reason", "a test")
+    assert (killed["processes"], killed["acknowledged"]) == (len(clients), len(clients))
+    for name, client in clients.items():
+        client.end(begun[name])
+        refused = client.call("call_read", **LIST)
+        assert refused["isError"], name
+        assert "frozen" in text(refused)
+        assert client.value("status")["frozen"]
+    home.person("unfreeze")
+    for client in clients.values():
+        until(partial(_allowed, client), "calls are allowed")
+
+
+def _allowed(client: Client) -> bool:
+    return not client.call("call_read", **LIST).get("isError")
