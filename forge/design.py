@@ -55,8 +55,8 @@ class ToolSpec:
     """One tool to write. `constants` are parameters that have one possible value each.
 
     `pager` is the argument that says how many items to follow the pages for, where there is one.
-    `trimmed` names the schemas ("input", "output") that were too large to be kept whole; `size` is
-    the characters of JSON that both take.
+    `trimmed` names the schemas ("input", "output") that were too large to be kept whole; `sizes`
+    are the characters of JSON that each takes.
     """
 
     definition: ToolDefinition
@@ -66,7 +66,11 @@ class ToolSpec:
     body: BodyArgument | None = None
     pager: str = ""
     trimmed: tuple[str, ...] = ()
-    size: int = 0
+    sizes: tuple[int, int] = (0, 0)
+
+    @property
+    def size(self) -> int:
+        return sum(self.sizes)
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,8 @@ def _tools(api: APISpec) -> tuple[ToolSpec, ...]:
     )
     made: list[ToolSpec] = []
     for limits in LIMITS:
+        if limits != LIMITS[-1] and sum(t.size for t in made if _fits(t, limits)) > MAX_TOTAL:
+            continue
         bounded, left, made = replace(schemas, limits=limits), MAX_TOTAL, []
         for operation in api.operations:
             tool = _tool(api, operation, names[operation.id], bounded)
@@ -141,6 +147,11 @@ def _tools(api: APISpec) -> tuple[ToolSpec, ...]:
         else:
             break
     return tuple(made)
+
+
+def _fits(tool: ToolSpec, limits: tuple[int, int]) -> bool:
+    """Whether a tool comes out the same within smaller limits."""
+    return not tool.trimmed and all(map(int.__le__, tool.sizes, limits))
 
 
 def _tool(api: APISpec, operation: Operation, name: str, schemas: _Schemas) -> ToolSpec:
@@ -171,8 +182,8 @@ def _tool(api: APISpec, operation: Operation, name: str, schemas: _Schemas) -> T
     )
     parts = {"input": taken, "output": given}
     trimmed = tuple(which for which, part in parts.items() if not part.whole)
-    size = taken.size + given.size
-    return ToolSpec(definition, operation, arguments, constants, body, pager, trimmed, size)
+    sizes = taken.size, given.size
+    return ToolSpec(definition, operation, arguments, constants, body, pager, trimmed, sizes)
 
 
 def describe(operation: Operation) -> str:

@@ -18,9 +18,7 @@ STYLES = tuple(
     "xml_text".split()
 )
 PAGES = tuple("by_cursor by_link by_offset by_page by_url".split())
-API = frozenset(
-    {"Answer", "Any", "UNSET", "Unset", "http", "isinstance", "tool", *PAGES, *STYLES}
-)
+API = frozenset({"Answer", "Any", "UNSET", "Unset", "http", "isinstance", "tool", *PAGES, *STYLES})
 """What `server.py` uses, and so nothing else in it may be called."""
 TYPES = frozenset({"bool", "dict", "float", "int", "list", "str"})
 """What its annotations say, and so no tool may be called."""

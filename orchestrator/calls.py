@@ -8,12 +8,15 @@ from typing import Any
 
 from registry.records import Approval
 from registry.trust import Standing
+from sandbox.progress import Hearer, unheard
 from sandbox.runner import Outcome
 
 
 @dataclass(frozen=True)
 class Call:
-    """A tool call as asked for; `task`, `reason` and `session` are the caller's words."""
+    """A tool call as asked for; `task`, `reason` and `session` are the caller's words. `heard` is
+    told how far it has come.
+    """
 
     server: str
     tool: str
@@ -21,6 +24,7 @@ class Call:
     task: str = ""
     reason: str = ""
     session: str = ""
+    heard: Hearer = field(default=unheard, compare=False, repr=False)
 
     @property
     def name(self) -> str:

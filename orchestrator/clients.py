@@ -220,7 +220,7 @@ def _present(client: Client, text: str, name: str) -> Any:
 
 
 def _is_ours(present: Any, start: Start) -> bool:
-    """Whether an entry may be replaced: `toolwright` is our own name, a server's may be anyone's."""
+    """Whether an entry may be replaced: `toolwright` is our name, a server's may be anyone's."""
     if present is None or start.name == SERVER:
         return True
     arguments = present.get("args") if isinstance(present, Mapping) else None

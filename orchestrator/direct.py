@@ -18,6 +18,7 @@ from orchestrator.settings import load_settings
 from registry.errors import RegistryError
 from sandbox.bundle import Bundle
 from sandbox.errors import SandboxError
+from sandbox.progress import Hearer
 
 TOLD = (OrchestratorError, RegistryError, SandboxError)
 
@@ -36,8 +37,8 @@ async def serve_one(app: App, name: str) -> None:
     """Serve the registered server of that name until end of file. Raises Unknown."""
     bundle = app.dispatch.clearance.classified(app.forge.shelf.bundle(app.store.entry(name)))
 
-    async def call(tool: str, arguments: Mapping[str, Any]) -> Result:
-        return await _called(app, Call(name, tool, arguments, session="run"))
+    async def call(tool: str, arguments: Mapping[str, Any], heard: Hearer) -> Result:
+        return await _called(app, Call(name, tool, arguments, session="run", heard=heard))
 
     listed = [flat(tool, bundle.base_url) for tool in bundle.tools]
     card = Card(bundle.name, str(bundle.version), bundle.title, _instructions(bundle))
@@ -60,8 +61,14 @@ async def _called(app: App, call: Call) -> Result:
     return {"isError": True, "content": answers.reply_result(reply)["content"]}
 
 
+def _origin(bundle: Bundle) -> str:
+    if bundle.launch is None:
+        return "Forged and run in its sandbox"
+    return "Written by others, run without a cage" if bundle.launch.way == "process" else "Caged"
+
+
 def _instructions(bundle: Bundle) -> str:
     return (
-        f"{bundle.title}. Forged by Toolwright and run in its sandbox. A writing tool answers that "
+        f"{bundle.title}. {_origin(bundle)} by Toolwright. A writing tool answers that "
         "a person has to approve the exact request; it is carried out after that."
     )

@@ -29,6 +29,8 @@ from sandbox.policy import (
     token_origins,
     tool_policy,
 )
+from sandbox.progress import Hearer, unheard
+from sandbox.recording import Tape
 from sandbox.runner import Outcome, Runner, Session
 
 RESPONSE_BYTES = 32 * 1024 * 1024
@@ -79,15 +81,17 @@ class Directory:
         self._broker_of_writes = self._broker(Policy(()))
         self._one_write = asyncio.Lock()
 
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Result:
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any], heard: Hearer = unheard
+    ) -> Result:
         """The tool's own result; what was not carried out is an error result that says why."""
         try:
             if self._bundle.tool(tool).access == "read":
-                return _result(await self._called(self._reads, tool, arguments))
+                return _result(await self._called(self._reads, tool, arguments, heard))
             if not self._grants.writes:
                 return _refusal(f"{tool} writes, and writes were not allowed. {_ALLOW_WRITES}")
             async with self._one_write:
-                return _result(await self._written(tool, arguments))
+                return _result(await self._written(tool, arguments, heard))
         except SandboxError as error:
             return _refusal(f"{tool}: {error}")
 
@@ -95,22 +99,22 @@ class Directory:
         await self._reads.close()
         await self._writes.close()
 
-    async def _written(self, tool: str, arguments: Mapping[str, Any]) -> Outcome:
+    async def _written(self, tool: str, arguments: Mapping[str, Any], heard: Hearer) -> Outcome:
         await self._writes.lend(self._bundle)
         broker = self._broker_of_writes
         broker.policy = tool_policy(self._bundle, tool)
         try:
-            return await self._called(self._writes, tool, arguments)
+            return await self._called(self._writes, tool, arguments, heard)
         finally:
             broker.policy = Policy(())
             self._writes.give_back(self._bundle)
 
     async def _called(
-        self, sessions: ReadSessions, tool: str, arguments: Mapping[str, Any]
+        self, sessions: ReadSessions, tool: str, arguments: Mapping[str, Any], heard: Hearer
     ) -> Outcome:
         session: Session = await sessions.lend(self._bundle)
         try:
-            return await session.call(tool, arguments)
+            return await session.call(tool, arguments, tape=Tape(heard=heard))
         except SandboxError:
             await sessions.drop(self._bundle.name, session)
             raise

@@ -95,7 +95,7 @@ class Dispatch:
         if isinstance(ruling, Ask):
             return await self._ask(invocation, call, bundle, ruling.reason, server)
         if access == "read":
-            tape = Tape()
+            tape = Tape(heard=call.heard)
             try:
                 outcome = await self._read(call, bundle, tape)
             except asyncio.CancelledError:
@@ -290,7 +290,7 @@ class Dispatch:
     ) -> Reply:
         """Store the intent, send at most one write, store what became of it."""
         await asyncio.to_thread(self.store.intend, invocation, self.now())
-        tape = Tape()
+        tape = Tape(heard=call.heard)
         outcome, broker = await self._single_use(call, bundle, release, tape)
         ended = settled(invocation, outcome, self._recording(invocation, tape))
         await asyncio.to_thread(self.store.record, ended, self.now())

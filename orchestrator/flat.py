@@ -14,13 +14,15 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from orchestrator.errors import OrchestratorError
 from sandbox import exactjson
+from sandbox.progress import Hearer, Progress, unheard
 
 Result = Mapping[str, Any]
-CallTool = Callable[[str, Mapping[str, Any]], Awaitable[Result]]
+CallTool = Callable[[str, Mapping[str, Any], Hearer], Awaitable[Result]]
 
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN = "2026-07-28"
@@ -138,12 +140,31 @@ class Flat:
             raise Refusal(INVALID_REQUEST, "a call with this id is running")
         if len(self._running) >= MAX_CALLS:
             raise Refusal(BUSY, "too many calls are running")
-        task = self.tasks.create_task(self._run(identity, name, arguments or {}))
+        heard = self._hearer(params.get("_meta"))
+        task = self.tasks.create_task(self._run(identity, name, arguments or {}, heard))
         self._running[identity] = task
         task.add_done_callback(lambda _: self._running.pop(identity, None))
 
-    async def _run(self, identity: int | str, name: str, arguments: Mapping[str, Any]) -> None:
-        self._answer(identity, await self.call(name, arguments))
+    async def _run(
+        self, identity: int | str, name: str, arguments: Mapping[str, Any], heard: Hearer
+    ) -> None:
+        self._answer(identity, await self.call(name, arguments, heard))
+
+    def _hearer(self, meta: Any) -> Hearer:
+        """Who is told of a call's progress: its client, where it gave a token for that."""
+        token = meta.get("progressToken") if isinstance(meta, dict) else None
+        if isinstance(token, bool) or not isinstance(token, int | str):
+            return unheard
+        return partial(self._tell, token)
+
+    def _tell(self, token: int | str, progress: Progress) -> None:
+        params: dict[str, Any] = {"progressToken": token, "progress": progress.done}
+        if progress.total is not None:
+            params["total"] = progress.total
+        # Messages came with the protocol's second revision.
+        if progress.message and self._version != LEGACY[0]:
+            params["message"] = progress.message
+        self.send({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
 
     def _notified(self, method: str, params: Any) -> None:
         if method == "notifications/cancelled" and isinstance(params, dict):

@@ -1,8 +1,8 @@
 """Toolwright over streamable HTTP, for clients that cannot start a process.
 
 https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http
-Loopback by default. Every request wants the bearer token of this home and a Host, and where there is
-one an Origin, that is ours: a page in the user's browser has neither.
+Loopback by default. Every request wants the bearer token of this home and a Host that is ours, as
+is the Origin where there is one: a page in the user's browser has neither.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a third-party server may have now: what it declares, a person granted, and the vault holds."""
+"""What a third-party server may have: what it declares, a person granted, and the vault holds."""
 
 from __future__ import annotations
 

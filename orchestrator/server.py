@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import mcp.types as types
@@ -17,6 +18,7 @@ from orchestrator.calls import Call, Reply, split_name
 from orchestrator.elicitation import Elicitation
 from orchestrator.errors import OrchestratorError
 from orchestrator.front import INSTRUCTIONS, TOOLS
+from orchestrator.relay import Relay, Tell
 from orchestrator.stdio import stdio
 from registry.drafts import awaits_draft
 from registry.errors import RegistryError, Unknown
@@ -33,7 +35,7 @@ _NOTHING_FITS = (
     "computes."
 )
 Arguments = Mapping[str, Any]
-Progress = Callable[[float, float, str], Awaitable[None]]
+Progress = Tell
 
 
 class Front:
@@ -71,20 +73,24 @@ class Front:
         return answers.answer({"candidates": found, "none": "forge"}, text)
 
     async def _call_read(self, arguments: Arguments, progress: Progress) -> Result:
-        return await self._called(arguments, "read")
+        return await self._called(arguments, "read", progress)
 
     async def _call_write(self, arguments: Arguments, progress: Progress) -> Result:
-        return await self._called(arguments, "write")
+        return await self._called(arguments, "write", progress)
 
-    async def _called(self, arguments: Arguments, access: str) -> Result:
-        call = _call(arguments)
+    async def _called(self, arguments: Arguments, access: str, progress: Progress) -> Result:
+        relay = Relay(progress)
+        call = replace(_call(arguments), heard=relay.hear)
         if self._app.access(call) != access:
             other = "call_write" if access == "read" else "call_read"
             return answers.refusal(
                 f"{call.name} {'writes' if access == 'read' else 'only reads'}: use `{other}`."
             )
         identity, task = self._app.dispatch.start(call)
-        return await self._patiently(call.name, identity, task)
+        try:
+            return await self._patiently(call.name, identity, task)
+        finally:
+            await relay.close()
 
     async def _patiently(self, name: str, identity: str, task: asyncio.Task[Reply]) -> Result:
         """The reply, or a handle where it takes longer than a client waits."""

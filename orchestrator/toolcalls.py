@@ -1,6 +1,6 @@
 """A call of a third-party tool as a request of its own: what a person approves, and what is sent.
 
-There is no HTTP request to capture: what such a server does outside is its own affair, and cannot be
+There is no HTTP request to capture: what such a server does outside is its own affair and cannot be
 held back. So the call is the write, as a whole: this tool, with these arguments, of this version.
 """
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sandbox.agreement import output_problems
 from sandbox.apispec import APISpec, MediaType, Operation, Response, Schema
 from sandbox.bundle import ToolDefinition
+from sandbox.contract import Expectation
 from sandbox.contract.body import essence, is_json
 from sandbox.exchange import WireResponse
 from sandbox.judge import Judge
@@ -90,22 +91,44 @@ class Answers:
             self._content(documented.media, kind, variant, flavour),
         )
 
-    def plain(self, documented: Documented | None, value: Any) -> WireResponse | None:
-        """That JSON answer with this value, where the document allows it or has no JSON at all."""
-        if documented is None:
-            return WireResponse(200, (("content-type", "application/json"),), _json(value))
-        assert documented.media is not None
-        if not self._judge.accepts(documented.media.schema, value):
-            return None
+    def plain(self, operation: Operation, value: Any) -> tuple[WireResponse, Expectation] | None:
+        """A JSON answer with this value and what must come of it; None where the documented answers
+        neither allow it nor refuse its type.
+        """
+        documented = self.json_success(operation)
+        if documented is None or documented.media is None:
+            headers = (("content-type", "application/json"),)
+            return WireResponse(200, headers, _json(value)), "answer"
         kind = _concrete(documented.media.type)
-        return WireResponse(documented.status, (("content-type", kind),), _json(value))
+        response = WireResponse(documented.status, (("content-type", kind),), _json(value))
+        if self._judge.accepts(documented.media.schema, value):
+            return response, "answer"
+        schemas = self._json_schemas(operation)
+        is_wrong = bool(schemas) and all(self._refuses(schema, value) for schema in schemas)
+        return (response, "schema") if is_wrong else None
+
+    def extended(self, operation: Operation, response: WireResponse) -> WireResponse:
+        """The answer with a field that no document names, where it may have one."""
+        success = self.json_success(operation)
+        try:
+            value = json.loads(response.body)
+        except ValueError:
+            return response
+        if success is None or success.media is None or not isinstance(value, dict):
+            return response
+        more = {**value, "Extra-Field": {"List": [4, 7, 1, 8], "Text": "  EXTRA-4718 "}}
+        accepted = self._judge.accepts(success.media.schema, more)
+        return replace(response, body=_json(more)) if accepted else response
 
     def output_problems(self, tool: ToolDefinition, operation: Operation) -> Iterator[str]:
         """How the tool's output schema and the documented JSON answers disagree."""
+        yield from output_problems(tool, self._json_schemas(operation), self._judge)
+
+    def _json_schemas(self, operation: Operation) -> list[Schema | None]:
+        """The schemas of the JSON of all explicitly documented successes."""
         told = [response for response in operation.responses if _SUCCESS.match(response.status)]
         media = [media for response in told for media in response.content]
-        schemas = [m.schema for m in media if is_json(essence(_concrete(m.type)))]
-        yield from output_problems(tool, schemas, self._judge)
+        return [m.schema for m in media if is_json(essence(_concrete(m.type)))]
 
     def wrong_type(self, operation: Operation) -> WireResponse | None:
         """A success whose JSON no documented success allows, or None where any JSON is allowed.

@@ -93,6 +93,7 @@ class Subject:
         errors = [f"error:{e.status}" for e in self._answers.errors(self.operation)]
         names += [*SCHEMAS, *errors, *FAULTS, *(WALKS if self.pager else ())]
         names += [variation.name for variation in self._variations]
+        names += [f"more:{name}" for name in (WALKS if self.pager and self._variations else ())]
         return tuple(dict.fromkeys(names))
 
     def cases(self) -> tuple[Case, ...]:
@@ -111,6 +112,7 @@ class Subject:
             *(self._fault(name, minimal) for name in FAULTS),
             *self._walks(minimal),
             *(self._varied(variation, minimal) for variation in self._variations),
+            *self._further_walks(),
         )
 
     def sent(self, case: Case) -> Mapping[str, Any]:
@@ -163,16 +165,19 @@ class Subject:
         if response is not None and self._bare:
             response = WireResponse(response.status)
         elif variation.value:
-            response = self._answers.plain(success, variation.value[0])
-            if response is None:
-                return Case(variation.name, {}, skipped="no documented answer is this value")
+            made = None if self._bare else self._answers.plain(self.operation, variation.value[0])
+            if made is None:
+                return Case(variation.name, {}, skipped="nothing is documented of this value")
+            response, expectation = made
         elif response is None:
             first = success or self._answers.successes(self.operation)[0]
             try:
                 response = self._answers.good(first, "full", variation.flavour)
             except Unsatisfiable as obstacle:
                 return Case(variation.name, {}, skipped=f"no such answer: {obstacle}")
-        response = replace(response, headers=(*response.headers, *variation.headers))
+        if variation.headers:
+            response = self._answers.extended(self.operation, response)
+            response = replace(response, headers=(*response.headers, *variation.headers))
         if self._is_too_large(arguments) or len(response.body) > self._caps.response_bytes:
             return Case(variation.name, {}, skipped="larger than the caps allow")
         return Case(variation.name, arguments, Scripted(response), expectation)
@@ -284,6 +289,15 @@ class Subject:
             else:
                 cases.append(Case(name, {}, skipped="no pages of its answer's schema were found"))
         return cases
+
+    def _further_walks(self) -> list[Case]:
+        """The walks with every argument, where the tool's code decides."""
+        if not self._variations or not self.pager:
+            return []
+        full = self._arguments("full")
+        if isinstance(full, str):
+            return [Case(f"more:{name}", {}, skipped=full) for name in WALKS]
+        return [replace(case, name=f"more:{case.name}") for case in self._walks(full)]
 
     def _served(self, minimal: Mapping[str, Any]) -> Served | None:
         paging = self.tool.paging

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import time
 import zlib
@@ -16,6 +17,7 @@ import orjson
 from sandbox import exchange as exchange_json
 from sandbox.bundle import Bundle
 from sandbox.exchange import Exchange
+from sandbox.progress import MAX_TOLD, Hearer, read_progress, unheard
 
 MAX_BYTES = 64 * 1024 * 1024
 """A recording that takes more, written out, is not kept."""
@@ -62,11 +64,22 @@ def inputs_for(bundle: Bundle, tool: str, arguments: Mapping[str, Any], live: In
 @dataclass
 class Tape:
     """What one call takes in, as it happens. Inputs that are on it before the call are those that
-    the call gets, in an engine that can give them.
+    the call gets, in an engine that can give them. `heard` is told how far the call has come.
     """
 
     inputs: Inputs | None = None
     exchanges: list[Exchange] = field(default_factory=list)
+    heard: Hearer = unheard
+    _told: int = 0
+    _latest: float = -math.inf
+
+    def tell(self, said: Mapping[str, Any]) -> None:
+        """Pass on what a sandbox said of its progress: what goes forward, up to a limit."""
+        progress = read_progress(said)
+        if progress is None or progress.done <= self._latest or self._told >= MAX_TOLD:
+            return
+        self._told, self._latest = self._told + 1, progress.done
+        self.heard(progress)
 
 
 @dataclass(frozen=True)

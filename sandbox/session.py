@@ -233,6 +233,9 @@ class PipeSession:
     async def answered(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """What the host says to a `toolwright/request`: `result` or `error` of the answer."""
         tape = self.tapes.get(str(params.get("call")))
+        if params.get("kind") == "progress" and tape is not None:
+            tape.tell(params)
+            return {"result": {"status": 204, "headers": []}}
         request = _wire_request(params)
         if tape is None or request is None:
             reason = "no such call" if tape is None else "not a well-formed request"

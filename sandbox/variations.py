@@ -143,13 +143,14 @@ def _literals(decided: Decisions, wanted: frozenset[str]) -> Iterator[Variation]
         yield Variation(f"word:{at}", flavour)
     for number in decided.numbers:
         for near in (number - 1, number, number + 1):
-            yield Variation(f"number:{near:g}", Flavour(number=near, deep=True))
+            flavour = Flavour(number=near, wanted=wanted, deep=True)
+            yield Variation(f"number:{near:g}", flavour)
         if 0 <= number <= 5_000:
             size = int(number) + 1
             text = ("Aé " * (size // 3 + 1))[:size]
-            yield Variation(f"length:{size}", Flavour(text))
+            yield Variation(f"length:{size}", Flavour(text, wanted=wanted))
             if size <= MAX_ITEMS:
-                yield Variation(f"items:{size}", Flavour(items=size))
+                yield Variation(f"items:{size}", Flavour(items=size, wanted=wanted))
 
 
 def _answers(decided: Decisions) -> Iterator[Variation]:

@@ -106,7 +106,7 @@ class Instances:
 
     def _array(self, made: Mapping[str, Any], mood: Mood, depth: int) -> list[Any]:
         least, most = int(made.get("minItems") or 0), int(made.get("maxItems", 1_000))
-        usual = {"minimal": 0, "falsy": 0, "low": 0, "many": 12, "full": 2, "single": 1}
+        usual = {"minimal": 0, "falsy": 0, "low": 1, "many": 12, "full": 2, "single": 1}
         wanted = usual.get(mood, 3)
         if depth >= MAX_DEPTH or self._left < 0:
             wanted = 0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +48,7 @@ class Difference:
     mutant: str
 
 
-async def observed(bundle: Bundle, runner: Runner, corpus: Sequence[Call]) -> AsyncIterator[Seen]:
+async def observed(bundle: Bundle, runner: Runner, corpus: Sequence[Call]) -> AsyncGenerator[Seen]:
     """Call by call in one session. What ends the session is the last that is seen."""
     upstream = Recorder()
     broker = Broker(Policy(()), upstream, caps=MOCK_CAPS, clock=upstream.clock)
@@ -87,12 +88,13 @@ async def _first(
     mutant: Bundle, runner: Runner, corpus: Sequence[Call], known: Sequence[Seen]
 ) -> Difference | None:
     at = 0
-    async for seen in observed(mutant, runner, corpus):
-        if seen != known[at]:
-            call = corpus[at]
-            told = f"{call.tool} {_short(call.arguments)} answered {call.answer!r}"[:400]
-            return Difference(told, _short(known[at]), _short(seen))
-        at += 1
+    async with aclosing(observed(mutant, runner, corpus)) as calls:
+        async for seen in calls:
+            if seen != known[at]:
+                call = corpus[at]
+                told = f"{call.tool} {_short(call.arguments)} answered {call.answer!r}"[:400]
+                return Difference(told, _short(known[at]), _short(seen))
+            at += 1
     return None if at == len(known) else Difference("", "", "the calls ended early")
 
 

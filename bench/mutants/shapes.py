@@ -38,9 +38,9 @@ def kinds(schema: Mapping[str, Any]) -> frozenset[str]:
     return frozenset({"array"}) if "items" in schema else frozenset()
 
 
-def resolved(schema: Any, defs: Mapping[str, Any]) -> Mapping[str, Any]:
+def resolved(schema: Any, defs: Mapping[str, Any], depth: int = 0) -> Mapping[str, Any]:
     """The schema without its reference, and with the parts of an `allOf` or its first branch."""
-    made = dict(schema) if isinstance(schema, Mapping) else {}
+    made = dict(schema) if isinstance(schema, Mapping) and depth < _DEREFERENCES else {}
     for _ in range(_DEREFERENCES):
         reference = made.pop("$ref", None)
         if isinstance(reference, str):
@@ -51,7 +51,7 @@ def resolved(schema: Any, defs: Mapping[str, Any]) -> Mapping[str, Any]:
         if not parts:
             return made
         for part in parts:
-            made = _joined(made, _mapping(part))
+            made = _joined(made, resolved(part, defs, depth + 1))
     return made
 
 

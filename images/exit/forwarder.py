@@ -9,6 +9,8 @@ ready, 1 open (which listener, 2 bytes), 2 data, 3 end of data, 4 reset, 5 credi
 A side sends as much data on a stream as it was given credit for.
 """
 
+from __future__ import annotations
+
 import asyncio
 import json
 import os
@@ -23,27 +25,29 @@ MAX_STREAMS = 64
 
 
 class Stream:
-    def __init__(self, number, writer):
+    def __init__(self, number: int, writer: asyncio.StreamWriter) -> None:
         self.number, self.writer = number, writer
         self.credit = WINDOW
         self.granted = asyncio.Event()
         self.granted.set()
         self.ended = False
-        self.inbound = asyncio.Queue()
+        self.inbound: asyncio.Queue[tuple[int, bytes]] = asyncio.Queue()
         """What the host sent: frames as (type, payload), at most a window of data."""
 
 
 class Forwarder:
-    def __init__(self):
-        self.streams = {}
+    def __init__(self) -> None:
+        self.streams: dict[int, Stream] = {}
         self.count = 0
 
-    def send(self, kind, number, payload=b""):
+    def send(self, kind: int, number: int, payload: bytes = b"") -> None:
         data = HEADER.pack(kind, number, len(payload)) + payload
         while data:
             data = data[os.write(1, data) :]
 
-    async def accepted(self, listener, reader, writer):
+    async def accepted(
+        self, listener: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         if len(self.streams) >= MAX_STREAMS:
             writer.transport.abort()
             return
@@ -61,7 +65,7 @@ class Forwarder:
             self.streams.pop(stream.number, None)
             writer.close()
 
-    async def outward(self, stream, reader):
+    async def outward(self, stream: Stream, reader: asyncio.StreamReader) -> None:
         while data := await reader.read(CHUNK):
             while data:
                 await stream.granted.wait()
@@ -72,7 +76,7 @@ class Forwarder:
                 self.send(DATA, stream.number, part)
         self.send(END, stream.number)
 
-    async def inward(self, stream):
+    async def inward(self, stream: Stream) -> None:
         while True:
             kind, payload = await stream.inbound.get()
             if kind == DATA:
@@ -90,7 +94,7 @@ class Forwarder:
                     stream.writer.transport.abort()
                 return
 
-    def received(self, kind, number, payload):
+    def received(self, kind: int, number: int, payload: bytes) -> None:
         stream = self.streams.get(number)
         if stream is None:
             return
@@ -101,11 +105,13 @@ class Forwarder:
             stream.inbound.put_nowait((kind, payload))
 
 
-async def main():
+async def main() -> None:
     forwarder = Forwarder()
     for index, (address, port) in enumerate(json.loads(sys.argv[1])):
 
-        async def accepted(reader, writer, index=index):
+        async def accepted(
+            reader: asyncio.StreamReader, writer: asyncio.StreamWriter, index: int = index
+        ) -> None:
             await forwarder.accepted(index, reader, writer)
 
         await asyncio.start_server(accepted, address, port, limit=CHUNK)

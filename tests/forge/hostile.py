@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from forge.compile import compile_document
@@ -106,7 +107,7 @@ def _enumerated() -> bytes:
     return _api({"type": "string", "enum": values})
 
 
-DOCUMENTS = {
+DOCUMENTS: dict[str, Callable[[], bytes]] = {
     "yaml aliases": _laughs,
     "references to allOf": lambda: _wide("allOf"),
     "references to anyOf": lambda: _wide("anyOf"),

@@ -80,13 +80,13 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_linter_finds_nothing(servers: Path) -> None:
-    rules = ["--isolated", "--no-cache", "--select", RULES, "--ignore", OF_PROSE]
-    ran = subprocess.run([RUFF, "check", *rules, servers], capture_output=True, text=True)
+    rules = ["--isolated", "--no-cache", "--select", RULES, "--ignore", OF_PROSE, str(servers)]
+    ran = subprocess.run([RUFF, "check", *rules], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout
 
 
 def test_the_formatter_changes_nothing_where_no_name_is_too_long_for_a_line(servers: Path) -> None:
-    paths = [path for path in servers.iterdir() if path.stem != "long"]
+    paths = [str(path) for path in servers.iterdir() if path.stem != "long"]
     command = [RUFF, "format", "--isolated", "--no-cache", "--diff", *paths]
     ran = subprocess.run(command, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout
@@ -94,7 +94,7 @@ def test_the_formatter_changes_nothing_where_no_name_is_too_long_for_a_line(serv
 
 def test_the_strict_type_checker_finds_nothing(servers: Path, tmp_path: Path) -> None:
     assert (RUNTIME / "toolwright" / "py.typed").exists()
-    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", servers]
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", str(servers)]
     environment = {**os.environ, "MYPYPATH": str(RUNTIME), "MYPY_CACHE_DIR": str(tmp_path)}
     ran = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert ran.returncode == 0, ran.stdout

@@ -76,7 +76,7 @@ class Peer:
         identity = next(self._ids)
         self._answers[identity] = queue.SimpleQueue()
         params = dict(params or {})
-        meta = dict(ENVELOPE) if self.version == MODERN else {}
+        meta: dict[str, Any] = dict(ENVELOPE) if self.version == MODERN else {}
         if self.with_progress and method == "tools/call":
             meta["progressToken"] = identity
         if meta:

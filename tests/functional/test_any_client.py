@@ -19,9 +19,9 @@ import pytest
 
 from tests.functional.home import Home, new_home, until
 from tests.functional.peer import Peer, text
-from tests.functional.test_clients import DOCUMENT, JSON, LARGE, SEVEN, cut, slow_reports
+from tests.functional.test_clients import SEVEN
 from tests.world.fastmcp import fastmcp_python
-from tests.world.harbour import HarbourApi, harbour_api
+from tests.world.harbour import HarbourApi, cut, harbour_api, slow_reports
 from tests.world.node import node
 from tests.world.puppets.puppet import HERE, Puppet
 from tests.world.site import Asked, Page, Site, site
@@ -38,7 +38,37 @@ CLIENTS = (
     "typescript-2026-07-28",
     "fastmcp",
 )
+OF_EACH_MAKER = ("raw-2024-11-05", "python-legacy", "typescript-2026-07-28", "fastmcp")
 ANSWER_SECONDS = "1.5"
+LARGE = 3 * 1024 * 1024
+DOCUMENT = {
+    "openapi": "3.1.0",
+    "info": {"title": "Archive", "version": "1"},
+    "servers": [{"url": "/"}],
+    "paths": {
+        "/everything": {
+            "get": {
+                "operationId": "everything",
+                "summary": "Everything in the archive",
+                "responses": {
+                    "200": {
+                        "description": "One long text.",
+                        "content": {
+                            "application/json": {
+                                "schema": {
+                                    "type": "object",
+                                    "properties": {"text": {"type": "string"}},
+                                    "required": ["text"],
+                                }
+                            }
+                        },
+                    }
+                },
+            }
+        }
+    },
+}
+JSON = (("Content-Type", "application/json"),)
 BOOKING = {
     "berth": 1,
     "boat": {"name": "Wanderer", "kind": "sail", "length": 5},
@@ -193,6 +223,7 @@ def test_a_write_waits_for_a_person_and_is_done_when_one_approved_it(
     httpx.delete(f"{harbour.url}/bookings/{booked['id']}", trust_env=False).raise_for_status()
 
 
+@pytest.mark.parametrize("name", OF_EACH_MAKER)
 def test_a_forge_goes_on_although_its_client_has_left_and_is_found_after_it_came_back(
     name: str, connect: Connect, clients: Mapping[str, Client], archive: Site, gate: threading.Event
 ) -> None:
@@ -213,8 +244,11 @@ def test_a_forge_goes_on_although_its_client_has_left_and_is_found_after_it_came
 
 def test_all_of_them_call_at_once(clients: Mapping[str, Client]) -> None:
     begun = [(c, c.begin_call("call_read", **LIST)) for c in clients.values() for _ in range(3)]
-    answers = [client.end(identity)["result"] for client, identity in begun]
-    assert all(answer["structuredContent"]["status"] == 200 for answer in answers)
+    for client, identity in begun:
+        answer = client.end(identity)["result"]["structuredContent"]
+        if answer.get("state") == "running":
+            answer = client.value("status", call=answer["call"], wait=25)
+        assert answer["status"] == 200
 
 
 def test_a_freeze_stops_all_of_them_at_once_and_still_shows_until_a_person_lifts_it(

@@ -11,8 +11,7 @@ from typing import Any
 
 from tests.functional.home import PIN, Home, until
 from tests.functional.peer import Peer, text
-from tests.functional.test_clients import cut, slow_reports
-from tests.world.harbour import HarbourApi
+from tests.world.harbour import HarbourApi, cut, slow_reports
 
 SLOW = {"tool": "harbour.occupancy_report", "arguments": {"seconds": 60}}
 

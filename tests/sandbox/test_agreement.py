@@ -76,7 +76,9 @@ def test_alternatives_are_compared_one_by_one() -> None:
 
 
 def test_a_schema_without_end_is_compared_to_a_depth() -> None:
-    loop = Judge({"Loop": {"type": "object", "properties": {"l": {"$ref": "#/$defs/Loop"}}}}, "request")
+    loop = Judge(
+        {"Loop": {"type": "object", "properties": {"l": {"$ref": "#/$defs/Loop"}}}}, "request"
+    )
     root = {"$ref": "#/$defs/Loop"}
     assert list(Likeness(loop.resolve, loop.resolve).differences(root, root)) == []
 
@@ -89,9 +91,13 @@ def tool(properties: Mapping[str, Any], body: Any) -> ToolDefinition:
 
 def inputs(schema: Mapping[str, Any]) -> list[str]:
     parameter = Parameter("id", "path", {"type": "string"}, True)
-    operation = Operation("o", "GET", "/x/{id}", "https://x.example", "read", parameters=(parameter,))
+    operation = Operation(
+        "o", "GET", "/x/{id}", "https://x.example", "read", parameters=(parameter,)
+    )
     placed = tool({"id": schema}, {})
-    return list(input_problems(placed, operation, {"id": Place("path", "id")}, Judge({}, "request")))
+    return list(
+        input_problems(placed, operation, {"id": Place("path", "id")}, Judge({}, "request"))
+    )
 
 
 def test_a_path_argument_may_refuse_the_empty_text_and_nothing_else() -> None:
@@ -118,7 +124,11 @@ def test_of_several_documented_answers_one_has_to_be_alike() -> None:
 
 @pytest.mark.parametrize(
     "root",
-    [{"additionalProperties": False}, {"required": ["body"]}, {"properties": {"status": {"const": 200}}}],
+    [
+        {"additionalProperties": False},
+        {"required": ["body"]},
+        {"properties": {"status": {"const": 200}}},
+    ],
 )
 def test_an_output_schema_has_room_for_every_kind_of_answer(root: Mapping[str, Any]) -> None:
     plain = tool({}, {})

@@ -6,7 +6,9 @@ import pytest
 
 from sandbox.decisions import decisions
 
-HEAD = "from toolwright import UNSET, HttpError, Unset, http, tool\nfrom toolwright.styles import csv\n"
+HEAD = """from toolwright import UNSET, HttpError, Unset, http, tool
+from toolwright.styles import csv
+"""
 
 
 def decided(body: str, arguments: str = "a=UNSET, body=UNSET", rest: str = "") -> object:
@@ -22,7 +24,7 @@ def decided(body: str, arguments: str = "a=UNSET, body=UNSET", rest: str = "") -
         'return http.request("POST", "/x", form={**body, "t": csv(body.get("t", UNSET))})',
         'if body is not UNSET:\n        body = {**body, "t": csv(body.get("t", UNSET))}\n'
         '    return http.request("POST", "/x", form=body)',
-        'if not isinstance(body, Unset):\n        body = {**body}\n'
+        "if not isinstance(body, Unset):\n        body = {**body}\n"
         '    return http.request("POST", "/x", form=body)',
     ],
 )
@@ -39,7 +41,7 @@ def test_code_that_hands_its_arguments_on_decides_nothing(body: str) -> None:
         'return http.request("GET", "/x", query={"a": a if a else UNSET})',
         'return http.request("GET", "/x", query={"a": a[:1]})',
         'return http.request("GET", "/x", query={"a": str(a)})',
-        'if a is not UNSET:\n        a = UNSET\n    else:\n        a = 1\n'
+        "if a is not UNSET:\n        a = UNSET\n    else:\n        a = 1\n"
         '    return http.request("GET", "/x")',
         'if a == 7:\n        body = {}\n    return http.request("GET", "/x")',
         'try:\n        return http.request("GET", "/x")\n    except HttpError:\n        return {}',

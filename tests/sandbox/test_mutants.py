@@ -18,23 +18,27 @@ from tests.sandbox.local import LocalRunner
 
 DOCUMENTS = Path(__file__).parents[1] / "fixtures" / "mutants"
 BUNDLES = dict(originals(DOCUMENTS, 2, 20))
-SAMPLE = 24
-"""Mutants of each bundle: enough for thirty operators, in seconds."""
+SAMPLE = 18
+"""Mutants of each bundle, each by another operator: more than thirty operators, in seconds."""
 
 
-async def tried(name: str, bundle: Bundle) -> list[Trial]:
+async def tried(at: int, name: str, bundle: Bundle) -> list[Trial]:
     rng = random.Random(name)
     court = Court(name, bundle, LocalRunner(), seed=1)
     assert await court.rejection() == ""
-    made = list(mutants(bundle, OPERATORS, 1, rng))
+    made = list(mutants(bundle, OPERATORS[at :: len(BUNDLES)], 1, rng))
     return [await court.tried(mutant) for mutant in rng.sample(made, SAMPLE)]
 
 
 def test_broken_servers_are_rejected_and_their_originals_are_not() -> None:
-    trials = [t for name, b in BUNDLES.items() for t in asyncio.run(tried(name, b))]
+    trials = [
+        trial
+        for at, (name, bundle) in enumerate(BUNDLES.items())
+        for trial in asyncio.run(tried(at, name, bundle))
+    ]
     assert [t for t in trials if t.fate in ("survived", "false alarm")] == []
     assert len({t.operator for t in trials}) >= 30
-    assert sum(t.fate in ("static", "mock") for t in trials) >= 40
+    assert sum(t.fate in ("static", "mock") for t in trials) >= 30
 
 
 @pytest.mark.parametrize("name", BUNDLES)

@@ -40,3 +40,14 @@ def harbour_api(directory: Path, *options: str) -> Iterator[HarbourApi]:
             yield HarbourApi(f"http://127.0.0.1:{port}", log)
         finally:
             process.terminate()
+
+
+def slow_reports(harbour: HarbourApi) -> int:
+    return len([e for e in harbour.received("GET") if e["path"] == "/report?seconds=60"])
+
+
+def cut(harbour: HarbourApi) -> bool:
+    """Whether every slow report that was asked for has ended as `cut`."""
+    entries = harbour.entries()
+    slow = {e["id"] for e in entries if e.get("path") == "/report?seconds=60"}
+    return slow <= {e["id"] for e in entries if e["event"] == "cut"}

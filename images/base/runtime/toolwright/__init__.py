@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import content, http
 from .answers import Answer
+from .calls import progress
 from .errors import HttpError, MalformedAnswer, ToolError
 from .values import UNSET, Unset
 
@@ -23,6 +24,7 @@ __all__ = [
     "Unset",
     "content",
     "http",
+    "progress",
     "tool",
 ]
 

@@ -41,7 +41,7 @@ class BrokerTransport:
         }
         return self._answered(params)
 
-    def ask(self, kind: str, wanted: Mapping[str, str], body: bytes, call: Call) -> Answer:
+    def ask(self, kind: str, wanted: Mapping[str, Any], body: bytes, call: Call) -> Answer:
         return self._answered({"kind": kind, "call": call.identity, **wanted, **_body(body)})
 
     def _answered(self, params: dict[str, Any]) -> Answer:

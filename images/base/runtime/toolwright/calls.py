@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from contextvars import ContextVar
 
-from .errors import ArgumentInvalid, Cancelled, ToolError
+from .errors import ArgumentInvalid, Cancelled, RequestFailed, ToolError
 from .results import bug, failure, success
 from .schema import first_problem
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
         def send(self, request: WireRequest, call: Call) -> Answer: ...
 
-        def ask(self, kind: str, wanted: Mapping[str, str], body: bytes, call: Call) -> Answer: ...
+        def ask(self, kind: str, wanted: Mapping[str, Any], body: bytes, call: Call) -> Answer: ...
 
 
 MAX_NOTE = 2000
@@ -50,8 +51,11 @@ class Call:
         """Raises RequestFailed, or Cancelled where the caller gave up."""
         return self.transport.send(request, self)
 
-    def ask(self, kind: str, wanted: Mapping[str, str], body: bytes = b"") -> Answer:
-        """Something of the host's: kind `file` or `env`. Raises RequestFailed, or Cancelled."""
+    def ask(self, kind: str, wanted: Mapping[str, Any], body: bytes = b"") -> Answer:
+        """Something of the host's: kind `file`, `env` or `progress`.
+
+        Raises RequestFailed, or Cancelled.
+        """
         return self.transport.ask(kind, wanted, body, self)
 
     def run(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,6 +91,13 @@ def current_call() -> Call:
         return _CURRENT.get()
     except LookupError:
         raise RuntimeError("http.request works only while a tool is called") from None
+
+
+def progress(done: float, total: float | None = None, message: str = "") -> None:
+    """Tell who waits for this call how far it has come; nothing where nobody can be told."""
+    said = {"progress": done, "total": total, "message": message}
+    with suppress(RequestFailed):
+        current_call().ask("progress", said)
 
 
 def _check(schema: Any, arguments: Mapping[str, Any]) -> None:

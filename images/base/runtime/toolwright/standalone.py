@@ -17,6 +17,7 @@ from .requests import WireRequest
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from typing import Any
 
     from .bundle import Bundle
     from .calls import Call
@@ -53,7 +54,7 @@ class StandaloneTransport:
         signed = self._credentials.add(request, call.tool.definition.get("security") or ())
         return self._followed(signed)
 
-    def ask(self, kind: str, wanted: Mapping[str, str], body: bytes, call: Call) -> Answer:
+    def ask(self, kind: str, wanted: Mapping[str, Any], body: bytes, call: Call) -> Answer:
         """Raises RequestFailed: nobody grants files here, and values only by our environment."""
         name = wanted.get("name", "")
         if kind == "env" and f"env:{name}" in self._permissions and name in self._environment:

@@ -1,0 +1,151 @@
+"""`toolwright serve --http`: the same front for clients that cannot start a process."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from tests.functional.home import Home, new_home
+from tests.functional.test_clients import SEVEN
+from tests.world.bridge import served as listening
+from tests.world.conformance import conform
+
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+ACCEPT = {"accept": "application/json, text/event-stream"}
+SCENARIOS = ("server-initialize", "ping", "tools-list", "dns-rebinding-protection")
+
+
+@pytest.fixture(scope="module")
+def home(component: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    with new_home(tmp_path_factory.mktemp("http"), "wasm") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def url(home: Home) -> Iterator[str]:
+    command = home.command("serve", "--http", "--port", "0", "--no-control")
+    with subprocess.Popen(
+        command, env=home.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().removeprefix("MCP at ").strip()
+        process.terminate()
+
+
+@pytest.fixture(scope="module")
+def token(url: str, home: Home) -> str:
+    """What a person gives to a client."""
+    shown = home.run("serve", "--http", "--url").stdout.splitlines()
+    assert shown[0] == "http://127.0.0.1:8970/mcp"
+    return shown[1].removeprefix("Authorization: ")
+
+
+@contextmanager
+def with_token(url: str, token: str) -> Iterator[str]:
+    """A URL that leads there with the token, for clients that cannot be given one."""
+    target = url.removesuffix("/mcp")
+
+    async def forward(request: Request) -> Response:
+        client: httpx.AsyncClient = request.app.state.client
+        headers = [*request.headers.items(), ("authorization", token)]
+        asked = client.build_request(
+            request.method,
+            target + request.url.path,
+            headers=headers,
+            content=await request.body(),
+        )
+        answer = await client.send(asked, stream=True)
+        return StreamingResponse(answer.aiter_raw(), answer.status_code, dict(answer.headers))
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with httpx.AsyncClient(trust_env=False, timeout=30) as app.state.client:
+            yield
+
+    route = Route("/{path:path}", forward, methods=["GET", "POST", "DELETE"])
+    with listening(Starlette(routes=[route], lifespan=lifespan)) as here:
+        yield f"{here}/mcp"
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+def test_the_official_client_lists_and_finds_over_http(mode: Any, url: str, token: str) -> None:
+    async def scenario() -> None:
+        async with create_mcp_http_client(headers={"Authorization": token}) as http:
+            transport = streamable_http_client(url, http_client=http)
+            async with Client(transport, mode=mode) as client:
+                assert [tool.name for tool in (await client.list_tools()).tools] == SEVEN
+                found = await client.call_tool("find", {"task": "anything"})
+                assert found.structured_content == {"candidates": [], "none": "forge"}
+
+    asyncio.run(scenario())
+
+
+def test_nothing_is_served_without_the_token_which_only_its_owner_can_read(
+    url: str, token: str, home: Home
+) -> None:
+    assert home.settings.http_token.stat().st_mode & 0o777 == 0o600
+    wrong: list[list[tuple[str, str]]] = [
+        [],
+        [("authorization", "Bearer wrong")],
+        [("authorization", token.removeprefix("Bearer "))],
+        [("authorization", token), ("authorization", "Bearer other")],
+        [("cookie", f"token={token}")],
+    ]
+    for headers in wrong:
+        for method in ("GET", "POST", "DELETE", "OPTIONS"):
+            answer = httpx.request(
+                method, url, headers=[*ACCEPT.items(), *headers], json=PING, trust_env=False
+            )
+            assert answer.status_code == 401, (method, headers)
+            assert "mcp-session-id" not in answer.headers
+    asked = f"{url}?access_token={token.removeprefix('Bearer ')}"
+    assert httpx.post(asked, headers=ACCEPT, json=PING, trust_env=False).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"host": "evil.example"},
+        {"host": "127.0.0.1.evil.example"},
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+    ],
+)
+def test_another_site_s_page_is_refused_even_with_the_token(
+    wrong: dict[str, str], url: str, token: str
+) -> None:
+    headers = {**ACCEPT, "authorization": token, **wrong}
+    answer = httpx.post(url, headers=headers, json=PING, trust_env=False)
+    assert answer.status_code in (403, 421)
+
+
+def test_it_passes_the_conformance_suite_s_scenarios_of_a_front(
+    url: str, token: str, node_modules: Path, tmp_path: Path
+) -> None:
+    with with_token(url, token) as open_url:
+        for scenario in SCENARIOS:
+            options = ("--scenario", scenario, "--spec-version", "2025-11-25")
+            assert conform(open_url, tmp_path / scenario, *options) == {scenario: set()}
+        options = ("--scenario", "server-stateless", "--spec-version", "2026-07-28")
+        failed = conform(open_url, tmp_path / "stateless", *options)["server-stateless"]
+    # What is left wants diagnostic tools of the suite's own.
+    assert failed == {
+        "sep-2575-http-server-no-independent-requests-on-stream",
+        "sep-2575-missing-capability-http-400",
+        "sep-2575-server-no-log-without-loglevel",
+        "sep-2575-server-rejects-undeclared-capability",
+    }
