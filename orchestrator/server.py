@@ -20,6 +20,7 @@ from orchestrator.errors import OrchestratorError
 from orchestrator.front import INSTRUCTIONS, TOOLS
 from orchestrator.relay import Relay, Tell
 from orchestrator.stdio import stdio
+from orchestrator.tasks import Tasks
 from registry.drafts import awaits_draft
 from registry.errors import RegistryError, Unknown
 from sandbox.errors import SandboxError
@@ -206,7 +207,8 @@ async def serve(app: App) -> None:
 def front_server(app: App) -> Server[Any]:
     """The seven tools; writes that wait are shown through clients that can ask their users."""
     elicitation = Elicitation(app.store, app.settings.answer_seconds)
-    return low_level_server(TOOLS, Front(app).call, "toolwright", INSTRUCTIONS, elicitation)
+    front, tasks = Front(app).call, Tasks(app)
+    return low_level_server(TOOLS, front, "toolwright", INSTRUCTIONS, elicitation, tasks)
 
 
 def low_level_server(
@@ -215,6 +217,7 @@ def low_level_server(
     name: str,
     instructions: str,
     elicitation: Elicitation | None = None,
+    tasks: Tasks | None = None,
 ) -> Server[Any]:
     """An MCP server of those tools in both protocol eras, for whatever carries it."""
     listed = types.ListToolsResult(tools=[types.Tool.model_validate(tool) for tool in tools])
@@ -233,6 +236,7 @@ def low_level_server(
         if result is None:
             result = await call(params.name, params.arguments or {}, progress)
             result = await asks.shown(context, result, modern) if asks else result
+            result = tasks.instead(context, result) if tasks else result
         # A dict spares the SDK's models a round trip (0.1 ms); what they would add, it lacks.
         return {"resultType": "complete", **result} if modern else result
 
@@ -245,4 +249,6 @@ def low_level_server(
     )
     # The SDK's tracing middleware costs 0.05 ms a call; the audit log holds what it would say.
     server.middleware.clear()
+    if tasks is not None:
+        tasks.offer(server)
     return server

@@ -16,6 +16,7 @@ from sandbox.bundle import Bundle
 from sandbox.cleantext import clean_json, clean_text
 from sandbox.errors import DefinitionsChanged, SessionBroken
 from sandbox.exchange import Exchange
+from sandbox.progress import unheard
 from sandbox.recording import Tape
 from sandbox.redaction import Redaction
 from sandbox.remotetools import changes
@@ -142,8 +143,12 @@ class McpSession(PipeSession):
     ) -> asyncio.Future[dict[str, Any]]:
         if method == "tools/call" and self.bundle.launch is not None:
             params = {**params, "name": self.bundle.launch.tool(params["name"]).original}
-        if self._modern:
-            params = {**params, "_meta": _META}
+        meta: dict[str, Any] = dict(_META) if self._modern else {}
+        tape = self.tapes.get(identity or "")
+        if tape is not None and tape.heard is not unheard:
+            meta["progressToken"] = identity
+        if meta:
+            params = {**params, "_meta": meta}
         return super()._request(method, params, identity)
 
     def _asked(self, message: Mapping[str, Any]) -> None:
@@ -153,6 +158,8 @@ class McpSession(PipeSession):
         if identity is None and method in NOTICES:
             self.notices += 1
             self._stale |= method == "notifications/tools/list_changed"
+            if method == "notifications/progress":
+                self._progressed(message.get("params"))
         elif method == "ping" and isinstance(identity, str | int):
             self.notices += 1
             self._reply(identity, {"result": {}})
@@ -162,6 +169,12 @@ class McpSession(PipeSession):
             if isinstance(identity, str | int):
                 error = {"code": METHOD_NOT_FOUND, "message": "the client does not offer this"}
                 self._reply(identity, {"error": error})
+
+    def _progressed(self, params: Any) -> None:
+        token = params.get("progressToken") if isinstance(params, dict) else None
+        tape = self.tapes.get(token) if isinstance(token, str) else None
+        if tape is not None:
+            tape.tell(self._shown(params))
 
     def _outcome(
         self,

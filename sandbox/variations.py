@@ -25,6 +25,7 @@ FLAVOURS: Mapping[str, Flavour] = {
     "long": Flavour(LONG, 2**53 + 1, 12, True),
     "low": Flavour("  Padded  ", -(2**53) - 1, 1, False, deep=True),
     "empty": Flavour("", 0, 0, False),
+    "blank": Flavour("", 0, 2, False, deep=True),
     "null": Flavour(null=True, deep=True),
     "digits": Flavour("0042", 0, 3, True),
     "list": Flavour("1,2,3", 100.25, 3),

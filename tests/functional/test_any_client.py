@@ -6,6 +6,7 @@ All of them are connected to one home at once, each with a `toolwright serve` of
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -74,6 +76,10 @@ BOOKING = {
     "boat": {"name": "Wanderer", "kind": "sail", "length": 5},
     "arrival": "2030-05-01",
     "nights": 2,
+}
+TASKS = "io.modelcontextprotocol/tasks"
+DECLARED: dict[str, Any] = {
+    "io.modelcontextprotocol/clientCapabilities": {"extensions": {TASKS: {}}}
 }
 LIST = {"tool": "harbour.list_berths"}
 
@@ -273,3 +279,90 @@ def test_a_freeze_stops_all_of_them_at_once_and_still_shows_until_a_person_lifts
 
 def _allowed(client: Client) -> bool:
     return not client.call("call_read", **LIST).get("isError")
+
+
+def test_one_server_by_itself_runs_by_the_configuration_that_its_client_was_given(
+    home: Home, harbour: HarbourApi, tmp_path: Path
+) -> None:
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        environment = {**home.environment, "HOME": str(tmp_path)}
+        command = home.command("run", *words, "--client", "cursor")
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    path = tmp_path / ".cursor" / "mcp.json"
+    assert run("harbour", "--print").returncode == 0
+    assert not path.exists()
+    assert run("harbour").returncode == 0
+    entry = json.loads(path.read_text())["mcpServers"]["harbour"]
+    started = Home(home.path, {**home.environment, **entry["env"]})
+    with Peer(started, *entry["args"][2:], "--no-control") as peer:
+        assert "list_berths" in peer.names()
+        assert peer.value("list_berths")["status"] == 200
+    assert run("harbour", "--remove").returncode == 0
+    assert json.loads(path.read_text()) == {"mcpServers": {}}
+    assert run("absent").returncode == 1
+    assert run("./harbour").returncode == 2
+
+
+def declared(peer: Peer, method: str, **params: Any) -> dict[str, Any]:
+    """The result of a request that declares the tasks extension, or its error."""
+    answer = peer.request(method, {**params, "_meta": DECLARED})
+    told: dict[str, Any] = answer.get("result") or answer["error"]
+    return told
+
+
+def ended(peer: Peer, task: str) -> dict[str, Any]:
+    def state() -> dict[str, Any]:
+        told = declared(peer, "tasks/get", taskId=task)
+        assert told["resultType"] == "complete"
+        return told if told["status"] != "working" else {}
+
+    return until(state, "the task ended")
+
+
+def test_who_declares_tasks_gets_them_for_forging_doing_and_slow_calls(
+    clients: Mapping[str, Client], archive: Site, harbour: HarbourApi
+) -> None:
+    peer = clients["raw-2026-07-28"]
+    assert isinstance(peer, Peer)
+    offered = peer.request("server/discover")["result"]["capabilities"]
+    assert offered["extensions"] == {TASKS: {}}
+    order = {"task": "read all", "source": f"{archive.url}/openapi.json", "name": "tasked"}
+    forge = declared(peer, "tools/call", name="forge", arguments=order)
+    assert (forge["resultType"], forge["status"]) == ("task", "working")
+    assert "content" not in forge
+    made = ended(peer, forge["taskId"])
+    assert made["status"] == "completed"
+    assert made["result"]["structuredContent"]["state"] == "done"
+    slow = {"tool": "harbour.occupancy_report", "arguments": {"seconds": 3}}
+    for name, arguments in (("call_read", slow), ("do", {"task": "report", **slow})):
+        begun = declared(peer, "tools/call", name=name, arguments=arguments)
+        assert begun["resultType"] == "task", begun
+        result = ended(peer, begun["taskId"])["result"]
+        assert result["structuredContent"]["status"] == 200
+        assert "related-task" not in json.dumps(result)
+    refused = declared(peer, "tools/call", name="forge", arguments={"task": "x", "name": "???"})
+    assert refused["resultType"] == "complete"
+
+
+def test_a_task_is_cancelled_and_what_is_none_or_was_not_declared_is_refused(
+    clients: Mapping[str, Client], harbour: HarbourApi
+) -> None:
+    peer = clients["raw-2026-07-28"]
+    assert isinstance(peer, Peer)
+    slow = {"tool": "harbour.occupancy_report", "arguments": {"seconds": 60}}
+    task = declared(peer, "tools/call", name="call_read", arguments=slow)["taskId"]
+    assert peer.request("tasks/get", {"taskId": task})["error"]["code"] == -32021
+    for _ in range(2):
+        assert declared(peer, "tasks/cancel", taskId=task)["resultType"] == "complete"
+    assert ended(peer, task)["status"] == "cancelled"
+    until(lambda: cut(harbour), "the connection was closed")
+    for unknown in ("call.0000", "job.0000", "job.", "nothing", ""):
+        for method in ("tasks/get", "tasks/cancel", "tasks/update"):
+            assert declared(peer, method, taskId=unknown)["code"] == -32602
+    assert declared(peer, "tasks/list")["code"] == -32601
+    old = clients["raw-2024-11-05"]
+    assert isinstance(old, Peer)
+    assert old.request("tasks/get", {"taskId": task})["error"]["code"] == -32601
+    handle = peer.value("call_read", **slow)
+    assert handle["state"] == "running"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from orchestrator.flat import MODERN, Card, Flat
+from sandbox.progress import Hearer, Progress
 
 CARD = Card("pets", "3", "Pets", "Pets of a shop.")
 TOOLS = ({"name": "list_pets", "inputSchema": {"type": "object"}},)
@@ -28,8 +29,11 @@ class Wire:
         self.held = asyncio.Event()
         self.flat = Flat(CARD, TOOLS, self._call, self.sent.append, tasks)
 
-    async def _call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def _call(
+        self, tool: str, arguments: Mapping[str, Any], heard: Hearer
+    ) -> Mapping[str, Any]:
         self.calls.append((tool, arguments))
+        heard(Progress(1, 2, "half"))
         if arguments.get("wait"):
             await self.held.wait()
         return {"content": [{"type": "text", "text": "done"}]}
@@ -180,3 +184,34 @@ def test_answers_and_notifications_of_the_client_get_no_answer() -> None:
         wire.flat.receive({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": 5})
 
     assert wired(work).sent == []
+
+
+@pytest.mark.parametrize("token", ["t", 0])
+def test_progress_is_told_to_who_gave_a_token_for_it(token: str | int) -> None:
+    async def work(wire: Wire) -> None:
+        wire.ask("initialize", **HELLO)
+        wire.ask("tools/call", 2, name="list_pets", _meta={"progressToken": token})
+        await settled()
+
+    told = wired(work).sent[1]
+    params = {"progressToken": token, "progress": 1, "total": 2, "message": "half"}
+    assert told == {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
+
+
+def test_the_oldest_protocol_s_progress_has_no_message() -> None:
+    async def work(wire: Wire) -> None:
+        wire.ask("initialize", **{**HELLO, "protocolVersion": "2024-11-05"})
+        wire.ask("tools/call", 2, name="list_pets", _meta={"progressToken": "t"})
+        await settled()
+
+    assert "message" not in wired(work).sent[1]["params"]
+
+
+@pytest.mark.parametrize("meta", [{}, None, {"progressToken": None}, {"progressToken": True}, "t"])
+def test_without_a_token_no_progress_is_told(meta: Any) -> None:
+    async def work(wire: Wire) -> None:
+        wire.ask("initialize", **HELLO)
+        wire.ask("tools/call", 2, name="list_pets", _meta=meta)
+        await settled()
+
+    assert [message.get("id") for message in wired(work).sent] == [1, 2]

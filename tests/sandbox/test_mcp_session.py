@@ -23,6 +23,8 @@ from sandbox.livehttp import LiveHttp
 from sandbox.mcp_session import McpSession
 from sandbox.outfit import LIMITS, Outfit
 from sandbox.policy import Policy
+from sandbox.progress import Progress
+from sandbox.recording import Tape
 from sandbox.remotetools import read_listing
 from sandbox.runner import Limits
 from sandbox.unconfined import UnconfinedRunner
@@ -182,6 +184,37 @@ serve()
             told = json.loads((await session.call("get_answers", {})).text)
             assert [reply.get("error", {}).get("code") for reply in told] == [*[-32601] * 4, None]
             assert session.refused == 4
+
+    run(work)
+
+
+PROGRESS = """
+import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    params = request.get("params", {})
+    token = params.get("_meta", {}).get("progressToken")
+    reply = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "p"}}
+    if request["method"] == "tools/list":
+        reply = {"tools": [{"name": "get_x", "inputSchema": {"type": "object"}}]}
+    if request["method"] == "tools/call":
+        for token, message in ((token, "one \\u202e s3cret-value"), ("other", "two"), (token, 3)):
+            said = {"progressToken": token, "progress": len(str(message)), "message": message}
+            notice = {"jsonrpc": "2.0", "method": "notifications/progress", "params": said}
+            print(json.dumps(notice), flush=True)
+        reply = {"content": [{"type": "text", "text": json.dumps(params.get("_meta"))}]}
+    if "id" in request:
+        print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": reply}), flush=True)
+"""
+
+
+def test_a_call_s_own_progress_is_passed_on_clean_where_somebody_hears_it() -> None:
+    async def work() -> None:
+        heard: list[Progress] = []
+        async with opened(await registered(PROGRESS), API_KEY="s3cret-value") as session:
+            await session.call("get_x", {}, tape=Tape(heard=heard.append))
+            assert (await session.call("get_x", {})).text == "null"
+        assert [(told.done, told.message) for told in heard] == [(18.0, "one  [redacted]")]
 
     run(work)
 

@@ -27,7 +27,6 @@ class Puppet:
             env=dict(environment),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
             text=True,
         )
         self._ids = itertools.count(1)
