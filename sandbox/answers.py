@@ -125,10 +125,12 @@ class Answers:
         yield from output_problems(tool, self._json_schemas(operation), self._judge)
 
     def _json_schemas(self, operation: Operation) -> list[Schema | None]:
-        """The schemas of the JSON of all explicitly documented successes."""
+        """The schemas of all explicitly documented successes that a body of JSON may have, streams
+        of values among them.
+        """
         told = [response for response in operation.responses if _SUCCESS.match(response.status)]
         media = [media for response in told for media in response.content]
-        return [m.schema for m in media if is_json(essence(_concrete(m.type)))]
+        return [m.schema for m in media if "json" in _concrete(m.type).lower()]
 
     def wrong_type(self, operation: Operation) -> WireResponse | None:
         """A success whose JSON no documented success allows, or None where any JSON is allowed.

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.functional.home import Home
+from tests.functional.home import ROOT, Home
+from tests.functional.peer import Peer, text
 from tests.world.harbour import EXAMPLE, HarbourApi
 
 HELLO = {
@@ -114,3 +115,21 @@ def test_an_engine_that_is_not_there_is_an_error_in_a_line(
         assert result == {}
         assert words in told
         assert "Traceback" not in told
+
+
+def test_pictures_documents_and_progress_come_out_of_each_cage(
+    toolwright_home: Home, engine_name: str
+) -> None:
+    conformance = str(ROOT / "tests/fixtures/conformance")
+    result, _ = called(
+        toolwright_home, conformance, "--engine", engine_name, tool="test_multiple_content_types"
+    )
+    assert [block["type"] for block in result["content"]] == ["text", "image", "resource"]
+    assert result["content"][1]["mimeType"] == "image/png"
+    assert result["structuredContent"] == {"parts": 3}
+    with Peer(
+        toolwright_home, "run", conformance, "--engine", engine_name, with_progress=True
+    ) as peer:
+        asked = peer.begin_call("test_tool_with_progress")
+        assert text(peer.end(asked)["result"]) == "All of it is done."
+        assert peer.heard(asked) == [0, 50, 100]
