@@ -90,7 +90,8 @@ class _Lane:
     queue: deque[Subject]
     judge: Judge
     results: dict[tuple[str, str], CaseResult] = field(default_factory=dict)
-    pending: deque[tuple[Subject, Case]] = field(default_factory=deque)
+    pending: tuple[Subject, Case] | None = None
+    cases: Iterator[tuple[Subject, Case]] = field(default_factory=lambda: iter(()))
     checked: dict[WireRequest, tuple[Mapping[str, Any], tuple[str, ...]]] = field(
         default_factory=dict
     )
@@ -109,7 +110,7 @@ class _Lane:
     async def _work(self, bench: Bench) -> None:
         """Call until nothing is left or the session has ended."""
         while self._more():
-            subject, case = self.pending.popleft()
+            subject, case = self._next()
             if case.skipped:
                 self._enter(subject, case, "skipped", case.skipped)
                 continue
@@ -128,16 +129,26 @@ class _Lane:
             self._enter(subject, case, "failed" if problems else "passed", evidence)
 
     def _more(self) -> bool:
-        while not self.pending and self.queue:
-            subject = self.queue.popleft()
-            self.checked = {}
-            self.pending.extend((subject, case) for case in subject.cases())
-        return bool(self.pending)
+        """Whether there is a case left; the next one is made if it is not there yet."""
+        while self.pending is None:
+            self.pending = next(self.cases, None)
+            if self.pending is None:
+                if not self.queue:
+                    return False
+                subject = self.queue.popleft()
+                self.checked = {}
+                self.cases = _of(subject)
+        return True
+
+    def _next(self) -> tuple[Subject, Case]:
+        assert self.pending is not None
+        taken, self.pending = self.pending, None
+        return taken
 
     def _broke(self) -> None:
         self.breaks += 1
         while self.breaks > MAX_BREAKS and self._more():
-            subject, case = self.pending.popleft()
+            subject, case = self._next()
             self._enter(subject, case, "failed", "not run: the sessions break too often")
 
     def _enter(self, subject: Subject, case: Case, verdict: Verdict, evidence: str) -> None:
@@ -164,6 +175,10 @@ class _Lane:
             )
             self.checked[request] = case.arguments, known
         yield from known
+
+
+def _of(subject: Subject) -> Iterator[tuple[Subject, Case]]:
+    return ((subject, case) for case in subject.cases())
 
 
 def mock_policy(bundle: Bundle, tool: str) -> Policy:

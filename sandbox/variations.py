@@ -4,7 +4,6 @@ kinds, every enumerated value, and the code's own constants.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from typing import Any
 from sandbox.contract import Place
 from sandbox.decisions import Decisions
 from sandbox.exchange import Headers, WireResponse
-from sandbox.samples import USUAL, Flavour
+from sandbox.samples import USUAL, Flavour, Variant
 
 MAX_TURNS = 40
 MAX_ALONE = 24
@@ -38,15 +37,13 @@ _NOT_ASCII = re.compile(r"[^!-~]")
 _STATUSES = (301, 304, 400, 403, 405, 409, 410, 412, 418, 422, 451, 501, 502, 503, 504, 599)
 _SUCCESSES = (200, 201, 202, 203, 204, 206, 226)
 _JSON = (("content-type", "application/json"),)
-_UNKNOWN = json.dumps(
-    {
-        "Field": {"List": [4, 3, 3, 1, *range(12)], "Null": None, "Big": 2**60 + 1, "Zero": 0},
-        "Text": '  4715, "é" +/  ',
-        "of": [],
-        "no": False,
-    }
-).encode()
-"""JSON where the operation documents none."""
+_UNKNOWN: Mapping[str, Any] = {
+    "Field": {"List": [4, 3, 3, 1, *range(12)], "Null": None, "Big": 2**60 + 1, "Zero": 0},
+    "Text": '  4715, "é" +/  ',
+    "of": [],
+    "no": False,
+}
+"""JSON where the operation documents none, or any."""
 _HEADERS: Headers = (
     ("etag", '"v-4713"'),
     ("link", '<https://api.example/next?page=2>; rel="next"'),
@@ -58,7 +55,6 @@ _ANSWERS: Mapping[str, WireResponse] = {
     "bytes": WireResponse(
         200, (("content-type", "image/png"),), b"\x89PNG\r\n\x1a\n" + bytes(range(250))
     ),
-    "json": WireResponse(200, _JSON, _UNKNOWN),
     "markup": WireResponse(200, (("content-type", "application/xml"),), b"<a><b>4712</b></a>"),
 }
 PLAIN_VALUES: tuple[Any, ...] = (None, False, 0, "", [], {})
@@ -78,6 +74,7 @@ class Variation:
     response: WireResponse | None = None
     value: tuple[Any, ...] = ()
     headers: Headers = ()
+    variant: Variant = "full"
 
 
 def tame(flavour: Flavour, place: Place, joined: bool) -> Flavour:
@@ -104,6 +101,7 @@ def variations(schema: Mapping[str, Any], decided: Decisions) -> tuple[Variation
         return ()
     wanted = frozenset(decided.words)
     made = [
+        Variation("bare", variant="minimal"),
         *(Variation(name, flavour) for name, flavour in FLAVOURS.items()),
         *_absences(schema),
         *(Variation(f"turn:{n}", Flavour(turn=n)) for n in range(_turns(schema))),
@@ -149,9 +147,10 @@ def _literals(decided: Decisions, wanted: frozenset[str]) -> Iterator[Variation]
         if 0 <= number <= 5_000:
             size = int(number) + 1
             text = ("Aé " * (size // 3 + 1))[:size]
-            yield Variation(f"length:{size}", Flavour(text, wanted=wanted))
+            deep = size <= MAX_ITEMS
+            yield Variation(f"length:{size}", Flavour(text, wanted=wanted, deep=deep))
             if size <= MAX_ITEMS:
-                yield Variation(f"items:{size}", Flavour(items=size, wanted=wanted))
+                yield Variation(f"items:{size}", Flavour(items=size, wanted=wanted, deep=True))
 
 
 def _answers(decided: Decisions) -> Iterator[Variation]:
@@ -162,6 +161,7 @@ def _answers(decided: Decisions) -> Iterator[Variation]:
     for status in dict.fromkeys([*_SUCCESSES, *(n for n in near if 200 <= n <= 299)]):
         yield Variation(f"status:{status}", response=WireResponse(status))
     yield Variation("answer:headers", headers=_HEADERS)
+    yield Variation("answer:json", value=(_UNKNOWN,))
     for name, response in _ANSWERS.items():
         yield Variation(f"answer:{name}", response=response)
     for value in PLAIN_VALUES:

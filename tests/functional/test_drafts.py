@@ -116,7 +116,9 @@ def client(toolwright_home: Home) -> Iterator[Peer]:
 @pytest.fixture(scope="module")
 def authoring(client: Peer) -> Authoring:
     seen = Authoring()
-    job = client.value("forge", task="convert lengths between units", name="lengths")["job"]
+    job = client.value(
+        "forge", task="convert lengths between units", name="lengths", source="none"
+    )["job"]
     seen.brief = settled(client, job)
     seen.no_draft = client.call("submit", job=job, code="x = 1", tools=[{"name": "convert"}])
     first = {"tools": [CONVERT], "cases": LENGTH_CASES, "why": "first"}

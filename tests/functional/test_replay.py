@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import httpx
 import pytest
 
 from orchestrator.app import App, open_app
@@ -439,10 +440,19 @@ def test_the_command_prints_the_first_difference_and_leaves_with_its_status(copy
     assert "it made no call" in said["replays"][0]["reason"]
 
 
+def freed(harbour: HarbourApi, berth: int) -> None:
+    """Make a berth free that another test of the same harbour may have booked."""
+    with httpx.Client(base_url=harbour.url, trust_env=False) as client:
+        for booking in client.get("/bookings").json():
+            if booking["berth"] == berth:
+                client.delete(f"/bookings/{booking['id']}").raise_for_status()
+
+
 def test_an_approved_write_is_replayed_without_sending_it(
     served: Peer, toolwright_home: Home, harbour: HarbourApi
 ) -> None:
-    approval = book(served, "Again")["approval"]
+    freed(harbour, 1)
+    approval = book(served, "Again", berth=1)["approval"]
     toolwright_home.person("approve", approval)
     assert closed(toolwright_home, approval) == "done"
     with toolwright_home.store() as store:
