@@ -9,9 +9,11 @@ from datetime import UTC, datetime
 from html import escape
 from itertools import groupby
 
+from orchestrator.allowing import rule_text
 from orchestrator.answers import change_lines, request_text, visible
 from registry.drafts import awaits_draft
 from registry.records import Approval, AuditRow, Invocation, Job, Summary
+from registry.rules import Rule
 from registry.store import Store
 
 MAX_TEXT = 300
@@ -84,6 +86,20 @@ def _waiting_job(job: Job) -> str:
     return (
         f'<article class="ask"><h3>{_text(job.kind)} {_text(job.id)}</h3>'
         f"<p>{_text(str(job.request.get('task', '')))}</p><p>{_text(job.message)}</p></article>"
+    )
+
+
+def _rules(store: Store) -> str:
+    lines = "".join(map(_rule, (rule for rule in store.rules() if rule.revoked is None)))
+    return _section("Always allowed", f"<ul>{lines}</ul>" if lines else "<p>Nothing.</p>")
+
+
+def _rule(rule: Rule) -> str:
+    most = "" if rule.max_uses is None else f" of {rule.max_uses}"
+    return (
+        f"<li>{_text(rule_text(rule))}, used {rule.uses}{most}, until {_date(rule.expires)} "
+        f'<button data-post="/rules/{escape(rule.id)}/revoke" id="revoke-{escape(rule.id)}">Revoke'
+        "</button></li>"
     )
 
 
@@ -176,6 +192,7 @@ PANELS: Mapping[str, Panel] = {
     "freeze": _freeze,
     "waiting": _waiting,
     "running": _running,
+    "rules": _rules,
     "servers": _servers,
     "jobs": _jobs,
     "calls": _calls,
@@ -205,8 +222,11 @@ def _outcome(call: Invocation) -> str:
 
 def _when(moment: float) -> str:
     """A moment that `page.js` tells as `12 s ago` by the reader's clock."""
-    told = datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    return f'<time data-at="{moment:.0f}">{told} UTC</time>'
+    return f'<time data-at="{moment:.0f}">{_date(moment)}</time>'
+
+
+def _date(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _text(text: str) -> str:

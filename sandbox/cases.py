@@ -29,7 +29,7 @@ from sandbox.judge import Judge
 from sandbox.mockapi import Scripted
 from sandbox.samples import Sampler, Unsatisfiable, Variant
 from sandbox.strings import AWKWARD
-from sandbox.variations import Variation, tame, variations
+from sandbox.variations import LINES, Variation, tame, variations
 
 FAULTS = ("401", "404", "429", "500", "malformed", "wrong_type", "empty", "slow", "oversized")
 """What every operation is tried with besides its documented answers."""
@@ -169,6 +169,8 @@ class Subject:
 
     def _varied(self, variation: Variation, minimal: dict[str, Any]) -> Case:
         """A good answer, or the one that the variation has, for arguments of its kind."""
+        if variation.broken:
+            return self._broken(variation, minimal)
         arguments = self._varied_arguments(variation, minimal)
         response, expectation = variation.response, _expected(variation.response)
         success = self._answers.json_success(self.operation)
@@ -191,6 +193,18 @@ class Subject:
         if self._is_too_large(arguments) or len(response.body) > self._caps.response_bytes:
             return Case(variation.name, {}, skipped="larger than the caps allow")
         return Case(variation.name, arguments, Scripted(response), expectation)
+
+    def _broken(self, variation: Variation, minimal: dict[str, Any]) -> Case:
+        """A header with a line feed, which has to be refused before anything is sent."""
+        schema = self.tool.input_schema["properties"][variation.broken]
+        try:
+            value = self._sampler.make(schema, "full", flavour=LINES)
+        except Unsatisfiable as obstacle:
+            return Case(variation.name, {}, skipped=str(obstacle))
+        if value != LINES.text:
+            return Case(variation.name, {}, skipped="the argument cannot hold a line feed")
+        arguments = {**minimal, variation.broken: value}
+        return Case(variation.name, arguments, Scripted(WireResponse(200)), "arguments")
 
     def _is_too_large(self, arguments: Mapping[str, Any]) -> bool:
         """Whether an URL or header may be larger than the broker lets through."""

@@ -37,6 +37,7 @@ _FORMATS = {
     "int32": "{n}",
     "int64": "{n}",
 }
+_WITH_OFFSET = "2024-{month:02d}-{day:02d}T10:{minute:02d}:00.125+02:00"
 _LAST_RESORTS = ("abc{n}", "ABC", "1234", "a@example.com", "Abcdef1!{n}", "https://example.com/{n}")
 
 
@@ -78,6 +79,8 @@ def _length(schema: Mapping[str, Any], key: str, default: int) -> int:
 
 def _formatted(name: Any, n: int) -> str | None:
     template = _FORMATS.get(name) if isinstance(name, str) else None
+    if name == "date-time" and n % 2:
+        template = _WITH_OFFSET
     if template is None:
         return None
     return template.format(n=n, month=n % 12 + 1, day=n % 28 + 1, minute=n % 60, byte=n % 250 + 1)

@@ -32,8 +32,10 @@ FLAVOURS: Mapping[str, Flavour] = {
     "deep": Flavour(deep=True),
     **{f"deep-{turn}": Flavour(turn=turn, deep=True) for turn in range(1, 6)},
 }
+_HEADER = re.compile("header:")
+LINES = Flavour("4719\n4720")
 _WORDS = re.compile(r"[A-Za-z0-9]+")
-_NOT_ASCII = re.compile(r"[^!-~]")
+_NOT_IN_HEADERS = re.compile(r"[\x00-\x20\x7f]")
 _STATUSES = (301, 304, 400, 403, 405, 409, 410, 412, 418, 422, 451, 501, 502, 503, 504, 599)
 _SUCCESSES = (200, 201, 202, 203, 204, 206, 226)
 _JSON = (("content-type", "application/json"),)
@@ -64,7 +66,7 @@ PLAIN_VALUES: tuple[Any, ...] = (None, False, 0, "", [], {})
 class Variation:
     """What is special about one further case: the values' flavour, arguments left out or alone, or
     the answer: another one, a JSON value as its body, or further headers. `only` and `without` name
-    arguments.
+    arguments; `broken` names one with a line feed in it, which no header can hold.
     """
 
     name: str
@@ -75,18 +77,19 @@ class Variation:
     value: tuple[Any, ...] = ()
     headers: Headers = ()
     variant: Variant = "full"
+    broken: str = ""
 
 
 def tame(flavour: Flavour, place: Place, joined: bool) -> Flavour:
-    """The flavour for where not every text can stand: plain words where texts are `joined`, ASCII
-    without white space in a header, nothing null or empty in a path.
+    """The flavour for where not every text can stand: plain words where texts are `joined`, no white
+    space in a header, nothing null or empty in a path.
     """
     is_path = place.location == "path"
     text = flavour.text
     if text and joined:
         text = " ".join(_WORDS.findall(text)) or None
     elif text and place.location == "header":
-        text = _NOT_ASCII.sub("-", text)
+        text = _NOT_IN_HEADERS.sub("-", text)
     return replace(
         flavour,
         text=None if is_path and text in ("", ".", "..") else text,
@@ -105,11 +108,20 @@ def variations(schema: Mapping[str, Any], decided: Decisions) -> tuple[Variation
         *(Variation(name, flavour) for name, flavour in FLAVOURS.items()),
         *_absences(schema),
         *(Variation(f"turn:{n}", Flavour(turn=n)) for n in range(_turns(schema))),
+        *(Variation(f"line:{name}", broken=name) for name in _headers(schema)),
         *_literals(decided, wanted),
         *_answers(decided),
     ]
     named = {f"more:{variation.name}": variation for variation in made}
     return tuple(replace(variation, name=name) for name, variation in named.items())
+
+
+def _headers(schema: Mapping[str, Any]) -> list[str]:
+    """The arguments that go into headers."""
+    properties = schema.get("properties", {}).items()
+    return [
+        n for n, s in properties if isinstance(s, Mapping) and _HEADER.match(str(s.get("x-in")))
+    ]
 
 
 def _absences(schema: Mapping[str, Any]) -> Iterator[Variation]:

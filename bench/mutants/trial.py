@@ -10,12 +10,14 @@ from typing import Literal
 
 from bench.mutants.corpus import Call, calls
 from bench.mutants.mutant import Mutant
-from bench.mutants.observation import LIMITS, Seen, difference, observed
+from bench.mutants.observation import LIMITS, Difference, Seen, difference, observed
 from sandbox.broker import Broker
 from sandbox.bundle import Bundle
 from sandbox.prove import prove
 from sandbox.report import Proof
 from sandbox.runner import Limits, Runner, Session
+
+MORE_SEEDS = 5
 
 Fate = Literal["static", "mock", "survived", "equivalent", "false alarm"]
 """The stage that rejected it; `equivalent`: nothing tells it apart, and it passed; `false alarm`:
@@ -44,8 +46,8 @@ class Court:
     def __init__(self, name: str, original: Bundle, runner: Runner, seed: int) -> None:
         self.name, self.original = name, original
         self._runner = runner
-        self._corpus = calls(original, seed)
-        self._known: dict[str, tuple[Seen, ...]] = {}
+        self._seed = seed
+        self._known: dict[tuple[str, int], tuple[Sequence[Call], tuple[Seen, ...]]] = {}
 
     async def rejection(self) -> str:
         """Why the stages reject the original; "" where they do not."""
@@ -55,23 +57,27 @@ class Court:
     async def tried(self, mutant: Mutant) -> Trial:
         started = time.perf_counter()
         proof = await self._proof(mutant.bundle)
-        corpus = self._corpus[mutant.tool]
-        known = await self._seen(mutant.tool)
-        found = await difference(self.original, mutant.bundle, self._runner, corpus, known)
+        found = await self._difference(mutant, self._seed)
+        for seed in range(1, 1 + MORE_SEEDS if not proof.passed else 1):
+            # What a stage rejects ought to differ: look further for where.
+            found = found or await self._difference(mutant, self._seed + 1_000 * seed)
         fate, why = _fate(proof, found is not None)
         if fate == "survived" and found is not None:
             why = f"{found.where}: {found.original} | {found.mutant}"
         seconds = time.perf_counter() - started
         return Trial(self.name, mutant.operator, mutant.tool, mutant.note, fate, why, seconds)
 
+    async def _difference(self, mutant: Mutant, seed: int) -> Difference | None:
+        """The first difference on a corpus of calls of the mutant's tool."""
+        key = mutant.tool, seed
+        if key not in self._known:
+            corpus = calls(self.original, seed)[mutant.tool]
+            self._known[key] = corpus, await _all(self.original, self._runner, corpus)
+        corpus, known = self._known[key]
+        return await difference(self.original, mutant.bundle, self._runner, corpus, known)
+
     async def _proof(self, bundle: Bundle) -> Proof:
         return await prove(bundle, _Bounded(self._runner), lanes=1)
-
-    async def _seen(self, tool: str) -> Sequence[Seen]:
-        """What the original does on the tool's calls."""
-        if tool not in self._known:
-            self._known[tool] = await _all(self.original, self._runner, self._corpus[tool])
-        return self._known[tool]
 
 
 class _Bounded:

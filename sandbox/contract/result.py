@@ -12,8 +12,10 @@ from sandbox.contract.texts import NOT_JSON, base64_bytes, parse_json, same
 from sandbox.exchange import WireResponse
 from sandbox.runner import Outcome
 
-Expectation = Literal["answer", "http", "malformed", "schema", "timeout", "too_large"]
-"""`answer`: a success that arrives whole. The others: a failure of that kind, never a success."""
+Expectation = Literal["answer", "http", "malformed", "schema", "timeout", "too_large", "arguments"]
+"""`answer`: a success that arrives whole. The others: a failure of that kind, never a success;
+`arguments` one before any request.
+"""
 
 TELLING = ("etag", "link", "location", "x-ratelimit-remaining")
 """Headers that a caller goes on by, of those that docs/runtime-protocol.md names."""

@@ -15,6 +15,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from registry.records import Approval, Invocation, Process
+from registry.rules import Condition, Rule
 from registry.store import Store
 from sandbox.exchange import WireRequest
 from tests.orchestrator.conftest import PIN
@@ -120,6 +121,20 @@ def test_a_card_tells_what_the_write_changes_and_shows_what_is_unseen(
     card = page.locator("article", has=page.locator("#approve-change"))
     expect(card).to_contain_text("/a: 1 -> 2")
     expect(card).to_contain_text("x\\u{202e}y")
+
+
+def test_what_is_always_allowed_is_shown_and_revoked(
+    page: Page, store: Store, waiting: Approval
+) -> None:
+    now = time.time()
+    only = (Condition("/zone", equals=MARKUP),)
+    rule = Rule("r1", "dns", "create_zone", 1, "", only, now, now + 60, 3, "me", waiting.id)
+    store.add_rule(rule)
+    section = page.get_by_role("region", name="Rules")
+    expect(section).to_contain_text("used 0 of 3")
+    section.get_by_role("button", name="Revoke").click()
+    expect(section).to_contain_text("Nothing.")
+    assert store.rule("r1").revoked is not None
 
 
 def test_a_task_is_sent_watched_and_its_end_shown(page: Page, store: Store) -> None:
