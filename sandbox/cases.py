@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from sandbox.agreement import input_problems
-from sandbox.answers import Answers, Documented, generic_error
+from sandbox.answers import Answers, Documented
 from sandbox.apispec import APISpec, Operation, Parameter
 from sandbox.broker import Caps
 from sandbox.bundle import ToolDefinition
@@ -25,14 +25,13 @@ from sandbox.contract import (
 )
 from sandbox.decisions import Decisions, decisions
 from sandbox.exchange import WireResponse
+from sandbox.faults import FAULTS, Faults
 from sandbox.judge import Judge
 from sandbox.mockapi import Scripted
 from sandbox.samples import Sampler, Unsatisfiable, Variant
 from sandbox.strings import AWKWARD
 from sandbox.variations import LINES, Variation, tame, variations
 
-FAULTS = ("401", "404", "429", "500", "malformed", "wrong_type", "empty", "slow", "oversized")
-"""What every operation is tried with besides its documented answers."""
 SCHEMAS = ("schema:input", "schema:output")
 """What is judged of every tool without a call."""
 WALKS = {"pages": 10_000, "pages:some": 1}
@@ -41,10 +40,6 @@ WALKS = {"pages": 10_000, "pages:some": 1}
 PLAIN = Decisions()
 MAX_SECONDS = 6.0
 """Of processor time, for the further cases of one tool."""
-
-_CUT_OFF = b'{"cut_off": "malformed-3391", '
-_BARE = "HEAD answers carry no content"
-_NO_JSON = "the operation documents no JSON answer"
 
 
 @dataclass(frozen=True)
@@ -86,6 +81,7 @@ class Subject:
         definitions = tool.input_schema.get("$defs", {})
         self._sampler = Sampler(Judge(definitions, "request"), seed)
         self._documented_sampler = Sampler(judge, seed)
+        self._faults = Faults(operation, answers, caps)
         self._bare = operation.method.upper() == "HEAD"
 
     def cells(self) -> tuple[str, ...]:
@@ -340,58 +336,10 @@ class Subject:
         return self._answers.problem(self.operation, response) is None
 
     def _fault(self, name: str, arguments: Mapping[str, Any]) -> Case:
-        make: Callable[[], tuple[Scripted, Expectation] | str] = {
-            "429": self._too_many,
-            "malformed": self._malformed,
-            "wrong_type": self._wrong_type,
-            "empty": self._empty,
-            "slow": self._slow,
-            "oversized": self._oversized,
-        }.get(name, lambda: (Scripted(self._error(int(name))), "http"))
-        made = make()
+        made = self._faults.made(name)
         if isinstance(made, str):
             return Case(name, {}, skipped=made)
         return Case(name, arguments, *made)
-
-    def _error(self, status: int) -> WireResponse:
-        return WireResponse(status) if self._bare else generic_error(status)
-
-    def _too_many(self) -> tuple[Scripted, Expectation]:
-        """As long a wait as lets every attempt of the broker's budget happen."""
-        wait = max(1, int(self._caps.retry_budget_seconds / self._caps.attempts))
-        refused = self._error(429)
-        headers = (*refused.headers, ("retry-after", str(wait)))
-        return Scripted(WireResponse(429, headers, refused.body)), "http"
-
-    def _malformed(self) -> tuple[Scripted, Expectation] | str:
-        success = self._answers.json_success(self.operation)
-        if success is None:
-            return _BARE if self._bare else _NO_JSON
-        headers = (("content-type", "application/json"),)
-        return Scripted(WireResponse(success.status, headers, _CUT_OFF)), "malformed"
-
-    def _wrong_type(self) -> tuple[Scripted, Expectation] | str:
-        if self._answers.json_success(self.operation) is None:
-            return _BARE if self._bare else _NO_JSON
-        response = self._answers.wrong_type(self.operation)
-        if response is None:
-            return "the operation documents an answer that may be any JSON"
-        return Scripted(response), "schema"
-
-    def _empty(self) -> tuple[Scripted, Expectation]:
-        status = self._answers.successes(self.operation)[0].status
-        return Scripted(WireResponse(status)), "answer"
-
-    def _slow(self) -> tuple[Scripted, Expectation]:
-        delay = 4 * (self._caps.seconds + self._caps.retry_budget_seconds)
-        return Scripted(WireResponse(200), delay), "timeout"
-
-    def _oversized(self) -> tuple[Scripted, Expectation] | str:
-        if self._bare:
-            return _BARE
-        headers = (("content-type", "application/json"),)
-        body = b" " * (self._caps.response_bytes + 1)
-        return Scripted(WireResponse(200, headers, body)), "too_large"
 
 
 def _expected(response: WireResponse | None) -> Expectation:

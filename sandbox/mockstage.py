@@ -205,6 +205,8 @@ def _made_of(subject: Subject, case: Case, outcome: Outcome) -> tuple[str, ...]:
 def _evidence(case: Case, outcome: Outcome, problems: tuple[str, ...]) -> str:
     if problems:
         return "; ".join(problems)
+    if not outcome.exchanges:
+        return f"nothing was sent, told as {outcome.failure.kind if outcome.failure else ''}"
     exchange = outcome.exchanges[0]
     status = exchange.response.status if exchange.response else exchange.refusal
     retries = f" after {exchange.attempts} attempts" if exchange.attempts > 1 else ""

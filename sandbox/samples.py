@@ -357,6 +357,8 @@ class _Attempt:
         value: float = n if kind == "integer" else n + 0.5
         if self.flavour.number is not None:
             value = _nearest(self.flavour.number, low, high)
+            if flat.get("format") == "int32":
+                value = _nearest(value, -(2**31), 2**31 - 1)
         elif low is not None and high is not None:
             value = low + n % (int(high - low) + 1) if high - low >= 1 else (low + high) / 2
         elif low is not None:

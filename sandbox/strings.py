@@ -38,6 +38,8 @@ _FORMATS = {
     "int64": "{n}",
 }
 _WITH_OFFSET = "2024-{month:02d}-{day:02d}T10:{minute:02d}:00.125+02:00"
+_CHECKED = (_FORMATS.keys() - {"int32", "int64"}) | {"byte", "binary"}
+"""Formats that an API may well insist on; other names say nothing of a string's letters."""
 _LAST_RESORTS = ("abc{n}", "ABC", "1234", "a@example.com", "Abcdef1!{n}", "https://example.com/{n}")
 
 
@@ -66,7 +68,9 @@ def fitted(schema: Mapping[str, Any], text: str) -> str | None:
     """The text, cut or lengthened to what the schema's length asks for; None where the schema says
     more than that of its strings.
     """
-    if {"pattern", "format", "contentEncoding", "enum", "const"} & schema.keys():
+    if {"pattern", "contentEncoding", "enum", "const"} & schema.keys():
+        return None
+    if schema.get("format") in _CHECKED:
         return None
     low, high = _length(schema, "minLength", 0), _length(schema, "maxLength", MAX_LENGTH)
     return text[:high].ljust(low, "x") if low <= MAX_LENGTH and high >= low else None
@@ -94,10 +98,12 @@ def _plain(n: int, low: int, high: int, suffix: str) -> str:
 
 
 def _encoded(n: int, low: int, high: int) -> str | None:
-    data = b"bytes-%d\xff" % n
-    data = data.ljust(low * 3 // 4, b"x")
-    text = base64.b64encode(data).decode()
-    return text if low <= len(text) <= high else None
+    # Ends, where there is room, in what base64's two letters stand for that URLs write otherwise.
+    for data in ((b"bytes-%d" % n).ljust(12, b".") + b"\xff\xff\xff\xfb\xef\xbe", b"%d\xff" % n):
+        text = base64.b64encode(data.ljust(low * 3 // 4, b"x")).decode()
+        if low <= len(text) <= high:
+            return text
+    return None
 
 
 def _matching(

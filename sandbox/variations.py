@@ -21,7 +21,8 @@ MAX_ITEMS = 300
 LONG = 'Long tëxt, with "quotes", \\slashes/ and\nlines. ' * 8
 
 FLAVOURS: Mapping[str, Flavour] = {
-    "long": Flavour(LONG, 2**53 + 1, 12, True),
+    "long": Flavour(LONG, 2**53 + 1, 2, True),
+    "many": Flavour(None, 2**31, 12, True),
     "low": Flavour("  Padded  ", -(2**53) - 1, 1, False, deep=True),
     "empty": Flavour("", 0, 0, False),
     "blank": Flavour("", 0, 2, False, deep=True),
@@ -32,7 +33,6 @@ FLAVOURS: Mapping[str, Flavour] = {
     "deep": Flavour(deep=True),
     **{f"deep-{turn}": Flavour(turn=turn, deep=True) for turn in range(1, 6)},
 }
-_HEADER = re.compile("header:")
 LINES = Flavour("4719\n4720")
 _WORDS = re.compile(r"[A-Za-z0-9]+")
 _NOT_IN_HEADERS = re.compile(r"[\x00-\x20\x7f]")
@@ -81,8 +81,8 @@ class Variation:
 
 
 def tame(flavour: Flavour, place: Place, joined: bool) -> Flavour:
-    """The flavour for where not every text can stand: plain words where texts are `joined`, no white
-    space in a header, nothing null or empty in a path.
+    """The flavour for where not every text can stand: plain words where texts are `joined`, no
+    white space in a header, nothing null or empty in a path.
     """
     is_path = place.location == "path"
     text = flavour.text
@@ -105,7 +105,7 @@ def variations(schema: Mapping[str, Any], decided: Decisions) -> tuple[Variation
     wanted = frozenset(decided.words)
     made = [
         Variation("bare", variant="minimal"),
-        *(Variation(name, flavour) for name, flavour in FLAVOURS.items()),
+        *(Variation(name, replace(f, wanted=wanted)) for name, f in FLAVOURS.items()),
         *_absences(schema),
         *(Variation(f"turn:{n}", Flavour(turn=n)) for n in range(_turns(schema))),
         *(Variation(f"line:{name}", broken=name) for name in _headers(schema)),
@@ -118,10 +118,12 @@ def variations(schema: Mapping[str, Any], decided: Decisions) -> tuple[Variation
 
 def _headers(schema: Mapping[str, Any]) -> list[str]:
     """The arguments that go into headers."""
-    properties = schema.get("properties", {}).items()
-    return [
-        n for n, s in properties if isinstance(s, Mapping) and _HEADER.match(str(s.get("x-in")))
-    ]
+    placed = {
+        name: str(part.get("x-in"))
+        for name, part in schema.get("properties", {}).items()
+        if isinstance(part, Mapping)
+    }
+    return [name for name, place in placed.items() if place.startswith("header:")]
 
 
 def _absences(schema: Mapping[str, Any]) -> Iterator[Variation]:

@@ -19,6 +19,7 @@ from sandbox.validation import checker
 
 MAX_VALUES = 16
 MAX_ALONE = 14
+_EXTREMES: tuple[Mood, ...] = ("minimal", "falsy", "low", "high")
 _MOODS: tuple[Mood, ...] = (
     "minimal",
     "full",
@@ -134,7 +135,7 @@ def _arguments(schema: Mapping[str, Any], instances: Instances) -> Iterator[dict
     for name, part in properties.items():
         for value in _listed(resolved(part, defs), defs)[:MAX_VALUES]:
             yield {**minimal, name: value}
-        for mood in ("falsy", "low", "high"):
+        for mood in _EXTREMES:
             yield {**minimal, name: instances.make(part, mood)}
 
 

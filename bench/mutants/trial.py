@@ -71,8 +71,8 @@ class Court:
         """The first difference on a corpus of calls of the mutant's tool."""
         key = mutant.tool, seed
         if key not in self._known:
-            corpus = calls(self.original, seed)[mutant.tool]
-            self._known[key] = corpus, await _all(self.original, self._runner, corpus)
+            made = calls(self.original, seed)[mutant.tool]
+            self._known[key] = made, await _all(self.original, self._runner, made)
         corpus, known = self._known[key]
         return await difference(self.original, mutant.bundle, self._runner, corpus, known)
 

@@ -295,7 +295,8 @@ def test_one_server_by_itself_runs_by_the_configuration_that_its_client_was_give
     assert run("harbour").returncode == 0
     entry = json.loads(path.read_text())["mcpServers"]["harbour"]
     started = Home(home.path, {**home.environment, **entry["env"]})
-    with Peer(started, *entry["args"][2:], "--no-control") as peer:
+    words = entry["args"][entry["args"].index("run") :]
+    with Peer(started, *words, "--no-control") as peer:
         assert "list_berths" in peer.names()
         assert peer.value("list_berths")["status"] == 200
     assert run("harbour", "--remove").returncode == 0

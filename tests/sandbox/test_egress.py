@@ -94,7 +94,9 @@ async def way_out(
             way.ended.set()
 
         made.told = told
-        listeners = [("127.0.0.1", way.proxy), *made.listeners[1:]]
+        # Outside a container only root may listen at the ports below 1024.
+        doors = [(at, port if port >= 1024 else free_port()) for at, port in made.listeners[1:]]
+        listeners = [("127.0.0.1", way.proxy), *doors]
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-S", "-B", str(FORWARDER), json.dumps(listeners)),
             stdin=asyncio.subprocess.PIPE,
