@@ -1,10 +1,11 @@
 """Break compiled servers in every way that is known, and see whether the stages notice.
 
     python -m bench.mutants DIRECTORY [--bundles 24] [--operations 5] [--per 1] [--jobs 2]
-        [--seed 1] [--operators NAME …] [--engine none|docker] [--out r.jsonl]
+        [--seed 1] [--share 1.0] [--operators NAME …] [--engine none|wasm|docker] [--out r.jsonl]
 
 DIRECTORY holds descriptions, or folders with an `index.json` that names each folder's main one.
-`--per` mutants are made of every bundle by every operator that applies. Ends with status 1 where
+`--per` mutants are made of every bundle by every operator that applies, and `--share` of them
+tried, the same ones for the same seed. Ends with status 1 where
 an original is rejected or fewer than 99 of 100 mutants that differ from their original are.
 """
 
@@ -35,7 +36,7 @@ BAR = 0.99
 @dataclass(frozen=True)
 class Plan:
     """What every job does with its bundle. `operators` are names, all of them where there are
-    none; `only` a share (0..1) of the mutants, by chance.
+    none; `share` is how many of the mutants (0..1) are tried, by chance.
     """
 
     operators: tuple[str, ...] = ()
@@ -83,7 +84,7 @@ def told(verdicts: Sequence[Verdict]) -> Iterator[str]:
     yield table(trials, "bundle", lambda trial: trial.bundle)
     yield ""
     for trial in trials:
-        if trial.fate in ("survived", "false alarm"):
+        if trial.fate in ("survived", "indistinct"):
             where = f"{trial.bundle} {trial.tool} {trial.operator} {trial.note}"
             yield f"{trial.fate}: {where}: {trial.why}"
     for verdict in verdicts:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from bench.mutants.trial import Fate, Trial
 
-FATES: tuple[Fate, ...] = ("equivalent", "false alarm", "static", "mock", "survived")
+FATES: tuple[Fate, ...] = ("equivalent", "indistinct", "static", "mock", "survived")
 
 
 def rate(trials: Sequence[Trial]) -> float:

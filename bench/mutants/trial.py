@@ -19,8 +19,8 @@ from sandbox.runner import Limits, Runner, Session
 
 MORE_SEEDS = 5
 
-Fate = Literal["static", "mock", "survived", "equivalent", "false alarm"]
-"""The stage that rejected it; `equivalent`: nothing tells it apart, and it passed; `false alarm`:
+Fate = Literal["static", "mock", "survived", "equivalent", "indistinct"]
+"""The stage that rejected it; `equivalent`: nothing tells it apart, and it passed; `indistinct`:
 nothing tells it apart, and a stage rejected it.
 """
 
@@ -99,7 +99,7 @@ async def _all(bundle: Bundle, runner: Runner, corpus: Sequence[Call]) -> tuple[
 def _fate(proof: Proof, differs: bool) -> tuple[Fate, str]:
     stage, why = next(_reasons(proof), ("", ""))
     if not differs:
-        return ("false alarm", why) if stage else ("equivalent", "")
+        return ("indistinct", why) if stage else ("equivalent", "")
     if not stage:
         return "survived", ""
     return ("static" if stage == "static" else "mock"), why
