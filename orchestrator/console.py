@@ -21,7 +21,7 @@ from orchestrator.freeze import is_alive
 from orchestrator.panels import panels
 from orchestrator.requests import body_of
 from orchestrator.settings import Settings
-from registry.records import Job, new_id
+from registry.records import ENDED_JOBS, Job, new_id
 from registry.store import Store
 
 LOOK_SECONDS = 0.2
@@ -33,7 +33,6 @@ SEARCHED_ROWS = 5000
 FOUND_ROWS = 100
 WORKERS = frozenset({"serve", "work"})
 """The kinds of processes that take up queued jobs."""
-ENDED = ("done", "failed", "cancelled")
 TEXTS = {"task": 4000, "tool": 100, "source": 2000, "reason": 4000, "session": 200}
 
 
@@ -102,7 +101,7 @@ class Console:
         end = time.monotonic() + wait
         while True:
             job = await asyncio.to_thread(self.store.job, request.path_params["id"])
-            if job.updated != seen or job.state in ENDED or time.monotonic() >= end:
+            if job.updated != seen or job.state in ENDED_JOBS or time.monotonic() >= end:
                 return JSONResponse(job_json(job))
             await asyncio.sleep(LOOK_SECONDS)
 

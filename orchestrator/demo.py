@@ -19,6 +19,7 @@ from mcp.client.stdio import StdioServerParameters
 from orchestrator.errors import OrchestratorError
 from orchestrator.settings import Settings
 from orchestrator.terminal import err, say
+from registry.records import ENDED_JOBS
 
 EXAMPLES = (
     Path(__file__).parent / "assets" / "harbour",
@@ -190,7 +191,7 @@ class Story:
                 host = self._harbour.url.removeprefix("http://")
                 say("  a person allows the new host in another process:")
                 await self._person("source", "allow", host)
-            elif state["state"] in ("done", "failed", "cancelled"):
+            elif state["state"] in ENDED_JOBS:
                 return state
 
     async def _call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ escaped and bounded here, and shown as text only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
 from itertools import groupby
@@ -12,19 +12,34 @@ from itertools import groupby
 from orchestrator.allowing import rule_text
 from orchestrator.answers import change_lines, request_text, visible
 from registry.drafts import awaits_draft
-from registry.records import Approval, AuditRow, Invocation, Job, Summary
+from registry.records import ENDED_JOBS, Approval, AuditRow, Invocation, Job, Summary
 from registry.rules import Rule
 from registry.store import Store
 
 MAX_TEXT = 300
 HISTORY = 10
+MAX_CALLS = 200
 OPEN: tuple[str, ...] = ("queued", "running", "waiting")
-ENDED: tuple[str, ...] = ("done", "failed", "cancelled")
+
+
+PANELS = ("freeze", "waiting", "running", "rules", "servers", "jobs", "calls", "timeline")
+"""The ids of the parts, in the page's order."""
 
 
 def panels(store: Store) -> dict[str, str]:
     """Every part by its element's id. The same state gives the same text at any time."""
-    return {name: panel(store) for name, panel in PANELS.items()}
+    # With their whole results, so they are read once.
+    calls = store.invocations(limit=MAX_CALLS)
+    return {
+        "freeze": _freeze(store),
+        "waiting": _waiting(store),
+        "running": _running(store, calls[:50]),
+        "rules": _rules(store),
+        "servers": _servers(store, calls),
+        "jobs": _jobs(store),
+        "calls": _calls(calls[:20]),
+        "timeline": _timeline(store),
+    }
 
 
 def _freeze(store: Store) -> str:
@@ -38,10 +53,10 @@ def _freeze(store: Store) -> str:
     )
 
 
-def _running(store: Store) -> str:
+def _running(store: Store, calls: Sequence[Invocation]) -> str:
     lines = [
         f"<li>{_text(call.entry)}.{_text(call.tool)} writes, begun {_when(call.started)}</li>"
-        for call in store.invocations(limit=50)
+        for call in calls
         if call.state == "intended"
     ]
     lines += [_job_line(job) for job in _jobs_in(store, ("queued", "running"))]
@@ -103,9 +118,9 @@ def _rule(rule: Rule) -> str:
     )
 
 
-def _servers(store: Store) -> str:
-    calls = _by_server(store.invocations(limit=200))
-    lines = [_server(server, calls.get(server.name, [])) for server in store.summaries()]
+def _servers(store: Store, calls: Iterable[Invocation]) -> str:
+    past = _by_server(calls)
+    lines = [_server(server, past.get(server.name, [])) for server in store.summaries()]
     return _section("Servers", "".join(lines) or "<p>None yet.</p>")
 
 
@@ -136,7 +151,7 @@ def _past_call(call: Invocation, reviewed: bool) -> str:
 
 
 def _jobs(store: Store) -> str:
-    jobs = _jobs_in(store, OPEN) + _jobs_in(store, ENDED)[:10]
+    jobs = _jobs_in(store, OPEN) + _jobs_in(store, ENDED_JOBS)[:10]
     return _section("Jobs", "".join(_job(job) for job in jobs) or "<p>None.</p>")
 
 
@@ -161,14 +176,14 @@ def _job_line(job: Job) -> str:
     )
 
 
-def _calls(store: Store) -> str:
+def _calls(calls: Iterable[Invocation]) -> str:
     lines = "".join(
         f"<tr><td>{_text(call.entry)}.{_text(call.tool)}</td><td>{_outcome(call)}</td>"
         f"<td>{call.latency_ms:.0f} ms</td><td>{_when(call.started)}</td>"
         f"<td>{_text(call.task)}</td><td>"
         f'<button data-post="/replay/{escape(call.id)}" id="replay-{escape(call.id)}">Replay'
         "</button></td></tr>"
-        for call in store.invocations(limit=20)
+        for call in calls
     )
     heads = "".join(f'<th scope="col">{head}</th>' for head in ("tool", "", "took", "", "task", ""))
     table = f"<table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table>"
@@ -185,19 +200,6 @@ def _event(row: AuditRow) -> str:
         f"<li><code>{row.id}</code> {_when(row.time)} <strong>{_text(row.kind)}</strong> "
         f"{_text(row.subject)} <small>{_text(row.payload)}</small></li>"
     )
-
-
-Panel = Callable[[Store], str]
-PANELS: Mapping[str, Panel] = {
-    "freeze": _freeze,
-    "waiting": _waiting,
-    "running": _running,
-    "rules": _rules,
-    "servers": _servers,
-    "jobs": _jobs,
-    "calls": _calls,
-    "timeline": _timeline,
-}
 
 
 def _jobs_in(store: Store, states: Iterable[str]) -> list[Job]:

@@ -23,12 +23,12 @@ from orchestrator.stdio import stdio
 from orchestrator.tasks import Tasks
 from registry.drafts import awaits_draft
 from registry.errors import RegistryError, Unknown
+from registry.records import ENDED_JOBS
 from sandbox.errors import SandboxError
 from sandbox.validation import checker
 
 VERSION = "0.1.0"
 MODERN = "2026-07-28"
-ENDED = ("done", "failed", "cancelled")
 TOLD = (OrchestratorError, RegistryError, SandboxError)
 
 _NOTHING_FITS = (
@@ -156,7 +156,7 @@ class Front:
             if job.progress != told:
                 told = job.progress
                 await progress(job.progress, 1.0, job.message or job.stage or job.state)
-            if job.state in ENDED or job.state != begun:
+            if job.state in ENDED_JOBS or job.state != begun:
                 break
         if job.kind == "do" and job.state == "done" and isinstance(job.result, dict):
             return dict(job.result)

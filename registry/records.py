@@ -23,6 +23,8 @@ JobState = Literal["queued", "running", "waiting", "done", "failed", "cancelled"
 JobKind = Literal["forge", "call", "do"]
 GrantKind = Literal["host", "private_host", "permission"]
 
+ENDED_JOBS: tuple[JobState, ...] = ("done", "failed", "cancelled")
+"""The states that a job never leaves."""
 CALLABLE: tuple[EntryState, ...] = ("active", "experimental")
 """The states in which a server may be found and called."""
 

@@ -125,12 +125,9 @@ class DockerRunner:
         session = PipeSession(bundle, broker, limits or self._limits, container)
         container.bind(session)
         try:
-            with self._brake.on_engage(session.freeze):
-                self._brake.check()
-                await session.start()
+            async with session.running(self._brake):
                 yield session
         finally:
-            session.end()
             await container.removed()
 
     async def _take(self, limits: Limits) -> Attached:

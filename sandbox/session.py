@@ -7,11 +7,13 @@ import base64
 import binascii
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, Protocol
 
 from sandbox import exactjson
+from sandbox.brake import Brake
 from sandbox.broker import Broker
 from sandbox.bundle import Bundle
 from sandbox.content import content_problem
@@ -74,6 +76,20 @@ class PipeSession:
         self._broken: Exception | None = None
         self._secrets: set[str] = set()
         """Values that the server was given, which must not come back."""
+
+    @asynccontextmanager
+    async def running(self, brake: Brake) -> AsyncIterator[None]:
+        """Started for the time of the block; ended when it is over, and at once by a freeze.
+
+        Raises what `start` raises, and Frozen.
+        """
+        try:
+            with brake.on_engage(self.freeze):
+                brake.check()
+                await self.start()
+                yield
+        finally:
+            self.end()
 
     async def start(self) -> None:
         """Hand over the bundle and shake hands. Raises LoadFailed or SessionBroken."""

@@ -51,10 +51,5 @@ class UnconfinedRunner:
             secrets = Redaction(outfit.environment.values())
             session = McpSession(bundle, broker, limits or self._limits, process, secrets)
             process.bind(session)
-            try:
-                with self._brake.on_engage(session.freeze):
-                    self._brake.check()
-                    await session.start()
-                    yield session
-            finally:
-                session.end()
+            async with session.running(self._brake):
+                yield session

@@ -56,11 +56,8 @@ class WasmRunner:
         pipe = GuestPipe(self.pool, bundle, limits or self.pool.limits, self._make_inputs)
         session = pipe.session = PipeSession(bundle, broker, pipe.limits, pipe)
         try:
-            with self._brake.on_engage(session.freeze):
-                self._brake.check()
-                await session.start()
+            async with session.running(self._brake):
                 self.pool.replenish_soon()
                 yield session
         finally:
-            session.end()
             await pipe.ended()

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from tests.functional.home import Home, new_home
 
 LETTER = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 DOCUMENT = {
@@ -89,3 +92,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Keep quiet; `Letters.sent` has it."""
+
+
+@contextmanager
+def letters_home(directory: Path, engine: str, letters: Letters) -> Iterator[Home]:
+    """A home with the server `letters`, forged for this API."""
+    with new_home(directory, engine) as home:
+        host = letters.url.removeprefix("http://")
+        home.person("forge", "send letters", "--source", letters.url, "--allow", host)
+        yield home

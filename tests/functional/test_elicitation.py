@@ -10,8 +10,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult, ElicitRequestFormParams, ElicitResult
 
-from tests.functional.home import Home, new_home
-from tests.functional.letters import Letters, letters_api
+from tests.functional.home import Home
+from tests.functional.letters import Letters, letters_api, letters_home
 
 ERAS = ["legacy", "2026-07-28"]
 ANSWERS: dict[str, ElicitResult] = {
@@ -35,9 +35,7 @@ def letters() -> Iterator[Letters]:
 def home(
     any_engine: str, letters: Letters, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Home]:
-    with new_home(tmp_path_factory.mktemp("elicitation"), any_engine) as home:
-        host = letters.url.removeprefix("http://")
-        home.person("forge", "send letters", "--source", letters.url, "--allow", host)
+    with letters_home(tmp_path_factory.mktemp("elicitation"), any_engine, letters) as home:
         yield home
 
 

@@ -24,8 +24,8 @@ from registry.errors import KeyChanged
 from registry.pin import ATTEMPTS, set_pin, verify_pin
 from registry.records import Approval
 from registry.signing import Signer, fingerprint
-from tests.functional.home import PIN, ROOT, Home, new_home, until
-from tests.functional.letters import Letters, letters_api
+from tests.functional.home import PIN, ROOT, Home, until
+from tests.functional.letters import Letters, letters_api, letters_home
 from tests.functional.peer import Peer
 
 OWN_PIN = "the model's own"
@@ -42,9 +42,7 @@ def letters() -> Iterator[Letters]:
 def home(
     any_engine: str, letters: Letters, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Home]:
-    with new_home(tmp_path_factory.mktemp("shell"), any_engine) as home:
-        host = letters.url.removeprefix("http://")
-        home.person("forge", "send letters", "--source", letters.url, "--allow", host)
+    with letters_home(tmp_path_factory.mktemp("shell"), any_engine, letters) as home:
         yield home
 
 
