@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from forge.design import ServerSpec, design
 from forge.document import Document, Problem, escape
 from forge.errors import NameInvalid, NoOperationChosen
 from forge.openapi import read
+from forge.recorded.translation import translated
 from forge.render import render
 from forge.selection import fitting, only, tagged, with_credentials
 from sandbox.apispec import APISpec, SecurityScheme
@@ -43,8 +44,10 @@ def compile_document(
     """
     if name is not None and not NAME.match(name):
         raise NameInvalid(name)
-    reading = read(document, base_url)
-    spec = fitting(tagged(only(reading.spec, chosen), tags), task)
+    translation = translated(document)
+    reading = read(translation.document, base_url)
+    known = replace(reading.spec, dialect=translation.dialect or reading.spec.dialect)
+    spec = fitting(tagged(only(known, chosen), tags), task)
     if not spec.operations:
         raise NoOperationChosen(document.name, ", ".join(filter(None, (*chosen, *tags, task))))
     spec = with_credentials(spec, auth)
@@ -62,7 +65,8 @@ def compile_document(
         credentials=server.credentials,
         spec=spec,
     )
-    return Compilation(bundle, (*reading.problems, *_trimmed(server, spec)))
+    problems = (*reading.problems, *_trimmed(server, spec))
+    return Compilation(bundle, tuple(map(translation.located, problems)))
 
 
 def _trimmed(server: ServerSpec, spec: APISpec) -> Iterator[Problem]:

@@ -18,7 +18,8 @@ from forge.errors import (
     NotAnApiDescription,
     SourceUnreachable,
 )
-from forge.leads import dialect_of, is_page, leads_in
+from forge.leads import decoded, dialect_of, is_page, leads_in
+from forge.recorded import curl
 from forge.sources import Fetch, Fetched, Source
 from sandbox.errors import ResponseTooLarge, UpstreamUnreachable
 from sandbox.exchange import first
@@ -132,9 +133,10 @@ def _read_file(path: Path) -> Found:
         raise DocumentTooLarge(str(path), f"it is larger than {MAX_DOCUMENT_BYTES} bytes")
     if not content.strip():
         raise DocumentEmpty(str(path))
-    dialect = dialect_of(content)
+    dialect = dialect_of(content) or (curl.KEY if curl.holds_curl(decoded(content)) else None)
     if dialect is None:
-        raise NotAnApiDescription(str(path), "it has no top-level openapi or swagger key")
+        reason = "it has no top-level openapi or swagger key, and no requests are recorded in it"
+        raise NotAnApiDescription(str(path), reason)
     return Found(str(path), content, dialect)
 
 

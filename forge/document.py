@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from forge.errors import DocumentEmpty, DocumentTooLarge, DocumentUnreadable
+from forge.recorded import curl
 from forge.yaml12 import Unacceptable, build
 
 MAX_BYTES = 32 * 1024 * 1024
@@ -109,7 +110,9 @@ def read_file(path: Path, name: str) -> bytes:
 
 
 def parse_value(content: bytes, name: str) -> tuple[Any, tuple[Problem, ...]]:
-    """Bytes of JSON or YAML, told apart by content, as plain values and what was odd about them."""
+    """Bytes of JSON or YAML, told apart by content, as plain values and what was odd about them; a
+    text with curl commands is `{"curl": text}`.
+    """
     if len(content) > MAX_BYTES:
         raise DocumentTooLarge(name, f"it has {_megabytes(len(content))}{_LIMIT}")
     text, problems = _decode(content, name)
@@ -137,13 +140,18 @@ def _parse_text(text: str, name: str, repeated: list[tuple[dict[str, Any], str]]
             json_error = f"not JSON: {error}"
     if text.lstrip()[:1] == "<":
         raise DocumentUnreadable(name, "it is a web page or XML, not JSON or YAML")
+    if curl.starts_with_curl(text):
+        return {curl.KEY: text}
     try:
-        return build(_CONTROLS.sub(" ", text), repeated, MAX_DEPTH, MAX_VALUES)
+        value = build(_CONTROLS.sub(" ", text), repeated, MAX_DEPTH, MAX_VALUES)
     except Unacceptable as error:
         raise error.fatal(name) from error
     except (yaml.YAMLError, ValueError) as error:
+        if curl.holds_curl(text):
+            return {curl.KEY: text}
         reason = json_error or f"not YAML: {' '.join(str(error).split())}"
         raise DocumentUnreadable(name, reason[:300]) from error
+    return {curl.KEY: text} if isinstance(value, str) and curl.holds_curl(text) else value
 
 
 def _parse_json(text: str, repeated: list[tuple[dict[str, Any], str]]) -> Any:

@@ -9,6 +9,8 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 
 import orjson
 
+from forge.recorded.curl import KEY, starts_with_curl
+from forge.recorded.translation import notation_of
 from forge.sources import Fetched
 from sandbox.exchange import Headers
 from sandbox.policy import origin_of
@@ -17,7 +19,7 @@ MAX_LEADS = 8
 MAX_PAGE_BYTES = 512 * 1024
 MAX_URL = 2048
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
-_KEYS = (b"openapi", b"swagger")
+_KEYS = (b"openapi", b"swagger", b"postman", b"curl", b'"entries"')
 _BROKEN_JSON = re.compile(
     r"\s{0,99}\{\s{0,99}\"(openapi|swagger)\"\s{0,9}:\s{0,9}\"?(\d[\d.]{0,7})"
 )
@@ -44,7 +46,8 @@ _CATALOG_RELATIONS = ("service-desc", "api-catalog", "item", "service-doc")
 
 
 def dialect_of(content: bytes) -> str | None:
-    """`openapi 3.1.0` or `swagger 2.0` where the content is such a document, else None.
+    """`openapi 3.1.0`, `swagger 2.0`, `postman 2.1`, `har 1.2` or `curl` where the content is such
+    a document, else None.
 
     Told by its top-level keys alone, never by a media type or file name: servers send YAML as
     text/plain and HTML as application/json. A JSON text that does not parse counts where its first
@@ -56,10 +59,11 @@ def dialect_of(content: bytes) -> str | None:
     if head in (b"<", b"[", b"") or not any(key in content for key in _KEYS):
         return None
     if head != b"{":
-        return _yaml_dialect(decoded(content))
+        text = decoded(content)
+        return _yaml_dialect(text) or (KEY if starts_with_curl(text) else None)
     document = _parsed(content)
     if document is not None:
-        return _json_dialect(document)
+        return _json_dialect(document) or notation_of(document)
     broken = _BROKEN_JSON.match(decoded(content[:4096]))
     return f"{broken.group(1)} {broken.group(2)}" if broken else None
 
