@@ -25,12 +25,12 @@ from forge.errors import ForgeError
 from orchestrator.app import App, open_app
 from orchestrator.errors import OrchestratorError
 from orchestrator.forging import Order
-from orchestrator.granting import allow_host
 from orchestrator.settings import load_settings
 from registry.errors import RegistryError
 from sandbox.docker_engine import connect
 from sandbox.errors import SandboxError
 from sandbox.image import build_base
+from tests.granted import allow
 
 NOWHERE = "127.0.0.1:9"
 AT_ONCE = 2
@@ -80,7 +80,7 @@ async def crowd(home: Path, directory: Path, seconds: float) -> None:
     """Forge them all into the home, telling of each."""
     room = asyncio.Semaphore(AT_ONCE)
     async with open_app(load_settings(home=home), "forge") as app:
-        allow_host(app.store, NOWHERE, "bench")
+        allow(app.settings, app.store, f"http://{NOWHERE}")
 
         async def one(document: Path) -> Result:
             async with room:

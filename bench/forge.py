@@ -20,11 +20,12 @@ from pathlib import Path
 from orchestrator.app import open_app
 from orchestrator.brokers import SOURCES
 from orchestrator.forging import Order
-from orchestrator.granting import allow_host
+from orchestrator.granting import add_source
 from orchestrator.settings import load_settings
 from orchestrator.vaults import open_vault
 from registry.records import Source
 from registry.vault import Secret
+from tests.granted import allow, person
 from tests.world.cache import Unavailable
 from tests.world.powerdns import PowerDNS, power_dns
 
@@ -37,11 +38,11 @@ async def forge_once(order: Order, powerdns: PowerDNS | None) -> tuple[int, Mapp
     with tempfile.TemporaryDirectory() as home:
         settings = load_settings(home=Path(home))
         async with open_app(settings, "forge") as app:
-            allow_host(app.store, "127.0.0.1:9", "bench")
+            allow(settings, app.store, BASE_URL)
             if powerdns:
-                allow_host(app.store, powerdns.url.removeprefix("http://"), "bench")
                 open_vault(settings).put(SOURCES, "key", Secret(powerdns.key))
-                app.store.add_source(Source(powerdns.url, "X-API-Key", "key"), time.time())
+                source = Source(powerdns.url, "X-API-Key", "key")
+                add_source(app.store, source, "bench", person(settings.pin))
             started = time.perf_counter()
             forged = await app.forge.forge(order, lambda step: None)
             total = (time.perf_counter() - started) * 1000

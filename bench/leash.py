@@ -1,12 +1,12 @@
 """What the leash costs, and how fast it holds.
 
-    python -m bench.leash [--requests 2000] [--stubborn 20] [--rows 20000]
+    python -m bench.leash [--requests 2000] [--kills 20] [--stubborn 20] [--rows 20000]
 
-Prints: what the broker adds to a request, beside httpx asking the same upstream directly; from a
-freeze to the last byte of an upload's upstream; from a freeze to the last of some containers
-that ignore SIGTERM; and how many audit rows a second the chain's verification reads. Times in ms
-are medians with the 95th percentile. Needs Docker for the containers; without it that line is
-left out.
+Prints, with the bars of each: what the broker adds to a request, beside httpx asking the same
+upstream directly; from `POST /kill` on the control plane to the last byte that an upstream could
+send to another process; from a freeze to the last of some containers that ignore SIGTERM; and how
+many audit rows a second the chain's verification reads. Times in ms are medians with the 95th
+percentile. Needs Docker for the containers; without it that line is left out.
 """
 
 from __future__ import annotations
@@ -14,16 +14,24 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import os
 import statistics
+import sys
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
+import psutil
 
+from orchestrator.control_process import Address, answering
+from orchestrator.pulse import Pulse
+from orchestrator.settings import Settings, load_settings
+from registry.records import Process
 from registry.store import Store
 from sandbox.brake import Brake
 from sandbox.broker import Broker, Caps
@@ -35,6 +43,7 @@ from sandbox.image import base_image
 from sandbox.livehttp import LiveHttp
 from sandbox.policy import Origin, read_policy
 
+ROOT = Path(__file__).parents[1]
 ANSWER = b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 8\r\n\r\n{"id":1}'
 CHUNK = b"x" * 16384
 SERVER = """from toolwright import http, tool
@@ -49,6 +58,10 @@ def fetch():
 def figures(seconds: Sequence[float]) -> str:
     ordered = sorted(seconds)
     return f"{statistics.median(ordered) * 1e3:.2f} ({ordered[int(len(ordered) * 0.95)] * 1e3:.2f})"
+
+
+def tell(what: str, value: str, bar: str = "") -> None:
+    print(f"{what:52}{value:>18}  {bar}".rstrip(), flush=True)
 
 
 def bundle(port: int) -> Bundle:
@@ -105,7 +118,7 @@ class Upstream:
             await asyncio.sleep(0.001)
 
 
-async def brokered(requests: int) -> tuple[str, str]:
+async def brokered(requests: int) -> tuple[list[float], list[float]]:
     """A request by httpx alone, and through the broker; in turns, so that load hits both alike."""
     async with Upstream().listening() as upstream:
         url = f"http://127.0.0.1:{upstream.port}/items"
@@ -124,42 +137,88 @@ async def brokered(requests: int) -> tuple[str, str]:
                 through.append(time.perf_counter() - started)
                 assert exchange.response is not None, exchange.reason
         await live.close()
-        return figures(direct), figures(through)
+        return direct, through
 
 
-async def last_byte(rounds: int) -> str:
-    """From a freeze to the last byte that an upstream could still send."""
-    late = []
-    async with Upstream().listening() as upstream:
-        base = f"http://127.0.0.1:{upstream.port}"
-        private = frozenset({Origin("http", "127.0.0.1", upstream.port)})
-        endless = RequestPattern("GET", f"{base}/endless")
-        for _ in range(rounds):
-            brake, live = Brake(), LiveHttp(private, response_bytes=1 << 40)
-            sample = bundle(upstream.port)
-            tool = sample.tools[0]
-            policy = read_policy(
-                Bundle(
-                    **{
-                        **vars(sample),
-                        "tools": (ToolDefinition(**{**vars(tool), "requests": (endless,)}),),
-                    }
-                )
-            )
-            broker = Broker(policy, live, caps=Caps(response_bytes=1 << 40), brake=brake)
-            task = asyncio.create_task(broker.perform(WireRequest("GET", f"{base}/endless")))
-            with brake.on_engage(task.cancel):
-                while not upstream.last:
+@asynccontextmanager
+async def control_plane(settings: Settings) -> AsyncIterator[Address]:
+    """The control plane as a process of its own."""
+    command = (sys.executable, "-m", "orchestrator", "control")
+    environment = {**os.environ, "TOOLWRIGHT_HOME": str(settings.home), "PYTHONPATH": str(ROOT)}
+    process = await asyncio.create_subprocess_exec(
+        *command, env=environment, stdout=asyncio.subprocess.DEVNULL
+    )
+    try:
+        while (address := await asyncio.to_thread(answering, settings)) is None:
+            await asyncio.sleep(0.05)
+        yield address
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+@contextlib.contextmanager
+def serving(store: Store, brake: Brake) -> Iterator[None]:
+    """What of `serve` a freeze has to reach: this process, registered, with its pulse."""
+    now, me = time.time(), psutil.Process()
+    store.register_process(Process("bench", me.pid, me.create_time(), "serve", now, now))
+    with Pulse(store, brake, "bench", lambda: None).running():
+        yield
+    store.remove_process("bench")
+
+
+async def last_byte(rounds: int) -> tuple[str, str]:
+    """From `POST /kill` to the last byte that an upstream could still send to another process, and
+    to the answer of the request.
+    """
+    late, answered = [], []
+    with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stack:
+        settings = load_settings(home=Path(directory))
+        store = stack.enter_context(Store.open(settings.database_url, "bench"))
+        brake = Brake()
+        stack.enter_context(serving(store, brake))
+        async with (
+            control_plane(settings) as address,
+            Upstream().listening() as upstream,
+            httpx.AsyncClient(trust_env=False, headers=address.headers, timeout=30) as client,
+        ):
+            for _ in range(rounds):
+                started, ended = await one_kill(brake, upstream, client, address.url)
+                late.append(max(0.0, upstream.last - started))
+                answered.append(ended - started)
+                upstream.last = 0.0
+                await asyncio.to_thread(store.unfreeze, time.time(), "bench")
+                while brake.engaged:
                     await asyncio.sleep(0.005)
-                await asyncio.sleep(0.05)
-                frozen = time.perf_counter()
-                brake.engage()
-                await asyncio.gather(task, return_exceptions=True)
-                await live.close()
-            await asyncio.sleep(0.1)
-            late.append(max(0.0, upstream.last - frozen))
-            upstream.last = 0.0
-    return figures(late)
+    return figures(late), figures(answered)
+
+
+async def one_kill(
+    brake: Brake, upstream: Upstream, client: httpx.AsyncClient, control: str
+) -> tuple[float, float]:
+    """Freeze while an endless answer comes in: when that was asked for, and when answered."""
+    url = f"http://127.0.0.1:{upstream.port}/endless"
+    sample = bundle(upstream.port)
+    tool = replace(sample.tools[0], requests=(RequestPattern("GET", url),))
+    private = frozenset({Origin("http", "127.0.0.1", upstream.port)})
+    async with LiveHttp(private, response_bytes=1 << 40) as live:
+        policy = read_policy(replace(sample, tools=(tool,)))
+        broker = Broker(policy, live, caps=Caps(response_bytes=1 << 40), brake=brake)
+        task = asyncio.create_task(broker.perform(WireRequest("GET", url)))
+        with brake.on_engage(lambda: void(task.cancel())):
+            while not upstream.last:
+                await asyncio.sleep(0.005)
+            await asyncio.sleep(0.05)
+            started = time.perf_counter()
+            (await client.post(f"{control}/kill", json={})).raise_for_status()
+            ended = time.perf_counter()
+            await asyncio.gather(task, return_exceptions=True)
+    await asyncio.sleep(0.05)
+    return started, ended
+
+
+def void(_: object) -> None:
+    """A callback's result that nobody wants."""
 
 
 async def stubborn(count: int) -> str:
@@ -199,19 +258,23 @@ def verified(rows: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--requests", type=int, default=2000)
+    parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--stubborn", type=int, default=20)
     parser.add_argument("--rows", type=int, default=20_000)
     given = parser.parse_args()
     direct, through = asyncio.run(brokered(given.requests))
-    print(f"{'a request by httpx directly, ms':52}{direct:>18}")
-    print(f"{'the same through the broker, ms':52}{through:>18}", flush=True)
-    print(
-        f"{'freeze to the last upstream byte, ms':52}{asyncio.run(last_byte(20)):>18}", flush=True
-    )
+    tell("a request by httpx directly, ms", figures(direct))
+    tell("the same through the broker, ms", figures(through))
+    added = statistics.median(through) - statistics.median(direct)
+    tell("  added at the median, ms", f"{added * 1e3:.2f}", "<= 1")
+    late, answered = asyncio.run(last_byte(given.kills))
+    tell("POST /kill to the last upstream byte, ms", late, "<= 50")
+    tell("  to the answer of POST /kill, ms", answered)
     with contextlib.suppress(EngineUnavailable):
         title = f"freeze to the last of {given.stubborn} containers gone, ms"
-        print(f"{title:52}{asyncio.run(stubborn(given.stubborn)):>18}", flush=True)
-    print(f"{'audit rows verified a second':52}{verified(given.rows):>18}")
+        tell(title, asyncio.run(stubborn(given.stubborn)), "<= 1000")
+    tell("audit rows verified a second", verified(given.rows))
+    tell("load of this machine, 1 and 5 minutes", "{:.1f} {:.1f}".format(*os.getloadavg()))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from forge.prose import first_sentence
-from forge.subschemas import PREFIX, parts, rebuilt
+from forge.subschemas import PREFIX, is_leaf, parts, rebuilt
 from sandbox.apispec import Schema
 
 PROSE_BUDGET = 400
@@ -65,7 +65,7 @@ class Brevity:
         once = {
             name
             for name, schema in defs.items()
-            if counts[name] == 1 and isinstance(schema, dict) and len(str(schema)) <= MAX_INLINED
+            if counts[name] == 1 and isinstance(schema, dict) and self._of(schema).is_short
         }
         return _without(root, once) if once else dict(root)
 
@@ -85,6 +85,10 @@ class _Known:
     @cached_property
     def texts(self) -> list[int]:
         return _texts(self.schema)
+
+    @cached_property
+    def is_short(self) -> bool:
+        return len(str(self.schema)) <= MAX_INLINED
 
     @property
     def has_prose(self) -> bool:
@@ -109,7 +113,7 @@ def _without(root: Mapping[str, Any], once: set[str]) -> dict[str, Any]:
     defs: Mapping[str, Schema] = root["$defs"]
 
     def inline(schema: Schema, depth: int = 0) -> Schema:
-        if not isinstance(schema, dict):
+        if not isinstance(schema, dict) or is_leaf(schema):
             return schema
         name = str(schema.get("$ref", "")).removeprefix(PREFIX)
         rest = {key: value for key, value in schema.items() if key != "$ref"}
@@ -161,7 +165,7 @@ def _texts(schema: Schema) -> list[int]:
 
 
 def _trimmed(schema: Schema, limit: int) -> Schema:
-    if not isinstance(schema, dict):
+    if not isinstance(schema, dict) or (is_leaf(schema) and _is_brief(schema, limit)):
         return schema
     made = {key: value for key, value in schema.items() if key != "title"}
     if len(made.get("description", "")) > limit:
@@ -169,3 +173,11 @@ def _trimmed(schema: Schema, limit: int) -> Schema:
     if "examples" in made:
         made["examples"] = made["examples"][:1]
     return rebuilt(made, lambda part: _trimmed(part, limit))
+
+
+def _is_brief(schema: Mapping[str, Any], limit: int) -> bool:
+    return (
+        "title" not in schema
+        and len(schema.get("description", "")) <= limit
+        and len(schema.get("examples", ())) <= 1
+    )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from forge.design import ServerSpec, design
 from forge.document import Document, Problem, escape
 from forge.errors import NameInvalid, NoOperationChosen
+from forge.graphql.reader import is_graphql, read_graphql
 from forge.openapi import read
 from forge.recorded.translation import translated
 from forge.render import render
@@ -45,7 +46,8 @@ def compile_document(
     if name is not None and not NAME.match(name):
         raise NameInvalid(name)
     translation = translated(document)
-    reading = read(translation.document, base_url)
+    read_as = read_graphql if is_graphql(document.root) else read
+    reading = read_as(translation.document, base_url)
     known = replace(reading.spec, dialect=translation.dialect or reading.spec.dialect)
     spec = fitting(tagged(only(known, chosen), tags), task)
     if not spec.operations:

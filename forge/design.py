@@ -18,7 +18,8 @@ from forge.prose import clean, first_sentence, shorten
 from forge.tolerance import joined
 from sandbox.apispec import APISpec, MediaType, Operation, Parameter, Schema, SecurityScheme
 from sandbox.authscheme import TokenEndpoint
-from sandbox.bundle import Credential, RequestPattern, ToolDefinition
+from sandbox.bundle import Credential, Paging, RequestPattern, ToolDefinition
+from sandbox.graphql import kind_of
 from sandbox.policy import DEFAULT_PORTS, origin_of
 from sandbox.verbs import creates
 
@@ -55,8 +56,7 @@ class ToolSpec:
     """One tool to write. `constants` are parameters that have one possible value each.
 
     `pager` is the argument that says how many items to follow the pages for, where there is one.
-    `trimmed` names the schemas ("input", "output") that were too large to be kept whole; `sizes`
-    are the characters of JSON that each takes.
+    `trimmed` names the schemas ("input", "output") that were too large to be kept whole.
     """
 
     definition: ToolDefinition
@@ -66,11 +66,6 @@ class ToolSpec:
     body: BodyArgument | None = None
     pager: str = ""
     trimmed: tuple[str, ...] = ()
-    sizes: tuple[int, int] = (0, 0)
-
-    @property
-    def size(self) -> int:
-        return sum(self.sizes)
 
 
 @dataclass(frozen=True)
@@ -127,42 +122,70 @@ class _Schemas:
     limits: tuple[int, int] = LIMITS[0]
 
 
+@dataclass(frozen=True)
+class _Draft:
+    """A tool before its schemas have a size: `takes` are those of the arguments and the body,
+    `gives` those of the JSON that is documented, in the form of their direction.
+    """
+
+    operation: Operation
+    arguments: tuple[Argument, ...]
+    body: BodyArgument | None
+    paging: Paging | None
+    pager: str
+    takes: tuple[Schema, ...]
+    gives: tuple[Schema, ...]
+
+
 def _tools(api: APISpec) -> tuple[ToolSpec, ...]:
     names, grouped = tool_names(api.operations), groups(api)
     schemas = _Schemas(
         Projection(api.schemas, "request"), Projection(api.schemas, "response"), Brevity()
     )
-    made: list[ToolSpec] = []
-    for limits in LIMITS:
-        if limits != LIMITS[-1] and sum(t.size for t in made if _fits(t, limits)) > MAX_TOTAL:
-            continue
-        bounded, left, made = replace(schemas, limits=limits), MAX_TOTAL, []
-        for operation in api.operations:
-            tool = _tool(api, operation, names[operation.id], bounded)
-            grouping = replace(tool.definition, group=grouped.get(operation.id, ""))
-            made.append(replace(tool, definition=grouping))
-            left -= made[-1].size
-            if left < 0 and limits != LIMITS[-1]:
-                break
-        else:
-            break
-    return tuple(made)
+    drafts = [_draft(api, operation, schemas) for operation in api.operations]
+    fitting = (limits for limits in LIMITS[:-1] if _fits(drafts, schemas, limits))
+    bounded = replace(schemas, limits=next(fitting, LIMITS[-1]))
+    return tuple(
+        _tool(draft, names[draft.operation.id], grouped.get(draft.operation.id, ""), bounded)
+        for draft in drafts
+    )
 
 
-def _fits(tool: ToolSpec, limits: tuple[int, int]) -> bool:
-    """Whether a tool comes out the same within smaller limits."""
-    return not tool.trimmed and all(map(int.__le__, tool.sizes, limits))
+def _fits(drafts: list[_Draft], schemas: _Schemas, limits: tuple[int, int]) -> bool:
+    """Whether the schemas of all tools stay within MAX_TOTAL, each within its limit."""
+    left = MAX_TOTAL
+    for draft in drafts:
+        left -= schemas.request.size(draft.takes, limits[0])
+        left -= schemas.response.size(draft.gives, limits[1])
+        if left < 0:
+            return False
+    return True
 
 
-def _tool(api: APISpec, operation: Operation, name: str, schemas: _Schemas) -> ToolSpec:
-    constants = tuple(p for p in operation.parameters if constant(p) is not None)
+def _draft(api: APISpec, operation: Operation, schemas: _Schemas) -> _Draft:
     free = [p for p in operation.parameters if constant(p) is None]
     arguments = tuple(map(Argument, argument_names(free), free))
     body = _body(api, operation, {argument.name for argument in arguments})
     pages = paging.paging(api, operation)
-    pager = pager_name([argument.name for argument in arguments]) if pages else ""
-    takes, taken = _input_schema(api, operation, arguments, body, pager, schemas)
-    gives, given = _output_schema(operation, schemas, is_joined=bool(pages))
+    takes = [argument_schema(argument.parameter, api.schemas) for argument in arguments]
+    if body is not None:
+        described = operation.body.description if operation.body else ""
+        takes.append(body_schema(body.media, body.kind, described, api.schemas))
+    return _Draft(
+        operation,
+        arguments,
+        body,
+        pages,
+        pager_name([argument.name for argument in arguments]) if pages else "",
+        schemas.request.roots(takes),
+        schemas.response.roots(_documented(operation)),
+    )
+
+
+def _tool(draft: _Draft, name: str, group: str, schemas: _Schemas) -> ToolSpec:
+    operation = draft.operation
+    takes, taken = _input_schema(draft, schemas)
+    gives, given = _output_schema(draft, schemas)
     is_read = operation.access == "read"
     title = operation.summary or first_sentence(operation.description, 80)
     definition = ToolDefinition(
@@ -175,15 +198,18 @@ def _tool(api: APISpec, operation: Operation, name: str, schemas: _Schemas) -> T
         title=shorten(title, 80),
         idempotent=is_read or operation.method in _IDEMPOTENT,
         destructive=not is_read and not creates(operation.method, operation.id, operation.summary),
-        requests=(RequestPattern(operation.method, operation.url),),
+        requests=(RequestPattern(operation.method, operation.url, operation.document),),
         security=operation.security,
         path=operation.written or operation.path,
-        paging=pages,
+        group=group,
+        paging=draft.paging,
     )
     parts = {"input": taken, "output": given}
     trimmed = tuple(which for which, part in parts.items() if not part.whole)
-    sizes = taken.size, given.size
-    return ToolSpec(definition, operation, arguments, constants, body, pager, trimmed, sizes)
+    constants = tuple(p for p in operation.parameters if constant(p) is not None)
+    return ToolSpec(
+        definition, operation, draft.arguments, constants, draft.body, draft.pager, trimmed
+    )
 
 
 def describe(operation: Operation) -> str:
@@ -193,7 +219,9 @@ def describe(operation: Operation) -> str:
     rest = told.removeprefix(lead).lstrip(" .")
     lead = lead.rstrip(" .") + ". " if lead else ""
     mark = "Deprecated. " if operation.deprecated else ""
-    return clean(f"{mark}{lead}{operation.method} {operation.path}. {rest}", MAX_DESCRIPTION)
+    kind = kind_of(operation.document)
+    route = f"GraphQL {kind}" if kind else f"{operation.method} {operation.path}"
+    return clean(f"{mark}{lead}{route}. {rest}", MAX_DESCRIPTION)
 
 
 def constant(parameter: Parameter) -> str | int | float | None:
@@ -212,24 +240,15 @@ def _body(api: APISpec, operation: Operation, taken: set[str]) -> BodyArgument |
     return BodyArgument(body_name(taken), chosen, kind, operation.body.required)
 
 
-def _input_schema(
-    api: APISpec,
-    operation: Operation,
-    arguments: tuple[Argument, ...],
-    body: BodyArgument | None,
-    pager: str,
-    allowed: _Schemas,
-) -> tuple[dict[str, Any], Selection]:
-    schemas = [argument_schema(argument.parameter, api.schemas) for argument in arguments]
+def _input_schema(draft: _Draft, allowed: _Schemas) -> tuple[dict[str, Any], Selection]:
+    arguments, body, pager = draft.arguments, draft.body, draft.pager
     names = [argument.name for argument in arguments]
     required = [argument.name for argument in arguments if argument.parameter.required]
     if body is not None:
-        described = operation.body.description if operation.body else ""
-        schemas.append(body_schema(body.media, body.kind, described, api.schemas))
         names.append(body.name)
         required += [body.name] * body.required
     places = [f"{a.parameter.location}:{a.parameter.name}" for a in arguments] + ["body"]
-    chosen = allowed.request.select(schemas, allowed.limits[0])
+    chosen = allowed.request.select(draft.takes, allowed.limits[0])
     placed = map(_placed, chosen.schemas, places)
     root: dict[str, Any] = {
         "type": "object",
@@ -251,9 +270,8 @@ def _placed(schema: Schema, place: str) -> Schema:
     return {**(schema if isinstance(schema, Mapping) else {}), "x-in": place}
 
 
-def _output_schema(
-    operation: Operation, allowed: _Schemas, is_joined: bool
-) -> tuple[dict[str, Any], Selection]:
+def _documented(operation: Operation) -> list[Schema]:
+    """The schemas of the JSON that a success may have."""
     documented: list[Schema] = []
     for response in operation.responses:
         has_body = response.status.startswith("2") and response.status not in _BODILESS
@@ -262,8 +280,12 @@ def _output_schema(
             is_json = media.is_json(content.type) or media.bare(content.type) == "*/*"
             if is_json and schema not in documented:
                 documented.append(schema)
-    chosen = allowed.response.select(documented, allowed.limits[1])
-    if is_joined:
+    return documented
+
+
+def _output_schema(draft: _Draft, allowed: _Schemas) -> tuple[dict[str, Any], Selection]:
+    chosen = allowed.response.select(draft.gives, allowed.limits[1])
+    if draft.paging:
         defs = {name: joined(part) for name, part in chosen.defs.items()}
         chosen = replace(chosen, schemas=tuple(map(joined, chosen.schemas)), defs=defs)
     kinds = chosen.schemas
@@ -276,7 +298,8 @@ def _output_schema(
             "status": {"type": "integer"},
             "body": body,
             "text": {"type": "string"},
-            "base64": {"type": "string"},
+            "bytes": {"type": "integer"},
+            "sha256": {"type": "string"},
             "content_type": {"type": "string"},
         },
     }

@@ -18,6 +18,7 @@ from forge.errors import (
     NotAnApiDescription,
     SourceUnreachable,
 )
+from forge.graphql.reader import introspection_url
 from forge.leads import decoded, dialect_of, is_page, leads_in
 from forge.recorded import curl
 from forge.sources import Fetch, Fetched, Source
@@ -135,7 +136,7 @@ def _read_file(path: Path) -> Found:
         raise DocumentEmpty(str(path))
     dialect = dialect_of(content) or (curl.KEY if curl.holds_curl(decoded(content)) else None)
     if dialect is None:
-        reason = "it has no top-level openapi or swagger key, and no requests are recorded in it"
+        reason = "it is no OpenAPI, GraphQL, Postman or HAR document and has no curl commands"
         raise NotAnApiDescription(str(path), reason)
     return Found(str(path), content, dialect)
 
@@ -166,7 +167,8 @@ class _Search:
     async def run(self) -> None:
         """Try the location itself, then its well-known places; leads come before both."""
         for base in self._source.urls:
-            await self._batch([_Candidate(base)], self._seconds / 2)
+            places = filter(None, (base, introspection_url(base)))
+            await self._batch(map(_Candidate, places), self._seconds / 2)
             if self._answers:
                 break
         else:

@@ -10,14 +10,18 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
 from forge.inheritance import inherit
+from forge.suite import carried
 from sandbox.apispec import Access
-from sandbox.bundle import NAME, Bundle, RequestPattern, ToolDefinition
+from sandbox.bundle import NAME, Bundle, RequestPattern, ToolDefinition, file_arguments
 from sandbox.example import FAILURES, MAX_EXAMPLES, Example, to_json
 from sandbox.recording import CLOCK, RANDOM
 from sandbox.validation import Problem
 
 MAX_CODE = 256 * 1024
 MAX_TOOLS = 64
+BY_FILE = "The text, or file:///PATH of a file on this machine (a person grants which)."
+MAX_TESTS = 128 * 1024
+MAX_PACKAGES = 16
 MAX_WHY = 4_000
 MAX_DESCRIPTION = 4_000
 MAX_VALUE = 64 * 1024
@@ -31,13 +35,15 @@ _FIELDS = frozenset(
     "requests permissions".split()
 )
 _PERMISSION = re.compile(rf"(network:[a-z0-9.-]{{1,253}}(:\d{{1,5}})?|{CLOCK}|{RANDOM})\Z")
+_PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(==[A-Za-z0-9.!+_-]{1,50})?\Z")
 _CASE = frozenset({"tool", "arguments", "result", "failure"})
 
 
 @dataclass(frozen=True)
 class Draft:
-    """What is to become a bundle. `examples` are those given and the parent's for kept tools;
-    `permissions` are all that its tools ask for; `why` says what changed.
+    """What is to become a bundle. `examples` are those given and the parent's for kept tools,
+    `tests` its whole suite; `permissions` are all that its tools ask for, `packages` those of PyPI
+    that its code imports; `why` says what changed. Without code it is a specification.
     """
 
     source_code: str
@@ -45,12 +51,19 @@ class Draft:
     examples: tuple[Example, ...]
     permissions: tuple[str, ...] = ()
     why: str = ""
+    tests: str = ""
+    packages: tuple[str, ...] = ()
+
+    @property
+    def is_specification(self) -> bool:
+        return not self.source_code
 
     def digest(self) -> str:
         """sha256 of all but `why`, in hex: the same draft with another excuse is the same draft."""
         tools = [asdict(tool) for tool in self.tools]
         cases = [to_json(example) for example in self.examples]
-        content = json.dumps([self.source_code, tools, cases, self.permissions], sort_keys=True)
+        parts = [self.source_code, tools, cases, self.permissions, self.tests, self.packages]
+        content = json.dumps(parts, sort_keys=True)
         return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -58,28 +71,59 @@ def read_draft(
     given: Mapping[str, Any],
     parent: Bundle | None = None,
     parents_examples: Collection[Example] = (),
+    earlier: str = "",
 ) -> Draft | tuple[Problem, ...]:
-    """The draft that `submit`'s `code`, `tools`, `cases` and `why` say, or what is wrong with them,
-    located.
+    """The draft that `submit`'s `code`, `tools`, `cases`, `tests`, `packages` and `why` say, or
+    what is wrong with them, located.
 
     With a parent, a tool's missing fields are the parent's tool's of that name, code that is
-    missing for it is taken over, and so are its examples where none is given.
+    missing for it is taken over, and so are its examples where none is given. `earlier` are the
+    tests of the draft before, or the parent's: they stay (`forge.suite.carried`).
     """
     problems: list[Problem] = []
-    code = _text(given.get("code", "" if parent else None), "/code", MAX_CODE, problems)
+    specified = "code" not in given and _specifies(given)
+    code = _text(
+        given.get("code", "" if parent or specified else None), "/code", MAX_CODE, problems
+    )
+    tests = _text(given.get("tests", ""), "/tests", MAX_TESTS, problems)
     why = _text(given.get("why", ""), "/why", MAX_WHY, problems)
     known = {tool.name: tool for tool in parent.tools} if parent else {}
     tools = tuple(_tools(given.get("tools"), known, problems))
     examples = tuple(_examples(given.get("cases", []), tools, problems))
+    packages = tuple(_packages(given.get("packages", []), problems))
     if problems:
         return tuple(problems[:MAX_PROBLEMS])
+    suite = carried(tests, earlier, why, known.keys() - {tool.name for tool in tools})
+    if not isinstance(suite, str):
+        return suite[:MAX_PROBLEMS]
     told = {example.tool for example in examples}
     names = {tool.name for tool in tools if not tool.operation}
     kept = [e for e in parents_examples if e.tool in names and e.tool not in told]
-    if parent:
+    if parent and not specified:
         code = inherit(code, parent.source_code, [t.name for t in tools if t.name in known])
     wanted = {p for tool in given["tools"] for p in tool.get("permissions", ())}
-    return Draft(code, tools, (*examples, *kept), tuple(sorted(wanted)), why)
+    granted = tuple(sorted(wanted))
+    return Draft(code, tools, (*examples, *kept), granted, why, suite, packages)
+
+
+def _specifies(given: Mapping[str, Any]) -> bool:
+    """Whether it says what is to be, and that code is to come: tests, and a tool that is new."""
+    tools = given.get("tools")
+    new = isinstance(tools, list) and any(
+        isinstance(item, dict) and item.keys() != {"name"} for item in tools
+    )
+    return bool(given.get("tests")) and new
+
+
+def _packages(given: Any, problems: list[Problem]) -> Iterator[str]:
+    if not isinstance(given, list) or len(given) > MAX_PACKAGES:
+        problems.append(Problem("/packages", f"is not an array of at most {MAX_PACKAGES} names"))
+        return
+    for at, item in enumerate(given):
+        if isinstance(item, str) and _PACKAGE.match(item):
+            yield item
+        else:
+            problems.append(Problem(f"/packages/{at}", "is no NAME or NAME==VERSION of PyPI"))
 
 
 def _text(value: Any, where: str, limit: int, problems: list[Problem]) -> str:
@@ -143,9 +187,24 @@ def _tool(item: Mapping[str, Any], parent: ToolDefinition | None) -> ToolDefinit
     fields = {key: value for key, value in item.items() if key != "permissions"}
     if "requests" in fields:
         fields["requests"] = tuple(RequestPattern(**request) for request in fields["requests"])
+    if "input_schema" in fields:
+        fields["input_schema"] = _with_files(fields["input_schema"])
     if parent is not None:
         return replace(parent, **fields)
     return ToolDefinition(**{"access": "read", **fields})
+
+
+def _with_files(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema, telling of arguments that may be files how a caller names one."""
+    named = file_arguments(schema)
+    if not named:
+        return schema
+    parts = dict(schema["properties"])
+    for name in named:
+        told = str(parts[name].get("description", ""))
+        if "file:///" not in told:
+            parts[name] = {**parts[name], "description": f"{told} {BY_FILE}".strip()}
+    return {**schema, "properties": parts}
 
 
 def _examples(
@@ -173,7 +232,10 @@ def _case_problems(item: Any, where: str, known: Mapping[str, ToolDefinition]) -
     if not isinstance(tool, str) or tool not in known:
         yield Problem(f"{where}/tool", f"names none of the draft's tools: {str(tool)[:60]!r}")
     elif known[tool].operation:
-        reason = "calls an operation of its API, which is tried against a mock; leave its cases out"
+        reason = (
+            "calls an operation of its API, which is tried against a mock; leave its cases out, or "
+            "write a test with toolwright.testing.answers"
+        )
         yield Problem(f"{where}/tool", reason)
     if not isinstance(item.get("arguments"), dict):
         yield Problem(f"{where}/arguments", "is not an object")

@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+AuthorFailure = Literal["malformed", "endless", "timeout", "refused", "unavailable"]
+_ADVICE: dict[AuthorFailure, str] = {
+    "malformed": "Try a model that keeps to a JSON schema.",
+    "endless": "Try another model, or a smaller task.",
+    "timeout": "Check that the endpoint is up, or raise TOOLWRIGHT_MODEL_SECONDS.",
+    "refused": "Check OPENAI_API_KEY, OPENAI_MODEL and OPENAI_BASE_URL; `toolwright doctor` does.",
+    "unavailable": "Check OPENAI_BASE_URL, or wait and try again.",
+}
+
 
 class ForgeError(Exception):
     """The base of all errors of this folder."""
@@ -46,11 +57,16 @@ class DocumentRecursive(DocumentError):
 
 
 class NotAnApiDescription(DocumentError):
-    """The document parses but is not an OpenAPI 2.0 or 3.x description."""
+    """The document parses but describes no API: it is not OpenAPI 2.0 or 3.x, nor GraphQL, nor
+    recorded requests.
+    """
 
     def __init__(self, file: str, reason: str) -> None:
         super().__init__(
-            file, reason, "Give a document with a top-level `openapi: 3…` or `swagger: '2.0'`."
+            file,
+            reason,
+            "Give an OpenAPI document, a GraphQL introspection, a Postman collection, a HAR "
+            "file or curl commands.",
         )
 
 
@@ -110,3 +126,29 @@ class SourceUnreachable(ForgeError):
             f"{location} gives no answer: {reason}. Check the address and that the API is running, "
             "or give its description as a file."
         )
+
+
+class AuthorFailed(ForgeError):
+    """A model gave no usable answer. `kind` says how; the tokens and seconds were spent all the
+    same.
+    """
+
+    def __init__(
+        self,
+        kind: AuthorFailure,
+        reason: str,
+        tokens_in: int = 0,
+        tokens_out: int = 0,
+        seconds: float = 0.0,
+    ) -> None:
+        self.kind, self.reason = kind, reason
+        self.tokens_in, self.tokens_out, self.seconds = tokens_in, tokens_out, seconds
+        super().__init__(f"the model gave no usable answer: {reason}. {_ADVICE[kind]}")
+
+
+class BudgetSpent(ForgeError):
+    """A model may not be asked before a person allows more. `what` is the line that was reached."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(f"the budget for models is spent: {what}. A person can allow more.")

@@ -13,7 +13,7 @@ def inherit(code: str, parent: str, tools: Collection[str]) -> str:
     """The code, and behind it what it lacks of its parent's for these tools: their functions, and
     the imports, constants and functions that those use. Code that does not parse is left alone.
     """
-    own, earlier = _definitions(code), _definitions(parent)
+    own, earlier = definitions(code), definitions(parent)
     if own is None or earlier is None:
         return code
     wanted: dict[int, Defining] = {}
@@ -24,7 +24,7 @@ def inherit(code: str, parent: str, tools: Collection[str]) -> str:
         if name in earlier and name not in seen:
             seen.add(name)
             wanted[earlier[name].lineno] = earlier[name]
-            pending += _used(earlier[name])
+            pending += used(earlier[name])
     if not wanted:
         return code
     lines = parent.splitlines()
@@ -40,7 +40,7 @@ def alone(code: str, tools: Collection[str]) -> str:
     return inherit("", code, tools)
 
 
-def _definitions(code: str) -> Mapping[str, Defining] | None:
+def definitions(code: str) -> Mapping[str, Defining] | None:
     """What a module defines at its top level, by name; None where it does not parse."""
     try:
         tree = ast.parse(code)
@@ -65,7 +65,8 @@ def _names(node: Defining) -> Iterator[str]:
             yield from (name.id for name in ast.walk(target) if isinstance(name, ast.Name))
 
 
-def _used(node: Defining) -> list[str]:
+def used(node: Defining) -> list[str]:
+    """The names that a definition uses."""
     return [inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)]
 
 

@@ -9,6 +9,7 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 
 import orjson
 
+from forge.graphql.reader import DIALECT, is_graphql
 from forge.recorded.curl import KEY, starts_with_curl
 from forge.recorded.translation import notation_of
 from forge.sources import Fetched
@@ -19,7 +20,7 @@ MAX_LEADS = 8
 MAX_PAGE_BYTES = 512 * 1024
 MAX_URL = 2048
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
-_KEYS = (b"openapi", b"swagger", b"postman", b"curl", b'"entries"')
+_KEYS = (b"openapi", b"swagger", b"postman", b"curl", b'"entries"', b"__schema")
 _BROKEN_JSON = re.compile(
     r"\s{0,99}\{\s{0,99}\"(openapi|swagger)\"\s{0,9}:\s{0,9}\"?(\d[\d.]{0,7})"
 )
@@ -63,6 +64,8 @@ def dialect_of(content: bytes) -> str | None:
         return _yaml_dialect(text) or (KEY if starts_with_curl(text) else None)
     document = _parsed(content)
     if document is not None:
+        if is_graphql(document):
+            return DIALECT
         return _json_dialect(document) or notation_of(document)
     broken = _BROKEN_JSON.match(decoded(content[:4096]))
     return f"{broken.group(1)} {broken.group(2)}" if broken else None

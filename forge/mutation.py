@@ -21,12 +21,15 @@ _FILLERS = frozenset(
 
 @dataclass(frozen=True)
 class Purpose:
-    """What a draft was asked for: the task, the server's name, and the brief's sha256."""
+    """What a draft was asked for: the task, the server's name, and the brief's sha256; and who
+    wrote it, with what model where one was asked.
+    """
 
     task: str
     name: str
     prompt_digest: str
     author: str = "client"
+    model: str = ""
 
 
 def reference(bundle: Bundle) -> str:
@@ -44,6 +47,7 @@ def bundle_of(draft: Draft, purpose: Purpose, parent: Bundle | None = None) -> B
         source=about,
         source_digest=hashlib.sha256(purpose.task.encode("utf-8", "replace")).hexdigest(),
         author=purpose.author,
+        model=purpose.model,
         prompt_digest=purpose.prompt_digest,
     )
     if parent is None:

@@ -15,10 +15,12 @@ MAX_NAME = 40
 MAX_ARGUMENT = 64
 STYLES = tuple(
     "csv deep exploded file json_lines json_sequence json_text label matrix part pipes raw ssv tsv "
-    "xml_text".split()
+    "unescaped whole xml_text".split()
 )
-PAGES = tuple("by_cursor by_link by_offset by_page by_url".split())
-API = frozenset({"Answer", "Any", "UNSET", "Unset", "http", "isinstance", "tool", *PAGES, *STYLES})
+PAGES = tuple("by_cursor by_id by_link by_offset by_page by_url".split())
+API = frozenset(
+    {"Answer", "Any", "UNSET", "Unset", "graphql", "http", "isinstance", "tool", *PAGES, *STYLES}
+)
 """What `server.py` uses, and so nothing else in it may be called."""
 TYPES = frozenset({"bool", "dict", "float", "int", "list", "str"})
 """What its annotations say, and so no tool may be called."""

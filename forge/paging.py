@@ -31,6 +31,9 @@ _NEXT = (
     "cursor after next"
 ).split()
 _NEXT_URLS = "nextlink nextpageurl nexturl nextpagelink odatanextlink nexthref next".split()
+_IDS = frozenset("startingafter startafter startafterid afterid lastid pageafterid".split())
+"""What takes the last item's id, whether or not the answer says that there are more items."""
+_MORE = "hasmore hasnext hasnextpage hasmoreitems more".split()
 _OFFSETS = frozenset("offset skip start startat startindex firstresult from pageoffset".split())
 _OFFSETS_NEED_A_SIZE = frozenset("start from".split())
 _SIZES = frozenset(
@@ -61,8 +64,10 @@ def paging(api: APISpec, operation: Operation) -> Paging | None:
     if items is None:
         return None
     asked = {_plain(p.name): p for p in operation.parameters if _is_plain(p, api.schemas)}
-    found = _by_answer(schema, asked, items, api.schemas) or _by_link(operation, items)
-    return found or _by_number(asked, items, api.schemas)
+    found = _by_answer(schema, asked, items, api.schemas) or _by_id(
+        schema, asked, items, api.schemas
+    )
+    return found or _by_link(operation, items) or _by_number(asked, items, api.schemas)
 
 
 def _answer(operation: Operation) -> Schema | None:
@@ -107,19 +112,50 @@ def _by_answer(
     return Paging("url", items, next=url) if url and is_paged else None
 
 
-def _scalars(schema: Schema, schemas: Mapping[str, Schema]) -> Iterator[tuple[str, str]]:
-    """Plain name and pointer of the strings that may name a next page, one level down at most."""
+def _scalars(
+    schema: Schema, schemas: Mapping[str, Schema], kinds: tuple[str, ...] = ("string", "")
+) -> Iterator[tuple[str, str]]:
+    """Plain name and pointer of the values of these kinds, by default the strings that may name a
+    next page, one level down at most.
+    """
     for name, part in merged_properties(schema, schemas).items():
         pointer = f"/{_escaped(name)}"
-        if _kind(part, schemas) in ("string", ""):
+        if _kind(part, schemas) in kinds:
             yield _plain(name), pointer
         if _plain(name) in _WRAPPERS or name in _LINKS:
             for key, value in merged_properties(part, schemas).items():
                 inner = f"{pointer}/{_escaped(key)}"
-                if _kind(value, schemas) in ("string", ""):
+                if _kind(value, schemas) in kinds:
                     yield _plain(key), inner
                 if "href" in merged_properties(value, schemas) and _plain(key) == "next":
                     yield "nexthref", f"{inner}/href"
+
+
+def _by_id(
+    schema: Schema, asked: Mapping[str, Parameter], items: str, schemas: Mapping[str, Schema]
+) -> Paging | None:
+    """A parameter takes the last item's id, as Stripe's `starting_after` does, and the answer says
+    whether there are more items, or the parameter is for nothing else.
+    """
+    item = _item(schema, items, schemas)
+    key = next((name for name in merged_properties(item, schemas) if _plain(name) == "id"), "")
+    is_id = _kind(merged_properties(item, schemas).get(key, True), schemas) in ("string", "integer")
+    told = dict(_scalars(schema, schemas, ("boolean",)))
+    more = next((told[name] for name in _MORE if name in told), "")
+    takes = _IDS | {"after"} if more else _IDS
+    after = next((p.name for plain, p in asked.items() if _ends(plain) in takes), "")
+    if not (key and is_id and after):
+        return None
+    return Paging("id", items, after, f"/{_escaped(key)}", more=more)
+
+
+def _item(schema: Schema, items: str, schemas: Mapping[str, Schema]) -> Schema:
+    """The schema of the items of the list at a pointer."""
+    for token in items.split("/")[1:]:
+        name = token.replace("~1", "/").replace("~0", "~")
+        schema = merged_properties(schema, schemas).get(name, True)
+    found = (part["items"] for part in applied(schema, schemas) if "items" in part)
+    return next(found, True)
 
 
 def _by_link(operation: Operation, items: str) -> Paging | None:

@@ -54,13 +54,22 @@ class Projection:
         self._sizes: dict[str, int] = {}
         self._flags: dict[str, bool] = {}
         self._outlines: dict[tuple[str, bool], Schema] = {}
+        self._reached: dict[
+            tuple[int, int], tuple[tuple[Schema, ...], tuple[list[str], int, bool]]
+        ] = {}
 
-    def select(self, schemas: Iterable[Schema], limit: int) -> Selection:
-        """The schemas projected, with their definitions, in about `limit` characters of JSON."""
-        roots = tuple(map(self._projected, schemas))
-        names, whole = self._nearest(roots, limit)
+    def roots(self, schemas: Iterable[Schema]) -> tuple[Schema, ...]:
+        """The schemas projected, without the definitions that they refer to."""
+        return tuple(map(self._projected, schemas))
+
+    def size(self, roots: tuple[Schema, ...], limit: int) -> int:
+        """The `size` of what `select` makes of them."""
+        return self._reach(roots, limit)[1]
+
+    def select(self, roots: tuple[Schema, ...], limit: int) -> Selection:
+        """The projected schemas with their definitions, in about `limit` characters of JSON."""
+        names, size, whole = self._reach(roots, limit)
         if whole:
-            size = _size(roots) + sum(map(self._size_of, names))
             return Selection(roots, {name: self._named(name) for name in names}, size)
         keep, kept = self._keeping(names), set(names)
         if _size(roots) > limit:
@@ -71,8 +80,17 @@ class Projection:
         }
         return Selection(tuple(map(keep, roots)), defs, limit, whole=False)
 
-    def _nearest(self, roots: tuple[Schema, ...], limit: int) -> tuple[list[str], bool]:
-        """The names in reach, nearest first, as far as the limit goes, and whether all did."""
+    def _reach(self, roots: tuple[Schema, ...], limit: int) -> tuple[list[str], int, bool]:
+        """What `_nearest` finds, looked for once."""
+        known = self._reached.get((id(roots), limit))
+        if known is None or known[0] is not roots:
+            known = self._reached[id(roots), limit] = roots, self._nearest(roots, limit)
+        return known[1]
+
+    def _nearest(self, roots: tuple[Schema, ...], limit: int) -> tuple[list[str], int, bool]:
+        """The names in reach, nearest first, as far as the limit goes, the size of the selection
+        and whether all of them are in it.
+        """
         left = limit - _size(roots)
         names: dict[str, None] = {}
         wave = sorted(set().union(*map(references, roots)))
@@ -89,7 +107,7 @@ class Projection:
             wave = sorted(set().union(*(self._needs_of(n) for n in fitting)) - names.keys())
             if not whole:
                 break
-        return list(names), whole
+        return list(names), limit - left if whole else limit, whole
 
     def _keeping(self, names: Iterable[str]) -> Callable[[Schema], Schema]:
         """A function that replaces references to all other names by outlines of what they name."""

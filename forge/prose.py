@@ -14,9 +14,9 @@ _LINK = re.compile(r"!?\[([^\[\]]{0,200})\]\([^()\s]{0,500}\)")
 _SPACE = re.compile(r"\s+")
 _SENTENCE = re.compile(r"(.{10,}?[.!?])(?:\s|$)")
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
-# Variation selectors and the Hangul fillers are invisible but not in a hidden category.
+# Variation selectors, fillers and blanks are invisible but not in a hidden category.
 _INVISIBLE = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef]"
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef]"
 )
 
 

@@ -22,6 +22,7 @@ from forge.prose import visible
 from forge.xmlbody import hint, root_name
 from sandbox.apispec import Operation, Parameter, Schema
 from sandbox.bundle import Paging
+from sandbox.graphql import kind_of
 
 WIDTH = 88
 _WORD = re.compile(r"\w+")
@@ -42,7 +43,7 @@ def render(server: ServerSpec) -> str:
     if "Any" in used:
         lines += ["from typing import Any", ""]
     for module, names in (
-        ("toolwright", ("UNSET", "Answer", "Unset", "http", "tool")),
+        ("toolwright", ("UNSET", "Answer", "Unset", "graphql", "http", "tool")),
         ("toolwright.pages", PAGES),
         ("toolwright.styles", STYLES),
     ):
@@ -91,12 +92,25 @@ def _function(tool: ToolSpec, server: ServerSpec) -> list[str]:
     text = tool.operation.summary or definition.title or tool.operation.id
     fields = _fields(body, server.api.schemas) if body is not None else []
     return [
+        *_constant(tool),
         "@tool",
         *_listed(f"def {definition.name}(", [*needed, *optional], ") -> Answer:", ""),
         *_docstring(visible(text, 300), "    "),
         *(_replaced(body, fields) if body is not None and not body.required else []),
         *_request(tool, server, fields),
     ]
+
+
+def _constant(tool: ToolSpec) -> list[str]:
+    """The GraphQL document of the function below, which has nothing in it that needs an escape."""
+    if not tool.operation.document:
+        return []
+    return [*f'{_document_name(tool)} = """\\\n{tool.operation.document}"""'.split("\n"), "", ""]
+
+
+def _document_name(tool: ToolSpec) -> str:
+    kind = kind_of(tool.operation.document) or "document"
+    return f"{tool.definition.name}_{kind}".upper()
 
 
 def _typed(name: str, tool: ToolSpec) -> str:
@@ -115,6 +129,8 @@ def _request(tool: ToolSpec, server: ServerSpec, fields: list[str]) -> list[str]
     operation = tool.operation
     is_relative = operation.server == server.base_url
     route = operation.path if is_relative else operation.url
+    if operation.document:
+        return _asked(tool, route)
     written = [[f"        {literal(operation.method)},"], [f"        {literal(route)},"]]
     for location in ("path", "query", "header", "cookie"):
         here = [a for a in tool.arguments if a.parameter.location == location]
@@ -134,14 +150,32 @@ def _request(tool: ToolSpec, server: ServerSpec, fields: list[str]) -> list[str]
     return _call(written)
 
 
+def _asked(tool: ToolSpec, route: str) -> list[str]:
+    """`return graphql.request(…)` with the arguments as variables."""
+    pairs = [f"{literal(a.parameter.name)}: {a.name}" for a in tool.arguments]
+    given = [literal(route), _document_name(tool)]
+    single = ", ".join([*given, f"{{{', '.join(pairs)}}}"] if pairs else given)
+    if len(single) + 28 <= WIDTH:
+        return [f"    return graphql.request({single})"]
+    lines = [f"        {item}," for item in given]
+    return [
+        "    return graphql.request(",
+        *lines,
+        *(_listed("{", pairs, "},", "        ") if pairs else ()),
+        "    )",
+    ]
+
+
 def _pages(paging: Paging) -> list[str]:
     """A call of `toolwright.pages` with what the style needs."""
     given = [literal(paging.parameter)] if paging.parameter else []
     if paging.next:
-        given.append(f"next={literal(paging.next)}")
+        given.append(f"{'item' if paging.style == 'id' else 'next'}={literal(paging.next)}")
     given.append(f"items={literal(paging.items)}")
     if paging.first != _FIRST.get(paging.style, 0):
         given.append(f"first={paging.first}")
+    if paging.more:
+        given.append(f"more={literal(paging.more)}")
     single = _listed(f"pages=by_{paging.style}(", given, "),", "        ")
     if len(single) == 1:
         return single
@@ -171,6 +205,14 @@ def _call(arguments: list[list[str]]) -> list[str]:
 
 def _value(argument: Argument, schemas: Mapping[str, Schema]) -> str:
     parameter, value = argument.parameter, argument.name
+    if parameter.style == "whole":
+        return (
+            f"whole(json_text({value}))"
+            if is_json(parameter.media_type or "")
+            else f"whole({value})"
+        )
+    if parameter.style == "cookie":
+        return f"unescaped({value}{'' if parameter.explode else ', explode=False'})"
     if parameter.media_type is not None:
         return f"json_text({value})" if is_json(parameter.media_type) else value
     if not _is_scalar(parameter, schemas) or parameter.style in _PREFIXED:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sandbox.apispec import Schema
@@ -20,15 +20,24 @@ _IN_PLACE_MANY = ("allOf", "anyOf", "oneOf")
 _IN_PLACE_ONE = ("not", "if", "then", "else")
 
 
-def parts(schema: Schema) -> Iterator[Schema]:
+def is_leaf(schema: Mapping[str, Any]) -> bool:
+    """Whether a schema holds no other and refers to none: what is rebuilt of it is the same."""
+    return _HOLDERS.isdisjoint(schema) and "$ref" not in schema
+
+
+def parts(schema: Schema) -> Sequence[Schema]:
     """The schemas directly inside a schema."""
-    for key, value in schema.items() if isinstance(schema, dict) else ():
-        if key in ONE:
-            yield value
+    if not isinstance(schema, dict) or _HOLDERS.isdisjoint(schema):
+        return ()
+    found: list[Schema] = []
+    for key, value in schema.items():
+        if key in NAMED:
+            found += value.values()
+        elif key in ONE:
+            found.append(value)
         elif key in MANY:
-            yield from value
-        elif key in NAMED:
-            yield from value.values()
+            found += value
+    return found
 
 
 def rebuilt(schema: Mapping[str, Any], convert: Callable[[Schema], Schema]) -> dict[str, Any]:

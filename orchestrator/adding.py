@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,10 +14,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from orchestrator.app import App
+from orchestrator.consents import secret_of
 from orchestrator.errors import AddFailed
+from orchestrator.granting import grant, revoke_permissions
 from orchestrator.sources import Image, Npm, Plain, Script, Source
 from registry.errors import Unknown
-from registry.records import Entry, EntryState, Grant, entry_from
+from registry.records import Entry, EntryState, entry_from
+from registry.signing import Signer
 from sandbox.broker import Broker
 from sandbox.bundle import NAME, Bundle, Provenance
 from sandbox.cleantext import clean_text
@@ -25,19 +28,21 @@ from sandbox.docker_engine import connect
 from sandbox.launch import AUTHOR, Launch
 from sandbox.layers import image_of, node_layer, python_layer, python_of
 from sandbox.livehttp import LiveHttp
+from sandbox.mcp_session import McpSession
+from sandbox.offer import Listed, offer_changes, read_offer, texts
 from sandbox.packages import Fetched, fetch_npm, fetch_pypi
 from sandbox.permissions import Permission, check_nesting, check_path
 from sandbox.policy import Policy
 from sandbox.remotetools import Listing, changes, definition_digest, read_listing
 from sandbox.report import CaseResult, Finding, StageReport
-from sandbox.static.definitions import hidden_text, invalid_schema
-from sandbox.static.orders import orders
+from sandbox.static.definitions import hidden_characters, hidden_text, invalid_schema
+from sandbox.static.orders import orders, orders_in
 
 MAX_SCRIPT = 4 * 1024 * 1024
 RULES = (invalid_schema, hidden_text, orders)
 
 Progress = Callable[[str], None]
-Listed = tuple[Mapping[str, Any], ...]
+Tools = tuple[Mapping[str, Any], ...]
 
 
 @dataclass(frozen=True)
@@ -76,8 +81,10 @@ class _Prepared:
     script: str = ""
 
 
-async def add(app: App, addition: Addition, progress: Progress) -> Added:
-    """Register a server. Raises AddFailed, and what fetching, starting and publishing raise."""
+async def add(app: App, addition: Addition, signer: Signer, progress: Progress) -> Added:
+    """Register a server, its grants signed. Raises AddFailed, and what fetching, starting and
+    publishing raise.
+    """
     current = _current(app, addition.name)
     check_nesting(addition.permissions)
     for permission in addition.permissions:
@@ -90,13 +97,15 @@ async def add(app: App, addition: Addition, progress: Progress) -> Added:
     with app.outfit.trial(addition.name):
         first, second = await _listed(app, draft), await _listed(app, draft)
     elapsed = (time.perf_counter() - started) * 1000
-    bundle, listing = _pinned(draft, addition, first, second)
-    reports = (_judged(draft, first), _seen(listing, elapsed))
+    bundle, listing = _pinned(draft, addition, first[0], second[0])
+    bundle, unusable = _offering(bundle, first[1], second[1])
+    listing = replace(listing, problems=(*listing.problems, *unusable))
+    reports = (_judged(draft, *first), _seen(listing, elapsed))
     failed = [finding for report in reports for finding in report.findings]
     if failed and not addition.experimental:
         raise AddFailed(_told(failed))
     added = _published(app, bundle, current, reports, listing, bool(failed))
-    _grant(app, addition)
+    _grant(app, addition, added.bundle, signer)
     return added
 
 
@@ -128,16 +137,18 @@ def _draft(addition: Addition, prepared: _Prepared, version: int) -> Bundle:
     )
 
 
-async def _listed(app: App, draft: Bundle) -> Listed:
+async def _listed(app: App, draft: Bundle) -> tuple[Tools, Listed]:
+    """The tools of a server as sent, and what else it lists."""
     async with (
         LiveHttp() as nowhere,
         app.dispatch.engine.open(draft, Broker(Policy(()), nowhere)) as session,
     ):
-        return await session.list_tools()
+        assert isinstance(session, McpSession)
+        return await session.list_tools(), await session.listed()
 
 
 def _pinned(
-    draft: Bundle, addition: Addition, first: Listed, second: Listed
+    draft: Bundle, addition: Addition, first: Tools, second: Tools
 ) -> tuple[Bundle, Listing]:
     """The bundle with its definitions and their pins. Raises AddFailed."""
     differing = changes({str(t.get("name")): definition_digest(t) for t in first}, second)
@@ -150,14 +161,29 @@ def _pinned(
     unknown = {*addition.reads, *addition.writes} - {tool.original for tool in listing.remote}
     if unknown:
         raise AddFailed(f"it has no tool {', '.join(sorted(unknown))[:200]}.")
-    if not listing.tools:
+    if not listing.tools and listing.problems:
         raise AddFailed(f"it lists no tool that can be used. {_told(listing.problems)}")
     assert draft.launch is not None
     launch = replace(draft.launch, tools=listing.remote, pins=listing.pins)
     return replace(draft, tools=listing.tools, launch=launch), listing
 
 
-def _judged(draft: Bundle, listed: Listed) -> StageReport:
+def _offering(bundle: Bundle, first: Listed, second: Listed) -> tuple[Bundle, tuple[Finding, ...]]:
+    """The bundle with what else the server lists, pinned, and what of that cannot be used. Raises
+    AddFailed.
+    """
+    offer, problems = read_offer(first, second)
+    differing = offer_changes(offer.pins, second)
+    if differing:
+        told = "; ".join(differing[:5])
+        raise AddFailed(f"it lists other prompts or resources each time it starts ({told}).")
+    if not bundle.tools and not offer.pins and "resources" not in offer.abilities:
+        raise AddFailed("it lists no tool, no prompt and no resource.")
+    assert bundle.launch is not None
+    return replace(bundle, launch=replace(bundle.launch, offer=offer)), problems[:50]
+
+
+def _judged(draft: Bundle, listed: Tools, more: Listed) -> StageReport:
     """The definitions as they were sent, by the rules that need no code of ours."""
     started = time.perf_counter()
     raw = replace(draft, tools=read_listing(listed, clean=False).tools)
@@ -165,26 +191,38 @@ def _judged(draft: Bundle, listed: Listed) -> StageReport:
         Finding("tools/list", where[:200], rule.__name__.replace("_", "-"), reason[:300])
         for rule in RULES
         for where, reason in rule(raw)
-    )[:200]
+    )
+    findings = (*findings, *_suspicious(more))[:200]
     elapsed = (time.perf_counter() - started) * 1000
     return StageReport("static", "failed" if findings else "passed", elapsed, findings=findings)
 
 
+def _suspicious(listed: Listed) -> Iterator[Finding]:
+    """What is wrong with the texts of prompts and resources, by the rules for those of tools."""
+    for where, text in texts(listed):
+        for rule, problem in (
+            ("hidden-text", hidden_characters(text)),
+            ("orders", orders_in(text)),
+        ):
+            if problem:
+                yield Finding("prompts and resources", where[:200], rule, problem[:300])
+
+
 def _seen(listing: Listing, elapsed: float) -> StageReport:
     cases = tuple(CaseResult(tool.name, "listed twice", "passed") for tool in listing.tools)
-    note = f"{len(listing.problems)} tools cannot be used" if listing.problems else ""
+    note = f"{len(listing.problems)} definitions cannot be used" if listing.problems else ""
     return StageReport("live", "passed", elapsed, cases=cases, note=note)
 
 
-def _grant(app: App, addition: Addition) -> None:
-    now = time.time()
-    wanted = {str(permission) for permission in addition.permissions}
-    for permission in app.store.permissions(addition.name) - wanted:
-        app.store.remove_grant(f"{addition.name} {permission}", "permission", "terminal", now)
-    for permission in sorted(wanted):
-        app.store.add_grant(Grant(f"{addition.name} {permission}", "permission", "terminal", now))
+def _grant(app: App, addition: Addition, bundle: Bundle, signer: Signer) -> None:
+    store, name = app.store, addition.name
+    wanted = {str(permission): secret_of(permission, bundle) for permission in addition.permissions}
+    gone = app.consents.permissions(name).keys() - wanted.keys()
+    revoke_permissions(store, name, sorted(gone), "terminal", time.time())
+    for permission, secret in sorted(wanted.items()):
+        grant(store, f"{name} {permission}", "permission", "terminal", signer, secret)
     for host in addition.private:
-        app.store.add_grant(Grant(host, "private_host", "terminal", now))
+        grant(store, host, "private_host", "terminal", signer)
 
 
 def _published(

@@ -11,8 +11,10 @@ from typing import Any
 from orchestrator.calls import Done, Pending, Refused, Reply
 from orchestrator.changes import changes
 from orchestrator.ledger import request_json
+from registry.cause import cause_of
 from registry.drafts import awaits_draft
 from registry.records import Approval, DraftRow, Entry, Invocation, Job, Match
+from registry.spending import ModelCall, Spent
 from registry.trust import Standing
 from sandbox.apispec import Access
 from sandbox.exchange import WireRequest
@@ -69,6 +71,8 @@ def _done_result(done: Done) -> Result:
     meta = {"call": done.invocation, "trust": done.standing.level}
     if done.rule:
         meta["rule"] = done.rule
+    if done.cause:
+        meta["cause"] = done.cause
     result = dict(done.outcome.result)
     if done.outcome.failure and not result.get("isError"):
         failure = done.outcome.failure
@@ -112,6 +116,7 @@ def job_json(job: Job) -> dict[str, Any]:
         "message": job.message,
         "result": job.result,
         "attempt": job.attempt,
+        "needs": dict(job.needs),
         "created": job.created,
         "updated": job.updated,
         "events": [[event.time, event.stage, event.message] for event in job.log[-50:]],
@@ -127,7 +132,34 @@ def job_line(job: Job) -> dict[str, Any]:
 def draft_line(draft: DraftRow) -> dict[str, Any]:
     """A draft in a list."""
     why = str(draft.content.get("why", ""))
-    return {"number": draft.number, "verdict": draft.verdict, "why": why}
+    by = {"author": draft.author, "model": draft.model}
+    return {"number": draft.number, "verdict": draft.verdict, "why": why, **by}
+
+
+def spent_json(spent: Spent) -> dict[str, Any]:
+    """What models cost, as scripts see it."""
+    return {
+        "questions": spent.calls,
+        "tokens_in": spent.tokens_in,
+        "tokens_out": spent.tokens_out,
+        "cost": round(spent.cost, 6),
+    }
+
+
+def model_call_line(call: ModelCall) -> dict[str, Any]:
+    """A question to a model in a list: without the prompt and the answer."""
+    return {
+        "purpose": call.purpose,
+        "author": call.author,
+        "model": call.model,
+        "state": call.state,
+        "tokens_in": call.tokens_in,
+        "tokens_out": call.tokens_out,
+        "cost": round(call.cost, 6),
+        "seconds": round(call.seconds, 3),
+        "prompt": call.prompt_digest,
+        "message": call.message,
+    }
 
 
 def draft_json(draft: DraftRow) -> dict[str, Any]:
@@ -147,7 +179,7 @@ def job_result(job: Job) -> Result:
     if not awaits_draft(job):
         return answer(job_json(job))
     told = job.result
-    head = f"Job {job.id} waits for code."
+    head = f"Job {job.id} waits for code: {job.message}"
     if told["diagnosis"]:
         head = f"Job {job.id}: {job.message}\nMend it and `submit` again. The brief once more:"
     return answer(job_json(job), f"{head}\n\n{told['brief']}")
@@ -222,6 +254,7 @@ def invocation_json(invocation: Invocation) -> dict[str, Any]:
         "started": invocation.started,
         "latency_ms": round(invocation.latency_ms, 3),
         "failure": failure and vars(failure),
+        "cause": (cause := cause_of(invocation)) and vars(cause),
         "arguments": dict(invocation.arguments),
         "result": invocation.result,
         "exchanges": list(invocation.exchanges),
@@ -229,6 +262,15 @@ def invocation_json(invocation: Invocation) -> dict[str, Any]:
         "reason": invocation.reason,
         "approval": invocation.approval,
     }
+
+
+def outcome(call: Invocation) -> str:
+    """How a call ended, in a word or two: `ok`, or the kind of failure and its cause."""
+    if call.succeeded:
+        return "ok"
+    cause = cause_of(call)
+    kind = call.failure.kind if call.failure else call.state
+    return f"{kind} ({cause.kind})" if cause else kind
 
 
 def ago(moment: float, now: float | None = None) -> str:

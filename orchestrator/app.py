@@ -10,45 +10,56 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import psutil
 import structlog
 
 from orchestrator import answers
+from orchestrator.authors import Authors
 from orchestrator.brokers import Brokers
 from orchestrator.calls import Call, Reply
 from orchestrator.clearance import Clearance
+from orchestrator.consents import Consents, void_json
 from orchestrator.dispatch import Dispatch
 from orchestrator.drafting import Drafting
 from orchestrator.edits import Edits
 from orchestrator.engines import Engine
 from orchestrator.errors import OrchestratorError, SourceMissing, UnknownTool
-from orchestrator.forging import Forge, Forged, Order, Step
+from orchestrator.footnotes import Footnotes
+from orchestrator.forging import NO_SOURCE, Forge, Forged, Order, Step
 from orchestrator.freeze import keep_reserve
+from orchestrator.healing import Healing
 from orchestrator.jobs import Jobs, Report
 from orchestrator.ledger import Ledger
+from orchestrator.needs import is_met
 from orchestrator.outfitting import Outfitting
 from orchestrator.people import authority
 from orchestrator.pulse import Pulse
 from orchestrator.roster import Roster
+from orchestrator.rounds import Rounds
 from orchestrator.sessions import ReadSessions
 from orchestrator.settings import Settings
 from orchestrator.shelf import Shelf
 from orchestrator.upkeep import do_chores, recover, sweep_dead, take_up_edits, take_up_work
 from orchestrator.vaults import open_vault
+from registry.cause import cause_of
 from registry.drafts import awaits_draft
+from registry.errors import RegistryError
 from registry.notary import Notary
-from registry.records import DraftRow, Entry, Job, Process, new_id
+from registry.records import DraftRow, Entry, Invocation, Job, Process, new_id
 from registry.store import Store
 from registry.vault import Vault
 from sandbox.apispec import Access
 from sandbox.brake import Brake
+from sandbox.bundle import ToolDefinition
 from sandbox.errors import BundleInvalid, Frozen
 from sandbox.exchange import Upstream
 from sandbox.livehttp import LiveHttp
+from sandbox.pauses import Pauses
 from sandbox.policy import Origin
-from sandbox.throttle import Throttle
+from sandbox.throttle import MAX_PAUSE, Throttle
 from sandbox.validation import Problem
 
 CLOSE_SECONDS = 5.0
@@ -69,12 +80,19 @@ class App:
     forge: Forge
     drafting: Drafting
     outfit: Outfitting
+    consents: Consents
+    authors: Authors
     jobs: Jobs = field(init=False)
+    healing: Healing = field(init=False)
     carrying_out: set[asyncio.Task[Reply]] = field(default_factory=set)
 
     def access(self, call: Call) -> str:
         """`read` or `write`. Raises UnknownTool, BundleInvalid."""
         return self.roster.find(call.server, call.tool).bundle.tool(call.tool).access
+
+    def tool(self, server: str, tool: str) -> ToolDefinition:
+        """A tool as it counts. Raises UnknownTool, BundleInvalid."""
+        return self.roster.find(server, tool).bundle.tool(tool)
 
     def exists(self, server: str, tool: str) -> bool:
         try:
@@ -120,6 +138,25 @@ class App:
         """A draft for a job that waits for one; it is queued. Or what is wrong with the draft."""
         return self.drafting.hand_in(self.store.job(job), given)
 
+    def as_experimental(self, job: str) -> Job:
+        """A new job that registers the last draft of one that ended without a server, whatever the
+        stages say. Only for a person. Raises OrchestratorError where there is no such draft.
+        """
+        earlier = self.store.job(job)
+        drafts = [row for row in self.store.drafts(job) if row.content.get("code")]
+        if earlier.state != "failed" or not drafts:
+            raise OrchestratorError(f"job {job} did not end with a draft that failed.")
+        told = {"experimental": True, "author": "client", "source": NO_SOURCE}
+        now, last = time.time(), drafts[-1]
+        request = {**earlier.request, **told}
+        # It waits until it has its draft: nobody else is to begin it without.
+        made = Job(new_id(), "forge", request, created=now, updated=now, state="waiting")
+        self.store.create_job(made)
+        by = (last.author, last.model)
+        self.store.copy_draft(made.id, last.digest, last.content, now, *by)
+        self.store.resume_job(made.id, "terminal", now)
+        return made
+
     def overview(self) -> dict[str, Any]:
         """What goes on, for `status`, the page and scripts."""
         state = self.store.freeze_state()
@@ -138,12 +175,22 @@ class App:
             ],
             "approvals": [answers.approval_json(a) for a in self.store.approvals("pending")],
             "approvals_held": self.dispatch.clearance.held(),
+            "grants_void": [void_json(*void) for void in self.consents.void()],
             "recent": [
                 {"call": i.id, "tool": f"{i.entry}.{i.tool}", "ok": i.succeeded, "task": i.task}
+                | _why(i)
                 for i in self.store.invocations(limit=10)
             ],
             "servers": len(self.store.summaries()),
+            "writer": self._writer(),
         }
+
+    def _writer(self) -> str:
+        """Who writes code for a forge that begins now, in words."""
+        try:
+            return self.authors.choice("", "", "").told
+        except (OrchestratorError, RegistryError) as error:
+            return str(error)
 
     async def forge_again(self, server: str, report: Callable[[Step], None]) -> bool:
         """Forge a server anew from its source; whether that made a new version."""
@@ -224,19 +271,23 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
         stack.callback(_unregister, store, process)
         brake = Brake()
         clearance = Clearance(store, authority(settings))
+        consents = Consents(store, clearance.key)
         roster = Roster(store, shelf, clearance)
         pulse = Pulse(store, brake, process, roster.forget)
         network = _Network()
         stack.push_async_callback(network.close)
-        throttle = Throttle()
-        outfit = Outfitting(store, vault, network.upstream, throttle, brake)
-        stack.push_async_callback(outfit.close)
+        throttle = Throttle(shared=Pauses(settings.home / "pauses", MAX_PAUSE))
+        footnotes = Footnotes(store)
+        stack.push_async_callback(footnotes.close)
+        outfit = Outfitting(consents, vault, network.upstream, throttle, brake, footnotes)
         engine = await stack.enter_async_context(
             Engine(settings.of_engine, process, brake, structlog.get_logger().info, outfit)
         )
         await asyncio.to_thread(recover, store, shelf, settings.instance)
         ours = settings.of_engine.private
-        brokers = Brokers(store, vault, network.upstream, throttle, brake, private=ours)
+        brokers = Brokers(
+            consents, vault, network.upstream, throttle, brake, private=ours, footnotes=footnotes
+        )
         sessions = ReadSessions(engine, brokers.reading, settings.idle_seconds)
         stack.push_async_callback(sessions.close)
         ledger = Ledger(store, roster.update)
@@ -253,16 +304,33 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
             process,
             settings.approval_seconds,
         )
-        forge = Forge(store, vault, shelf, engine, brokers, brake, network.upstream)
-        drafting = Drafting(store, forge)
+        forge = Forge(store, consents, vault, shelf, engine, brokers, brake, network.upstream)
+        authors = Authors(settings.of_model, store, vault, consents, brake, time.time)
+        stack.push_async_callback(authors.close)
+        drafting = Drafting(store, forge, Rounds(store, authors))
         app = App(
-            settings, process, store, vault, brake, roster, pulse, dispatch, forge, drafting, outfit
+            settings,
+            process,
+            store,
+            vault,
+            brake,
+            roster,
+            pulse,
+            dispatch,
+            forge,
+            drafting,
+            outfit,
+            consents,
+            authors,
         )
+        app.healing = Healing(store, forge, dispatch.call, roster.forget, roster.on_trial)
+        ledger.stored = app.healing.noticed
         app.jobs = Jobs(
             store,
             process,
-            {"forge": app.forge_job, "do": app.do_job},
+            {"forge": app.forge_job, "do": app.do_job, "repair": app.healing.repair_job},
             person=_person(app) if patient else None,
+            met=partial(is_met, consents),
         )
         stack.push_async_callback(_ended, app.carrying_out)
         stack.push_async_callback(_ended, dispatch.writing)
@@ -281,6 +349,12 @@ def _chores(app: App, shelf: Shelf, sessions: ReadSessions) -> Iterator[Coroutin
     yield take_up_edits(Edits(app.settings.home, app.store, app.forge), app.brake)
     yield do_chores(app.store, sessions, Notary(app.settings.heads), app.dispatch.clearance)
     yield sweep_dead(app.store, shelf, app.settings.instance)
+
+
+def _why(call: Invocation) -> dict[str, str]:
+    """What is told of a failed call beside that it failed."""
+    cause = cause_of(call)
+    return {"cause": cause.text} if cause else {}
 
 
 async def _ended(tasks: Iterable[asyncio.Task[Reply]]) -> None:
@@ -339,7 +413,7 @@ def _given(app: App) -> Any:
         modified = app.settings.vault.stat().st_mtime_ns
     except FileNotFoundError:
         modified = 0
-    return app.store.grants(), app.store.sources(), modified
+    return app.consents.grants(), app.consents.sources(), modified
 
 
 async def _stopped(task: asyncio.Task[None]) -> None:

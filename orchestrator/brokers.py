@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from registry.records import Grant
-from registry.store import Store
+from orchestrator.consents import Consents
+from orchestrator.footnotes import Footnotes
 from registry.vault import Secret, Vault
 from sandbox.brake import Brake
 from sandbox.broker import Broker, WriteMode
 from sandbox.bundle import Bundle, Credential
-from sandbox.credentials import CredentialSource, Wallet
+from sandbox.credentials import CredentialSource, TokenExchange, Wallet
 from sandbox.exchange import Upstream
 from sandbox.localaccess import LocalAccess
-from sandbox.permissions import Permission, permissions_of
+from sandbox.permissions import Permission, is_readable, permissions_of
 from sandbox.policy import Origin, origin_of, read_policy, token_origins, tool_policy
+from sandbox.sender import Paced
 from sandbox.throttle import Throttle
 
 
@@ -24,13 +25,14 @@ from sandbox.throttle import Throttle
 class Brokers:
     """Makes the brokers of live sessions, one per session."""
 
-    store: Store
+    consents: Consents
     vault: Vault
     upstream: Callable[[frozenset[Origin]], Upstream]
     throttle: Throttle
     brake: Brake
     wallet: Wallet = field(default_factory=Wallet)
     private: tuple[Path, ...] = ()
+    footnotes: Footnotes | None = None
 
     def reading(self, bundle: Bundle) -> Broker:
         """The broker of a read session: the bundle's read operations, nothing that writes."""
@@ -41,6 +43,7 @@ class Brokers:
             throttle=self.throttle,
             brake=self.brake,
             local=self._local(bundle, writing=False),
+            paced=Paced(bundle.name, bundle.paces),
         )
 
     def for_tool(self, bundle: Bundle, tool: str, writes: WriteMode) -> Broker:
@@ -53,15 +56,21 @@ class Brokers:
             brake=self.brake,
             writes=writes,
             local=self._local(bundle, writing=bundle.tool(tool).access == "write"),
+            paced=Paced(bundle.name, bundle.paces),
         )
 
     def _local(self, bundle: Bundle, writing: bool) -> LocalAccess:
-        """Files and values of this machine that the bundle declares and a person granted it."""
+        """Files and values of this machine that the bundle declares and a person granted it; where
+        its tools take files as arguments, those that a person let it read.
+        """
         declared = permissions_of(bundle.permissions)
+        takes_files = any(tool.files for tool in bundle.tools)
 
         def granted() -> tuple[Permission, ...]:
-            given = self.store.permissions(bundle.name)
-            allowed = (each for each in declared if str(each) in given)
+            given = self.consents.permissions(bundle.name)
+            allowed = [each for each in declared if str(each) in given]
+            if takes_files:
+                allowed += filter(is_readable, permissions_of(given))
             return tuple(each if writing else replace(each, writable=False) for each in allowed)
 
         def value(name: str) -> str | None:
@@ -69,6 +78,14 @@ class Brokers:
             return secret.reveal() if secret else None
 
         return LocalAccess(granted, value, self.private)
+
+    def given(self, bundle: Bundle) -> frozenset[object]:
+        """What of its grants a running session holds on to: once it differs, a new one is due."""
+        private = frozenset[object](self._private(bundle))
+        if bundle.launch is None:
+            return private
+        named = self.consents.private_hosts()
+        return private | self.consents.permissions(bundle.name).items() | named
 
     def credentials(self, bundle: Bundle) -> CredentialSource:
         """The bundle's credentials: its own secrets, else those of a source on the same origin."""
@@ -84,13 +101,19 @@ class Brokers:
             self.vault.put(bundle.name, name, Secret(value))
 
         def may_ask(origin: Origin) -> bool:
-            return f"{origin.host}:{origin.port}" in {g.origin for g in self.store.grants()}
+            return f"{origin.host}:{origin.port}" in self.consents.hosts()
 
-        return CredentialSource(declared, secret, bundle.name, self.wallet, keep, may_ask)
+        def told(asked: TokenExchange) -> None:
+            if self.footnotes is not None:
+                self.footnotes.add("token", bundle.name, vars(asked))
+
+        return CredentialSource(
+            declared, secret, bundle.name, self.wallet, keep, may_ask, told=told
+        )
 
     def _of_source(self, bundle: Bundle, credential: Credential) -> str | None:
         origin = origin_of(bundle.base_url)
-        for source in self.store.sources():
+        for source in self.consents.sources():
             same_place = source.secret and origin is not None and origin_of(source.url) == origin
             if same_place and source.header.lower() == credential.parameter.lower():
                 found = self.vault.get(SOURCES, source.secret)
@@ -99,7 +122,7 @@ class Brokers:
         return None
 
     def _private(self, bundle: Bundle) -> frozenset[Origin]:
-        return granted_private(bundle, self.store.grants())
+        return granted_private(bundle, self.consents)
 
 
 SOURCES = "sources"
@@ -113,8 +136,8 @@ def origins(bundle: Bundle) -> frozenset[Origin]:
     return frozenset(origin for origin in found if origin)
 
 
-def granted_private(bundle: Bundle, grants: Iterable[Grant]) -> frozenset[Origin]:
+def granted_private(bundle: Bundle, consents: Consents) -> frozenset[Origin]:
     """The bundle's origins that a person allowed though their address may be private."""
-    named = {grant.origin for grant in grants if grant.kind == "private_host"}
-    wanted = origins(bundle) | token_origins(bundle.credentials)
-    return frozenset(o for o in wanted if f"{o.host}:{o.port}" in named)
+    return frozenset(
+        filter(consents.is_private, origins(bundle) | token_origins(bundle.credentials))
+    )

@@ -8,14 +8,16 @@ from typing import Any
 
 from registry.records import Approval
 from registry.trust import Standing
+from sandbox.notices import LogEar
 from sandbox.progress import Hearer, unheard
 from sandbox.runner import Outcome
 
 
 @dataclass(frozen=True)
 class Call:
-    """A tool call as asked for; `task`, `reason` and `session` are the caller's words. `heard` is
-    told how far it has come.
+    """A tool call as asked for; `read_by` is the model that read its arguments out of the task, ""
+    where somebody gave them; `task`, `reason` and `session` are the caller's words. `heard` is
+    told how far it has come, `logged` what a third-party server logs meanwhile.
     """
 
     server: str
@@ -24,7 +26,9 @@ class Call:
     task: str = ""
     reason: str = ""
     session: str = ""
+    read_by: str = ""
     heard: Hearer = field(default=unheard, compare=False, repr=False)
+    logged: LogEar | None = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -34,7 +38,7 @@ class Call:
 @dataclass(frozen=True)
 class Done:
     """The call ran. `standing` is the server's before this call was counted, `rule` the id of the
-    standing rule that allowed it.
+    standing rule that allowed it, `cause` why it failed, in words.
     """
 
     call: Call
@@ -42,6 +46,7 @@ class Done:
     outcome: Outcome
     standing: Standing
     rule: str = ""
+    cause: str = ""
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Literal
 
+from orchestrator.authors import KEY
+from orchestrator.brokers import SOURCES
+from orchestrator.budget import DAY_SECONDS
+from orchestrator.clearance import Clearance
+from orchestrator.consents import CONFIRM, Consents
 from orchestrator.freeze import is_alive
 from orchestrator.people import authority
 from orchestrator.settings import Settings
+from orchestrator.vaults import open_vault
 from registry import catalogue
-from registry.errors import KeyChanged, NotaryDamaged, PinUnusable
+from registry.errors import KeyChanged, KeyUnusable, NotaryDamaged, PinUnusable, VaultDamaged
 from registry.notary import Notary
 from registry.signing import fingerprint
 from registry.store import Store
@@ -38,7 +45,35 @@ def check_all(settings: Settings, store: Store) -> tuple[Check, ...]:
         _audit(settings, store),
         *_engine(settings, store),
         _pin(settings),
+        *_model(settings, store),
+        _grants(settings, store),
     )
+
+
+def _model(settings: Settings, store: Store) -> Iterator[Check]:
+    """Which endpoint writes code, where its key is, and what it cost in the last 24 hours."""
+    model = settings.of_model
+    if not model.wanted:
+        found = "no endpoint is configured; clients write code"
+        hint = "OPENAI_MODEL names the model" if model.key else ""
+        yield Check("model", "ok", f"{found}. OPENAI_API_KEY is set" if hint else found, hint)
+        return
+    try:
+        kept = open_vault(settings).get(SOURCES, KEY) is not None
+    except (VaultDamaged, KeyUnusable) as error:
+        yield Check("model", "failed", "the vault cannot be read", str(error))
+        return
+    asked = f"{model.model or 'its only model'} at {model.url}"
+    if not (model.key or kept or model.base_url):
+        yield Check("model", "failed", f"{asked} has no key", f"toolwright secret set {KEY}")
+        return
+    spent = store.spent_since(time.time() - DAY_SECONDS)
+    told = f"{asked}: {spent.forges} forges, {spent.tokens} tokens, {spent.cost:g} in 24 h"
+    if model.key:
+        hint = f"any process of yours can read the key: `toolwright secret set {KEY}`, unset {KEY}"
+        yield Check("model", "ok", f"{told}; its key is in the environment", hint)
+        return
+    yield Check("model", "ok", f"{told}; its key is in the vault" if kept else told)
 
 
 def _files(settings: Settings, store: Store) -> Iterator[Check]:
@@ -125,6 +160,18 @@ def _containers(settings: Settings, store: Store, client: Client) -> Check:
     strays = [c["Id"][:12] for c in found if c["Labels"].get("toolwright.process") not in alive]
     hint = "start `toolwright serve` once, or `docker rm -f` them"
     return _counted("sandboxes", f"{len(found)} running", strays, "without an owner", hint)
+
+
+def _grants(settings: Settings, store: Store) -> Check:
+    """Whether the person's key signed everything that the rows say was granted."""
+    consents = Consents(store, Clearance(store, authority(settings)).key)
+    void = consents.void()
+    if not void:
+        return Check("grants", "ok", f"{len(consents.grants())}, each signed")
+    told = ", ".join(
+        f"{grant.origin[:80]} ({grant.kind}): {problem}" for grant, problem in void[:5]
+    )
+    return Check("grants", "warning", f"{len(void)} count for nothing: {told}", CONFIRM)
 
 
 def _pin(settings: Settings) -> Check:

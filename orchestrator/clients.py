@@ -22,6 +22,7 @@ from orchestrator.configtext import (
     set_in_yaml,
 )
 from orchestrator.errors import ConfigNotUnderstood, OrchestratorError
+from orchestrator.starting import own_command
 from registry.files import write_atomically
 
 SERVER = "toolwright"
@@ -72,11 +73,8 @@ class Start:
 
 
 def serving(home: Path, server: str = "") -> Start:
-    """Starting `toolwright serve`, or one forged server by itself: by an absolute path, as clients
-    have a PATH of their own.
-    """
-    beside = Path(sys.executable).with_name("toolwright")
-    command = (str(beside),) if beside.exists() else (sys.executable, "-m", "orchestrator")
+    """Starting `toolwright serve`, or one forged server by itself. Raises OrchestratorError."""
+    command = own_command()
     work = ("run", server) if server else ("serve",)
     environment = {"TOOLWRIGHT_HOME": str(home)}
     start = Start(server or SERVER, command[0], (*command[1:], *work), environment)
@@ -107,6 +105,11 @@ def _plain(start: Start) -> dict[str, Any]:
 
 def _typed(start: Start) -> dict[str, Any]:
     return {"type": "stdio", **_plain(start)}
+
+
+def _cline(start: Start) -> dict[str, Any]:
+    # Its command line gives a server three seconds to start where nothing is said.
+    return {**_plain(start), "disabled": False, "timeout": 60}
 
 
 def _goose(start: Start) -> dict[str, Any]:
@@ -175,9 +178,7 @@ CLIENTS: Mapping[str, Client] = {
         _SERVERS,
         _plain,
     ),
-    "cline": Client(
-        "Cline", _cline_path, _SERVERS, lambda start: {**_plain(start), "disabled": False}
-    ),
+    "cline": Client("Cline", _cline_path, _SERVERS, _cline),
 }
 
 

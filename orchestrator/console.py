@@ -90,9 +90,13 @@ class Console:
         now = time.time()
         job = Job(new_id(), "do", order, created=now, updated=now)
         self.store.create_job(job)
+        self.work()
+        return job
+
+    def work(self) -> None:
+        """Have somebody carry out what is queued, or was allowed to go on."""
         if not any(p.kind in WORKERS and is_alive(p) for p in self.store.processes()):
             spawn(self.settings, "work")
-        return job
 
     async def job(self, request: Request) -> Response:
         """A job; with `wait` (seconds, up to 25) and `seen` (its `updated`), when it changed."""

@@ -19,6 +19,7 @@ from importlib import resources
 
 from prometheus_client import CollectorRegistry, generate_latest
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
@@ -27,15 +28,19 @@ from orchestrator import answers
 from orchestrator.allowing import always_from, rule_json
 from orchestrator.announcer import Announcer
 from orchestrator.clearance import Clearance
+from orchestrator.consents import Consents
 from orchestrator.console import Console
 from orchestrator.errors import OrchestratorError
 from orchestrator.freeze import Killed, kill
 from orchestrator.linkdesk import LinkDesk
 from orchestrator.logins import SESSION_SECONDS, Logins
 from orchestrator.metrics import StoreCollector
+from orchestrator.needs import allow as allow_needs
+from orchestrator.needs import digest_of
 from orchestrator.page import render_page
-from orchestrator.people import Decision, authority, check_pin, decide
+from orchestrator.people import Decision, authority, check_pin, decide, open_key
 from orchestrator.requests import body_of, is_same_site
+from orchestrator.safeheaders import SafeHeaders
 from orchestrator.settings import Settings
 from registry.errors import RegistryError, Unknown
 from registry.store import Store
@@ -73,6 +78,7 @@ class Control:
                 Route("/events", self._guarded(console.events)),
                 Route("/do", self._guarded(console.do), methods=["POST"]),
                 Route("/jobs/{id}", self._guarded(console.job)),
+                Route("/jobs/{id}/allow", self._guarded(self.allow), methods=["POST"]),
                 Route("/calls/{id}/wrong", self._guarded(console.mark_wrong), methods=["POST"]),
                 Route("/replay/{id}", self._guarded(console.replay), methods=["POST"]),
                 Route("/search", self._guarded(console.search)),
@@ -86,7 +92,8 @@ class Control:
                 Route("/rules", self._guarded(self.rules)),
                 Route("/rules/{id}/revoke", self._guarded(self.revoke), methods=["POST"]),
                 *self._link_routes(),
-            ]
+            ],
+            middleware=[Middleware(SafeHeaders)],
         )
 
     def _link_routes(self) -> tuple[Route, ...]:
@@ -214,6 +221,25 @@ class Control:
         if told.refused:
             return JSONResponse({"error": told.refused}, 403 if told.pin_wrong else 409)
         return JSONResponse({"approval": decision.approval, "state": told.state, "rule": told.rule})
+
+    async def allow(self, request: Request) -> Response:
+        """Allow what a job waits for (a budget, a host, permissions): `pin`, and `digest`, that of
+        the need as it was shown. The job then goes on where a `serve` or `work` runs.
+        """
+        body = await body_of(request)
+        identity = request.path_params["id"]
+        opened = open_key(self.settings, str(body.get("pin", "")), time.time())
+        if opened.signer is None:
+            return JSONResponse({"error": opened.refused}, 403)
+        job = await asyncio.to_thread(self.store.job, identity)
+        if body.get("digest") and body["digest"] != digest_of(job.needs):
+            return JSONResponse({"error": "it needs something else now; look at it again"}, 409)
+        consents = Consents(self.store, Clearance(self.store, authority(self.settings)).key)
+        told = await asyncio.to_thread(
+            allow_needs, self.store, consents, job, "page", opened.signer
+        )
+        await asyncio.to_thread(Console(self.settings, self.store).work)
+        return JSONResponse({"job": identity, "told": f"allowed: {told}"})
 
     async def rules(self, request: Request) -> Response:
         """The standing rules, with what they say, their uses and whether they count."""

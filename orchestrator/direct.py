@@ -7,18 +7,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator import answers
+from orchestrator.alone import Alone, declares
 from orchestrator.app import App, open_app
-from orchestrator.calls import Call, Done
+from orchestrator.asker import Asker, Result
+from orchestrator.calls import Call, Done, Reply
 from orchestrator.control_process import ensure_control
 from orchestrator.delivery import delivered
 from orchestrator.errors import OrchestratorError
-from orchestrator.flat import Card, Result, serve_flat
+from orchestrator.flat import Card, serve_flat
 from orchestrator.listing import flat
+from orchestrator.readings import Readings
 from orchestrator.settings import load_settings
+from orchestrator.tasks import Tasks
 from registry.errors import RegistryError
 from sandbox.bundle import Bundle
 from sandbox.errors import SandboxError
-from sandbox.progress import Hearer
 
 TOLD = (OrchestratorError, RegistryError, SandboxError)
 
@@ -37,24 +40,38 @@ async def serve_one(app: App, name: str) -> None:
     """Serve the registered server of that name until end of file. Raises Unknown."""
     bundle = app.dispatch.clearance.classified(app.forge.shelf.bundle(app.store.entry(name)))
 
-    async def call(tool: str, arguments: Mapping[str, Any], heard: Hearer) -> Result:
-        return await _called(app, Call(name, tool, arguments, session="run", heard=heard))
+    tasks = Tasks(app, shown, name)
+
+    async def call(tool: str, arguments: Mapping[str, Any], asker: Asker) -> Result:
+        asked = Call(name, tool, arguments, session="run", heard=asker.heard, logged=asker.logged)
+        return await _called(app, asked, tasks if declares(asker) else None)
 
     listed = [flat(tool, bundle.base_url) for tool in bundle.tools]
     card = Card(bundle.name, str(bundle.version), bundle.title, _instructions(bundle))
-    await serve_flat(card, listed, call)
+    await serve_flat(card, listed, call, Alone(Readings(app.dispatch, name), tasks))
 
 
-async def _called(app: App, call: Call) -> Result:
-    """The tool's own result; what was not carried out is an error result that says why."""
-    _, task = app.dispatch.start(call)
+async def _called(app: App, call: Call, tasks: Tasks | None) -> Result:
+    """The result of a call, or, for a client that polls, a task where it takes longer than clients
+    wait.
+    """
+    identity, task = app.dispatch.start(call)
+    patience = app.settings.answer_seconds if tasks else None
     try:
-        reply = await asyncio.shield(task)
+        async with asyncio.timeout(patience):
+            return shown(await asyncio.shield(task))
+    except TimeoutError:
+        begun = tasks.of_call(identity) if tasks else None
+        return begun or shown(await task)
     except asyncio.CancelledError:
         task.cancel()
         raise
     except TOLD as error:
         return answers.refusal(str(error))
+
+
+def shown(reply: Reply) -> Result:
+    """The tool's own result; what was not carried out is an error result that says why."""
     if isinstance(reply, Done):
         meta = answers.reply_result(reply)["_meta"]
         return {**delivered(reply.outcome.result, reply.outcome.failure), "_meta": meta}

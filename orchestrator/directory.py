@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from orchestrator.asker import Asker, Result
 from orchestrator.delivery import delivered
 from orchestrator.errors import OrchestratorError
-from orchestrator.flat import Card, Result, serve_flat
+from orchestrator.flat import Card, serve_flat
 from orchestrator.listing import flat
 from orchestrator.sessions import ReadSessions
 from sandbox.broker import Broker
@@ -51,7 +52,7 @@ async def serve_directory(bundle: Bundle, runner: Runner, grants: Grants) -> Non
     listed = [flat(tool, bundle.base_url) for tool in bundle.tools]
     card = Card(bundle.name, str(bundle.version), bundle.title, _instructions(bundle, grants))
     async with _opened(bundle, runner, grants) as directory:
-        await serve_flat(card, listed, directory.call)
+        await serve_flat(card, listed, directory.answer)
 
 
 @asynccontextmanager
@@ -80,6 +81,10 @@ class Directory:
         self._writes = ReadSessions(runner, self._writing, 0.0)
         self._broker_of_writes = self._broker(Policy(()))
         self._one_write = asyncio.Lock()
+
+    async def answer(self, tool: str, arguments: Mapping[str, Any], asker: Asker) -> Result:
+        """The result of a call for a client, which hears of its progress."""
+        return await self.call(tool, arguments, asker.heard)
 
     async def call(
         self, tool: str, arguments: Mapping[str, Any], heard: Hearer = unheard

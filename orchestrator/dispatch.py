@@ -20,6 +20,7 @@ from orchestrator.outcomes import broken, cancelled, settled
 from orchestrator.roster import Member, Roster
 from orchestrator.sessions import ReadSessions
 from orchestrator.toolcalls import answered, tool_request, withheld
+from registry.cause import cause_of
 from registry.records import Approval, Entry, Invocation, new_id
 from registry.store import Store
 from registry.trust import Standing
@@ -95,14 +96,18 @@ class Dispatch:
         if isinstance(ruling, Ask):
             return await self._ask(invocation, call, bundle, ruling.reason, server)
         if access == "read":
-            tape = Tape(heard=call.heard)
+            tape = Tape(heard=call.heard, logged=call.logged)
             try:
                 outcome = await self._read(call, bundle, tape)
             except asyncio.CancelledError:
                 self._record_soon(invocation, cancelled(call.tool, tape), tape)
                 raise
-            self._record_soon(invocation, outcome, tape)
-            return Done(call, identity, outcome, server)
+            ended = self._record_soon(invocation, outcome, tape)
+            if ended.failure is not None and ended.counted and member.earlier is not None:
+                answered = await self._by_earlier(call, entry, member.earlier)
+                if answered is not None:
+                    return replace(answered, standing=server)
+            return Done(call, identity, outcome, server, cause=_cause(ended, bundle))
         # What has begun to write is not left half-recorded because its client went away.
         standing_rule = ruling.rule.id if ruling.rule else ""
         write = self._write(invocation, call, bundle, Release(None), server, standing_rule)
@@ -135,7 +140,9 @@ class Dispatch:
         return Refused(call, reason)
 
     def _facts(self, call: Call, member: Member) -> Write:
-        return self.clearance.write(call, member.entry, member.bundle, member.standing, self.now())
+        write = self.clearance.write(call, member.entry, member.bundle, member.standing, self.now())
+        # Words alone never write: what a model made of them is always shown to a person.
+        return replace(write, vouched=0, rules=()) if call.read_by else write
 
     def _counted(self, identity: str, call: Call, ruling: Ruling) -> Ruling:
         """The ruling, once a use of its rule is stored; another process may have used it up."""
@@ -161,8 +168,26 @@ class Dispatch:
             state="intended",
         )
 
-    def _record_soon(self, invocation: Invocation, outcome: Outcome, tape: Tape) -> None:
-        self.ledger.record_soon(settled(invocation, outcome, self._recording(invocation, tape)))
+    def _record_soon(self, invocation: Invocation, outcome: Outcome, tape: Tape) -> Invocation:
+        ended = settled(invocation, outcome, self._recording(invocation, tape))
+        self.ledger.record_soon(ended)
+        return ended
+
+    async def _by_earlier(self, call: Call, entry: Entry, earlier: Bundle) -> Done | None:
+        """A read that failed under a version on trial, under the one before; None where that has no
+        such tool, or fails as well.
+        """
+        reads = {tool.name for tool in earlier.tools if tool.access == "read"}
+        if call.tool not in reads or self.brake.engaged:
+            return None
+        invocation = self._invocation(new_id(), call, entry, "read")
+        invocation = replace(invocation, version=earlier.version)
+        tape = Tape(heard=call.heard, logged=call.logged)
+        outcome = await self._read(call, earlier, tape)
+        self._record_soon(invocation, outcome, tape)
+        if not outcome.ok:
+            return None
+        return Done(call, invocation.id, outcome, self.store.standing(call.server))
 
     def _recording(self, invocation: Invocation, tape: Tape) -> Recording:
         return Recording(
@@ -175,7 +200,7 @@ class Dispatch:
 
     async def _read(self, call: Call, bundle: Bundle, tape: Tape) -> Outcome:
         try:
-            session = await self._lent(bundle)
+            session = await self.lent(bundle)
         except SandboxError as error:
             return self._broken(call, error, tape)
         try:
@@ -186,10 +211,9 @@ class Dispatch:
         finally:
             self.sessions.give_back(bundle)
 
-    async def _lent(self, bundle: Bundle) -> Session:
-        """A warm session, never one from before a permission was granted or taken away."""
-        if bundle.launch is not None:
-            await self.sessions.keep_only(bundle.name, self.store.permissions(bundle.name))
+    async def lent(self, bundle: Bundle) -> Session:
+        """A warm session, never one from before something was granted or taken away."""
+        await self.sessions.keep_only(bundle.name, self.brokers.given(bundle))
         return await self.sessions.lend(bundle)
 
     async def _claimed(self, call: Call, bundle: Bundle, broker: Broker, tape: Tape) -> Outcome:
@@ -197,7 +221,7 @@ class Dispatch:
         the warm one, since such servers keep state.
         """
         request = tool_request(bundle, call.tool, call.arguments)
-        session = await self._lent(bundle)
+        session = await self.lent(bundle)
         try:
             problem = checker(bundle.tool(call.tool).input_schema).problem(call.arguments)
             held = None if problem else broker.claim(request)
@@ -205,7 +229,7 @@ class Dispatch:
                 return withheld(call.tool, held)
             if not problem:
                 tape.exchanges.append(Exchange(request, None, CUT, "no answer came"))
-            outcome = await session.call(call.tool, call.arguments)
+            outcome = await session.call(call.tool, call.arguments, tape=tape)
             if not problem:
                 tape.exchanges[-1] = answered(request, outcome)
             return replace(outcome, exchanges=tuple(tape.exchanges))
@@ -217,9 +241,14 @@ class Dispatch:
 
     def _broken(self, call: Call, error: SandboxError, tape: Tape) -> Outcome:
         """The outcome of a session that ended; one whose tools changed takes its server along."""
-        if isinstance(error, DefinitionsChanged):
-            self.store.set_state(call.server, "quarantined", self.now(), "guard", str(error))
+        self.distrust(call.server, error)
         return broken(call.server, call.tool, error, tape)
+
+    def distrust(self, server: str, error: SandboxError) -> None:
+        """Quarantine a server whose definitions are not those that were registered."""
+        if isinstance(error, DefinitionsChanged):
+            self.store.set_state(server, "quarantined", self.now(), "guard", str(error))
+            self.roster.forget()
 
     async def _single_use(
         self, call: Call, bundle: Bundle, writes: WriteMode, tape: Tape
@@ -240,8 +269,8 @@ class Dispatch:
         tape = Tape()
         outcome, broker = await self._single_use(call, bundle, Capture(), tape)
         if broker.captured is None:
-            self._record_soon(invocation, outcome, tape)
-            return Done(call, invocation.id, outcome, standing)
+            ended = self._record_soon(invocation, outcome, tape)
+            return Done(call, invocation.id, outcome, standing, cause=_cause(ended, bundle))
         return await self._pending(call, bundle, broker, reason)
 
     async def _pending(self, call: Call, bundle: Bundle, broker: Broker, reason: str) -> Pending:
@@ -290,10 +319,11 @@ class Dispatch:
     ) -> Reply:
         """Store the intent, send at most one write, store what became of it."""
         await asyncio.to_thread(self.store.intend, invocation, self.now())
-        tape = Tape(heard=call.heard)
+        tape = Tape(heard=call.heard, logged=call.logged)
         outcome, broker = await self._single_use(call, bundle, release, tape)
         ended = settled(invocation, outcome, self._recording(invocation, tape))
         await asyncio.to_thread(self.store.record, ended, self.now())
+        self.ledger.stored(ended)
         if invocation.approval:
             self.store.settle(
                 invocation.approval,
@@ -305,7 +335,13 @@ class Dispatch:
         if broker.captured is not None and not broker.released:
             reason = "the call would now send another request than the one approved"
             return await self._pending(call, bundle, broker, reason)
-        return Done(call, invocation.id, outcome, standing, rule)
+        return Done(call, invocation.id, outcome, standing, rule, _cause(ended, bundle))
+
+
+def _cause(ended: Invocation, bundle: Bundle) -> str:
+    """Why a call failed, in words; "" where it did not."""
+    cause = cause_of(ended, bundle.tool(ended.tool))
+    return cause.text if cause else ""
 
 
 def _call_of(approval: Approval) -> Call:

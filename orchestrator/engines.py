@@ -19,6 +19,7 @@ from sandbox.errors import (
     ComponentMissing,
     EngineUnavailable,
     NotOnThisEngine,
+    PackagesNeedDocker,
     SandboxError,
 )
 from sandbox.outfit import Outfitter
@@ -92,6 +93,8 @@ class Engine:
         runner = self._runner if bundle.launch is None else self._foreign
         if runner is None:
             raise NotOnThisEngine(bundle.name)
+        if bundle.packages and self.name != "docker":
+            raise PackagesNeedDocker(bundle.name)
         return runner
 
     def _unconfined(self, bundle: Bundle) -> Runner:

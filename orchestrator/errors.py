@@ -71,19 +71,32 @@ class SourceMissing(ForgeFailed):
 
 
 class DraftWanted(OrchestratorError):
-    """A forge job cannot go on before its client hands in code. `told` is what it needs for that,
-    as JSON values.
+    """A forge job cannot go on before somebody hands in code. `told` is what that takes, as JSON
+    values; `needs` is what a person could allow instead (`registry.records.Job.needs`).
     """
 
-    def __init__(self, told: Mapping[str, Any], message: str) -> None:
-        self.told = told
+    def __init__(
+        self, told: Mapping[str, Any], message: str, needs: Mapping[str, str] | None = None
+    ) -> None:
+        self.told, self.needs = told, dict(needs or {})
         super().__init__(message)
+
+
+class Unasked(OrchestratorError):
+    """No model wrote the next draft: none may be asked, or none answered. `needs` is what a person
+    could allow so that one is (`registry.records.Job.needs`).
+    """
+
+    def __init__(self, reason: str, needs: Mapping[str, str] | None = None) -> None:
+        self.needs = dict(needs or {})
+        super().__init__(reason)
 
 
 class ForgeWaits(OrchestratorError):
     """A forge job cannot go on before a person did something.
 
-    `need` is `host` or `credential`, `what` the origin or URL it is about, `how` the command.
+    `need` is `host`, `credential` or `package`, `what` the origin, URL or names it is about, `how`
+    the command.
     """
 
     def __init__(self, need: str, what: str, how: str) -> None:
@@ -106,4 +119,33 @@ class ConfigNotUnderstood(OrchestratorError):
         super().__init__(
             f"{path} is not understood ({reason}). Mend it, or use --print and add the server by "
             "hand; nothing was changed."
+        )
+
+
+class SettingInvalid(OrchestratorError):
+    def __init__(self, name: str, value: str) -> None:
+        super().__init__(
+            f"{name}={value[:40]!r} is no number from 0 to 999999999. Mend or unset it."
+        )
+
+
+class NoRemedy(OrchestratorError):
+    """No change that needs no author mends a server. The message says why."""
+
+
+class RepairFailed(OrchestratorError):
+    """A repair changed nothing: the server is as it was."""
+
+    def __init__(self, server: str, reason: str) -> None:
+        super().__init__(f"{server} was not repaired: {reason}. `toolwright show {server}`")
+
+
+class GainsUndecided(OrchestratorError):
+    """A new version may do more than the one before, which no repair decides."""
+
+    def __init__(self, server: str, source: str, gains: tuple[str, ...]) -> None:
+        self.how = f"toolwright forge --source {source} --name {server}"
+        super().__init__(
+            f"{server} would be able to do more than now: {'; '.join(gains[:8])[:1000]}. If that "
+            f"is right, forge it yourself: `{self.how}`."
         )

@@ -8,33 +8,43 @@ https://modelcontextprotocol.io/specification/2026-07-28 and 2025-11-25
 from __future__ import annotations
 
 import asyncio
-import os
-import stat
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from orchestrator.errors import OrchestratorError
+from orchestrator.asker import (
+    BUSY,
+    CACHED,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    LEGACY,
+    METHOD_NOT_FOUND,
+    MODERN,
+    PARSE_ERROR,
+    UNSUPPORTED_VERSION,
+    Answer,
+    Asker,
+    CallTool,
+    Declared,
+    More,
+    NothingMore,
+    Refusal,
+    Result,
+)
+from orchestrator.pipes import read_line, taken_pipes
 from sandbox import exactjson
+from sandbox.notices import DEFAULT_LEVEL, LEVELS, LogEar, LogMessage
 from sandbox.progress import Hearer, Progress, unheard
 
-Result = Mapping[str, Any]
-CallTool = Callable[[str, Mapping[str, Any], Hearer], Awaitable[Result]]
-
-LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-MODERN = "2026-07-28"
-MAX_LINE = 48 * 1024 * 1024
 MAX_CALLS = 256
 GRACE_SECONDS = 2.0
-PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
-UNSUPPORTED_VERSION, BUSY = -32022, -32603
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
 _SERVER_KEY = "io.modelcontextprotocol/serverInfo"
-_CACHED = {"ttlMs": 300_000, "cacheScope": "private"}
+SET_LEVEL, LISTEN = "logging/setLevel", "subscriptions/listen"
 
 
 @dataclass(frozen=True)
@@ -50,25 +60,23 @@ class Card:
         return {"name": self.name, "version": self.version, "title": self.title}
 
 
-class Refusal(Exception):
-    """A JSON-RPC error to be answered."""
-
-    def __init__(self, code: int, message: str, data: Any = None) -> None:
-        self.code, self.data = code, data
-        super().__init__(message)
-
-
 @dataclass
 class Flat:
-    """One connection. `call` runs a tool that is in the list; what it raises ends `tasks`."""
+    """One connection. `call` runs a tool that is in the list; what it raises but Refusal ends
+    `tasks`.
+    """
 
     card: Card
     tools: tuple[Mapping[str, Any], ...]
     call: CallTool
     send: Callable[[Mapping[str, Any]], None]
     tasks: asyncio.TaskGroup
+    more: More = field(default_factory=NothingMore)
     _modern: bool | None = None
     _version: str = ""
+    _declared: Declared = field(default_factory=dict)
+    _level: str = DEFAULT_LEVEL
+    _listening: set[int | str] = field(default_factory=set)
     _running: dict[int | str, asyncio.Task[None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -78,6 +86,7 @@ class Flat:
             "server/discover": self._discover,
             "ping": lambda _: {},
             "tools/list": self._list,
+            "logging/setLevel": self._set_level,
         }
 
     def receive(self, message: Any) -> None:
@@ -98,6 +107,8 @@ class Flat:
 
     async def finish(self, seconds: float = GRACE_SECONDS) -> None:
         """Let running calls end by themselves for a moment, then cancel them."""
+        for identity in self._listening & self._running.keys():
+            self._running[identity].cancel()
         running = tuple(self._running.values())
         if running:
             await asyncio.wait(running, timeout=seconds)
@@ -109,9 +120,15 @@ class Flat:
             raise Refusal(INVALID_PARAMS, "params is not an object")
         self._settle_era(method, params)
         if method == "tools/call":
-            return self._begin(identity, params)
-        wrong_era = {True: ("initialize", "ping"), False: ("server/discover",)}
-        if method not in self._methods or method in wrong_era[bool(self._modern)]:
+            return self._begin(identity, params, self._tool(params))
+        modern = bool(self._modern)
+        answer = self.more.answer(method, modern)
+        if answer is not None:
+            if method == LISTEN:
+                self._listening.add(identity)
+            return self._begin(identity, params, answer)
+        wrong_era = {True: ("initialize", "ping", SET_LEVEL), False: ("server/discover",)}
+        if method not in self._methods or method in wrong_era[modern]:
             raise Refusal(METHOD_NOT_FOUND, "Method not found", method[:200])
         self._answer(identity, self._methods[method](params))
 
@@ -130,25 +147,57 @@ class Flat:
         _check_envelope(meta)
         self._modern = True
 
-    def _begin(self, identity: int | str, params: Mapping[str, Any]) -> None:
+    def _tool(self, params: Mapping[str, Any]) -> Answer:
+        """What answers a call of a tool. Raises Refusal."""
         name, arguments = params.get("name"), params.get("arguments")
         if not isinstance(name, str) or name not in self._names:
             raise Refusal(INVALID_PARAMS, f"Unknown tool: {str(name)[:200]}")
         if arguments is not None and not isinstance(arguments, dict):
             raise Refusal(INVALID_PARAMS, "arguments is not an object")
+        return lambda _, asker: self.call(name, arguments or {}, asker)
+
+    def _begin(self, identity: int | str, params: Mapping[str, Any], answer: Answer) -> None:
         if identity in self._running:
             raise Refusal(INVALID_REQUEST, "a call with this id is running")
         if len(self._running) >= MAX_CALLS:
             raise Refusal(BUSY, "too many calls are running")
-        heard = self._hearer(params.get("_meta"))
-        task = self.tasks.create_task(self._run(identity, name, arguments or {}, heard))
+        asker = self._asker(identity, params.get("_meta"))
+        task = self.tasks.create_task(self._run(identity, params, asker, answer))
         self._running[identity] = task
-        task.add_done_callback(lambda _: self._running.pop(identity, None))
+        task.add_done_callback(lambda _: self._over(identity))
+
+    def _over(self, identity: int | str) -> None:
+        self._running.pop(identity, None)
+        self._listening.discard(identity)
 
     async def _run(
-        self, identity: int | str, name: str, arguments: Mapping[str, Any], heard: Hearer
+        self, identity: int | str, params: Mapping[str, Any], asker: Asker, answer: Answer
     ) -> None:
-        self._answer(identity, await self.call(name, arguments, heard))
+        try:
+            self._answer(identity, await answer(params, asker))
+        except Refusal as refusal:
+            self.refuse(identity, refusal)
+
+    def _asker(self, identity: int | str, meta: Any) -> Asker:
+        meta = meta if isinstance(meta, dict) else {}
+        declared = meta.get(_CAPABILITIES_KEY) if self._modern else self._declared
+        level = meta.get(_LEVEL_KEY) if self._modern else self._level
+        return Asker(
+            bool(self._modern),
+            declared if isinstance(declared, dict) else {},
+            identity,
+            self._notify,
+            self._hearer(meta),
+            LogEar(self._log, level) if level in LEVELS else None,
+        )
+
+    def _notify(self, method: str, params: Mapping[str, Any]) -> None:
+        self.send({"jsonrpc": "2.0", "method": method, "params": params})
+
+    def _log(self, message: LogMessage) -> None:
+        named = {"logger": message.logger} if message.logger else {}
+        said = {"level": message.level, **named, "data": message.data}
+        self._notify("notifications/message", said)
 
     def _hearer(self, meta: Any) -> Hearer:
         """Who is told of a call's progress: its client, where it gave a token for that."""
@@ -164,7 +213,7 @@ class Flat:
         # Messages came with the protocol's second revision.
         if progress.message and self._version != LEGACY[0]:
             params["message"] = progress.message
-        self.send({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+        self._notify("notifications/progress", params)
 
     def _notified(self, method: str, params: Any) -> None:
         if method == "notifications/cancelled" and isinstance(params, dict):
@@ -178,9 +227,11 @@ class Flat:
             raise Refusal(INVALID_REQUEST, "initialize was already answered")
         offered = params.get("protocolVersion")
         self._version = offered if offered in LEGACY else LEGACY[-1]
+        declared = params.get("capabilities")
+        self._declared = declared if isinstance(declared, dict) else {}
         return {
             "protocolVersion": self._version,
-            "capabilities": {"tools": {}},
+            "capabilities": {"tools": {}, **self.more.capabilities(self._version)},
             "serverInfo": self.card.info(),
             "instructions": self.card.instructions,
         }
@@ -188,15 +239,23 @@ class Flat:
     def _discover(self, params: Mapping[str, Any]) -> Result:
         return {
             "supportedVersions": [MODERN],
-            "capabilities": {"tools": {}},
+            "capabilities": {"tools": {}, **self.more.capabilities(MODERN)},
             "instructions": self.card.instructions,
-            **_CACHED,
+            **CACHED,
         }
 
     def _list(self, params: Mapping[str, Any]) -> Result:
         if params.get("cursor") is not None:
             raise Refusal(INVALID_PARAMS, "there is only one page")
-        return {"tools": self.tools, **(_CACHED if self._modern else {})}
+        return {"tools": self.tools, **(CACHED if self._modern else {})}
+
+    def _set_level(self, params: Mapping[str, Any]) -> Result:
+        if "logging" not in self.more.capabilities(self._version):
+            raise Refusal(METHOD_NOT_FOUND, "Method not found", SET_LEVEL)
+        if params.get("level") not in LEVELS:
+            raise Refusal(INVALID_PARAMS, f"level is none of {', '.join(LEVELS)}")
+        self._level = params["level"]
+        return {}
 
     def _answer(self, identity: int | str, result: Result) -> None:
         if self._modern:
@@ -227,16 +286,18 @@ def _unsupported(version: Any) -> Refusal:
     return Refusal(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
 
 
-async def serve_flat(card: Card, tools: Iterable[Mapping[str, Any]], call: CallTool) -> None:
+async def serve_flat(
+    card: Card, tools: Iterable[Mapping[str, Any]], call: CallTool, more: More | None = None
+) -> None:
     """Serve on this process's stdin and stdout until end of file, or until nobody listens."""
-    async with _taken_pipes() as (reader, writer), asyncio.TaskGroup() as tasks:
+    async with taken_pipes() as (reader, writer), asyncio.TaskGroup() as tasks:
 
         def send(message: Mapping[str, Any]) -> None:
             writer.write(exactjson.dumps(message) + b"\n")
 
-        flat = Flat(card, tuple(tools), call, send, tasks)
+        flat = Flat(card, tuple(tools), call, send, tasks, more or NothingMore())
         with suppress(ConnectionError):
-            while line := await _line(reader):
+            while line := await read_line(reader):
                 _receive(flat, line)
                 await writer.drain()
         await flat.finish()
@@ -251,52 +312,3 @@ def _receive(flat: Flat, line: bytes) -> None:
         flat.refuse(None, Refusal(PARSE_ERROR, "the line is not JSON"))
         return
     flat.receive(message)
-
-
-def require_pipes() -> None:
-    """Raises OrchestratorError where nobody is at the other end of stdin and stdout."""
-    if not all(map(_is_pipe, (0, 1))):
-        raise OrchestratorError(
-            "standard input and output are no pipes. An MCP client starts this command; add it to "
-            "one with `toolwright setup --client`, or one server with `toolwright run --client`."
-        )
-
-
-def _is_pipe(descriptor: int) -> bool:
-    mode = os.fstat(descriptor).st_mode
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)
-
-
-async def _line(reader: asyncio.StreamReader) -> bytes:
-    """The next line, or nothing at the end or where a line is longer than allowed."""
-    try:
-        return await reader.readline()
-    except ValueError:
-        return b""
-
-
-@asynccontextmanager
-async def _taken_pipes() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """stdin and stdout for ourselves: what anything else prints goes to stderr."""
-    require_pipes()
-    sys.stdout.flush()
-    source, sink = os.dup(0), os.dup(1)
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.dup2(2, 1)
-    os.close(null)
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=MAX_LINE)
-    await loop.connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(source, "rb", buffering=0)
-    )
-    transport, protocol = await loop.connect_write_pipe(
-        asyncio.streams.FlowControlMixin, os.fdopen(sink, "wb", buffering=0)
-    )
-    writer = asyncio.StreamWriter(transport, protocol, None, loop)
-    try:
-        yield reader, writer
-    finally:
-        with suppress(ConnectionError):
-            await writer.drain()
-        writer.close()

@@ -17,11 +17,13 @@ from forge.omission import without_operations
 from forge.selection import credential
 from forge.sources import Source as Place
 from forge.sources import choose
+from orchestrator.authorship import Wanted
 from orchestrator.brokers import SOURCES, Brokers, origins
+from orchestrator.consents import Consents
 from orchestrator.engines import Engine
 from orchestrator.errors import ForgeFailed, ForgeWaits, SourceMissing
 from orchestrator.fetching import GuardedFetch
-from orchestrator.remembering import given_schemes, with_written
+from orchestrator.remembering import given_schemes, with_learned, with_written
 from orchestrator.shelf import Shelf
 from registry.errors import Unknown
 from registry.records import Entry, EntryState, Source, entry_from
@@ -29,13 +31,14 @@ from registry.store import Store
 from registry.vault import Vault
 from sandbox.apispec import SecurityScheme
 from sandbox.brake import Brake
-from sandbox.bundle import Bundle, Credential
+from sandbox.bundle import Bundle
 from sandbox.errors import BundleInvalid
 from sandbox.example import Example
 from sandbox.exchange import Upstream
 from sandbox.launch import AUTHOR
 from sandbox.policy import Origin, origin_of
-from sandbox.prove import prove
+from sandbox.prove import OnStage, prove, prove_specification
+from sandbox.recordedcase import RecordedCase
 from sandbox.report import Proof, StageReport
 
 MAX_REPAIRS = 3
@@ -49,7 +52,7 @@ class Order:
     description given as text instead. `base_url` replaces the servers that the document names.
     `auth` are credentials that the description forgot (`forge.selection.credential`); without any,
     those of the server's earlier version count. `parent` is the server that the client's code is to
-    change.
+    change. `author` is who writes the code, "" for whoever can (`orchestrator.authorship`).
     """
 
     task: str = ""
@@ -59,6 +62,7 @@ class Order:
     base_url: str = ""
     auth: tuple[str, ...] = ()
     parent: str = ""
+    author: Wanted = ""
     experimental: bool = False
 
     @staticmethod
@@ -95,6 +99,7 @@ class Forge:
     """Forges servers. `upstream` is the live network with these origins' private addresses."""
 
     store: Store
+    consents: Consents
     vault: Vault
     shelf: Shelf
     engine: Engine
@@ -128,7 +133,9 @@ class Forge:
             raise ForgeFailed(_verdict(proof))
         with _timed(timings, "register"):
             source = str(document.path or document.url or document.name)
-            entry = await asyncio.to_thread(self._published, bundle, proof, fence, source)
+            entry = await asyncio.to_thread(
+                self._published, bundle, proof, fence, source, (), None, ""
+            )
             report(Step("register", 1.0, f"{entry.name} version {entry.version} is registered"))
         problems = (*map(str, compilation.problems), *left_out)
         return Forged(entry, bundle, proof, problems, timings)
@@ -156,14 +163,26 @@ class Forge:
         examples: Sequence[Example],
         fence: tuple[str, int] | None,
         report: Report,
+        source: str = "",
+        recorded: tuple[RecordedCase, ...] | None = None,
+        suite: str | None = None,
     ) -> Entry:
-        """The entry of a proved bundle, registered with its examples. Raises RegistryError."""
-        source = bundle.provenance.source
+        """The entry of a proved bundle, registered with its examples, recorded cases and tests (the
+        last two by default those that it has), and where its document is on this machine. Raises
+        RegistryError.
+        """
+        source = source or bundle.provenance.source
         entry = await asyncio.to_thread(
-            self._published, bundle, proof, fence, source, tuple(examples)
+            self._published, bundle, proof, fence, source, tuple(examples), recorded, suite
         )
         report(Step("register", 1.0, f"{entry.name} version {entry.version} is registered"))
         return entry
+
+    async def compiled_again(self, entry: Entry, report: Report) -> Bundle:
+        """What the description that a server was compiled from comes to now. Raises as `forge`."""
+        order = Order(source=entry.source, name=entry.name)
+        document = await self._document(order, report)
+        return (await asyncio.to_thread(self._compiled, document, order)).bundle
 
     def check_hosts(self, bundle: Bundle, permissions: Iterable[str]) -> None:
         """Raises ForgeWaits for the first host that no person has named, of those that a bundle
@@ -181,7 +200,7 @@ class Forge:
             return await asyncio.to_thread(
                 parse, order.document.encode(), "the submitted document", url=order.source or None
             )
-        places = choose(order.task, order.source or None, map(self._place, self.store.sources()))
+        places = choose(order.task, order.source or None, map(self._place, self.consents.sources()))
         reasons = []
         for place in places:
             found = await self._look(place)
@@ -216,31 +235,33 @@ class Forge:
 
     def _granted(self, wanted: frozenset[Origin]) -> None:
         """Raises ForgeWaits for the first origin that no person has named yet."""
-        named = {grant.origin for grant in self.store.grants()}
+        named = self.consents.hosts()
         for origin in sorted(wanted, key=str):
             host = f"{origin.host}:{origin.port}"
             if host not in named:
                 raise ForgeWaits("host", host, f"toolwright source allow {host}")
 
     def _allowed(self, wanted: frozenset[Origin]) -> frozenset[Origin]:
-        named = {g.origin for g in self.store.grants() if g.kind == "private_host"}
-        return frozenset(o for o in wanted if f"{o.host}:{o.port}" in named)
+        return frozenset(filter(self.consents.is_private, wanted))
 
     def _compiled(self, document: Document, order: Order) -> Compilation:
         auth = tuple(map(credential, order.auth))
         made = _compilation(document, order, auth)
         earlier = self._earlier(made.bundle.name)
-        remembered = given_schemes(earlier)
+        if earlier is None:
+            return made
+        remembered = given_schemes(earlier.credentials)
         if remembered and not auth:
             made = _compilation(document, order, remembered)
-        return replace(made, bundle=with_written(made.bundle, earlier))
+        written = with_written(made.bundle, earlier.credentials)
+        return replace(made, bundle=with_learned(written, earlier))
 
-    def _earlier(self, name: str) -> tuple[Credential, ...]:
-        """The credentials of the registered version; none where there is none."""
+    def _earlier(self, name: str) -> Bundle | None:
+        """The registered version; None where there is none that can be read."""
         try:
-            return self.shelf.bundle(self.store.entry(name)).credentials
+            return self.shelf.bundle(self.store.entry(name))
         except (Unknown, BundleInvalid):
-            return ()
+            return None
 
     def versioned(self, bundle: Bundle) -> Bundle:
         """The bundle as the next version of its server, or as it is registered already."""
@@ -265,7 +286,7 @@ class Forge:
         """
         left_out: list[str] = []
         for repair in range(1, MAX_REPAIRS + 2):
-            proof = await self.proof(bundle, report, timings)
+            proof = await self.proof(bundle, report, timings, suite="")
             failures = [case for stage in proof.reports for case in stage.failures()]
             failed = {case.operation for case in failures}
             mended = await asyncio.to_thread(without_operations, bundle, failed)
@@ -283,23 +304,40 @@ class Forge:
         report: Report,
         timings: dict[str, float],
         examples: Sequence[Example] | None = None,
+        recorded: Sequence[RecordedCase] | None = None,
+        suite: str | None = None,
     ) -> Proof:
-        """What the stages say of a bundle; with `examples`, those of code that somebody wrote."""
-
-        def on_stage(stage: StageReport | str) -> None:
-            if isinstance(stage, StageReport):
-                timings[stage.stage] = timings.get(stage.stage, 0) + stage.elapsed_ms
-                report(Step(stage.stage, _PROGRESS[stage.stage], _told(stage)))
+        """What the stages say of a bundle; with `examples`, those of code that somebody wrote; on
+        the `recorded` cases and the tests of its `suite`, by default those of its server.
+        """
 
         live = self.brokers.reading(bundle)
+        if recorded is None:
+            recorded = await asyncio.to_thread(self.shelf.recorded, bundle.name)
+        if suite is None:
+            suite = await asyncio.to_thread(self.shelf.suite, bundle.name)
         return await prove(
             bundle,
             self.engine,
             live=live,
             examples=examples,
+            suite=suite,
+            recorded=recorded,
             available=self.engine.modules,
-            on_stage=on_stage,
+            on_stage=_watched(report, timings),
         )
+
+    async def specified(
+        self,
+        bundle: Bundle,
+        report: Report,
+        timings: dict[str, float],
+        examples: Sequence[Example],
+        suite: str,
+    ) -> Proof:
+        """What the stages say of a bundle whose code is yet to be written."""
+        told = _watched(report, timings)
+        return await prove_specification(bundle, self.engine, suite, examples, on_stage=told)
 
     def _published(
         self,
@@ -308,11 +346,13 @@ class Forge:
         fence: tuple[str, int] | None,
         source: str,
         examples: tuple[Example, ...] = (),
+        recorded: tuple[RecordedCase, ...] | None = None,
+        suite: str | None = None,
     ) -> Entry:
         """Register it. The row keeps where the document is on this machine; the bundle does not."""
         state: EntryState = "active" if proof.passed else "experimental"
         entry = replace(entry_from(bundle, self.now(), state=state), source=source)
-        return self.shelf.publish(bundle, entry, proof.reports, fence, examples)
+        return self.shelf.publish(bundle, entry, proof.reports, fence, examples, recorded, suite)
 
 
 def _compilation(document: Document, order: Order, auth: tuple[SecurityScheme, ...]) -> Compilation:
@@ -321,7 +361,26 @@ def _compilation(document: Document, order: Order, auth: tuple[SecurityScheme, .
     )
 
 
-_PROGRESS = {"static": 0.4, "cases": 0.6, "mock": 0.7, "live": 0.9}
+_PROGRESS = {
+    "static": 0.4,
+    "suite": 0.5,
+    "cases": 0.6,
+    "mock": 0.7,
+    "recorded": 0.8,
+    "live": 0.9,
+    "redteam": 0.95,
+}
+
+
+def _watched(report: Report, timings: dict[str, float]) -> OnStage:
+    """Tells of stages as they end, and adds up their times."""
+
+    def on_stage(stage: StageReport | str) -> None:
+        if isinstance(stage, StageReport):
+            timings[stage.stage] = timings.get(stage.stage, 0) + stage.elapsed_ms
+            report(Step(stage.stage, _PROGRESS[stage.stage], _told(stage)))
+
+    return on_stage
 
 
 def _told(report: StageReport) -> str:

@@ -137,6 +137,12 @@ TOOLS = (
                 "maxLength": 2000,
                 "description": "Replaces the server that the document names.",
             },
+            "author": {
+                "type": "string",
+                "enum": ["client", "openai", "sampling", "none"],
+                "description": "Who writes code where it is needed: `client` is you, by `submit`; "
+                "by default the endpoint that the user configured, else you.",
+            },
             **_WORDS,
         },
         ("task",),
@@ -145,9 +151,10 @@ TOOLS = (
     _tool(
         "submit",
         "Submit for a job",
-        "Hand in what a forge job asked for: the code, tools and cases that its brief describes, "
-        "or as `document` an API description (OpenAPI, JSON or YAML) that you wrote from the API's "
-        "documentation. It goes through every stage like any other; `status` says what is wrong.",
+        "Hand in what a forge job asked for: the tests, code, tools and cases that its brief "
+        "describes, or as `document` an API description (OpenAPI, JSON or YAML) that you wrote "
+        "from the API's documentation. It goes through every stage like any other; `status` says "
+        "what is wrong.",
         {
             "job": {"type": "string", "maxLength": 64},
             "code": {
@@ -164,6 +171,17 @@ TOOLS = (
                 "type": "array",
                 "items": {"type": "object"},
                 "description": "[{tool, arguments, result}] or with failure instead of result.",
+            },
+            "tests": {
+                "type": "string",
+                "maxLength": 131_072,
+                "description": "A pytest suite; without code it is kept and the code awaited.",
+            },
+            "packages": {
+                "type": "array",
+                "items": {"type": "string", "maxLength": 200},
+                "maxItems": 16,
+                "description": "NAME or NAME==VERSION of PyPI; a person has to allow them.",
             },
             "why": {
                 "type": "string",

@@ -13,14 +13,18 @@ from typing import Any, TypedDict
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 
+from forge.errors import AuthorFailed, BudgetSpent
 from orchestrator import answers
 from orchestrator.app import App
 from orchestrator.calls import Call, Done, split_name
-from orchestrator.errors import ForgeFailed
+from orchestrator.errors import ForgeFailed, UnknownTool
+from orchestrator.extraction import extract, is_wanted
 from orchestrator.forging import Order, Step
 from orchestrator.jobs import Report
 from orchestrator.planner import plan
 from registry.records import Job
+from sandbox.bundle import ToolDefinition
+from sandbox.validation import checker
 
 MAX_ATTEMPTS = 3
 NONE = "none"
@@ -40,6 +44,7 @@ class Run(TypedDict, total=False):
     job: str
     steps: list[str]
     attempts: int
+    read_by: str
     repairs: int
     failure: str
     retriable: bool
@@ -55,11 +60,20 @@ class TaskGraph:
     def build(self) -> StateGraph[Run]:
         """The graph, not yet compiled."""
         graph: StateGraph[Run] = StateGraph(Run)
-        for node in (self.plan, self.route, self.execute, self.repair, self.escalate, self.forge):
+        for node in (
+            self.plan,
+            self.route,
+            self.extract,
+            self.execute,
+            self.repair,
+            self.escalate,
+            self.forge,
+        ):
             graph.add_node(node.__name__, node)
         graph.add_edge(START, "plan")
         graph.add_edge("plan", "route")
-        graph.add_conditional_edges("route", self.after_route, ["execute", "forge", END])
+        graph.add_conditional_edges("route", self.after_route, ["extract", "forge", END])
+        graph.add_conditional_edges("extract", self.after_extract, ["execute", END])
         graph.add_conditional_edges(
             "execute", self.after_execute, ["execute", "repair", "escalate", END]
         )
@@ -85,7 +99,46 @@ class TaskGraph:
     def after_route(self, state: Run) -> str:
         if state.get("result"):
             return END
-        return "forge" if state["tool"] == NONE else "execute"
+        return "forge" if state["tool"] == NONE else "extract"
+
+    async def extract(self, state: Run) -> Run:
+        """Where an endpoint is configured and nobody gave arguments, those that the task says. What
+        a model answered once is not asked again when the run is resumed.
+        """
+        parts = split_name(state["tool"])
+        try:
+            tool = self._app.tool(*parts) if parts else None
+        except UnknownTool:
+            tool = None
+        given = state.get("arguments") or {}
+        if (
+            tool is None
+            or parts is None
+            or not is_wanted(state["task"], state["tool"], tool, given)
+        ):
+            return {}
+        try:
+            author = await self._app.authors.endpoint(self._job.id, parts[0])
+            if author is None:
+                return {}
+            self._report("extract", 0.3, f"reading the arguments of {state['tool']}")
+            found = await extract(author, state["task"], tool)
+        except (AuthorFailed, BudgetSpent) as error:
+            return self._unread(state, tool, str(error))
+        if found.problem:
+            return self._unread(state, tool, found.problem)
+        return {"arguments": dict(found.arguments), "read_by": found.model or author.name}
+
+    def _unread(self, state: Run, tool: ToolDefinition, problem: str) -> Run:
+        """Without arguments the tool is called as before where it needs none."""
+        if checker(tool.input_schema).problem({}) is None:
+            return {}
+        schema = dict(tool.input_schema)
+        text = f"{state['tool']} needs arguments, and {problem} Give them in `arguments`."
+        return {"result": answers.refusal(text, inputSchema=schema)}
+
+    def after_extract(self, state: Run) -> str:
+        return END if state.get("result") else "execute"
 
     async def execute(self, state: Run) -> Run:
         """One attempt at the call, through the gate."""
@@ -99,8 +152,9 @@ class TaskGraph:
             tool=parts[1],
             arguments=state.get("arguments") or {},
             task=state["task"],
-            reason=state.get("reason", ""),
+            reason=_reason(state),
             session=state.get("session", ""),
+            read_by=state.get("read_by", ""),
         )
         reply = await self._app.dispatch.call(call, f"{self._job.id}-{attempt}")
         failure = reply.outcome.failure if isinstance(reply, Done) else None
@@ -167,6 +221,11 @@ class TaskGraph:
         if len(found) > 1:
             value["steps"] = [{"step": step, "candidates": found[step]} for step in steps]
         return answers.answer(value)
+
+
+def _reason(state: Run) -> str:
+    said, model = state.get("reason", ""), state.get("read_by", "")
+    return f"{said} (arguments read out of the task by {model})".strip() if model else said
 
 
 async def run_task(app: App, job: Job, report: Report) -> Mapping[str, Any]:

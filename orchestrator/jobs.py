@@ -32,13 +32,15 @@ class Jobs:
     """Claims queued jobs and runs them with the `work` of their kind, two at a time.
 
     `person` returns when a person may have done what a waiting job waits for; the job is then tried
-    again. Where it is None a job that would wait fails and says what it needs.
+    again. Where it is None a job that would wait fails and says what it needs. `met` tells whether
+    a job that belongs to nobody has by now what it needed.
     """
 
     store: Store
     process: str
     work: Mapping[JobKind, Work]
     person: Callable[[], Awaitable[None]] | None = None
+    met: Callable[[Job], bool] = lambda job: False
     _running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
     def create(self, kind: JobKind, request: Mapping[str, Any]) -> Job:
@@ -50,6 +52,9 @@ class Jobs:
 
     def advance(self) -> None:
         """Claim what is queued, as far as there is room. Does not wait."""
+        for job in self.store.jobs("waiting"):
+            if job.needs and not job.owner and self.met(job):
+                self.store.resume_job(job.id, "what a person allowed", time.time())
         for job in reversed(self.store.jobs("queued")):
             if len(self._active()) >= AT_ONCE:
                 return
@@ -87,7 +92,7 @@ class Jobs:
     def _park(self, job: Job, wait: DraftWanted) -> None:
         """Let it wait for its client, as nobody's: a draft puts it back into the queue."""
         try:
-            self.store.park_job(job.id, job.attempt, wait.told, time.time(), str(wait))
+            self.store.park_job(job.id, job.attempt, wait.told, time.time(), str(wait), wait.needs)
         except JobLost:
             return
 

@@ -31,11 +31,12 @@ log = structlog.get_logger()
 class Ledger:
     """Writes finished reads in groups, at most 20 ms late; a SIGKILL may lose those.
 
-    `recorded` is told each server's new standing.
+    `recorded` is told each server's new standing, `stored` each call once it is on disk.
     """
 
     store: Store
     recorded: Callable[[str, Standing], None]
+    stored: Callable[[Invocation], None] = lambda invocation: None
     _waiting: list[Invocation] = field(default_factory=list)
     _flush: asyncio.Task[None] | None = None
 
@@ -74,6 +75,7 @@ class Ledger:
                 continue
             for invocation, standing in zip(group, standings, strict=True):
                 self.recorded(invocation.entry, standing)
+                self.stored(invocation)
 
 
 def exchange_json(exchange: Exchange) -> dict[str, Any]:
@@ -91,6 +93,7 @@ def exchange_json(exchange: Exchange) -> dict[str, Any]:
         "reason": exchange.reason,
         "attempts": exchange.attempts,
         "elapsed_ms": round(exchange.elapsed_ms, 3),
+        "sent_at": [round(at, 3) for at in exchange.sent_at],
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sandbox.bundle import ToolDefinition
+from sandbox.cleantext import clean_json
 
 _PROOF_KEYWORDS = frozenset({"x-in"})
 
@@ -20,7 +21,7 @@ def flat(tool: ToolDefinition, base_url: str) -> dict[str, Any]:
     said = {
         "name": tool.name,
         "description": tool.description,
-        "inputSchema": unmarked(tool.input_schema),
+        "inputSchema": clean_json(unmarked(tool.input_schema)),
         "annotations": _telling(whole["annotations"]),
         "_meta": {"toolwright": {key: meta[key] for key in ("method", "path") if key in meta}},
     }

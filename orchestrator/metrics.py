@@ -29,6 +29,22 @@ class StoreCollector(Collector):
             calls.add_metric([server.name, "true"], standing.successful)
             calls.add_metric([server.name, "false"], standing.total - standing.successful)
         yield calls
+        yield from self._models()
+
+    def _models(self) -> Iterator[Metric]:
+        """What models were asked for each server, in tokens and money."""
+        labels = ["server", "author"]
+        asked = CounterMetricFamily("toolwright_model_questions", "Models asked.", labels=labels)
+        tokens = CounterMetricFamily(
+            "toolwright_model_tokens", "Tokens of models.", labels=[*labels, "direction"]
+        )
+        money = CounterMetricFamily("toolwright_model_cost", "Money for models.", labels=labels)
+        for of, spent in self._store.spent_by_server().items():
+            asked.add_metric([*of], spent.calls)
+            tokens.add_metric([*of, "in"], spent.tokens_in)
+            tokens.add_metric([*of, "out"], spent.tokens_out)
+            money.add_metric([*of], spent.cost)
+        yield from (asked, tokens, money)
 
 
 def _gauge(name: str, label: str, counts: Counter[str]) -> GaugeMetricFamily:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import structlog
-
 from orchestrator.brokers import SOURCES
-from registry.errors import RegistryError
-from registry.store import Store
+from orchestrator.consents import Consents, secret_of
+from orchestrator.footnotes import Footnotes
 from registry.vault import Vault
 from sandbox.brake import Brake
 from sandbox.bundle import Bundle
@@ -25,8 +21,6 @@ from sandbox.policy import Origin
 from sandbox.target import Target
 from sandbox.throttle import Throttle
 
-log = structlog.get_logger()
-
 
 @dataclass
 class Outfitting:
@@ -36,13 +30,13 @@ class Outfitting:
     on `trial`: while a person adds it.
     """
 
-    store: Store
+    consents: Consents
     vault: Vault
     upstream: Callable[[frozenset[Origin]], Upstream]
     throttle: Throttle
     brake: Brake
+    footnotes: Footnotes
     _trials: set[str] = field(default_factory=set)
-    _notes: set[asyncio.Task[None]] = field(default_factory=set)
 
     def __call__(self, bundle: Bundle) -> Outfit:
         """Raises PermissionMissing, for a secret that is not in the vault."""
@@ -63,17 +57,12 @@ class Outfitting:
         finally:
             self._trials.discard(name)
 
-    async def close(self) -> None:
-        """Return when every connection is in the audit."""
-        while self._notes:
-            await asyncio.gather(*self._notes)
-
     def _allowed(self, bundle: Bundle) -> tuple[Permission, ...]:
         declared = permissions_of(bundle.permissions)
         if bundle.name in self._trials:
             return declared
-        granted = self.store.permissions(bundle.name)
-        return tuple(each for each in declared if str(each) in granted)
+        granted = self.consents.permissions(bundle.name)
+        return tuple(each for each in declared if granted.get(str(each)) == secret_of(each, bundle))
 
     def _environment(self, bundle: Bundle, allowed: tuple[Permission, ...]) -> dict[str, str]:
         names = {each.name for each in allowed if each.kind == "env"}
@@ -91,7 +80,7 @@ class Outfitting:
         return given
 
     def _exit(self, server: str, targets: frozenset[Target]) -> Exit:
-        named = {grant.origin for grant in self.store.grants("private_host")}
+        named = self.consents.private_hosts()
         private = frozenset(target for target in targets if str(target) in named)
         origins = frozenset(Origin("http", each.host, each.port) for each in private)
         return Exit(
@@ -104,13 +93,5 @@ class Outfitting:
         )
 
     def _note(self, server: str, tunnel: Tunnel) -> None:
-        task = asyncio.get_running_loop().create_task(self._noted(server, tunnel))
-        self._notes.add(task)
-        task.add_done_callback(self._notes.discard)
-
-    async def _noted(self, server: str, tunnel: Tunnel) -> None:
         told = {**vars(tunnel), "seconds": round(tunnel.seconds, 3)}
-        try:
-            await asyncio.to_thread(self.store.note, "tunnel", server, told, time.time())
-        except RegistryError as error:
-            log.error("a connection is not in the audit", server=server, reason=str(error), **told)
+        self.footnotes.add("tunnel", server, told)

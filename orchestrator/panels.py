@@ -11,6 +11,8 @@ from itertools import groupby
 
 from orchestrator.allowing import rule_text
 from orchestrator.answers import change_lines, request_text, visible
+from orchestrator.needs import ALLOWED, digest_of
+from registry.cause import cause_of
 from registry.drafts import awaits_draft
 from registry.records import ENDED_JOBS, Approval, AuditRow, Invocation, Job, Summary
 from registry.rules import Rule
@@ -70,8 +72,9 @@ def _running(store: Store, calls: Sequence[Invocation]) -> str:
 
 def _waiting(store: Store) -> str:
     cards = [_approval(approval) for approval in store.approvals("pending")]
-    # A job that waits for code waits for its client, not for a person.
-    waiting = [job for job in _jobs_in(store, ("waiting",)) if not awaits_draft(job)]
+    # A job that waits for code alone waits for its client, not for a person.
+    held = _jobs_in(store, ("waiting",))
+    waiting = [job for job in held if job.needs or not awaits_draft(job)]
     cards += [_waiting_job(job) for job in waiting]
     return _section(f"Waiting for you ({len(cards)})", "".join(cards) or "<p>Nothing.</p>")
 
@@ -100,7 +103,18 @@ def _changes(approval: Approval) -> str:
 def _waiting_job(job: Job) -> str:
     return (
         f'<article class="ask"><h3>{_text(job.kind)} {_text(job.id)}</h3>'
-        f"<p>{_text(str(job.request.get('task', '')))}</p><p>{_text(job.message)}</p></article>"
+        f"<p>{_text(str(job.request.get('task', '')))}</p><p>{_text(job.message)}</p>"
+        f"{_allowing(job)}</article>"
+    )
+
+
+def _allowing(job: Job) -> str:
+    if job.needs.get("kind") not in ALLOWED:
+        return ""
+    return (
+        f"<p>It needs a {_text(job.needs['kind'])}: {_text(job.needs['what'])}</p>"
+        f'<button data-post="/jobs/{escape(job.id)}/allow" id="allow-{escape(job.id)}" '
+        f'data-digest="{escape(digest_of(job.needs))}">Allow (PIN)</button>'
     )
 
 
@@ -219,7 +233,8 @@ def _outcome(call: Invocation) -> str:
         return "ok"
     if call.disputed:
         return "marked wrong"
-    return _text(call.failure.kind if call.failure else call.state)
+    cause = cause_of(call)
+    return _text(cause.text if cause else call.state)
 
 
 def _when(moment: float) -> str:

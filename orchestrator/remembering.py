@@ -1,4 +1,6 @@
-"""What a person once said of a server's credentials, which forging it anew must not forget."""
+"""What a person once said of a server's credentials, and what its API's answers taught, which
+forging it anew must not forget.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
 
+from forge.widening import NotWidened, with_widenings
 from sandbox.apispec import SecurityScheme
 from sandbox.bundle import Bundle, Credential
+from sandbox.policy import granted_hosts
 
 _PLAIN = ("apiKey", "bearer", "basic", "digest")
 
@@ -32,6 +36,18 @@ def with_written(bundle: Bundle, earlier: Iterable[Credential]) -> Bundle:
     by_name = {old.name: old for old in earlier}
     kept = (_kept(new, by_name.get(new.name)) for new in bundle.credentials)
     return replace(bundle, credentials=tuple(kept))
+
+
+def with_learned(bundle: Bundle, earlier: Bundle) -> Bundle:
+    """The bundle with the earlier version's paces, for the hosts that it still may ask, and what of
+    its widenings still has a place.
+    """
+    hosts = granted_hosts(bundle)
+    paced = replace(bundle, paces=tuple(pace for pace in earlier.paces if pace.host in hosts))
+    try:
+        return with_widenings(paced, earlier.widened)
+    except NotWidened:
+        return paced
 
 
 def _kept(new: Credential, old: Credential | None) -> Credential:

@@ -154,7 +154,8 @@ class Replays:
             return found
         stored = self.app.store.reports(name, subject.version)
         examples = self.app.forge.shelf.examples(found.entry)
-        difference = await proof_difference(found.engine, found.bundle, stored, examples)
+        suite = self.app.forge.shelf.registered_suite(found.entry)
+        difference = await proof_difference(found.engine, found.bundle, stored, examples, suite)
         ran_on, base = found.engine.name, found.bundle.provenance.base_image
         notes = _notes(_engine_of(base), base, found.engine)
         return replace(subject, engine=ran_on, notes=notes, difference=difference)

@@ -29,14 +29,24 @@ NOT_AUDITED = Difference(
 
 
 async def proof_difference(
-    engine: Engine, bundle: Bundle, stored: Sequence[StageReport], examples: Sequence[Example]
+    engine: Engine,
+    bundle: Bundle,
+    stored: Sequence[StageReport],
+    examples: Sequence[Example],
+    suite: str = "",
 ) -> Difference | None:
     """Run the stages that need no network again; the first cell that is not as it was."""
     had_cases = any(report.stage == "cases" for report in stored)
     proof = await prove(
-        bundle, engine, examples=examples if had_cases else None, available=engine.modules
+        bundle,
+        engine,
+        examples=examples if had_cases else None,
+        suite=suite,
+        available=engine.modules,
     )
-    return first_difference(_matrix(stored), _matrix(proof.reports))
+    had = {report.stage for report in stored}
+    again = [report for report in proof.reports if report.stage in had]
+    return first_difference(_matrix(stored), _matrix(again))
 
 
 async def call_difference(

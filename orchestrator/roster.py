@@ -12,18 +12,21 @@ from registry.records import Entry
 from registry.store import Store
 from registry.trust import Standing
 from sandbox.bundle import Bundle
+from sandbox.errors import BundleInvalid
 
 
 @dataclass(frozen=True)
 class Member:
     """A server with its bundle, its tools as people classified them.
 
-    `standing` may be one group of records behind; states never are.
+    `standing` may be one group of records behind; states never are. `earlier` is the version
+    before where this one is on trial: it answers reads that this one fails.
     """
 
     entry: Entry
     bundle: Bundle
     standing: Standing
+    earlier: Bundle | None = None
 
 
 class Roster:
@@ -33,12 +36,16 @@ class Roster:
 
     def find(self, server: str, tool: str) -> Member:
         """The server that has this tool. Raises UnknownTool, BundleInvalid."""
-        member = self._members.get(server) or self._loaded(server, tool)
         try:
+            member = self.member(server)
             member.bundle.tool(tool)
-        except KeyError as error:
+        except (Unknown, KeyError) as error:
             raise UnknownTool(f"{server}.{tool}") from error
         return member
+
+    def member(self, server: str) -> Member:
+        """The server of that name. Raises Unknown, BundleInvalid."""
+        return self._members.get(server) or self._loaded(server)
 
     def update(self, server: str, standing: Standing) -> None:
         """Take over what recording a call said of its server."""
@@ -50,12 +57,26 @@ class Roster:
         """The catalogue changed: load anew what is asked for."""
         self._members.clear()
 
-    def _loaded(self, server: str, tool: str) -> Member:
-        try:
-            entry = self._store.entry(server)
-        except Unknown as error:
-            raise UnknownTool(f"{server}.{tool}") from error
+    def on_trial(self, server: str) -> bool:
+        """Whether the server's version, as it is called here, is on trial."""
+        member = self._members.get(server)
+        return member is not None and member.earlier is not None
+
+    def _earlier(self, entry: Entry) -> Bundle | None:
+        trial = self._store.trial(entry.name)
+        if trial is None or trial.ended is not None or trial.version != entry.version:
+            return None
+        for version in self._store.versions(entry.name):
+            if version.version == trial.previous:
+                try:
+                    return self._clearance.classified(self._shelf.bundle(version))
+                except BundleInvalid:
+                    return None
+        return None
+
+    def _loaded(self, server: str) -> Member:
+        entry = self._store.entry(server)
         bundle = self._clearance.classified(self._shelf.bundle(entry))
-        member = Member(entry, bundle, self._store.standing(server))
+        member = Member(entry, bundle, self._store.standing(server), self._earlier(entry))
         self._members[server] = member
         return member

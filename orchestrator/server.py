@@ -18,12 +18,15 @@ from orchestrator.calls import Call, Reply, split_name
 from orchestrator.elicitation import Elicitation
 from orchestrator.errors import OrchestratorError
 from orchestrator.front import INSTRUCTIONS, TOOLS
+from orchestrator.polling import declares, offer
 from orchestrator.relay import Relay, Tell
+from orchestrator.sampling import Sampling
 from orchestrator.stdio import stdio
 from orchestrator.tasks import Tasks
 from registry.drafts import awaits_draft
 from registry.errors import RegistryError, Unknown
 from registry.records import ENDED_JOBS
+from sandbox.cleantext import clean_json
 from sandbox.errors import SandboxError
 from sandbox.validation import checker
 
@@ -56,7 +59,13 @@ class Front:
         self._checkers = {tool["name"]: checker(tool["inputSchema"]) for tool in TOOLS}
 
     async def call(self, name: str, arguments: Arguments, progress: Progress) -> Result:
-        """The result of one tool. Raises KeyError for a name that is not one of the seven."""
+        """The result of one tool, without anything that its reader would not see. Raises KeyError
+        for a name that is not one of the seven.
+        """
+        told: Result = clean_json(await self._told(name, arguments, progress))
+        return told
+
+    async def _told(self, name: str, arguments: Arguments, progress: Progress) -> Result:
         tool = self._tools[name]
         problem = self._checkers[name].problem(arguments)
         if problem:
@@ -207,8 +216,9 @@ async def serve(app: App) -> None:
 def front_server(app: App) -> Server[Any]:
     """The seven tools; writes that wait are shown through clients that can ask their users."""
     elicitation = Elicitation(app.store, app.settings.answer_seconds)
+    sampling = Sampling(app.authors.samplers, app.settings.of_model.seconds)
     front, tasks = Front(app).call, Tasks(app)
-    return low_level_server(TOOLS, front, "toolwright", INSTRUCTIONS, elicitation, tasks)
+    return low_level_server(TOOLS, front, "toolwright", INSTRUCTIONS, elicitation, tasks, sampling)
 
 
 def low_level_server(
@@ -218,6 +228,7 @@ def low_level_server(
     instructions: str,
     elicitation: Elicitation | None = None,
     tasks: Tasks | None = None,
+    sampling: Sampling | None = None,
 ) -> Server[Any]:
     """An MCP server of those tools in both protocol eras, for whatever carries it."""
     listed = types.ListToolsResult(tools=[types.Tool.model_validate(tool) for tool in tools])
@@ -236,7 +247,9 @@ def low_level_server(
         if result is None:
             result = await call(params.name, params.arguments or {}, progress)
             result = await asks.shown(context, result, modern) if asks else result
-            result = tasks.instead(context, result) if tasks else result
+            if sampling and params.name == "forge":
+                sampling.attach(context, result)
+            result = tasks.instead(result) if tasks and declares(context) else result
         # A dict spares the SDK's models a round trip (0.1 ms); what they would add, it lacks.
         return {"resultType": "complete", **result} if modern else result
 
@@ -250,5 +263,5 @@ def low_level_server(
     # The SDK's tracing middleware costs 0.05 ms a call; the audit log holds what it would say.
     server.middleware.clear()
     if tasks is not None:
-        tasks.offer(server)
+        offer(server, tasks)
     return server

@@ -35,7 +35,7 @@ class ReadSessions:
     idle_seconds: float
     _warm: dict[Key, _Warm] = field(default_factory=dict)
     _opening: dict[Key, asyncio.Lock] = field(default_factory=dict)
-    _given: dict[str, frozenset[str]] = field(default_factory=dict)
+    _given: dict[str, frozenset[object]] = field(default_factory=dict)
 
     async def lend(self, bundle: Bundle) -> Session:
         """A running session with the bundle. Raises what `Runner.open` raises."""
@@ -53,8 +53,8 @@ class ReadSessions:
             warm.busy -= 1
             warm.used = time.monotonic()
 
-    async def keep_only(self, name: str, given: frozenset[str]) -> None:
-        """Close the sessions of a server that were opened when it had other permissions."""
+    async def keep_only(self, name: str, given: frozenset[object]) -> None:
+        """Close the sessions of a server that were opened when it had been given other things."""
         if self._given.setdefault(name, given) != given:
             self._given[name] = given
             await self.drop(name)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from orchestrator.errors import HomeUnusable, UnknownEngine
+from orchestrator.modelsettings import ModelSettings, load_model_settings
 
 EngineName = Literal["docker", "wasm", "auto"]
 INHERITED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
@@ -63,6 +64,7 @@ class Settings:
     vault_key: Path = Path("vault.key")
     own_key: bool = False
     inherited: Mapping[str, str] = field(default_factory=dict, repr=False)
+    of_model: ModelSettings = field(default_factory=ModelSettings)
 
     @property
     def of_engine(self) -> EngineSettings:
@@ -122,7 +124,8 @@ def load_settings(
     """The settings of the environment: TOOLWRIGHT_HOME, TOOLWRIGHT_DATABASE_URL and so on; `home`
     and `engine` go before it.
 
-    Makes the home directory (mode 0700) and its identity. Raises HomeUnusable, UnknownEngine.
+    Makes the home directory (mode 0700) and its identity. Raises HomeUnusable, UnknownEngine,
+    SettingInvalid.
     """
     given = os.environ if environment is None else environment
     home = home or Path(given.get("TOOLWRIGHT_HOME") or Path.home() / ".toolwright")
@@ -150,6 +153,7 @@ def load_settings(
         vault_key=_vault_key(given),
         own_key=bool(given.get("TOOLWRIGHT_VAULT_KEY_FILE")),
         inherited={name: given[name] for name in INHERITED if name in given},
+        of_model=load_model_settings(given),
     )
 
 

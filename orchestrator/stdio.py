@@ -18,7 +18,7 @@ import mcp.types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 
-from orchestrator.flat import require_pipes
+from orchestrator.pipes import require_pipes
 
 MAX_LINE = 64 * 1024 * 1024
 

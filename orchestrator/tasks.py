@@ -8,13 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
-
-import mcp.types as types
-from mcp import MCPError
-from mcp.server.lowlevel import Server
 
 from orchestrator import answers
 from orchestrator.answers import Result
@@ -24,10 +20,14 @@ from orchestrator.errors import OrchestratorError
 from registry.drafts import awaits_draft
 from registry.errors import RegistryError, Unknown
 from registry.records import Job
+from sandbox.cleantext import clean_json
 from sandbox.errors import SandboxError
 
 EXTENSION = "io.modelcontextprotocol/tasks"
-MODERN = "2026-07-28"
+GET, UPDATE, CANCEL = "tasks/get", "tasks/update", "tasks/cancel"
+REQUIRED: Mapping[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+"""What an error says to a client that asks for a task and did not declare the extension."""
+UNDECLARED = "tasks were not declared"
 POLL_MS = 1000
 MAX_CALLS = 256
 """So many calls' results are kept for who polls; older ones are in the audit log."""
@@ -35,41 +35,36 @@ JOB, CALL = "job", "call"
 ACKNOWLEDGED: Result = {"resultType": "complete"}
 
 
-class TaskParams(types.RequestParams):
-    task_id: str
-
-
 class Tasks:
-    """The tasks of one process's clients. Their ids hold in every process of the home."""
+    """The tasks of one process's clients. Their ids hold in every process of the home.
 
-    def __init__(self, app: App) -> None:
-        self._app = app
+    `told` makes a tool's result of a reply. With a `server`, only its calls are tasks.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        told: Callable[[Reply], Mapping[str, Any]] = answers.reply_result,
+        server: str = "",
+    ) -> None:
+        self._app, self._told, self._server = app, told, server
         self._calls: dict[str, tuple[float, asyncio.Task[Reply]]] = {}
 
-    def offer(self, server: Server[Any]) -> None:
-        """Let the server declare the extension and answer its methods."""
-        server.extensions[EXTENSION] = {}
-        for method, handler in (
-            ("tasks/get", self._get),
-            ("tasks/update", self._update),
-            ("tasks/cancel", self._cancel),
-        ):
-            server.add_request_handler(method, TaskParams, handler)
-
-    def instead(self, context: Any, result: Result) -> Result:
-        """A task in place of a result that is only a handle, where the client declares tasks."""
-        if not declares(context) or result.get("isError"):
+    def instead(self, result: Result) -> Result:
+        """A task in place of a result that is only a handle."""
+        if result.get("isError"):
             return result
         handle = result.get("structuredContent")
         handle = handle if isinstance(handle, Mapping) else {}
         if handle.get("state") == "running" and "call" in handle:
-            return self._of_call(str(handle["call"])) or result
+            return self.of_call(str(handle["call"])) or result
         if handle.get("state") in ("queued", "running") and "job" in handle:
             job = self._app.store.job(handle["job"])
             return {"resultType": "task", **_told(f"{JOB}.{job.id}", "working", job)}
         return result
 
-    def _of_call(self, identity: str) -> Result | None:
+    def of_call(self, identity: str) -> Result | None:
+        """A call that runs as a task; None where it has ended."""
         running = self._app.dispatch.running.get(identity)
         if running is None:
             return None
@@ -79,27 +74,26 @@ class Tasks:
         self._calls[identity] = (begun, running[1])
         return {"resultType": "task", **_state(f"{CALL}.{identity}", "working", begun, begun)}
 
-    async def _get(self, context: Any, params: TaskParams) -> Result:
-        kind, identity = _known(context, params)
-        try:
-            found = (self._job if kind == JOB else self._call)(params.task_id, identity)
-        except Unknown as error:
-            raise _unknown(params.task_id) from error
-        return {**ACKNOWLEDGED, **found}
-
-    async def _update(self, context: Any, params: TaskParams) -> Result:
-        """No task of ours asks its client for anything: what a person decides is not told here."""
-        await self._get(context, params)
-        return ACKNOWLEDGED
-
-    async def _cancel(self, context: Any, params: TaskParams) -> Result:
-        kind, identity = _known(context, params)
-        found = await self._get(context, params)
-        if found["status"] == "working" and kind == JOB:
+    async def answer(self, method: str, task: Any) -> Result:
+        """What a client is told that asks about a task, or cancels it. Raises Unknown."""
+        kind, identity = self._known(task)
+        found = (self._job if kind == JOB else self._call)(str(task), identity)
+        if method == GET:
+            return {**ACKNOWLEDGED, **found}
+        # No task of ours asks its client for anything: what a person decides is not told here.
+        if method == CANCEL and found["status"] == "working" and kind == JOB:
             await asyncio.to_thread(self._app.store.cancel_job, identity, "a client", time.time())
-        elif identity in self._calls:
+        elif method == CANCEL and identity in self._calls:
             self._calls[identity][1].cancel()
         return ACKNOWLEDGED
+
+    def _known(self, task: Any) -> tuple[str, str]:
+        """A task's kind and the id of what it stands for. Raises Unknown."""
+        kind, dot, identity = str(task)[:100].partition(".")
+        kinds = (CALL,) if self._server else (JOB, CALL)
+        if not isinstance(task, str) or kind not in kinds or not dot:
+            raise Unknown("task", str(task)[:100])
+        return kind, identity
 
     def _job(self, task: str, identity: str) -> Result:
         job = self._app.store.job(identity)
@@ -111,51 +105,28 @@ class Tasks:
             return _told(task, "working", job)
         done = job.kind == "do" and isinstance(job.result, dict)
         result = dict(job.result) if done else answers.job_result(job)
-        return {**_told(task, "completed", job), "result": result}
+        return {**_told(task, "completed", job), "result": clean_json(result)}
 
     def _call(self, task: str, identity: str) -> Result:
         if identity not in self._calls:
             invocation = self._app.store.invocation(identity)
+            if self._server and invocation.entry != self._server:
+                raise Unknown("task", task[:100])
             ended = _state(task, "completed", invocation.started, invocation.started)
-            return {**ended, "result": answers.answer(self._app.finished(identity))}
+            finished = answers.answer(self._app.finished(identity))
+            return {**ended, "result": clean_json(finished)}
         begun, running = self._calls[identity]
         if not running.done():
             return _state(task, "working", begun, time.time())
         if running.cancelled():
             return _state(task, "cancelled", begun, time.time())
-        return {**_state(task, "completed", begun, time.time()), "result": _result(running)}
+        return {**_state(task, "completed", begun, time.time()), "result": self._result(running)}
 
-
-def declares(context: Any) -> bool:
-    """Whether the client of a request declared the extension with it."""
-    if context.protocol_version != MODERN:
-        return False
-    declared = context.session.client_capabilities
-    return declared is not None and EXTENSION in (declared.extensions or {})
-
-
-def _known(context: Any, params: TaskParams) -> tuple[str, str]:
-    """A task's kind and the id of what it stands for. Raises MCPError."""
-    if context.protocol_version != MODERN:
-        raise MCPError(types.METHOD_NOT_FOUND, "Method not found")
-    if not declares(context):
-        wanted: dict[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
-        raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, "tasks were not declared", wanted)
-    kind, dot, identity = params.task_id[:100].partition(".")
-    if kind not in (JOB, CALL) or not dot:
-        raise _unknown(params.task_id)
-    return kind, identity
-
-
-def _unknown(task: str) -> MCPError:
-    return MCPError(types.INVALID_PARAMS, f"Unknown task: {task[:100]}")
-
-
-def _result(running: asyncio.Task[Reply]) -> Result:
-    try:
-        return answers.reply_result(running.result())
-    except (OrchestratorError, RegistryError, SandboxError) as error:
-        return answers.refusal(str(error))
+    def _result(self, running: asyncio.Task[Reply]) -> Mapping[str, Any]:
+        try:
+            return self._told(running.result())
+        except (OrchestratorError, RegistryError, SandboxError) as error:
+            return answers.refusal(str(error))
 
 
 def _told(task: str, status: str, job: Job) -> Result:

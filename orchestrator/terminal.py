@@ -22,6 +22,7 @@ from orchestrator.people import open_key
 from orchestrator.settings import ENGINES, Settings
 from registry.errors import RegistryError
 from registry.signing import Signer
+from sandbox.cleantext import clean_text
 from sandbox.errors import SandboxError
 
 FAILED, WAITING, MISUSED = 1, 3, 2
@@ -62,7 +63,7 @@ def reported(command: Callable[..., T]) -> Callable[..., T]:
         try:
             return command(*args, **kwargs)
         except OUR_ERRORS as error:
-            err.print(Text(str(error), style="red"))
+            err.print(Text(clean_text(str(error)), style="red"))
             raise SystemExit(FAILED) from error
         except BrokenPipeError:
             raise
@@ -82,7 +83,10 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def print_json(value: Any) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, indent=1))
+    """Print JSON in which what could not be seen, or would move a terminal, is escaped."""
+    written = json.dumps(value, ensure_ascii=False, indent=1)
+    unseen = {letter for letter in set(written) if not clean_text(letter)}
+    click.echo(written.translate({ord(each): json.dumps(each)[1:-1] for each in unseen}))
 
 
 def print_table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
@@ -91,12 +95,12 @@ def print_table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     for head in heads:
         table.add_column(head, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(_printable(str(cell))) for cell in row))
+        table.add_row(*(Text(clean_text(str(cell))) for cell in row))
     out.print(table)
 
 
 def say(message: str, style: str = "") -> None:
-    out.print(Text(_printable(message), style=style))
+    out.print(Text(clean_text(message), style=style))
 
 
 def ask_pin(settings: Settings, pin_file: Path | None) -> Signer:
@@ -127,8 +131,3 @@ def parse_arguments(text: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise click.BadParameter("not a JSON object")
     return value
-
-
-def _printable(text: str) -> str:
-    """Without control characters, which a terminal would obey."""
-    return "".join(c for c in text if c in "\n\t" or (ord(c) >= 32 and not 127 <= ord(c) < 160))

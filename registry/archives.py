@@ -1,13 +1,15 @@
 """Files that hold the older part of the audit: gzip, one JSON object a line.
 
 The first line names the archive before it; each further one is an audit row and, where it is about
-a call that was moved out of the database as well, that call's row. Rows are ordered by chain and
-sequence. The newest archive's digest is in the audit itself (`audit.archived`), each one's
-predecessor in its first line, so that none can be changed, left out or put in.
+a call that was moved out of the database as well, that call's row, and the call's recording where
+there was one. Rows are ordered by chain and sequence. The newest archive's digest is in the audit
+itself (`audit.archived`), each one's predecessor in its first line, so that none can be changed,
+left out or put in.
 """
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
 import io
@@ -23,7 +25,7 @@ from registry.jsontext import compact
 from registry.records import AuditRow
 
 FORMAT = "toolwright-audit-1"
-MAX_LINE = 64 * 1024 * 1024
+MAX_LINE = 128 * 1024 * 1024
 _FIELDS = tuple(field.name for field in fields(AuditRow))
 
 
@@ -37,10 +39,15 @@ class ArchiveName:
 
 @dataclass(frozen=True)
 class Archived:
-    """A row of an archive; `call` is the row of the call it is about, where that moved too."""
+    """A row of an archive; `call` is the row of the call it is about, where that moved too, and
+    `recording` what that took in, where that was kept. Archives from before there were recordings
+    in them are not `with_recording`.
+    """
 
     row: AuditRow
     call: Mapping[str, Any] | None = None
+    recording: bytes | None = None
+    with_recording: bool = True
 
 
 def write_archive(
@@ -79,17 +86,25 @@ def read_archive(directory: Path, name: ArchiveName) -> Iterator[Archived]:
     next(lines, None)
     for line in lines:
         try:
-            value = json.loads(line)
-            yield Archived(
-                AuditRow(**dict(zip(_FIELDS, value["audit"], strict=True))), value["call"]
-            )
-        except (ValueError, TypeError, KeyError) as error:
+            yield _from_json(json.loads(line))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ArchiveUnusable(str(path), f"a line cannot be read: {error}") from error
 
 
 def _to_json(archived: Archived) -> dict[str, Any]:
     audit = [getattr(archived.row, name) for name in _FIELDS]
-    return {"audit": audit, "call": archived.call and dict(archived.call)}
+    recording = archived.recording and base64.b64encode(archived.recording).decode()
+    return {"audit": audit, "call": archived.call and dict(archived.call), "recording": recording}
+
+
+def _from_json(value: Any) -> Archived:
+    recording = value.get("recording")
+    return Archived(
+        AuditRow(**dict(zip(_FIELDS, value["audit"], strict=True))),
+        value["call"],
+        None if recording is None else base64.b64decode(recording, validate=True),
+        with_recording="recording" in value,
+    )
 
 
 def _checked(directory: Path, name: ArchiveName) -> Path:

@@ -16,7 +16,10 @@ from registry.records import AuditRow
 
 GENESIS = "0" * 64
 LOCAL_CHAIN = "local"
+CALL = "invocation"
+ARCHIVED = "audit.archived"
 NOTE = 20_000
+SUBJECT = 2_000
 CONTENT = (
     "id",
     "entry",
@@ -129,7 +132,7 @@ class Ledger:
                 sequence=sequence,
                 time=float(now),
                 kind=kind,
-                subject=clean(subject, 2000),
+                subject=clean(subject, SUBJECT),
                 payload=canonical(payload),
                 previous=previous,
                 hash="",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from sqlalchemy import RowMapping, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, func, insert, select, update
 
 from registry import schema
 from registry.errors import DraftRefused, Unknown
@@ -27,8 +27,17 @@ class Drafts(Jobs):
     it back into the queue.
     """
 
-    def park_job(self, id: str, attempt: int, result: Any, now: float, message: str) -> Job:
-        """Let a job wait for a draft; `result` is what its client needs to know.
+    def park_job(
+        self,
+        id: str,
+        attempt: int,
+        result: Any,
+        now: float,
+        message: str,
+        needs: Mapping[str, str] | None = None,
+    ) -> Job:
+        """Let a job wait for a draft, or for what it `needs`; `result` is what its client needs to
+        know.
 
         Raises JobLost, Unknown.
         """
@@ -42,6 +51,7 @@ class Drafts(Jobs):
                 result=json.loads(bounded(result, RESULT)),
                 message=clean(message, TEXT),
                 updated=now,
+                needs=dict(needs or {}),
             )
             return save_job(connection, parked, now, parked.message)
 
@@ -50,22 +60,61 @@ class Drafts(Jobs):
         text = compact(content)
         if len(text) > CONTENT:
             raise DraftRefused(id, f"it is longer than {CONTENT} characters")
-        drafts = schema.drafts
         with self._database.write() as connection:
             job = stored_job(connection, id)
             if not awaits_draft(job):
                 raise DraftRefused(id, f"the job does not wait for one, it is {job.state}")
-            mine = drafts.c.job == id
-            again = select(drafts.c.number).where(mine, drafts.c.digest == digest)
-            if connection.execute(again).first() is not None:
-                raise DraftRefused(id, "the same draft was handed in before; change something")
-            count = connection.execute(select(func.count()).where(mine)).scalar_one()
-            row = DraftRow(id, count + 1, digest, now, json.loads(text))
-            connection.execute(insert(drafts), _row(row))
+            row = self._kept(connection, DraftRow(id, 0, digest, now, json.loads(text)))
             queued = replace(job, state="queued", updated=now)
             save_job(connection, queued, now, f"draft {row.number} was handed in")
-            payload = {"number": row.number, "digest": digest}
-            self._append(connection, "draft", id, payload, now)
+        return row
+
+    def keep_draft(
+        self,
+        job: Job,
+        digest: str,
+        content: Mapping[str, Any],
+        now: float,
+        author: str,
+        model: str,
+    ) -> DraftRow:
+        """Keep a draft that the job's holder asked for. Raises DraftRefused, JobLost, Unknown."""
+        text = compact(content)
+        if len(text) > CONTENT:
+            raise DraftRefused(job.id, f"it is longer than {CONTENT} characters")
+        draft = DraftRow(job.id, 0, digest, now, json.loads(text), author=author, model=model)
+        with self._database.write() as connection:
+            held(connection, job.id, job.attempt)
+            return self._kept(connection, draft)
+
+    def copy_draft(
+        self,
+        id: str,
+        digest: str,
+        content: Mapping[str, Any],
+        now: float,
+        author: str,
+        model: str,
+    ) -> DraftRow:
+        """Begin a queued job with a draft that another one had. Raises DraftRefused, Unknown."""
+        draft = DraftRow(id, 0, digest, now, content, author=author, model=model)
+        with self._database.write() as connection:
+            stored_job(connection, id)
+            return self._kept(connection, draft)
+
+    def _kept(self, connection: Connection, draft: DraftRow) -> DraftRow:
+        """Store it as the job's next, once. Raises DraftRefused."""
+        drafts = schema.drafts
+        mine = drafts.c.job == draft.job
+        again = select(drafts.c.number).where(mine, drafts.c.digest == draft.digest)
+        if connection.execute(again).first() is not None:
+            reason = "the same draft was handed in before; change something"
+            raise DraftRefused(draft.job, reason)
+        count = connection.execute(select(func.count()).where(mine)).scalar_one()
+        row = replace(draft, number=count + 1)
+        connection.execute(insert(drafts), _row(row))
+        payload = {"number": row.number, "digest": row.digest, "author": row.author}
+        self._append(connection, "draft", row.job, payload, row.created)
         return row
 
     def judge_draft(

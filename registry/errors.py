@@ -80,6 +80,13 @@ class ApprovalNotHeld(RegistryError):
         )
 
 
+class GrantStale(RegistryError):
+    """A grant was taken away while it was being signed."""
+
+    def __init__(self, origin: str) -> None:
+        super().__init__(f"{origin} was revoked meanwhile. Nothing was granted; grant it again.")
+
+
 class VaultDamaged(RegistryError):
     """The vault's file or its key cannot be read. The file is never overwritten in that state."""
 

@@ -1,15 +1,24 @@
-"""What a person allowed by name: places to read documentation at, and hosts to send requests to."""
+"""What a person allowed by name: places to read documentation at, hosts to send requests to, and
+what a server may have of this machine.
+"""
 
 from __future__ import annotations
 
-from sqlalchemy import Delete, delete, insert, select
+import json
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+
+from sqlalchemy import Connection, Delete, delete, insert, select
 
 from registry import schema
-from registry.audit import Ledger
+from registry.audit import SUBJECT, Ledger
+from registry.errors import GrantStale
 from registry.jsontext import clean
 from registry.records import Grant, GrantKind, Source
 
+REVOKED = "grant.removed"
 _TEXT = 2_000
+_COLUMNS = tuple(column.name for column in schema.grants.columns)
 
 
 class Grants(Ledger):
@@ -38,37 +47,67 @@ class Grants(Ledger):
             return tuple(Source(**row) for row in connection.execute(query).mappings())
 
     def add_grant(self, grant: Grant) -> None:
+        """Store a signed grant in place of an earlier one. Raises GrantStale."""
         by = clean(grant.granted_by, _TEXT)
+        row = {name: getattr(grant, name) for name in _COLUMNS} | {"granted_by": by}
         with self._database.write() as connection:
+            if grant.serial != _ended(connection, (grant.origin,))[grant.origin, grant.kind] + 1:
+                raise GrantStale(grant.origin)
             connection.execute(_delete_grant(grant.origin, grant.kind))
-            connection.execute(insert(schema.grants), {**vars(grant), "granted_by": by})
+            connection.execute(insert(schema.grants), row)
             payload = {"kind": grant.kind, "by": by}
+            if grant.detail:
+                payload["detail"] = grant.detail
             self._append(connection, "grant.added", grant.origin, payload, grant.granted)
 
+    def next_serial(self, origin: str, kind: GrantKind) -> int:
+        """The serial that a grant has to be signed with."""
+        with self._database.read() as connection:
+            return _ended(connection, (origin,))[origin, kind] + 1
+
     def remove_grant(self, origin: str, kind: GrantKind, by: str, now: float) -> bool:
+        """Take a grant away; whether there was one.
+
+        The audit keeps which serial ended, also where the row is gone already: a copy of it that
+        somebody puts back counts for nothing.
+        """
         with self._database.write() as connection:
             removed = connection.execute(_delete_grant(origin, kind)).rowcount == 1
-            if removed:
-                payload = {"kind": kind, "by": clean(by, _TEXT)}
-                self._append(connection, "grant.removed", origin, payload, now)
+            ended = _ended(connection, (origin,))[origin, kind] + 1
+            payload = {"kind": kind, "by": clean(by, _TEXT), "serial": ended}
+            self._append(connection, REVOKED, origin, payload, now)
         return removed
 
-    def permissions(self, server: str) -> frozenset[str]:
-        """What a person granted a server: the texts of permissions, such as `fs:/data:ro`."""
-        prefix = f"{server} "
-        given = (grant.origin for grant in self.grants("permission"))
-        return frozenset(each.removeprefix(prefix) for each in given if each.startswith(prefix))
-
     def grants(self, kind: GrantKind | None = None) -> tuple[Grant, ...]:
-        """All grants, of one kind or of both, by origin."""
+        """All grants as they are stored, of one kind or of all, by origin. Whether one counts is
+        for who knows the key: `orchestrator.consents`.
+        """
         grants = schema.grants
         query = select(grants).order_by(grants.c.origin, grants.c.kind)
         if kind is not None:
             query = query.where(grants.c.kind == kind)
         with self._database.read() as connection:
-            return tuple(Grant(**row) for row in connection.execute(query).mappings())
+            rows = connection.execute(query).mappings().all()
+            ended = _ended(connection, {row["origin"] for row in rows})
+        return tuple(Grant(**row, revoked=ended[row["origin"], row["kind"]]) for row in rows)
 
 
 def _delete_grant(origin: str, kind: GrantKind) -> Delete:
     grants = schema.grants
     return delete(grants).where(grants.c.origin == origin, grants.c.kind == kind)
+
+
+def _ended(connection: Connection, origins: Collection[str]) -> Mapping[tuple[str, str], int]:
+    """By origin and kind, the newest serial that was taken away; 0 where none was."""
+    audit = schema.audit
+    ended: dict[tuple[str, str], int] = defaultdict(int)
+    subjects = {clean(origin, SUBJECT): origin for origin in origins}
+    query = select(audit.c.subject, audit.c.payload).where(
+        audit.c.subject.in_(subjects), audit.c.kind == REVOKED
+    )
+    for subject, payload in connection.execute(query) if subjects else ():
+        said = json.loads(payload)
+        of = subjects[subject], said["kind"]
+        # Rows from before there were serials ended the grant of that time, which had none.
+        ended[of] = max(ended[of], int(said.get("serial", 0)))
+    return ended

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from registry import schema, standings, trust
 from registry.audit import content_digest
 from registry.jsontext import bounded, clean
-from registry.recordings import Packed, digest
+from registry.recordings import Packed, digest, last_end, taken
 from registry.records import EntryState, Invocation
 from registry.standings import SERVER
 from registry.trust import Observation, Standing, TrustRecord
@@ -42,6 +42,7 @@ class Group:
         self.invocations = tuple(given)
         self.recordings: dict[str, bytes | None] = {}
         self._packed = recordings
+        self._end: int | None = None
         self.states: dict[str, EntryState] = {}
         self.notes: list[tuple[str, Mapping[str, Any]]] = []
         self._connection, self._now = connection, now
@@ -85,16 +86,23 @@ class Group:
             row = {**invocation_row(finished), **self._observed(finished)}
             (self._updates if stored else self._inserts).append(row)
             self._stored[invocation.id] = "done"
-            payload = {
+            payload: dict[str, Any] = {
                 "entry": invocation.entry,
                 "tool": invocation.tool,
                 "succeeded": invocation.failure is None,
                 "content": content_digest(row),
             }
             if invocation.id in self._packed:
-                content = self.recordings[invocation.id] = self._packed[invocation.id]
-                payload["recording"] = content and digest(content)
+                payload |= self._recorded(invocation.id)
             self.notes.append((invocation.id, payload))
+
+    def _recorded(self, id: str) -> Mapping[str, Any]:
+        """What the audit says of a recording: its digest, and its place in the order of all."""
+        content = self.recordings[id] = self._packed[id]
+        if self._end is None:
+            self._end = last_end(self._connection)
+        self._end += taken(content)
+        return {"recording": content and digest(content), "recording_end": self._end}
 
     def _observed(self, invocation: Invocation) -> dict[str, int | None]:
         """Enter a call into both its records; the ordinals that it got in them."""

@@ -62,7 +62,7 @@ class Invocations(Recordings):
         recordings = packed(given) if self.recordings_bytes else {}
         with self._database.write() as connection:
             group = Group(connection, given, recordings, now)
-            self._enter(connection, group.recordings)
+            self._enter(connection, group.recordings, now)
             self._append_many(connection, "invocation", group.notes, now)
             for name in group.entries():
                 standing, state = group.standing(name), group.states[name]

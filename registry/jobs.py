@@ -27,10 +27,13 @@ class Jobs(Ledger):
     def create_job(self, job: Job) -> None:
         """Store a queued job. Raises Duplicate."""
         with self._database.write() as connection:
-            if _find(connection, job.id) is not None:
-                raise Duplicate("job", job.id)
-            connection.execute(insert(schema.jobs), _row(job))
-            self._append(connection, "job.queued", job.id, {"kind": job.kind}, job.created)
+            self._queue(connection, job)
+
+    def _queue(self, connection: Connection, job: Job) -> None:
+        if _find(connection, job.id) is not None:
+            raise Duplicate("job", job.id)
+        connection.execute(insert(schema.jobs), _row(job))
+        self._append(connection, "job.queued", job.id, {"kind": job.kind}, job.created)
 
     def claim_job(self, id: str, process: str, now: float) -> Job | None:
         """Take a queued job, as a new attempt. None where it is not queued. Raises Unknown."""
@@ -39,7 +42,7 @@ class Jobs(Ledger):
             if job.state != "queued":
                 return None
             claimed = replace(
-                job, state="running", attempt=job.attempt + 1, owner=process, updated=now
+                job, state="running", attempt=job.attempt + 1, owner=process, updated=now, needs={}
             )
             _save(connection, claimed)
             payload = {"attempt": claimed.attempt, "owner": process}
@@ -75,6 +78,14 @@ class Jobs(Ledger):
                 changed = _logged(changed, now, clean(message or "", TEXT))
             _save(connection, changed)
             return changed
+
+    def keep_job(self, id: str, attempt: int, result: Any, now: float) -> Job:
+        """Keep what a running job must find again if its process ends. Raises JobLost, Unknown."""
+        with self._database.write() as connection:
+            job = held(connection, id, attempt)
+            kept = replace(job, result=json.loads(bounded(result, RESULT)), updated=now)
+            _save(connection, kept)
+            return kept
 
     def finish_job(
         self,
@@ -115,6 +126,20 @@ class Jobs(Ledger):
             self._append(connection, "job.cancelled", id, {"by": clean(by, TEXT)}, now)
             return ended
 
+    def resume_job(self, id: str, by: str, now: float) -> Job | None:
+        """Queue a job again that waits and belongs to no process. None where it is no such job.
+
+        Raises Unknown.
+        """
+        with self._database.write() as connection:
+            job = _get(connection, id)
+            if job.state != "waiting" or job.owner:
+                return None
+            queued = _logged(replace(job, state="queued", updated=now), now, f"resumed by {by}")
+            _save(connection, queued)
+            self._append(connection, "job.queued", id, {"by": clean(by, TEXT)}, now)
+            return queued
+
     def requeue_orphans(self, processes: Iterable[str], now: float) -> tuple[str, ...]:
         """Queue again what dead processes were working on; the ids."""
         jobs = schema.jobs
@@ -141,6 +166,10 @@ class Jobs(Ledger):
             query = query.where(jobs.c.state == state)
         with self._database.read() as connection:
             return tuple(_job(row) for row in connection.execute(query).mappings())
+
+
+def job_from(row: RowMapping) -> Job:
+    return _job(row)
 
 
 def stored_job(connection: Connection, id: str) -> Job:
@@ -190,6 +219,7 @@ def _row(job: Job) -> dict[str, Any]:
         "request": compact(job.request),
         "result": compact(job.result),
         "log": compact([[event.time, event.stage, event.message] for event in job.log]),
+        "needs": compact(dict(job.needs)),
     }
 
 
@@ -200,5 +230,6 @@ def _job(row: RowMapping) -> Job:
             "request": json.loads(row["request"]),
             "result": json.loads(row["result"]),
             "log": tuple(JobEvent(*event) for event in json.loads(row["log"])),
+            "needs": json.loads(row["needs"]),
         }
     )

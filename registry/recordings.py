@@ -7,12 +7,13 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import accumulate
+from typing import Any, Literal
 
-from sqlalchemy import Column, Connection, Integer, bindparam, delete, func, insert, select
+from sqlalchemy import Column, Connection, bindparam, delete, func, insert, select
 
 from registry import schema
-from registry.audit import Ledger
+from registry.audit import ARCHIVED, Ledger
 from registry.errors import NotRecorded
 from registry.records import Invocation
 from sandbox.recording import Recording, pack, unpack
@@ -20,6 +21,7 @@ from sandbox.recording import Recording, pack, unpack
 KEPT_BYTES = 256 * 1024 * 1024
 ROW_BYTES = 200
 """What a recording takes beside its content, about."""
+DROPPED = "recordings.dropped"
 SLICES = 64
 """How often the oldest are dropped: whenever so large a part of the limit was written."""
 
@@ -28,12 +30,14 @@ Packed = Mapping[str, bytes | None]
 
 # Built once: building these statements costs more than running them.
 _END = select(func.coalesce(func.max(schema.recordings.c.end), 0)).scalar_subquery()
-_INSERT = insert(schema.recordings).values(
-    invocation=bindparam("invocation"),
-    end=_END + bindparam("bytes", type_=Integer),
-    content=bindparam("content"),
+_INSERT = insert(schema.recordings)
+_DROP = delete(schema.recordings).where(schema.recordings.c.end <= bindparam("up_to"))
+_NEWEST_ARCHIVE = (
+    select(schema.audit.c.payload)
+    .where(schema.audit.c.kind == ARCHIVED)
+    .order_by(schema.audit.c.id.desc())
+    .limit(1)
 )
-_DROP = delete(schema.recordings).where(schema.recordings.c.end <= _END - bindparam("limit"))
 
 
 @dataclass(frozen=True)
@@ -59,11 +63,15 @@ class Recordings(Ledger):
     _written: float = math.inf
     """Since the oldest were dropped last, in bytes. A process that has just begun drops first."""
 
-    def _enter(self, connection: Connection, content: Packed) -> None:
+    def _enter(self, connection: Connection, content: Packed, now: float) -> None:
         self._written += enter(connection, content)
         if content and self._written * SLICES >= self.recordings_bytes:
-            drop(connection, self.recordings_bytes)
+            up_to, dropped = drop(connection, self.recordings_bytes)
             self._written = 0.0
+            if dropped:
+                # Without this row a recording that is gone was taken away.
+                payload = {"up_to": up_to, "recordings": dropped}
+                self._append(connection, DROPPED, "recordings", payload, now)
 
     def recording(self, id: str) -> Kept:
         """What a call took in. Raises NotRecorded."""
@@ -125,13 +133,53 @@ def digest(content: bytes) -> str:
 
 def enter(connection: Connection, content: Packed) -> int:
     """Store recordings; the bytes that they take."""
-    sizes = {id: ROW_BYTES + len(recording or b"") for id, recording in content.items()}
+    sizes = {id: taken(recording) for id, recording in content.items()}
     if content:
-        rows = [{"invocation": id, "bytes": sizes[id], "content": content[id]} for id in content]
+        ends = accumulate(sizes.values(), initial=last_end(connection))
+        next(ends)
+        rows = [
+            {"invocation": id, "end": end, "content": content[id]}
+            for id, end in zip(content, ends, strict=True)
+        ]
         connection.execute(_INSERT, rows)
     return sum(sizes.values())
 
 
-def drop(connection: Connection, limit: int) -> None:
-    """Drop the oldest recordings that lie beyond the newest `limit` bytes."""
-    connection.execute(_DROP, {"limit": limit})
+def taken(content: bytes | None) -> int:
+    """The bytes that a recording counts for."""
+    return ROW_BYTES + len(content or b"")
+
+
+def last_end(connection: Connection) -> int:
+    """Where the newest recording ends; the next one begins there, also where an archive took all
+    that there were.
+    """
+    end = int(connection.execute(select(_END)).scalar_one())
+    if end:
+        return end
+    said = connection.execute(_NEWEST_ARCHIVE).scalar()
+    return 0 if said is None else int(json.loads(said).get("recordings_end", 0))
+
+
+def drop(connection: Connection, limit: int) -> tuple[int, int]:
+    """Drop the oldest recordings that lie beyond the newest `limit` bytes: up to which end, and how
+    many that were.
+    """
+    up_to = int(connection.execute(select(_END)).scalar_one()) - limit
+    return up_to, connection.execute(_DROP, {"up_to": up_to}).rowcount
+
+
+def recording_problem(
+    said: Mapping[str, Any], content: bytes | None, kept: bool, dropped: int
+) -> str:
+    """What is wrong with the recording of an audited call, whose audit row says `said`; "" where
+    nothing is. `kept` is whether there is a recording at all, `content` None in one that was too
+    large; those that end by `dropped` were dropped for their age.
+    """
+    if not kept:
+        gone = said.get("recording") is not None and said.get("recording_end", 0) > dropped
+        return "the recording of the call is missing" if gone else ""
+    if "recording" not in said:
+        return "the call has a recording that was put in"
+    same = (content and digest(content)) == said["recording"]
+    return "" if same else "the recording of the call was edited"

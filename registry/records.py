@@ -20,8 +20,8 @@ ApprovalState = Literal[
     "pending", "approved", "rejected", "expired", "claimed", "done", "failed", "unknown"
 ]
 JobState = Literal["queued", "running", "waiting", "done", "failed", "cancelled"]
-JobKind = Literal["forge", "call", "do"]
-GrantKind = Literal["host", "private_host", "permission"]
+JobKind = Literal["forge", "call", "do", "repair"]
+GrantKind = Literal["host", "private_host", "permission", "source", "budget", "package"]
 
 ENDED_JOBS: tuple[JobState, ...] = ("done", "failed", "cancelled")
 """The states that a job never leaves."""
@@ -250,7 +250,10 @@ class JobEvent:
 
 @dataclass(frozen=True)
 class Job:
-    """Work that outlives a call. `progress` is 0..1; `attempt` counts claims and fences writes."""
+    """Work that outlives a call. `progress` is 0..1; `attempt` counts claims and fences writes.
+    `needs` is what a person would have to allow for it to go on: `kind` (`host`, `permission`,
+    `budget`), `what` and `how`; empty where it is not a person that it waits for.
+    """
 
     id: str
     kind: JobKind
@@ -265,11 +268,13 @@ class Job:
     attempt: int = 0
     owner: str = ""
     log: tuple[JobEvent, ...] = ()
+    needs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class DraftRow:
-    """Code that was handed in for a forge job, and what came of it.
+    """Code that was handed in for a forge job, and what came of it. `author` is `client`, or who
+    was asked for it (`openai`, `sampling`), and `model` what that called itself.
 
     `content` is what was handed in, `reports` are the stages' (see `sandbox.report.to_json`),
     `diagnosis` what its author was told; `verdict` is "" until it was judged.
@@ -283,6 +288,8 @@ class DraftRow:
     verdict: Literal["", "passed", "failed"] = ""
     reports: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
     diagnosis: tuple[Mapping[str, Any], ...] = ()
+    author: str = "client"
+    model: str = ""
 
 
 @dataclass(frozen=True)
@@ -321,13 +328,35 @@ class Source:
 @dataclass(frozen=True)
 class Grant:
     """A `host:port` that a person allowed; `private_host` also where its address is private. Of a
-    `permission`, `origin` is the server and the permission: `notes fs:/data:ro`.
+    `permission`, `origin` is the server and the permission: `notes fs:/data:ro`; of a `source`, its
+    URL; of a `budget`, the job that may cost more. `detail` names the secret that goes there: the
+    vault's name behind an `env:NAME` ("" for NAME itself), `HEADER=@SECRET` of a source; of a
+    `budget` it says how many more the job has.
+
+    It counts where the person's key signed it and `serial` is past `revoked`, the newest serial of
+    this origin and kind that the audit says was taken away.
     """
 
     origin: str
     kind: GrantKind
     granted_by: str
     granted: float
+    detail: str = ""
+    serial: int = 1
+    signature: str = field(default="", repr=False)
+    revoked: int = 0
+
+    def body(self) -> dict[str, Any]:
+        """What is signed."""
+        return {
+            "kind": "grant",
+            "grant": self.kind,
+            "origin": self.origin,
+            "detail": self.detail,
+            "serial": self.serial,
+            "by": self.granted_by,
+            "granted": self.granted,
+        }
 
 
 @dataclass(frozen=True)

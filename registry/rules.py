@@ -16,6 +16,7 @@ from registry.jsontext import canonical, clean
 
 MAX_SECONDS = 366 * 86400.0
 MAX_CONDITIONS = 50
+USED, REVOKED = "rule.used", "rule.revoked"
 _TEXT = 2_000
 
 
@@ -142,7 +143,7 @@ class Rules(Ledger):
             counted = update(rules).where(rules.c.id == id).values(uses=rule.uses + 1)
             connection.execute(counted)
             payload = {"call": call, "tool": tool, "use": rule.uses + 1}
-            self._append(connection, "rule.used", id, payload, now)
+            self._append(connection, USED, id, payload, now)
         return True
 
     def revoke_rule(self, id: str, by: str, now: float) -> bool:
@@ -157,7 +158,7 @@ class Rules(Ledger):
             rules = schema.rules
             ended = update(rules).where(rules.c.id == id).values(revoked=now, revoked_by=who)
             connection.execute(ended)
-            self._append(connection, "rule.revoked", id, {"by": who}, now)
+            self._append(connection, REVOKED, id, {"by": who}, now)
         return True
 
 
@@ -193,7 +194,7 @@ def _history(connection: Connection, id: str) -> Mapping[str, tuple[int, float]]
     audit = schema.audit
     query = (
         select(audit.c.kind, func.count().label("times"), func.min(audit.c.time).label("first"))
-        .where(audit.c.subject == id, audit.c.kind.in_(("rule.used", "rule.revoked")))
+        .where(audit.c.subject == id, audit.c.kind.in_((USED, REVOKED)))
         .group_by(audit.c.kind)
     )
     return {row.kind: (row.times, row.first) for row in connection.execute(query)}
@@ -207,8 +208,8 @@ def _rule(row: RowMapping, history: Mapping[str, tuple[int, float]]) -> Rule | N
         return None
     if (rule.id, rule.server, rule.tool) != (row["id"], row["entry"], row["tool"]):
         return None
-    used, _ = history.get("rule.used", (0, 0.0))
-    _, revoked = history.get("rule.revoked", (0, row["revoked"]))
+    used, _ = history.get(USED, (0, 0.0))
+    _, revoked = history.get(REVOKED, (0, row["revoked"]))
     return Rule(
         **{
             **vars(rule),

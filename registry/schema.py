@@ -22,7 +22,7 @@ from sqlalchemy import (
     event,
 )
 
-HEAD = "0005"
+HEAD = "0008"
 """The revision of `registry/migrations` that makes exactly these tables."""
 
 metadata = MetaData()
@@ -214,6 +214,7 @@ jobs = Table(
     Column("attempt", Integer, nullable=False),
     Column("owner", String(32), nullable=False),
     Column("log", Text, nullable=False),
+    Column("needs", Text, nullable=False, server_default="{}"),
     Index("jobs_by_state", "state", "created"),
 )
 
@@ -228,7 +229,64 @@ drafts = Table(
     Column("verdict", String(7), nullable=False),
     Column("reports", Text, nullable=False),
     Column("diagnosis", Text, nullable=False),
+    Column("author", String(16), nullable=False, server_default="client"),
+    Column("model", Text, nullable=False, server_default=""),
     UniqueConstraint("job", "digest"),
+)
+
+model_calls = Table(
+    "model_calls",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    # "" where no job asked.
+    Column("job", String(32), nullable=False),
+    # The server that it was about; it may not be registered yet.
+    Column("server", String(40), nullable=False),
+    Column("purpose", String(16), nullable=False),
+    Column("author", String(16), nullable=False),
+    Column("model", Text, nullable=False),
+    Column("prompt", Text, nullable=False),
+    Column("prompt_digest", String(64), nullable=False),
+    Column("started", Float, nullable=False),
+    Column("seconds", Float, nullable=False),
+    # While it is asked, what it may cost at most.
+    Column("tokens_in", Integer, nullable=False),
+    Column("tokens_out", Integer, nullable=False),
+    Column("cost", Float, nullable=False),
+    Column("state", String(8), nullable=False),
+    Column("content", Text, nullable=False),
+    Column("message", Text, nullable=False),
+    Index("model_calls_by_job", "job", "prompt_digest"),
+    Index("model_calls_by_time", "started"),
+    Index("model_calls_by_server", "server"),
+)
+
+trials = Table(
+    "trials",
+    metadata,
+    Column("entry", String(40), primary_key=True),
+    Column("version", Integer, nullable=False),
+    Column("previous", Integer, nullable=False),
+    Column("began", Float, nullable=False),
+    Column("calls", Integer, nullable=False),
+    Column("succeeded", Integer, nullable=False),
+    Column("failed", Integer, nullable=False),
+    # Of the version before, in its last window.
+    Column("old_succeeded", Integer, nullable=False),
+    Column("old_failed", Integer, nullable=False),
+    Column("ended", Float),
+    Column("outcome", Text, nullable=False),
+)
+
+watched = Table(
+    "watched",
+    metadata,
+    Column("source", String(2000), primary_key=True),
+    Column("checked", Float, nullable=False),
+    Column("etag", Text, nullable=False),
+    Column("modified", Text, nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("problem", Text, nullable=False),
 )
 
 processes = Table(
@@ -270,6 +328,9 @@ grants = Table(
     Column("kind", String(12), primary_key=True),
     Column("granted_by", Text, nullable=False),
     Column("granted", Float, nullable=False),
+    Column("detail", Text, nullable=False, server_default=""),
+    Column("serial", Integer, nullable=False, server_default="1"),
+    Column("signature", Text, nullable=False, server_default=""),
 )
 
 audit = Table(

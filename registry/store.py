@@ -11,6 +11,7 @@ from registry.database import Database
 from registry.drafts import Drafts
 from registry.entries import Entries
 from registry.grants import Grants
+from registry.health import Health
 from registry.invocations import Invocations
 from registry.overrides import Overrides
 from registry.processes import Processes
@@ -18,6 +19,7 @@ from registry.recordings import KEPT_BYTES
 from registry.rules import Rules
 from registry.search import Search
 from registry.signals import Watch
+from registry.spending import Spending
 from registry.standings import Standings
 from registry.trail import Trail
 
@@ -30,6 +32,8 @@ class Store(
     Rules,
     Overrides,
     Drafts,
+    Health,
+    Spending,
     Processes,
     Grants,
     Search,

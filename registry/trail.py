@@ -6,7 +6,8 @@ import json
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,18 @@ from sqlalchemy import ColumnElement, Connection, case, delete, func, or_, selec
 
 from registry import schema
 from registry.archives import Archived, write_archive
-from registry.audit import CONTENT, Broken, Head, Ledger
+from registry.audit import ARCHIVED, CALL, CONTENT, Broken, Head, Ledger
 from registry.errors import RegistryError
+from registry.grants import REVOKED as GRANT_REVOKED
+from registry.recordings import DROPPED, last_end
 from registry.records import AuditRow
-from registry.verification import ARCHIVED, CALL, archived_rows, newest, verify
+from registry.rules import REVOKED as RULE_REVOKED
+from registry.verification import archived_rows, newest, verify
 
 BATCH = 5_000
 """Rows of one archive: what is moved in one transaction, while others wait to write."""
+RECORDED_BYTES = 32 * 1024 * 1024
+"""How much of recordings goes into one archive, about."""
 MIN_AGE = 7 * 86400.0
 """Seconds. What is younger may still be needed to see that an approval was used already."""
 
@@ -147,11 +153,21 @@ class Trail(Ledger):
                 return None
             stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
             file = f"archive-{stamp}-{secrets.token_hex(4)}.jsonl.gz"
-            name = write_archive(directory, file, newest(connection), rows)
+            recorded = (_with_recording(connection, row) for row in rows)
+            name = write_archive(directory, file, newest(connection), recorded)
+            end = last_end(connection)
             moved = Moved(file, len(rows), sum(1 for row in rows if row.call is not None))
             _remove(connection, rows)
-            payload = {**vars(name), "rows": moved.rows, "calls": moved.calls, "before": before}
+            payload = {
+                **vars(name),
+                "rows": moved.rows,
+                "calls": moved.calls,
+                "before": before,
+                "recordings_end": end,
+            }
             self._append(connection, ARCHIVED, file, payload, now)
+            for row in _lasting(rows):
+                self._append(connection, row.kind, row.subject, json.loads(row.payload), now)
         return moved
 
 
@@ -161,6 +177,11 @@ _ROW = ("id", "chain", "sequence", "time", "kind", "subject", "payload", "previo
 def _own_call() -> ColumnElement[bool]:
     audit, calls = schema.audit, schema.invocations
     return (calls.c.id == audit.c.subject) & (audit.c.kind == CALL)
+
+
+def _own_recording() -> ColumnElement[bool]:
+    audit, recordings = schema.audit, schema.recordings
+    return (recordings.c.invocation == audit.c.subject) & (audit.c.kind == CALL)
 
 
 def _conditions(wanted: Wanted) -> Iterator[ColumnElement[bool]]:
@@ -204,7 +225,7 @@ def _read_call(call: Mapping[str, Any]) -> dict[str, Any]:
 
 def _movable(connection: Connection, before: float) -> list[Archived]:
     """The oldest rows of the chains, each a chain's beginning, with the calls that may move."""
-    audit, calls = schema.audit, schema.invocations
+    audit, calls, recordings = schema.audit, schema.invocations, schema.recordings
     late = case((audit.c.time >= before, audit.c.sequence))
     ends = select(
         audit.c.chain,
@@ -215,11 +236,24 @@ def _movable(connection: Connection, before: float) -> list[Archived]:
         select(*(audit.c[name] for name in _ROW))
         .add_columns(*(calls.c[name].label(f"call_{name}") for name in (*CONTENT, "state")))
         .join_from(audit, cut, (audit.c.chain == cut.c.chain) & (audit.c.sequence < cut.c.end))
+        .add_columns(func.length(recordings.c.content).label("recording_bytes"))
         .join(calls, _own_call(), isouter=True)
+        .join(recordings, _own_recording(), isouter=True)
         .order_by(audit.c.chain, audit.c.sequence)
         .limit(BATCH)
     )
-    return [_archived(row) for row in connection.execute(query).mappings()]
+    rows = connection.execute(query).mappings().all()
+    sizes = accumulate(row["recording_bytes"] or 0 for row in rows)
+    fits = sum(size <= RECORDED_BYTES for size in sizes)
+    return [_archived(row) for row in rows[: max(1, fits)]]
+
+
+def _with_recording(connection: Connection, archived: Archived) -> Archived:
+    if archived.row.kind != CALL:
+        return archived
+    recordings = schema.recordings
+    query = select(recordings.c.content).where(recordings.c.invocation == archived.row.subject)
+    return replace(archived, recording=connection.execute(query).scalar())
 
 
 def _archived(row: Any) -> Archived:
@@ -228,6 +262,21 @@ def _archived(row: Any) -> Archived:
     call = {name: row[f"call_{name}"] for name in CONTENT}
     moves = call["id"] is not None and call["approval"] is None and row["call_state"] == "done"
     return Archived(own, call if moves else None)
+
+
+def _lasting(rows: Iterable[Archived]) -> Iterator[AuditRow]:
+    """What of archived rows has to be known later: that something was revoked, and up to where
+    recordings were dropped. They are said again, each the last time that it was said.
+    """
+    said: dict[tuple[str, str, str | None], AuditRow] = {}
+    for archived in rows:
+        row = archived.row
+        if row.kind in (GRANT_REVOKED, RULE_REVOKED, DROPPED):
+            about = json.loads(row.payload).get("kind")
+            known = said.get((row.kind, row.subject, about))
+            if known is None or row.time >= known.time:
+                said[row.kind, row.subject, about] = row
+    yield from said.values()
 
 
 def _remove(connection: Connection, rows: Iterable[Archived]) -> None:

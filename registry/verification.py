@@ -11,12 +11,23 @@ from sqlalchemy import Connection, RowMapping, select
 
 from registry import schema
 from registry.archives import Archived, ArchiveName, archives_since, read_archive
-from registry.audit import CONTENT, GENESIS, Broken, Head, audit_rows, content_digest, link
+from registry.audit import (
+    ARCHIVED,
+    CALL,
+    CONTENT,
+    GENESIS,
+    Broken,
+    Head,
+    audit_rows,
+    content_digest,
+    link,
+)
 from registry.errors import ArchiveUnusable
+from registry.recordings import DROPPED, recording_problem
 from registry.records import AuditRow
 
-CALL = "invocation"
-ARCHIVED = "audit.archived"
+FEW = 25
+"""How many rows with their recordings are held at once."""
 
 
 def verify(
@@ -32,10 +43,11 @@ def verify(
         stored = (Archived(row) for row in audit_rows(connection))
         rows = heapq.merge(*archives, stored, key=lambda one: (one.row.chain, one.row.sequence))
         checked = _Checked(rows, {(head.chain, head.sequence): head.hash for head in signed})
-        broken = checked.problem(lambda row: _moved_call(connection, row))
+        dropped = _dropped(connection)
+        broken = checked.problem(lambda row: _moved_call(connection, row, dropped))
     except ArchiveUnusable as error:
         return Broken("archives", 0, str(error)), 0
-    return broken or _check_contents(connection), checked.count
+    return broken or _check_contents(connection, dropped), checked.count
 
 
 def newest(connection: Connection) -> ArchiveName | None:
@@ -85,15 +97,27 @@ class _Checked:
         return ""
 
 
-def _moved_call(connection: Connection, archived: Archived) -> str:
+def _dropped(connection: Connection) -> int:
+    """Up to which end recordings were dropped for their age."""
+    audit = schema.audit
+    payloads = connection.execute(select(audit.c.payload).where(audit.c.kind == DROPPED)).scalars()
+    return max((int(json.loads(payload)["up_to"]) for payload in payloads), default=0)
+
+
+def _moved_call(connection: Connection, archived: Archived, dropped: int) -> str:
     """What is wrong with the call that a row of an archive is about."""
     if archived.row.id or archived.row.kind != CALL:
         return ""
     call = archived.call or _call(connection, archived.row.subject)
     if call is None:
         return "the audited invocation is missing"
-    said = json.loads(archived.row.payload)["content"]
-    return "" if content_digest(call) == said else "the audited invocation was edited"
+    said = json.loads(archived.row.payload)
+    if content_digest(call) != said["content"]:
+        return "the audited invocation was edited"
+    if not archived.with_recording:
+        return ""
+    content = archived.recording
+    return recording_problem(said, content, content is not None, dropped)
 
 
 def _call(connection: Connection, id: str) -> RowMapping | None:
@@ -102,21 +126,30 @@ def _call(connection: Connection, id: str) -> RowMapping | None:
     return connection.execute(query).mappings().first()
 
 
-def _check_contents(connection: Connection) -> Broken | None:
-    """Each audited invocation must still be there, with the content that was audited."""
-    audit, invocations = schema.audit, schema.invocations
+def _check_contents(connection: Connection, dropped: int) -> Broken | None:
+    """Each audited invocation must still be there, with the content that was audited, and with its
+    recording, unless that was dropped for its age.
+    """
+    audit, invocations, recordings = schema.audit, schema.invocations, schema.recordings
     query = (
         select(audit.c.chain, audit.c.sequence, audit.c.payload)
         .add_columns(*(invocations.c[name] for name in CONTENT))
+        .add_columns(recordings.c.invocation.label("recorded"), recordings.c.content)
         .join_from(audit, invocations, invocations.c.id == audit.c.subject, isouter=True)
+        .join(recordings, recordings.c.invocation == audit.c.subject, isouter=True)
         .where(audit.c.kind == CALL)
         .order_by(audit.c.id)
     )
-    for row in connection.execution_options(yield_per=1000).execute(query).mappings():
+    for row in connection.execution_options(yield_per=FEW).execute(query).mappings():
         if row["id"] is None:
             return Broken(row["chain"], row["sequence"], "the audited invocation is missing")
-        if content_digest(row) != json.loads(row["payload"])["content"]:
+        said = json.loads(row["payload"])
+        if content_digest(row) != said["content"]:
             return Broken(row["chain"], row["sequence"], "the audited invocation was edited")
+        kept = row["recorded"] is not None
+        problem = recording_problem(said, row["content"], kept, dropped)
+        if problem:
+            return Broken(row["chain"], row["sequence"], f"{problem}: {row['id']}")
     return None
 
 

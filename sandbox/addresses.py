@@ -57,10 +57,21 @@ def is_public(address: str) -> bool:
         return False
     if isinstance(ip, ipaddress.IPv6Address):
         inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo and ip.teredo[1])
-        if inner or ip in _TRANSLATED:
+        if inner or ip.is_site_local or ip not in _UNICAST:
             return False
-    return ip.is_global and not ip.is_multicast
+    special = any(ip.version == network.version and ip in network for network in _SPECIAL)
+    return ip.is_global and not ip.is_multicast and not ip.is_reserved and not special
 
 
-_TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
-"""IPv4 addresses behind a translator (RFC 6052), private ones among them."""
+_UNICAST = ipaddress.ip_network("2000::/3")
+"""All that is global and one host's in IPv6 (RFC 4291, section 2.4). Outside of it are IPv4
+addresses in old clothes and behind translators (RFC 6052, RFC 8215), private ones among them.
+"""
+_SPECIAL = tuple(
+    map(
+        ipaddress.ip_network,
+        # Protocol assignments (RFC 6890), 6to4 relays (RFC 7526), documentation (RFC 9637), and
+        # the metadata service of a cloud that gave it a public address.
+        ("192.0.0.0/24", "192.88.99.0/24", "3fff::/20", "168.63.129.16/32"),
+    )
+)

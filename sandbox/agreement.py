@@ -16,7 +16,7 @@ _RESULTS: tuple[Mapping[str, Any], ...] = (
     {"status": 299},
     {"status": 299, "headers": {"etag": '"8474"'}},
     {"status": 299, "text": "text-8475", "content_type": "text/plain"},
-    {"status": 299, "base64": "ODQ3Ng==", "content_type": "image/png"},
+    {"status": 299, "bytes": 8476, "sha256": "8477" * 16, "content_type": "image/png"},
 )
 """What any tool that hands on an API's answers may have to give, whatever is documented."""
 

@@ -53,6 +53,11 @@ class Answers:
         self._judge = Judge(spec.schemas, "response")
         self._sampler = Sampler(self._judge, seed)
 
+    @property
+    def effort(self) -> int:
+        """What the answers so far have taken, as `Sampler.effort`."""
+        return self._sampler.effort
+
     def successes(self, operation: Operation) -> tuple[Documented, ...]:
         """Each documented success, JSON before other media types of its status.
 

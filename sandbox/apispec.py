@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal, cast
 
 Schema = Mapping[str, Any] | bool
-Location = Literal["path", "query", "header", "cookie"]
+Location = Literal["path", "query", "header", "cookie", "variable"]
 Access = Literal["read", "write"]
 Style = Literal[
     "simple",
@@ -22,15 +22,19 @@ Style = Literal[
     "pipeDelimited",
     "tabDelimited",
     "deepObject",
+    "cookie",
+    "whole",
 ]
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One path, query, header or cookie parameter (OpenAPI 3.1, section 4.8.12).
+    """One path, query, header or cookie parameter (OpenAPI 3.1, section 4.8.12), or a variable of a
+    GraphQL document.
 
     `media_type` is set for a `content` parameter, which is written as that type and not by style.
     `tabDelimited` is Swagger 2.0's `tsv`; its `csv`, `ssv`, `pipes` and `multi` are 3.x styles.
+    `cookie` is 3.2's, unescaped; `whole` a parameter that is all of the query, under no name.
     """
 
     name: str
@@ -109,7 +113,8 @@ class Operation:
     `written` is the path as its document has it, with what never goes on the wire.
 
     `security` lists alternatives; each is the scheme names that go together; an empty alternative
-    means that anonymous access is allowed, no alternatives that none is asked for.
+    means that anonymous access is allowed, no alternatives that none is asked for. `document` is
+    the GraphQL document that the operation consists of; its parameters are its variables.
     """
 
     id: str
@@ -126,6 +131,7 @@ class Operation:
     security: tuple[tuple[str, ...], ...] = ()
     deprecated: bool = False
     written: str = ""
+    document: str = ""
 
     @property
     def url(self) -> str:

@@ -29,6 +29,7 @@ UNREADABLE = (
 )
 """What the standard library raises on archives that are none."""
 MAX_NAME, MAX_DEPTH = 240, 32
+ZIP_ENTRY = b"PK\x01\x02"
 _NOT_IN_NAMES = frozenset('\\:*?"<>|')
 _COMPRESSED: Mapping[bytes, Callable[[IO[bytes]], IO[bytes]]] = {
     b"\x1f\x8b": lambda file: cast(IO[bytes], gzip.open(file)),
@@ -114,6 +115,9 @@ def _unpacked(archive: bytes, directory: Path, bounds: Bounds) -> tuple[str, ...
 
 def _members(archive: bytes, bounds: Bounds) -> Iterator[_Member]:
     if zipfile.is_zipfile(io.BytesIO(archive)):
+        # The standard library reads all entries of the directory before it gives out the first.
+        if archive.count(ZIP_ENTRY) > 2 * bounds.files:
+            raise ArchiveRefused("", f"it has more than {bounds.files} files")
         yield from _zip_members(archive)
         return
     with (

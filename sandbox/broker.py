@@ -7,34 +7,26 @@ within the caps, and logs the exchange. It shares no code with what built the re
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from random import random as system_random
 from typing import Any
 from urllib.parse import urljoin
 
-from sandbox import exactjson
 from sandbox.brake import Brake
 from sandbox.caps import Caps as Caps
 from sandbox.clock import Clock, SystemClock
+from sandbox.content import without_secrets
 from sandbox.credentials import CredentialSource
 from sandbox.errors import SandboxError
 from sandbox.exchange import Exchange, Upstream, WireRequest
 from sandbox.localaccess import WRITE, is_local
+from sandbox.plainrequest import problem_of
 from sandbox.policy import SAFE_METHODS, Policy, Rule, origin_of
-from sandbox.sender import Sender, refused
+from sandbox.sender import Paced, Sender, refused
 from sandbox.throttle import Throttle
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+\Z")
-_REFUSED_HEADERS = re.compile(
-    r"(?:host|connection|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|via|forwarded"
-    r"|content-length|accept-encoding|authorization|keep-alive|:.*"
-    r"|x-http-method(?:-override)?|x-method-override|x-original-url|x-rewrite-url"
-    r"|x-forwarded-.*)\Z",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -74,6 +66,7 @@ class Broker:
         writes: WriteMode = None,
         local: Upstream | None = None,
         random: Callable[[], float] = system_random,
+        paced: Paced | None = None,
     ) -> None:
         self.policy = policy
         self.upstream = upstream
@@ -87,6 +80,7 @@ class Broker:
         self._writes = writes
         self._local = local or upstream
         self._random = random
+        self._paced = paced
         self._count = 0
         self._used_credentials = False
 
@@ -95,7 +89,7 @@ class Broker:
         started = self._clock.now()
         self._count += 1
         exchange = await self._judged(request)
-        return replace(exchange, elapsed_ms=(self._clock.now() - started) * 1000)
+        return exchange.lasting((self._clock.now() - started) * 1000)
 
     def claim(self, request: WireRequest) -> Exchange | None:
         """Whether a write that is not the broker's to send may be made now: None, once, where it
@@ -111,22 +105,17 @@ class Broker:
         """
         if not self._used_credentials:
             return answer
-        hide = self._credentials.redaction()
-        written = exactjson.dumps(answer)
-        if hide.data(written) == written:
-            return answer
-        clean: Mapping[str, Any] = hide.value(answer)
-        return clean
+        return without_secrets(answer, self._credentials.redaction())
 
     async def _judged(self, request: WireRequest) -> Exchange:
         if self.brake.engaged:
             return refused(request, "frozen", "Toolwright is frozen")
-        problem = _malformed(request, self.caps)
+        problem = problem_of(request, self.caps)
         if problem or self._count > self.caps.exchanges:
             return refused(request, "refused", problem or "too many requests in one session")
         if is_local(request):
             return await self._asked_here(request)
-        rule = self.policy.match(request.method, request.url)
+        rule = self.policy.match(request.method, request.url, request.body)
         if rule is None:
             reason = f"{request.method} {request.url[:200]} is not among the declared requests"
             return refused(request, "refused", reason)
@@ -178,6 +167,7 @@ class Broker:
             self._credentials,
             self._throttle,
             self._random,
+            self._paced,
         )
         return await self._followed(await sender.send(request, rule), hops)
 
@@ -187,8 +177,9 @@ class Broker:
         target = response.header("location") if response else None
         if response is None or response.status not in REDIRECTS or not target:
             return exchange
-        moved = replace(request, url=urljoin(request.url, target))
-        rule = self.policy.match(moved.method, moved.url)
+        moved = replace(request, url=_joined(request.url, target))
+        sound = not problem_of(moved, self.caps)
+        rule = self.policy.match(moved.method, moved.url) if sound else None
         if hops >= self.caps.redirects:
             return refused(request, "refused", f"redirected more than {hops} times", attempts)
         if request.method not in SAFE_METHODS or rule is None:
@@ -199,6 +190,14 @@ class Broker:
         return replace(onward, request=request, attempts=attempts + onward.attempts)
 
 
+def _joined(url: str, target: str) -> str:
+    """Where a redirect leads; "" where that cannot be told."""
+    try:
+        return urljoin(url, target)
+    except ValueError:
+        return ""
+
+
 def wire_digest(request: WireRequest) -> str:
     """sha256 (hex) over method, URL, headers in order with lower-case names, and body."""
     total = hashlib.sha256(f"{request.method}\n{request.url}\n".encode())
@@ -206,22 +205,3 @@ def wire_digest(request: WireRequest) -> str:
         total.update(f"{name.lower()}: {value}\n".encode())
     total.update(b"\n" + request.body)
     return total.hexdigest()
-
-
-def _malformed(request: WireRequest, caps: Caps) -> str:
-    if len(request.url) > caps.url_bytes or len(request.body) > caps.request_bytes:
-        return "the request is larger than the caps allow"
-    if any(not 32 < ord(letter) < 127 for letter in request.url):
-        return "the URL holds a character that must be percent-encoded"
-    if not _TOKEN.match(request.method):
-        return "the method is not a token"
-    if len(request.headers) > caps.headers:
-        return "too many headers"
-    for name, value in request.headers:
-        if not _TOKEN.match(name) or _REFUSED_HEADERS.match(name):
-            return f"the header {name[:60]!r} is not the sandbox's to set"
-        if len(value) > caps.header_bytes or any(
-            (ord(letter) < 32 and letter != "\t") or ord(letter) == 127 for letter in value
-        ):
-            return f"the value of header {name[:60]!r} is not allowed"
-    return ""

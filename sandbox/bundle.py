@@ -8,7 +8,8 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,13 +19,17 @@ from sandbox.apispec import from_json as spec_from_json
 from sandbox.apispec import to_json as spec_to_json
 from sandbox.authscheme import Credential as Credential
 from sandbox.authscheme import credential_from, credential_toml, quoted
+from sandbox.dependency import Dependency, dependencies_from, dependencies_toml
 from sandbox.errors import BundleInvalid
 from sandbox.launch import Launch
 from sandbox.launch import from_json as launch_from_json
 from sandbox.launch import to_json as launch_to_json
+from sandbox.pace import Pace, paces_from, paces_toml
 from sandbox.prettyjson import pretty
+from sandbox.widening import Widening, widenings_from, widenings_toml
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}\Z")
+BY_REFERENCE = "x-toolwright-file"
 MAX_FILE_BYTES = 32 * 1024 * 1024
 MAX_CREDENTIALS = 1000
 FILES = ("bundle.toml", "server.py", "tools.json", "spec.json", "launch.json")
@@ -35,11 +40,13 @@ OPTIONAL = frozenset({"spec.json", "launch.json"})
 @dataclass(frozen=True)
 class RequestPattern:
     """A request a tool may make: a method and an absolute URL template such as
-    `https://api.example.com/v1/zones/{id}`. A template's query is not part of it.
+    `https://api.example.com/v1/zones/{id}`. A template's query is not part of it. Where there is a
+    GraphQL `document`, the request has to carry just that one.
     """
 
     method: str
     url: str
+    document: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,14 +55,16 @@ class Paging:
 
     `items` and `next` are JSON pointers into an answer's body: the list, and the next page's cursor
     or URL. `parameter` is the query parameter that asks for a page, `first` what it is for the
-    first page of an `offset` or `page` style.
+    first page of an `offset` or `page` style. In the style `id` the next page is asked for by the
+    last item: `next` is a pointer into that, `more` one to the body's word whether there are more.
     """
 
-    style: Literal["cursor", "offset", "page", "url", "link"]
+    style: Literal["cursor", "offset", "page", "url", "link", "id"]
     items: str
     parameter: str = ""
     next: str = ""
     first: int = 0
+    more: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,6 +92,13 @@ class ToolDefinition:
     path: str = ""
     group: str = ""
     paging: Paging | None = None
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The arguments that may name a file of this machine, as `file:///PATH`, in place of its
+        text.
+        """
+        return file_arguments(self.input_schema)
 
     def annotations(self) -> dict[str, Any]:
         """MCP tool annotations (revision 2025-03-26 and later)."""
@@ -116,6 +132,13 @@ class ToolDefinition:
         }
 
 
+def file_arguments(input_schema: Mapping[str, Any]) -> tuple[str, ...]:
+    """The properties of an input schema that are marked as texts that may be files."""
+    properties = input_schema.get("properties")
+    listed = properties.items() if isinstance(properties, dict) else ()
+    return tuple(n for n, part in listed if isinstance(part, dict) and part.get(BY_REFERENCE))
+
+
 @dataclass(frozen=True)
 class Provenance:
     """Where a bundle came from: the document and its sha256, who wrote the code (`compiler`,
@@ -138,7 +161,10 @@ class Bundle:
 
     `permissions` are `network:HOST[:PORT]` and later `env:NAME`, `fs:PATH:MODE`; a request to a
     host that is not among them is refused whatever a tool declares. `launch` is there for servers
-    that others wrote, which are started by it and not by the runtime.
+    that others wrote, which are started by it and not by the runtime. `paces` are how often the
+    broker lets it ask a host, `widened` what its answer schemas take beyond the document; both were
+    learned from what was answered. `packages` are those of PyPI that the code imports,
+    with all that they need.
     """
 
     name: str
@@ -153,6 +179,9 @@ class Bundle:
     spec: APISpec | None = None
     description: str = ""
     launch: Launch | None = None
+    paces: tuple[Pace, ...] = ()
+    widened: tuple[Widening, ...] = ()
+    packages: tuple[Dependency, ...] = ()
 
     def tool(self, name: str) -> ToolDefinition:
         """The tool of that name. Raises KeyError."""
@@ -259,6 +288,9 @@ def parse_files(contents: Mapping[str, bytes], where: str) -> Bundle:
             tools=tools,
             spec=spec,
             launch=launch,
+            paces=paces_from(head.get("rate", {})),
+            widened=widenings_from(head.get("widened", [])),
+            packages=dependencies_from(head.get("packages", [])),
         )
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise BundleInvalid(where, name, f"{type(error).__name__}: {error}") from error
@@ -309,14 +341,23 @@ def read_regular(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise BundleInvalid(str(path.parent), path.name, error.strerror or str(error)) from error
-    with os.fdopen(descriptor, "rb") as file:
+    with _closing(descriptor):
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_mode & (stat.S_ISUID | stat.S_ISGID):
             raise BundleInvalid(str(path.parent), path.name, "not a plain file")
-        content = file.read(limit + 1)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            content = file.read(limit + 1)
     if len(content) > limit:
         raise BundleInvalid(str(path.parent), path.name, f"larger than {limit} bytes")
     return content
+
+
+@contextmanager
+def _closing(descriptor: int) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _json_bytes(value: Any) -> bytes:
@@ -324,9 +365,14 @@ def _json_bytes(value: Any) -> bytes:
 
 
 def _tool_to_json(tool: ToolDefinition) -> dict[str, Any]:
-    made = {**vars(tool), "requests": [vars(request) for request in tool.requests]}
-    made["paging"] = vars(tool.paging) if tool.paging else None
+    made = {**vars(tool), "requests": [_request_to_json(request) for request in tool.requests]}
+    paging = vars(tool.paging) if tool.paging else {}
+    made["paging"] = {key: value for key, value in paging.items() if value or key != "more"}
     return {key: value for key, value in made.items() if value or key not in ("group", "paging")}
+
+
+def _request_to_json(request: RequestPattern) -> dict[str, str]:
+    return {key: value for key, value in vars(request).items() if value or key != "document"}
 
 
 def _tool_from_json(data: Mapping[str, Any]) -> ToolDefinition:
@@ -364,4 +410,6 @@ def _to_toml(bundle: Bundle) -> str:
     ]
     for credential in bundle.credentials:
         lines += ["", *credential_toml(credential)]
+    lines += [*paces_toml(bundle.paces), *widenings_toml(bundle.widened)]
+    lines += dependencies_toml(bundle.packages)
     return "\n".join(lines) + "\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,7 +24,7 @@ from sandbox.contract import (
 )
 from sandbox.decisions import Decisions, decisions
 from sandbox.exchange import WireResponse
-from sandbox.faults import FAULTS, Faults
+from sandbox.faults import Faults, faults
 from sandbox.judge import Judge
 from sandbox.mockapi import Scripted
 from sandbox.samples import Sampler, Unsatisfiable, Variant
@@ -37,9 +36,11 @@ SCHEMAS = ("schema:input", "schema:output")
 WALKS = {"pages": 10_000, "pages:some": 1}
 """What an operation whose tool follows pages is tried with, and for how many items."""
 
+UNESCAPED = "+/%41="
+"""What stands in a cookie that is not escaped, and means something else where it is."""
 PLAIN = Decisions()
-MAX_SECONDS = 6.0
-"""Of processor time, for the further cases of one tool."""
+MAX_EFFORT = 400_000
+"""For the further cases of one tool, in values made and judged (`Sampler.effort`)."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class Subject:
         for success in self._answers.successes(self.operation):
             names += self._success_cells(success)
         errors = [f"error:{e.status}" for e in self._answers.errors(self.operation)]
-        names += [*SCHEMAS, *errors, *FAULTS, *(WALKS if self.pager else ())]
+        names += [*SCHEMAS, *errors, *faults(self.operation), *(WALKS if self.pager else ())]
         names += [variation.name for variation in self._variations]
         names += [f"more:{name}" for name in (WALKS if self.pager and self._variations else ())]
         return tuple(dict.fromkeys(names))
@@ -106,22 +107,26 @@ class Subject:
         yield from self._successes(minimal)
         yield from self._agreement()
         yield from self._errors(minimal)
-        yield from (self._fault(name, minimal) for name in FAULTS)
+        yield from (self._fault(name, minimal) for name in faults(self.operation))
         yield from self._walks(minimal)
         yield from self._further(minimal)
         yield from self._further_walks()
 
     def _further(self, minimal: dict[str, Any]) -> Iterator[Case]:
         """The variations, as long as making them takes no more than a tool may."""
-        spent = 0.0
+        spent = 0
         for variation in self._variations:
-            started = time.process_time()
-            if spent > MAX_SECONDS:
+            before = self._effort()
+            if spent > MAX_EFFORT:
                 case = Case(variation.name, {}, skipped="its schemas take too long to sample")
             else:
                 case = self._varied(variation, minimal)
-            spent += time.process_time() - started
+            spent += self._effort() - before
             yield case
+
+    def _effort(self) -> int:
+        """What sampling has taken; of what is shared only differences within a case mean anything."""
+        return self._sampler.effort + self._documented_sampler.effort + self._answers.effort
 
     def sent(self, case: Case) -> Mapping[str, Any]:
         """The arguments of a case that go into its requests."""
@@ -254,7 +259,9 @@ class Subject:
         }
         if _splits_at_spaces(self.operation):
             plain.add(Place("body", ""))
-        return {name: AWKWARD for name, place in self.places.items() if place not in plain}
+        made = {name: AWKWARD for name, place in self.places.items() if place not in plain}
+        bare = {Place(p.location, p.name) for p in self.operation.parameters if p.style == "cookie"}
+        return made | {name: UNESCAPED for name, place in self.places.items() if place in bare}
 
     def _successes(self, minimal: Mapping[str, Any]) -> list[Case]:
         full = self._arguments("full")
@@ -348,6 +355,8 @@ def _expected(response: WireResponse | None) -> Expectation:
 
 def _is_delimited(parameter: Parameter) -> bool:
     """Whether values may be lists or objects whose delimiters a style need not escape."""
+    if parameter.style == "cookie":
+        return True
     is_spread = parameter.style == "form" and parameter.explode
     if parameter.location == "query" and (is_spread or parameter.style == "deepObject"):
         return False

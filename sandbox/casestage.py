@@ -79,6 +79,22 @@ async def prove_cases(
     return StageReport("cases", verdict, _since(started), tuple(cells))
 
 
+def check_examples(bundle: Bundle, examples: Sequence[Example]) -> StageReport:
+    """What can be told of examples before there is code: whether they prove anything."""
+    computing = tuple(tool for tool in bundle.tools if not tool.operation)
+    cells = [*_missing(computing, examples)]
+    for trial in _trials(computing, examples):
+        if trial.example is not None:
+            problem = _unfit(trial.tool, trial.example)
+            verdict: Verdict = "failed" if problem else "passed"
+            expected = trial.example.expected()[:MAX_SHOWN]
+            given = _shown(dict(trial.arguments))
+            cells.append(CaseResult(trial.tool.name, trial.name, verdict, problem, given, expected))
+    failed = any(cell.verdict == "failed" for cell in cells)
+    note = "there is no code yet"
+    return StageReport("cases", "failed" if failed else "passed", 0.0, tuple(cells), note=note)
+
+
 def _is_steady(bundle: Bundle) -> bool:
     return not {CLOCK, RANDOM} & {*bundle.permissions}
 
@@ -177,17 +193,24 @@ def _unlike(trial: Trial, came: Outcome) -> str:
     """What is wrong with an example or with what came of it; "" where nothing is."""
     example = trial.example
     assert example is not None
-    refused = checker(trial.tool.input_schema).problem(example.arguments)
-    if refused and example.failure != "arguments":
-        return f"{REFUSES}: {refused.where or '/'}: {refused.reason}"
-    if satisfies(example, trial.tool):
-        return "proves nothing: a tool that always gives an empty result satisfies this case"
+    if unfit := _unfit(trial.tool, example):
+        return unfit
     if example.failure:
         kind = came.failure.kind if came.failure else "a result"
         return "" if kind == example.failure else f"expected a failure of kind {example.failure}"
     if came.failure:
         return _failure(came)
     return "" if same(example.structured, came.structured) else "the result is another"
+
+
+def _unfit(tool: ToolDefinition, example: Example) -> str:
+    """Why an example proves nothing, whatever the code does; "" where it does."""
+    refused = checker(tool.input_schema).problem(example.arguments)
+    if refused and example.failure != "arguments":
+        return f"{REFUSES}: {refused.where or '/'}: {refused.reason}"
+    if satisfies(example, tool):
+        return "proves nothing: a tool that always gives an empty result satisfies this case"
+    return ""
 
 
 def _unsteady(came: Outcome, again: Came | None) -> str:

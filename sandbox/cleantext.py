@@ -7,6 +7,7 @@ of variation selectors, which can carry text that no one reads.
 
 from __future__ import annotations
 
+import operator
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ _ESCAPES = re.compile(
     r"|\x1b[ -/]*[0-~]?"
 )
 _VISIBLE_CONTROLS = frozenset("\n\t")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _INVISIBLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 _JOINERS = frozenset("\u200c\u200d")
 _FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
@@ -30,7 +32,10 @@ def clean_text(text: str) -> str:
     A joiner (scripts and emoji need them) stays between two other characters, a variation selector
     after one; a line end of any kind becomes a line feed.
     """
-    if text.isascii() and text.isprintable():
+    if text.isascii():
+        if _CONTROLS.search(text) is None:
+            return text
+    elif all(letter in _VISIBLE_CONTROLS or _is_visible(letter) for letter in set(text)):
         return text
     text = _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     kept: list[str] = []
@@ -43,13 +48,16 @@ def clean_text(text: str) -> str:
 
 
 def clean_json(value: Any) -> Any:
-    """A JSON value with every string and key of it clean."""
+    """A JSON value with every string and key of it clean; the very same one where all of it was."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, Mapping):
-        return {clean_text(str(key)): clean_json(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [clean_json(item) for item in value]
+        items = {clean_text(str(key)): clean_json(item) for key, item in value.items()}
+        same = len(items) == len(value) and all(items.get(k, items) is v for k, v in value.items())
+        return value if same else items
+    if isinstance(value, list | tuple):
+        made = [clean_json(item) for item in value]
+        return value if all(map(operator.is_, made, value)) else made
     return value
 
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class Clock(Protocol):
@@ -22,7 +22,7 @@ class Clock(Protocol):
         """Wait. Raises TimeoutError where an enclosing deadline passes first."""
         ...
 
-    def deadline(self, seconds: float) -> AbstractAsyncContextManager[None]:
+    def deadline(self, seconds: float) -> AbstractAsyncContextManager[Any]:
         """A block that raises TimeoutError when it takes longer."""
         ...
 
@@ -39,14 +39,8 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
-    def deadline(self, seconds: float) -> AbstractAsyncContextManager[None]:
-        return _system_deadline(seconds)
-
-
-@asynccontextmanager
-async def _system_deadline(seconds: float) -> AsyncIterator[None]:
-    async with asyncio.timeout(seconds):
-        yield
+    def deadline(self, seconds: float) -> AbstractAsyncContextManager[Any]:
+        return asyncio.timeout(seconds)
 
 
 class VirtualClock:
@@ -73,7 +67,7 @@ class VirtualClock:
         if wanted > earliest:
             raise TimeoutError
 
-    def deadline(self, seconds: float) -> AbstractAsyncContextManager[None]:
+    def deadline(self, seconds: float) -> AbstractAsyncContextManager[Any]:
         return self._deadline(seconds)
 
     @asynccontextmanager

@@ -10,6 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from sandbox import exactjson
+from sandbox.redaction import Redaction
+
 MAX_BLOCKS = 1000
 MAX_MEDIA = 16 * 1024 * 1024
 """Base64 characters of all images, recordings and documents of one result."""
@@ -27,6 +30,70 @@ def content_problem(content: Any) -> str:
     if sum(map(_media_size, content)) > MAX_MEDIA:
         return f"its content has more than {MAX_MEDIA} characters of base64"
     return next(filter(None, map(_block_problem, content)), "")
+
+
+def is_media_type(text: str) -> bool:
+    return _MIME.match(text) is not None
+
+
+def is_uri(value: Any) -> bool:
+    return isinstance(value, str) and _URI.match(value) is not None
+
+
+def texts(content: Any) -> str:
+    """The text blocks of a result's content, joined by line feeds."""
+    blocks = content if isinstance(content, list) else ()
+    return "\n".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
+
+
+def media(block: Mapping[str, Any]) -> str | None:
+    """The base64 of an image, a recording or an embedded resource; None for other blocks."""
+    inner = block.get("resource")
+    data = None
+    if block.get("type") == "resource" and isinstance(inner, Mapping):
+        data = inner.get("blob")
+    elif block.get("type") in ("image", "audio"):
+        data = block.get("data")
+    return data if isinstance(data, str) else None
+
+
+def without_secrets(answer: Mapping[str, Any], hide: Redaction) -> Mapping[str, Any]:
+    """A server's answer to a call without the secrets; without any, the very same one.
+
+    What blocks hold in base64 is judged by its bytes, and stays base64: as text a long one has any
+    four letters somewhere.
+    """
+    result = answer.get("result")
+    content = result.get("content") if isinstance(result, Mapping) else None
+    blocks = content if isinstance(content, list) else []
+    held = [media(block) if isinstance(block, Mapping) else None for block in blocks]
+    if not isinstance(result, Mapping) or not any(held):
+        return _without(answer, hide)
+    bare = [_with_media(*pair, "") for pair in zip(blocks, held, strict=True)]
+    left = _without({**answer, "result": {**result, "content": bare}}, hide)
+    kept = [data and hide.base64(data) for data in held]
+    if left["result"]["content"] is bare and kept == held:
+        return answer
+    full = zip(left["result"]["content"], kept, kept, strict=True)
+    return {**left, "result": {**left["result"], "content": [_with_media(*each) for each in full]}}
+
+
+def _without(answer: Mapping[str, Any], hide: Redaction) -> Mapping[str, Any]:
+    written = exactjson.dumps(answer)
+    if hide.data(written) == written:
+        return answer
+    clean: Mapping[str, Any] = hide.value(answer)
+    return clean
+
+
+def _with_media(block: Any, held: str | None, data: str | None) -> Any:
+    """The block with other base64, where it is one that holds some."""
+    if held is None or not isinstance(block, Mapping):
+        return block
+    inner = block.get("resource")
+    if block.get("type") == "resource" and isinstance(inner, Mapping):
+        return {**block, "resource": {**inner, "blob": data}}
+    return {**block, "data": data}
 
 
 def _block_problem(block: Mapping[str, Any]) -> str:
@@ -67,7 +134,7 @@ def _media_size(block: Mapping[str, Any]) -> int:
 
 
 def _is_uri(value: Mapping[str, Any]) -> bool:
-    return isinstance(value.get("uri"), str) and _URI.match(value["uri"]) is not None
+    return is_uri(value.get("uri"))
 
 
 def _is_base64(data: Any) -> bool:

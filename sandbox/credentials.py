@@ -7,11 +7,12 @@ import base64
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from urllib.parse import urlsplit
 
 from sandbox import digest
 from sandbox.authscheme import UNUSABLE, Credential
 from sandbox.clock import Clock
-from sandbox.errors import CredentialRefused
+from sandbox.errors import CredentialRefused, SandboxError
 from sandbox.exchange import WireRequest, WireResponse
 from sandbox.oauth import Fetch, Request, Tokens, can_fetch
 from sandbox.placing import in_header, put
@@ -23,6 +24,24 @@ TOKEN_KINDS = ("oauth2", "openIdConnect")
 _LATER = {"digest": 1, "template": 2, "aws-sigv4": 3}
 """What signs a request comes after what changes it."""
 _MAX_REDACTIONS = 64
+_MAX_PATH = 500
+_PORTS = {"http": 80, "https": 443}
+CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True)
+class TokenExchange:
+    """A request that the broker made by itself to a token endpoint: nothing of what was sent or
+    came back. `status` is None where no answer came; `failure` says why.
+    """
+
+    credential: str
+    host: str
+    method: str
+    path: str
+    status: int | None
+    failure: str
+    elapsed_ms: float
 
 
 class Wallet:
@@ -63,7 +82,7 @@ class CredentialSource:
     `ACCESS_KEY_ID:SECRET_ACCESS_KEY`; see `sandbox.oauth.read_grant` for tokens. `server` tells its
     credentials from other servers' in the wallet. `keep` stores a secret that an API has replaced
     (a rotated refresh token); it may block. `may_ask` is whether a token endpoint's origin was
-    allowed by a person.
+    allowed by a person. `told` hears of every request to a token endpoint.
     """
 
     declared: Mapping[str, Credential] = field(default_factory=dict)
@@ -73,11 +92,14 @@ class CredentialSource:
     keep: Callable[[str, str], None] | None = None
     may_ask: Callable[[Origin], bool] = lambda origin: True
     anew: Callable[[str], str | None] | None = None
+    told: Callable[[TokenExchange], None] = lambda exchange: None
 
     def for_one(self) -> CredentialSource:
         """The same for one exchange: each secret is looked up once, because that may be slow; only
         where a token is fetched `anew`, because another process may have replaced it meanwhile.
         """
+        if not self.declared:
+            return self
         return replace(self, secret=cache(self.secret), anew=self.anew or self.secret)
 
     def choose(self, security: tuple[tuple[str, ...], ...]) -> tuple[str, ...] | None:
@@ -187,7 +209,7 @@ class CredentialSource:
                     f"a token for {name} is had at {host}, which nobody allowed yet "
                     f"(`toolwright source allow {host}`)"
                 )
-            return await way.fetch(request)
+            return await self._told(name, request, way)
 
         asked = Request(
             key=(self.server, name),
@@ -198,6 +220,35 @@ class CredentialSource:
             keep=keep,
         )
         return await self.wallet.tokens.token(asked)
+
+    async def _told(self, name: str, request: WireRequest, way: Way) -> WireResponse:
+        """Send a request for a token, and say so whatever becomes of it."""
+        started, status, failure = way.clock.now(), None, CANCELLED
+        try:
+            response = await way.fetch(request)
+            status, failure = response.status, ""
+            return response
+        except (SandboxError, TimeoutError) as error:
+            failure = type(error).__name__
+            raise
+        finally:
+            took = (way.clock.now() - started) * 1000
+            self.told(self._token_exchange(name, request, status, failure, took))
+
+    def _token_exchange(
+        self, name: str, request: WireRequest, status: int | None, failure: str, took: float
+    ) -> TokenExchange:
+        # A discovered endpoint's path is the upstream's own text, which may repeat what it knows.
+        url = urlsplit(self.redaction().text(request.url))
+        return TokenExchange(
+            credential=name,
+            host=f"{url.hostname}:{url.port or _PORTS[url.scheme]}",
+            method=request.method,
+            path=url.path[:_MAX_PATH],
+            status=status,
+            failure=failure,
+            elapsed_ms=round(took, 3),
+        )
 
     def _is_safe(self, endpoint: Origin, api: Origin) -> bool:
         """RFC 6749 section 3.2 wants TLS; without it only where the API itself does without."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import socket
 from collections.abc import AsyncIterator, Mapping
@@ -28,6 +29,7 @@ from sandbox.containers import (
     remove_container,
 )
 from sandbox.errors import EngineUnavailable, SandboxError
+from sandbox.layers import dependency_layer
 from sandbox.runner import Limits, Session
 from sandbox.session import PipeSession
 
@@ -89,6 +91,7 @@ class DockerRunner:
         limits: Limits | None = None,
         runtime: str | None = None,
     ) -> None:
+        self._client, self._layers = client, dict[str, str]()
         self._image, self._labels, self._runtime = image, labels, runtime
         self._brake = brake or Brake()
         self._wanted = spares
@@ -118,11 +121,16 @@ class DockerRunner:
     ) -> AsyncIterator[Session]:
         """A session with the bundle.
 
-        Raises LoadFailed, SessionBroken, EngineUnavailable, BaseImageMissing, Frozen.
+        Raises LoadFailed, SessionBroken, EngineUnavailable, BaseImageMissing, Frozen; where the
+        bundle has packages and the engine lacks their image, also PackageUnusable.
         """
         self._brake.check()
-        container = await self._take(limits or self._limits)
-        session = PipeSession(bundle, broker, limits or self._limits, container)
+        limits = limits or self._limits
+        if bundle.packages:
+            container = await self._started(limits, await self._layer(bundle))
+        else:
+            container = await self._take(limits)
+        session = PipeSession(bundle, broker, limits, container)
         container.bind(session)
         try:
             async with session.running(self._brake):
@@ -139,15 +147,23 @@ class DockerRunner:
                 container = await spare
                 if container.alive:
                     return container
-        return await self._started(limits)
+        return await self._started(limits, self._image)
+
+    async def _layer(self, bundle: Bundle) -> str:
+        """The image of a bundle's packages, made where the engine has none."""
+        digest = bundle.digest()
+        if digest not in self._layers:
+            make = functools.partial(dependency_layer, self._client, bundle, lambda step: None)
+            self._layers[digest] = await asyncio.to_thread(make)
+        return self._layers[digest]
 
     def _replenish(self) -> None:
         loop = asyncio.get_running_loop()
         while len(self._spares) < self._wanted and not self._brake.engaged:
-            self._spares.append(loop.create_task(self._started(self._limits)))
+            self._spares.append(loop.create_task(self._started(self._limits, self._image)))
 
-    async def _started(self, limits: Limits) -> Attached:
-        design = Design(self._image, self._labels.as_dict(), runtime=self._runtime)
+    async def _started(self, limits: Limits, image: str) -> Attached:
+        design = Design(image, self._labels.as_dict(), runtime=self._runtime)
         return await self.containers.start(design, limits)
 
 

@@ -74,6 +74,17 @@ class RateLimited(SandboxError):
         super().__init__(f"{origin} asked for a pause, which lasts another {seconds:.0f} s")
 
 
+class TurnTooLate(SandboxError):
+    """A server is held to a pace that it learned, and its turn comes too late for this caller."""
+
+    def __init__(self, pace: str, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(
+            f"its turn comes in {seconds:.0f} s only: it keeps to {pace}, as that host's refusals "
+            "taught. Ask for less at once, or later."
+        )
+
+
 class CredentialRefused(SandboxError):
     """A credential cannot be made or added. The message holds no secret and says what to do."""
 
@@ -112,6 +123,14 @@ class NotOnThisEngine(SandboxError):
         super().__init__(
             f"{server} is a third-party server, which is a program of its own, and the WASM engine "
             "runs only code written for our runtime. Install Docker and use `--engine docker`."
+        )
+
+
+class PackagesNeedDocker(SandboxError):
+    def __init__(self, server: str) -> None:
+        super().__init__(
+            f"{server} imports packages of PyPI, which the WASM engine cannot load: it has the "
+            "standard library alone. Do without them, or install Docker and use `--engine docker`."
         )
 
 

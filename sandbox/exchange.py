@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 Headers = tuple[tuple[str, str], ...]
@@ -38,7 +38,9 @@ class Exchange:
     """One request that the broker was asked for and what became of it.
 
     `response` is None where none arrived; `refusal` then says why (see `sandbox.sender.Refusal`),
-    and `retry_after` when another try makes sense, in seconds. `attempts` counts what was sent.
+    and `retry_after` when another try makes sense, in seconds. `attempts` counts what was sent,
+    `sent_at` when (seconds since 1970): all but the last were refused for a while (429, 503) or
+    wanted another credential (401).
     """
 
     request: WireRequest
@@ -48,6 +50,20 @@ class Exchange:
     attempts: int = 1
     elapsed_ms: float = 0.0
     retry_after: float | None = None
+    sent_at: tuple[float, ...] = field(default=(), compare=False)
+
+    def lasting(self, elapsed_ms: float) -> Exchange:
+        """The same with its duration; `replace` takes five times as long."""
+        return Exchange(
+            self.request,
+            self.response,
+            self.refusal,
+            self.reason,
+            self.attempts,
+            elapsed_ms,
+            self.retry_after,
+            self.sent_at,
+        )
 
 
 class Upstream(Protocol):
@@ -80,6 +96,7 @@ def from_json(data: Mapping[str, Any]) -> Exchange:
     ends = {
         "request": request_from_json(data["request"]),
         "response": response and response_from_json(response),
+        "sent_at": tuple(map(float, data.get("sent_at", ()))),
     }
     return Exchange(**{**data, **ends})
 

@@ -14,10 +14,20 @@ from sandbox.mockapi import Scripted
 FAULTS = ("401", "404", "429", "500", "malformed", "wrong_type", "empty", "slow", "oversized")
 """What every operation is tried with besides its documented answers."""
 
+OF_DOCUMENTS = ("errors",)
+"""What an operation that is a GraphQL document is tried with besides."""
+
+_ERRORS = b'{"data": null, "errors": [{"message": "refused-7713", "path": ["refused"]}]}'
 _CUT_OFF = b'{"cut_off": "malformed-3391", '
 _BARE = "HEAD answers carry no content"
 _NO_JSON = "the operation documents no JSON answer"
 _JSON = (("content-type", "application/json"),)
+
+
+def faults(operation: Operation) -> tuple[str, ...]:
+    """The names of an operation's faults."""
+    return (*FAULTS, *OF_DOCUMENTS) if operation.document else FAULTS
+
 
 Fault = tuple[Scripted, Expectation]
 """The answer, and what must come of it."""
@@ -39,6 +49,7 @@ class Faults:
             "empty": self._empty,
             "slow": self._slow,
             "oversized": self._oversized,
+            "errors": lambda: (Scripted(WireResponse(200, _JSON, _ERRORS)), "tool"),
         }.get(name, lambda: (Scripted(self._error(int(name))), "http"))
         return make()
 

@@ -8,6 +8,9 @@ from typing import Any
 from sandbox import exactjson
 from sandbox.errors import SessionBroken
 
+MAX_CONTAINERS, MAX_VALUES = 1_000_000, 4_000_000
+"""Of one line. What an API's 8 MiB hold comes twice at most: as values, and written in a text."""
+
 
 class LineGuard:
     """Splits a byte stream into lines, holding it to a size per line and for the whole session."""
@@ -22,6 +25,10 @@ class LineGuard:
         self._left -= len(chunk)
         if self._left < 0:
             raise SessionBroken("the server sent more than a session may; it was stopped")
+        last = len(chunk) - 1
+        if not self._parts and 0 <= last <= self._line_bytes and chunk.find(b"\n") == last:
+            yield chunk[:last]
+            return
         head, *rest = chunk.split(b"\n")
         self._keep(head)
         for part in rest:
@@ -39,16 +46,24 @@ class LineGuard:
 
 
 def parse_message(line: bytes, nesting: int) -> dict[str, Any] | None:
-    """The JSON-RPC message of a line, or None where it is none or nested too deep."""
+    """The JSON-RPC message of a line, or None where it is none, nested too deep, or made of so many
+    values that reading it would hold up everything else.
+    """
+    if line.count(b"[") + line.count(b"{") > MAX_CONTAINERS or line.count(b",") > MAX_VALUES:
+        return None
     try:
         message = exactjson.loads(line)
     except (ValueError, RecursionError):
         return None
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return None
-    if line.count(b"[") + line.count(b"{") > nesting and depth(message, nesting) > nesting:
-        return None
-    return message
+    return None if is_deep(line, message, nesting) else message
+
+
+def is_deep(written: bytes, value: Any, limit: int) -> bool:
+    """Whether a JSON value, which was written so, is nested deeper."""
+    brackets = written.count(b"[") + written.count(b"{")
+    return brackets > limit and depth(value, limit) > limit
 
 
 def depth(value: Any, limit: int) -> int:

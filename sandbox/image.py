@@ -89,8 +89,10 @@ def build_base(client: docker.DockerClient, progress: Progress) -> BaseImage:
     return BaseImage(base_reference(), identity)
 
 
-def export_image(client: docker.DockerClient, bundle: Bundle, tag: str) -> str:
+def export_image(client: docker.DockerClient, bundle: Bundle, tag: str, layer: str = "") -> str:
     """Build an image of one bundle that any MCP client can `docker run -i`; returns its id.
+
+    `layer` is the image of its packages, where it has any.
 
     Raises BaseImageMissing, BaseImageBuildFailed or EngineUnavailable.
     """
@@ -98,7 +100,7 @@ def export_image(client: docker.DockerClient, bundle: Bundle, tag: str) -> str:
     if base is None:
         raise BaseImageMissing(base_reference())
     files = {
-        "Dockerfile": BUNDLE_DOCKERFILE.format(base=base.reference).encode(),
+        "Dockerfile": BUNDLE_DOCKERFILE.format(base=layer or base.reference).encode(),
         "bundle/manifest.json": json.dumps(bundle.manifest()).encode(),
         "bundle/tools.json": json.dumps({"tools": bundle.runtime_tools()}).encode(),
         "bundle/server.py": bundle.source_code.encode(),

@@ -11,7 +11,7 @@ from jsonschema.protocols import Validator
 from jsonschema.validators import extend
 from referencing.exceptions import Unresolvable
 
-from sandbox import pattern
+from sandbox import pattern, steps
 from sandbox.apispec import Schema
 
 Direction = Literal["request", "response"]
@@ -23,23 +23,31 @@ class Judge:
     """Judges values that travel in one direction, by schemas that share `definitions`.
 
     Where OpenAPI differs from plain JSON Schema it follows OpenAPI: a required property that does
-    not travel in this direction may be absent. A pattern that cannot be matched safely is ignored.
+    not travel in this direction may be absent. A pattern that cannot be matched safely is ignored;
+    a value whose check takes too many steps is refused.
     """
 
     def __init__(self, definitions: Mapping[str, Schema], direction: Direction) -> None:
         self.definitions = definitions
         self.direction = direction
         self._type = _VALIDATORS[direction]
+        self.effort = 0
+        """How many values it has looked at and steps it has taken."""
         self._compiled: dict[int, tuple[Schema, Validator]] = {}
 
     def problem(self, schema: Schema | None, value: Any) -> str | None:
         """The first way in which the value breaks the schema, as `/pointer: reason`, or None."""
         if schema is None or schema is True:
             return None
+        taken = steps.begin(value)
         try:
             error = next(self._validator(schema).iter_errors(value), None)
+        except steps.Exhausted:
+            return ": the schema takes too many steps to check"
         except (Unresolvable, RecursionError, ArithmeticError) as broken:
             return f": the schema cannot be used: {type(broken).__name__}: {str(broken)[:200]}"
+        finally:
+            self.effort += taken()
         if error is None:
             return None
         pointer = "".join(f"/{step}" for step in error.absolute_path)
@@ -96,7 +104,12 @@ def _flagged(validator: Any, schema: Any, flag: str) -> bool:
 
 _VALIDATORS = {
     direction: extend(  # type: ignore[no-untyped-call]
-        Draft202012Validator, {"pattern": _pattern, "required": _required(direction)}
+        Draft202012Validator,
+        {
+            **steps.counted(Draft202012Validator.VALIDATORS),
+            "pattern": _pattern,
+            "required": _required(direction),
+        },
     )
     for direction in ("request", "response")
 }

@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from sandbox import offer
+from sandbox.offer import Offer
+
 Way = Literal["image", "script", "process"]
 AUTHOR = "third_party"
 """The author in the provenance of what somebody else wrote."""
@@ -44,7 +47,7 @@ class Launch:
     bundle's `server.py`) or `process` (a plain child process of ours: no cage). `image` is the id
     of its content. An empty `entrypoint` or `command` leaves the image's own. `environment` holds
     plain settings, `secrets` names of the vault by variable. `pins` are the sha256 of all that it
-    lists, by its own names, those among them that cannot be used.
+    lists, by its own names, those among them that cannot be used; `offer` is what else it lists.
     """
 
     way: Way
@@ -56,6 +59,7 @@ class Launch:
     tools: tuple[RemoteTool, ...] = ()
     pins: Mapping[str, str] = field(default_factory=dict)
     lock: tuple[LockedPackage, ...] = ()
+    offer: Offer = field(default_factory=Offer)
 
     def tool(self, name: str) -> RemoteTool:
         """The tool that we call by that name. Raises KeyError."""
@@ -67,7 +71,9 @@ class Launch:
 
 def to_json(launch: Launch) -> dict[str, Any]:
     """The launch as plain JSON values, the content of a bundle's `launch.json`."""
-    return asdict(launch)
+    made = asdict(launch)
+    # What offers nothing but tools says nothing of it, so that it keeps its digest.
+    return made if launch.offer != Offer() else {k: v for k, v in made.items() if k != "offer"}
 
 
 def from_json(data: Mapping[str, Any]) -> Launch:
@@ -84,4 +90,5 @@ def from_json(data: Mapping[str, Any]) -> Launch:
         pins={str(key): str(value) for key, value in data["pins"].items()},
         tools=tuple(RemoteTool(**tool) for tool in data["tools"]),
         lock=tuple(LockedPackage(**package) for package in data["lock"]),
+        offer=offer.from_json(data["offer"]) if "offer" in data else Offer(),
     )

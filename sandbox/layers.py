@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO
@@ -13,6 +14,8 @@ from typing import IO
 import docker
 import docker.errors
 
+from sandbox.bundle import Bundle
+from sandbox.dependency import Dependency, dependencies
 from sandbox.errors import PackageUnusable
 from sandbox.image import (
     Progress,
@@ -24,7 +27,8 @@ from sandbox.image import (
     pulled,
     translated,
 )
-from sandbox.packages import PLACE, Fetched, Python, fetch_tree
+from sandbox.launch import LockedPackage
+from sandbox.packages import PLACE, Fetched, Python, fetch_locked, fetch_tree, fetch_wheels
 
 REPOSITORY = "toolwright-server"
 NODE_REPOSITORY = "toolwright-node"
@@ -63,6 +67,41 @@ def python_layer(
     """
     base = build_base(client, progress).reference
     return _layer(client, base, COMPILE, name, fetched, tree, progress)
+
+
+def dependency_layer(client: docker.DockerClient, bundle: Bundle, progress: Progress) -> str:
+    """The id of an image of a bundle's packages on our base image; they are fetched, if they are
+    what they were locked to, unless the engine has it. Raises like `python_layer`.
+    """
+    base = build_base(client, progress).reference
+    lock = tuple(package.locked for package in bundle.packages)
+    tag = _tag(base, COMPILE, bundle.name, lock)
+    with translated(f"looking for {tag}"):
+        try:
+            return image_identity(client, tag)
+        except docker.errors.ImageNotFound:
+            progress(f"fetching {len(lock)} packages by pip")
+    with TemporaryDirectory(prefix="toolwright-") as place:
+        tree = Path(place) / "tree"
+        tree.mkdir()
+        fetch_locked(lock, tree, python_of(client, progress))
+        fetched = Fetched(bundle.name, str(bundle.version), (), lock)
+        return _layer(client, base, COMPILE, bundle.name, fetched, tree, progress)
+
+
+def resolved(
+    client: docker.DockerClient, specs: Sequence[str], progress: Progress
+) -> tuple[Dependency, ...]:
+    """Packages of PyPI (`NAME[==VERSION]`) and all they need, locked for our base image's Python.
+
+    Raises like `python_layer`.
+    """
+    with TemporaryDirectory(prefix="toolwright-") as place:
+        tree = Path(place) / "tree"
+        tree.mkdir()
+        progress("asking PyPI by pip")
+        lock = fetch_wheels(specs, tree, python_of(client, progress))
+        return dependencies(tree, lock)
 
 
 def node_layer(
@@ -109,9 +148,7 @@ def _layer(
     tree: Path,
     progress: Progress,
 ) -> str:
-    locked = "".join(f"{p.name}@{p.version} {p.digest}\n" for p in fetched.lock)
-    mark = hashlib.sha256(f"{base}\n{step}\n{locked}".encode()).hexdigest()
-    tag = f"{REPOSITORY}:{name}-{mark[:12]}"
+    tag = _tag(base, step, name, fetched.lock)
     progress(f"building {tag} on {base}")
     labels = {
         "org.opencontainers.image.title": f"{fetched.name} {fetched.version}",
@@ -120,6 +157,12 @@ def _layer(
     dockerfile = f"FROM {base}\nCOPY tree {PLACE}\n{step}USER 65534:65534\nWORKDIR /tmp\n"
     with translated(f"docker build of {tag}"):
         return _built(client, dockerfile, tree, tag, labels)
+
+
+def _tag(base: str, step: str, name: str, lock: Sequence[LockedPackage]) -> str:
+    locked = "".join(f"{p.name}@{p.version} {p.digest}\n" for p in lock)
+    mark = hashlib.sha256(f"{base}\n{step}\n{locked}".encode()).hexdigest()
+    return f"{REPOSITORY}:{name}-{mark[:12]}"
 
 
 def _built(

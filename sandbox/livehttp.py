@@ -15,7 +15,7 @@ import httpcore
 from sandbox.addresses import Resolver, checked_addresses, system_resolver
 from sandbox.errors import ResponseTooLarge, UpstreamUnreachable
 from sandbox.exchange import Headers, WireRequest, WireResponse
-from sandbox.policy import Origin, origin_of
+from sandbox.policy import DEFAULT_PORTS, Origin, origin_of
 
 DROPPED_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
@@ -69,6 +69,8 @@ class LiveHttp:
         origin = origin_of(request.url)
         if origin is None:
             raise UpstreamUnreachable(f"{request.url[:200]} has no http(s) origin")
+        if not request.url.isascii():
+            raise UpstreamUnreachable(f"{origin}: the URL is not percent-encoded")
         parts = urlsplit(request.url)
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         url = httpcore.URL(
@@ -81,7 +83,7 @@ class LiveHttp:
             async with self._pool.stream(
                 request.method,
                 url,
-                headers=_outgoing(request, parts.netloc),
+                headers=_outgoing(request, _host(origin)),
                 content=request.body or None,
                 extensions={"timeout": self._timeouts},
             ) as response:
@@ -130,8 +132,14 @@ def _decoder(headers: Headers) -> _Inflate:
     return inflate
 
 
-def _outgoing(request: WireRequest, netloc: str) -> list[tuple[bytes, bytes]]:
-    headers = [("Host", netloc), ("Accept-Encoding", "gzip, deflate")]
+def _host(origin: Origin) -> str:
+    """The Host header: what the policy matched and TLS asks for, however the URL spells it."""
+    name = f"[{origin.host}]" if ":" in origin.host else origin.host
+    return name if DEFAULT_PORTS.get(origin.scheme) == origin.port else f"{name}:{origin.port}"
+
+
+def _outgoing(request: WireRequest, host: str) -> list[tuple[bytes, bytes]]:
+    headers = [("Host", host), ("Accept-Encoding", "gzip, deflate")]
     headers += request.headers
     if request.body or request.method in ("POST", "PUT", "PATCH"):
         headers.append(("Content-Length", str(len(request.body))))

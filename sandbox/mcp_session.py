@@ -7,35 +7,48 @@ nothing: no brokering, sampling, elicitation or roots. What it asks for is refus
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sandbox import exactjson
 from sandbox.broker import Broker
 from sandbox.bundle import Bundle
 from sandbox.cleantext import clean_json, clean_text
+from sandbox.content import without_secrets
 from sandbox.errors import DefinitionsChanged, SessionBroken
 from sandbox.exchange import Exchange
+from sandbox.material import Material, read_material, refused
+from sandbox.notices import read_message
+from sandbox.offer import KINDS, RESOURCE, Kind, Listed, offer_changes
 from sandbox.progress import unheard
 from sandbox.recording import Tape
 from sandbox.redaction import Redaction
+from sandbox.remoteanswers import (
+    METHOD_NOT_FOUND,
+    is_unknown,
+    presentable,
+    read_abilities,
+    read_page,
+)
 from sandbox.remotetools import changes
 from sandbox.runner import Failure, Limits, Outcome
 from sandbox.session import MAX_MESSAGE, Pipe, PipeSession
+from sandbox.watches import MAX_WATCHED, Watch, Watches
 
 LEGACY = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 MODERN = "2026-07-28"
 MAX_PAGES, MAX_TOOLS, MAX_LIST_BYTES = 64, 1000, 8 * 1024 * 1024
-MAX_BLOCKS = 1000
+MAX_RESOURCES = 10_000
 MAX_NOTICES = 100_000
 """How many notifications a session may send: servers log by them, so they are no strays."""
-METHOD_NOT_FOUND = -32601
 NOTICES = frozenset(
     "notifications/" + name
     for name in "cancelled message progress prompts/list_changed resources/list_changed "
-    "resources/updated tools/list_changed elicitation/complete".split()
+    "resources/updated subscriptions/acknowledged tools/list_changed elicitation/complete".split()
 )
-BLOCKS = frozenset({"text", "image", "audio", "resource", "resource_link"})
+CHANGED = frozenset(
+    f"notifications/{name}/list_changed" for name in ("prompts", "resources", "tools")
+)
 _CLIENT = {"name": "toolwright", "version": "1"}
 _META = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -61,9 +74,14 @@ class McpSession(PipeSession):
     ) -> None:
         super().__init__(bundle, broker, limits, pipe)
         self.refused = self.notices = 0
+        self.dropped = 0
+        """Log messages that were none, or that nobody asked for."""
+        self.abilities: frozenset[str] = frozenset()
+        self.watches = Watches()
         self._redaction = secrets or Redaction(())
         self._modern = False
         self._stale = False
+        self._level = ""
 
     async def start(self) -> None:
         """Shake hands, and list. Raises SessionBroken or DefinitionsChanged."""
@@ -83,22 +101,98 @@ class McpSession(PipeSession):
 
     async def list_tools(self) -> tuple[Mapping[str, Any], ...]:
         """All that the server lists, as sent, over all pages. Raises SessionBroken."""
-        tools: list[Mapping[str, Any]] = []
+        return await self._listed("tools/list", "tools", MAX_TOOLS)
+
+    async def listed(self) -> Listed:
+        """What else the server lists, as sent. Raises SessionBroken."""
+        kinds = [kind for kind in KINDS if kind.ability in self.abilities]
+        definitions = {kind.name: await self._of(kind) for kind in kinds}
+        return Listed(self.abilities, definitions)
+
+    async def resources(self) -> tuple[Mapping[str, Any], ...]:
+        """The resources that there are at the moment, as sent, their words held against the pins.
+
+        Raises SessionBroken or DefinitionsChanged; both end the session.
+        """
+        found = await self._of(RESOURCE)
+        self._hold(offer_changes(self._pins(RESOURCE), Listed(self.abilities, {"resource": found})))
+        return found
+
+    async def ask(self, method: str, params: Mapping[str, Any], tape: Tape) -> Material:
+        """The answer to `resources/read`, `prompts/get` or `completion/complete`.
+
+        Raises CallTimedOut, SessionBroken or DefinitionsChanged, which end the session.
+        """
+        await self._fresh()
+        answer = await self._answer(method, params, method, tape)
+        return read_material(method, answer, self._redaction)
+
+    async def watch(self, uri: str, hear: Callable[[str], None]) -> Material:
+        """Have `hear` told that a resource changed, or that the session ended."""
+        if len(self.watches) >= MAX_WATCHED:
+            return refused(f"more than {MAX_WATCHED} resources are watched")
+        watch = Watch(uri, hear)
+        self.watches.add(watch)
+        if self._modern:
+            return await self._listen(watch)
+        answer = await self._answer("resources/subscribe", {"uri": uri}, "subscribing", Tape())
+        if "error" in answer:
+            self.watches.remove(uri)
+            return read_material("resources/read", answer, self._redaction)
+        return Material({})
+
+    async def unwatch(self, uri: str) -> None:
+        watch = self.watches.remove(uri)
+        if watch is not None and watch.identity:
+            self._cancel(watch.identity)
+        elif watch is not None:
+            await self._answer("resources/unsubscribe", {"uri": uri}, "unsubscribing", Tape())
+
+    async def _listen(self, watch: Watch) -> Material:
+        """A subscription of the newer era: a request that is answered when it is over."""
+        watch.identity = f"listen{next(self._ids)}"
+        wanted = {"notifications": {"resourceSubscriptions": [watch.uri]}}
+        over = self._request("subscriptions/listen", wanted, watch.identity)
+        over.add_done_callback(lambda future: future.cancelled() or future.exception())
+        agreed = asyncio.ensure_future(watch.agreed.wait())
+        either: set[asyncio.Future[Any]] = {over, agreed}
+        await asyncio.wait(
+            either, timeout=self.limits.call_seconds, return_when=asyncio.FIRST_COMPLETED
+        )
+        agreed.cancel()
+        if watch.agreed.is_set():
+            return Material({})
+        self.watches.remove(watch.uri)
+        return refused("the server did not take up the subscription")
+
+    def end(self, reason: Exception | None = None) -> None:
+        super().end(reason)
+        self.watches.end()
+
+    async def _of(self, kind: Kind) -> tuple[Mapping[str, Any], ...]:
+        most = MAX_RESOURCES if kind is RESOURCE else MAX_TOOLS
+        found = await self._listed(kind.method, kind.member, most)
+        return tuple(self._redaction.value(item) for item in found)
+
+    async def _listed(self, method: str, member: str, most: int) -> tuple[Mapping[str, Any], ...]:
+        items: list[Mapping[str, Any]] = []
         size, cursors = 0, {""}
         cursor = ""
         for _ in range(MAX_PAGES):
-            answer = await self._request("tools/list", {"cursor": cursor} if cursor else {})
-            page, cursor = _page(answer)
+            answer = await self._request(method, {"cursor": cursor} if cursor else {})
+            if not items and is_unknown(answer):
+                return ()
+            page, cursor = read_page(answer, member)
             size += len(exactjson.dumps(page))
-            tools += page
-            if len(tools) > MAX_TOOLS or size > MAX_LIST_BYTES:
-                raise self._wrong("the server lists more tools than allowed")
+            items += page
+            if len(items) > most or size > MAX_LIST_BYTES:
+                raise self._wrong(f"the server lists more {member} than allowed")
             if not cursor:
-                return tuple(tools)
+                return tuple(items)
             if cursor in cursors:
                 break
             cursors.add(cursor)
-        raise self._wrong("the server's tool list does not end")
+        raise self._wrong(f"the server's list of {member} does not end")
 
     async def call(
         self,
@@ -107,10 +201,14 @@ class McpSession(PipeSession):
         seconds: float | None = None,
         tape: Tape | None = None,
     ) -> Outcome:
+        await self._fresh()
+        return await super().call(tool, arguments, seconds, tape)
+
+    async def _fresh(self) -> None:
+        """Look again at what is listed, where the server has said that it changed."""
         if self._stale:
             async with asyncio.timeout(self.limits.start_seconds):
                 await self._verify()
-        return await super().call(tool, arguments, seconds, tape)
 
     async def _greet(self) -> None:
         hello = {"protocolVersion": LEGACY[0], "capabilities": {}, "clientInfo": _CLIENT}
@@ -119,6 +217,7 @@ class McpSession(PipeSession):
         if isinstance(result, dict):
             if result.get("protocolVersion") not in LEGACY:
                 raise self._wrong("the server answered with a protocol version that is none")
+            self.abilities = read_abilities(result.get("capabilities"))
             self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
             return
         self._modern = True
@@ -127,16 +226,31 @@ class McpSession(PipeSession):
         if not isinstance(versions, list) or MODERN not in versions:
             told = clean_text(str(greeting.get("error")))[:200]
             raise self._wrong(f"the server refused to start: {told}")
+        self.abilities = read_abilities(
+            found.get("capabilities") if isinstance(found, dict) else None
+        )
 
     async def _verify(self) -> None:
         """Hold what is listed against the pins. Raises DefinitionsChanged; a draft has no pins."""
         self._stale = False
         launch = self.bundle.launch
-        if launch is None or not launch.pins:
+        if launch is None or not (launch.pins or launch.offer.pins):
             return
         differing = changes(launch.pins, await self.list_tools())
+        kinds = [kind for kind in KINDS if self._pins(kind)]
+        found = {kind.name: await self._of(kind) for kind in kinds}
+        pins = {key: pin for kind in kinds for key, pin in self._pins(kind).items()}
+        self._hold((*differing, *offer_changes(pins, Listed(self.abilities, found))))
+
+    def _pins(self, kind: Kind) -> dict[str, str]:
+        pins = self.bundle.launch.offer.pins if self.bundle.launch else {}
+        return {key: pin for key, pin in pins.items() if key.startswith(f"{kind.name} ")}
+
+    def _hold(self, differing: tuple[str, ...]) -> None:
         if differing:
-            raise DefinitionsChanged(self.bundle.name, differing)
+            changed = DefinitionsChanged(self.bundle.name, differing)
+            self.end(changed)
+            raise changed
 
     def _request(
         self, method: str, params: Mapping[str, Any], identity: str | None = None
@@ -147,9 +261,21 @@ class McpSession(PipeSession):
         tape = self.tapes.get(identity or "")
         if tape is not None and tape.heard is not unheard:
             meta["progressToken"] = identity
+        if tape is not None and tape.logged is not None and "logging" in self.abilities:
+            meta |= self._at(tape.logged.level)
         if meta:
             params = {**params, "_meta": meta}
         return super()._request(method, params, identity)
+
+    def _at(self, level: str) -> dict[str, Any]:
+        """Have the server log from that level on: what of `_meta` says so in the newer era."""
+        if self._modern:
+            return {"io.modelcontextprotocol/logLevel": level}
+        if level != self._level:
+            self._level = level
+            told = super()._request("logging/setLevel", {"level": level})
+            told.add_done_callback(lambda future: future.cancelled() or future.exception())
+        return {}
 
     def _asked(self, message: Mapping[str, Any]) -> None:
         method, identity = message["method"], message.get("id")
@@ -157,9 +283,7 @@ class McpSession(PipeSession):
             raise SessionBroken("the server sent too many notifications; it was stopped")
         if identity is None and method in NOTICES:
             self.notices += 1
-            self._stale |= method == "notifications/tools/list_changed"
-            if method == "notifications/progress":
-                self._progressed(message.get("params"))
+            self._noticed(method, message.get("params"))
         elif method == "ping" and isinstance(identity, str | int):
             self.notices += 1
             self._reply(identity, {"result": {}})
@@ -169,6 +293,27 @@ class McpSession(PipeSession):
             if isinstance(identity, str | int):
                 error = {"code": METHOD_NOT_FOUND, "message": "the client does not offer this"}
                 self._reply(identity, {"error": error})
+
+    def _noticed(self, method: str, params: Any) -> None:
+        self._stale |= method in CHANGED
+        if method == "notifications/progress":
+            self._progressed(params)
+        elif method == "notifications/message":
+            self._logged(params)
+        elif method == "notifications/resources/updated":
+            self.watches.updated(params)
+        elif method == "notifications/subscriptions/acknowledged":
+            self.watches.agreed(params)
+
+    def _logged(self, params: Any) -> None:
+        """Tell a log message to the client for whom the session works, if it is one alone."""
+        ears = [tape.logged for tape in self.tapes.values()]
+        message = read_message(self._redaction.value(params)) if ears else None
+        if message is None or any(ear is None for ear in ears):
+            self.dropped += 1
+            return
+        if ears[0] is not None:
+            ears[0].tell(message)
 
     def _progressed(self, params: Any) -> None:
         token = params.get("progressToken") if isinstance(params, dict) else None
@@ -183,9 +328,10 @@ class McpSession(PipeSession):
         exchanges: tuple[Exchange, ...],
         started: float,
     ) -> Outcome:
-        told = {key: self._shown(value) for key, value in answer.items() if key != "id"}
+        said = {key: value for key, value in answer.items() if key != "id"}
+        told = clean_json(without_secrets(said, self._redaction))
         if isinstance(told.get("result"), dict):
-            told["result"] = _presentable(told["result"])
+            told["result"] = presentable(told["result"])
         return super()._outcome(tool, told, exchanges, started)
 
     def _failure(self, tool: str, result: Mapping[str, Any]) -> Failure | None:
@@ -208,38 +354,3 @@ class McpSession(PipeSession):
         broken = SessionBroken(f"{reason}; it was stopped")
         self.end(broken)
         return broken
-
-
-def _page(answer: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], str]:
-    """The tools of one page and the next one's cursor. Raises SessionBroken."""
-    result = answer.get("result")
-    tools = result.get("tools") if isinstance(result, dict) else None
-    cursor = result.get("nextCursor") if isinstance(result, dict) else None
-    sound = isinstance(tools, list) and all(isinstance(tool, dict) for tool in tools)
-    if not sound or not isinstance(cursor, str | None) or tools is None:
-        raise SessionBroken("the server's tool list is not one; it was stopped")
-    return tools, cursor or ""
-
-
-def _presentable(result: Mapping[str, Any]) -> dict[str, Any]:
-    """A result with the parts that are MCP's and nothing beside them."""
-    if result.get("resultType", "complete") != "complete":
-        text = "The server wants to ask back before it answers, which it may not."
-        return {"isError": True, "content": [{"type": "text", "text": text}]}
-    kept: dict[str, Any] = {}
-    content = result.get("content")
-    if isinstance(content, list):
-        blocks = [block for block in content if isinstance(block, dict)]
-        known = [block for block in blocks if block.get("type") in BLOCKS]
-        kept["content"] = [_without_meta(block) for block in known[:MAX_BLOCKS]]
-    elif "structuredContent" in result:
-        kept["content"] = []
-    if "structuredContent" in result:
-        kept["structuredContent"] = result["structuredContent"]
-    if result.get("isError"):
-        kept["isError"] = True
-    return kept
-
-
-def _without_meta(block: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in block.items() if key != "_meta"}

@@ -10,6 +10,7 @@ from sandbox.apispec import APISpec
 from sandbox.clock import Clock
 from sandbox.contract.url import url_template
 from sandbox.exchange import WireRequest, WireResponse
+from sandbox.graphql import carried
 from sandbox.samples import Unsatisfiable
 
 
@@ -61,6 +62,8 @@ class MockApi:
         path = request.url.partition("#")[0].partition("?")[0]
         for operation in self._spec.operations:
             if operation.method.upper() != request.method:
+                continue
+            if operation.document and carried(request.body) != operation.document:
                 continue
             if url_template(operation.url).path.match(path):
                 try:

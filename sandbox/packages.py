@@ -116,17 +116,44 @@ def fetch_pypi(
         if not _PYPI.match(spec) and not (spec.endswith(".whl") and Path(spec).is_file()):
             told = f"{spec[:200]!r} is no PyPI package"
             raise PackageUnusable(f"{told}: give NAME[==VERSION] or the path of a wheel.")
-    report = directory.parent / "report.json"
-    flags = ["--target", str(directory), "--only-binary", ":all:", "--no-compile", "--quiet"]
-    flags += ["--no-input", "--disable-pip-version-check", "--report", str(report)]
-    _run((*_pip(), "install", *flags, *_platform(python), "--", *specs), directory)
-    lock = tuple(_pip_lock(_read_json(report)))
+    lock = _installed(("--", *specs), directory, python)
     first = lock[0] if (wheel := specs[0]).endswith(".whl") else _named(lock, wheel)
     if module:
         command = ("python3", "-P", "-m", module)
     else:
         command = ("python3", "-P", "-c", _entry(directory, script or first.name))
     return Fetched(first.name, first.version, (*command, *arguments), lock)
+
+
+def fetch_wheels(
+    specs: Sequence[str], directory: Path, python: Python
+) -> tuple[LockedPackage, ...]:
+    """Fetch PyPI packages (`NAME[==VERSION]`) and all they need into an empty directory, as wheels;
+    what they were locked to. Raises PackageUnusable.
+    """
+    for spec in specs:
+        if not _PYPI.match(spec):
+            raise PackageUnusable(f"{spec[:200]!r} is no PyPI package: give NAME[==VERSION].")
+    return _installed(("--", *specs), directory, python)
+
+
+def fetch_locked(lock: Sequence[LockedPackage], directory: Path, python: Python) -> None:
+    """Fetch just these packages into an empty directory, if they are what they were locked to.
+
+    Raises PackageUnusable.
+    """
+    listed = directory.parent / "requirements.txt"
+    lines = (f"{p.name}=={p.version} --hash={p.digest}\n" for p in lock)
+    listed.write_text("".join(lines))
+    _installed(("--require-hashes", "--no-deps", "-r", str(listed)), directory, python)
+
+
+def _installed(wanted: Sequence[str], directory: Path, python: Python) -> tuple[LockedPackage, ...]:
+    report = directory.parent / "report.json"
+    flags = ["--target", str(directory), "--only-binary", ":all:", "--no-compile", "--quiet"]
+    flags += ["--no-input", "--disable-pip-version-check", "--report", str(report)]
+    _run((*_pip(), "install", *flags, *_platform(python), *wanted), directory)
+    return tuple(_pip_lock(_read_json(report)))
 
 
 def _run(command: Sequence[str], directory: Path) -> None:

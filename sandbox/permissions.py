@@ -79,6 +79,11 @@ def permissions_of(texts: Iterable[str]) -> tuple[Permission, ...]:
     return tuple(found)
 
 
+def is_readable(permission: Permission) -> bool:
+    """Whether it is of files that may only be read."""
+    return permission.kind == "fs" and not permission.writable
+
+
 def check_path(path: str, private: Iterable[Path] = ()) -> None:
     """Raises PathRefused unless a server may be given that directory or file as it is on disk now.
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from sandbox.apispec import Access
 from sandbox.authscheme import Credential
 from sandbox.bundle import Bundle, ToolDefinition
+from sandbox.graphql import carried
+from sandbox.plainrequest import canonical
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -29,7 +31,9 @@ class Origin:
 
 @dataclass(frozen=True)
 class Rule:
-    """One request that is allowed: method, origin and path template, with its credentials."""
+    """One request that is allowed: method, origin and path template, with its credentials; where
+    there is a GraphQL `document`, with a body that carries that one.
+    """
 
     method: str
     origin: Origin
@@ -38,6 +42,7 @@ class Rule:
     tool: str
     security: tuple[tuple[str, ...], ...]
     access: Access = "write"
+    document: str = ""
 
     @property
     def repeatable(self) -> bool:
@@ -51,19 +56,23 @@ class Policy:
 
     rules: tuple[Rule, ...]
 
-    def match(self, method: str, url: str) -> Rule | None:
+    def match(self, method: str, url: str, body: bytes = b"") -> Rule | None:
         """The rule that allows this request, or None.
 
         The path is compared as sent: a literal part of a template must stand there letter for
-        letter, a placeholder takes one or more characters but no `/`, `?` or `#`.
+        letter, a placeholder takes one or more characters but no `/`, `?` or `#`, and a `;` only
+        from its beginning on, as the matrix style writes it.
         """
         origin = origin_of(url)
+        if origin is None:
+            return None
         path = urlsplit(url).path or "/"
-        if origin is None or not canonical(path):
+        if not canonical(path):
             return None
         for rule in self.rules:
             if rule.method == method and rule.origin == origin and rule.path.match(path):
-                return rule
+                if not rule.document or carried(body) == rule.document:
+                    return rule
         return None
 
 
@@ -101,19 +110,6 @@ def granted_hosts(bundle: Bundle) -> frozenset[str]:
     return frozenset(p.removeprefix(prefix) for p in bundle.permissions if p.startswith(prefix))
 
 
-def canonical(path: str) -> bool:
-    """Whether a path can only mean what it says.
-
-    False for control characters, a back slash, a fragment or query mark, an escaped NUL, and for
-    `.` and `..` segments, escaped or not. An escaped slash stays inside its segment.
-    """
-    if any(ord(letter) <= 32 or ord(letter) >= 127 or letter in "\\?#" for letter in path):
-        return False
-    if "%00" in path:
-        return False
-    return not any(unquote(segment) in (".", "..") for segment in path.split("/"))
-
-
 def _policy(bundle: Bundle, tools: tuple[ToolDefinition, ...]) -> Policy:
     hosts = granted_hosts(bundle)
     rules = []
@@ -132,6 +128,7 @@ def _policy(bundle: Bundle, tools: tuple[ToolDefinition, ...]) -> Policy:
                     tool=tool.name,
                     security=tool.security,
                     access=tool.access,
+                    document=request.document,
                 )
             )
     return Policy(tuple(rules))
@@ -139,4 +136,4 @@ def _policy(bundle: Bundle, tools: tuple[ToolDefinition, ...]) -> Policy:
 
 def _path_pattern(template: str) -> re.Pattern[str]:
     literals = _PLACEHOLDER.split(template.partition("?")[0].partition("#")[0])
-    return re.compile("[^/?#]+".join(map(re.escape, literals)) + r"\Z")
+    return re.compile("(?:[^/?#;]+|;[^/?#]+)".join(map(re.escape, literals)) + r"\Z")

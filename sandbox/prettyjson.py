@@ -42,7 +42,12 @@ class _Writer:
         if known is not None:
             return known
         inner = f"{line} "
-        members = [f"{_name(name)}: {self.text(item, inner)}" for name, item in value.items()]
+        # Most names and values are strings, for which a call would cost more than their text.
+        members = [
+            f"{encode_basestring(name) if name.__class__ is str else _name(name)}: "
+            f"{encode_basestring(item) if item.__class__ is str else self.text(item, inner)}"
+            for name, item in value.items()
+        ]
         made = f"{{{inner}{f',{inner}'.join(members)}{line}}}"
         if len(members) > _NEVER_SHARED:
             self._known[key] = made

@@ -17,6 +17,7 @@ import orjson
 from sandbox import exchange as exchange_json
 from sandbox.bundle import Bundle
 from sandbox.exchange import Exchange
+from sandbox.notices import LogEar
 from sandbox.progress import MAX_TOLD, Hearer, read_progress, unheard
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -64,12 +65,14 @@ def inputs_for(bundle: Bundle, tool: str, arguments: Mapping[str, Any], live: In
 @dataclass
 class Tape:
     """What one call takes in, as it happens. Inputs that are on it before the call are those that
-    the call gets, in an engine that can give them. `heard` is told how far the call has come.
+    the call gets, in an engine that can give them. `heard` is told how far the call has come,
+    `logged` what its server logs meanwhile.
     """
 
     inputs: Inputs | None = None
     exchanges: list[Exchange] = field(default_factory=list)
     heard: Hearer = unheard
+    logged: LogEar | None = None
     _told: int = 0
     _latest: float = -math.inf
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import html
 import json
 import re
@@ -16,6 +17,8 @@ from sandbox.exchange import Headers, WireResponse
 MARK = "[redacted]"
 ANYWHERE = 4
 """A shorter secret is only found where it stands by itself: it would blot out ordinary text."""
+UNLIKELY = 12
+"""So many letters do not stand in megabytes of base64 by chance."""
 MAX_SECRET = 32 * 1024
 _MIN_ENCODED = 6
 _JOINED = 64 * 1024
@@ -30,6 +33,7 @@ class Redaction:
     def __init__(self, secrets: Iterable[str]) -> None:
         kept = sorted({s for s in secrets if s and len(s) <= MAX_SECRET}, key=len, reverse=True)
         self._patterns = tuple(pattern for secret in kept for pattern in _patterns(secret))
+        self._long = tuple(secret for secret in kept if len(secret) >= UNLIKELY)
 
     def also(self, passing: Iterable[str]) -> Redaction:
         """This redaction, and of values that live for one request: plain or percent-encoded."""
@@ -41,6 +45,7 @@ class Redaction:
         made = Redaction(())
         joined = b"|".join(re.escape(form.encode()) for form in longest)
         made._patterns = (*self._patterns, re.compile(joined))
+        made._long = (*self._long, *(text for text in values if len(text) >= UNLIKELY))
         return made
 
     def data(self, content: bytes) -> bytes:
@@ -56,6 +61,19 @@ class Redaction:
         raw = text.encode("utf-8", "surrogatepass")
         clean = self.data(raw)
         return text if clean == raw else clean.decode("utf-8", "replace")
+
+    def base64(self, text: str) -> str:
+        """Base64 whose bytes hold no secret, nor its own letters one that is too long for chance;
+        without any, the very same text. What is no base64 is a text.
+        """
+        try:
+            raw = binascii.a2b_base64(text.encode(), strict_mode=True)
+        except (binascii.Error, UnicodeEncodeError):
+            return self.text(text)
+        letters = text.casefold()
+        is_told = any(secret.casefold() in letters for secret in self._long)
+        clean = MARK.encode() if is_told else self.data(raw)
+        return text if clean == raw else binascii.b2a_base64(clean, newline=False).decode()
 
     def headers(self, headers: Headers) -> Headers:
         """Headers without the secrets, also those whose values hold a secret only together."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-Stage = Literal["static", "cases", "mock", "live"]
+Stage = Literal["static", "suite", "cases", "mock", "recorded", "live", "redteam"]
 Verdict = Literal["passed", "failed", "inconclusive", "skipped"]
 
 

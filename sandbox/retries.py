@@ -57,7 +57,7 @@ def http_date(text: str, now: float) -> float | None:
 
     A two-digit year that lies more than 50 years ahead of `now` is one of the last century.
     """
-    for form in _DATES:
+    for form in _DATES if text else ():
         found = form.match(text.strip()[:64])
         if found is None:
             continue

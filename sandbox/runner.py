@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from sandbox.broker import Broker
 from sandbox.bundle import Bundle
+from sandbox.content import texts
 from sandbox.exchange import Exchange
 from sandbox.recording import Tape
 
@@ -64,8 +65,7 @@ class Outcome:
     @property
     def text(self) -> str:
         """The text of the result's content blocks, joined by line feeds."""
-        blocks = self.result.get("content") or ()
-        return "\n".join(str(block.get("text", "")) for block in blocks)
+        return texts(self.result.get("content"))
 
 
 class Session(Protocol):

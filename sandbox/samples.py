@@ -70,7 +70,12 @@ class Sampler:
     """Makes instances that `judge` accepts, travelling in the judge's direction."""
 
     def __init__(self, judge: Judge, seed: int = 0) -> None:
-        self._judge, self._seed = judge, seed
+        self._judge, self._seed, self._nodes = judge, seed, 0
+
+    @property
+    def effort(self) -> int:
+        """What all samples have taken, in values made and judged: the same for the same samples."""
+        return self._nodes + self._judge.effort
 
     def make(
         self,
@@ -100,6 +105,8 @@ class Sampler:
                 continue
             except (TypeError, ValueError, AttributeError, ArithmeticError) as malformed:
                 raise Unsatisfiable(f"the schema is malformed: {malformed}") from malformed
+            finally:
+                self._nodes += attempted.effort
             problem = self._judge.problem(schema, value)
             if problem is None:
                 return value
@@ -127,7 +134,7 @@ class _Attempt:
         self.endings, self.suffix = endings, endings.usual
         self.rng = random.Random(seed * ATTEMPTS + attempt)
         self.numbers = itertools.count(self.rng.randrange(1_000, 5_000))
-        self.nodes = 0
+        self.nodes = self.effort = 0
 
     def value(self, schema: Schema, depth: int) -> Any:
         self.nodes += 1
@@ -163,6 +170,7 @@ class _Attempt:
 
     def flatten(self, schema: Schema, depth: int = 0) -> dict[str, Any]:
         """The schema without references and branches: one way through them is chosen."""
+        self.effort += 1
         if schema is False:
             raise Unsatisfiable("the schema is false")
         if schema is True:

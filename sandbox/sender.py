@@ -15,12 +15,15 @@ from sandbox.errors import (
     Frozen,
     RateLimited,
     ResponseTooLarge,
+    TurnTooLate,
     UpstreamUnreachable,
 )
 from sandbox.exchange import Exchange, Upstream, WireRequest, WireResponse
+from sandbox.pace import Pace
 from sandbox.policy import Rule, origin_of
 from sandbox.retries import LIMITED, advised_wait, backoff, with_hint
 from sandbox.throttle import Throttle
+from sandbox.turns import pace_of
 
 Refusal = Literal[
     "refused", "timeout", "unreachable", "too_large", "rate_limited", "frozen", "captured"
@@ -39,6 +42,14 @@ def refused(
 
 
 @dataclass(frozen=True)
+class Paced:
+    """The paces that a server is held to, and its name."""
+
+    server: str
+    paces: tuple[Pace, ...]
+
+
+@dataclass(frozen=True)
 class Sender:
     """Sends the requests of one broker. `random` gives numbers in 0..1, for the waits."""
 
@@ -49,6 +60,7 @@ class Sender:
     credentials: CredentialSource
     throttle: Throttle | None
     random: Callable[[], float]
+    paced: Paced | None = None
 
     async def send(self, request: WireRequest, rule: Rule) -> Exchange:
         """The exchange, its answer without secrets. What cannot be sent is a refusal."""
@@ -59,15 +71,15 @@ class Sender:
         delivery = _Delivery(self, request, rule, credentials, names)
         exchange = await self._delivered(delivery)
         hide = credentials.redaction(delivery.passing)
-        if exchange.response is None:
-            return refused(
-                request,
-                exchange.refusal,  # type: ignore[arg-type]
-                hide.text(exchange.reason),
-                exchange.attempts,
-                exchange.retry_after,
-            )
-        return Exchange(request, hide.response(exchange.response), attempts=exchange.attempts)
+        return Exchange(
+            request,
+            exchange.response and hide.response(exchange.response),
+            exchange.refusal,
+            hide.text(exchange.reason),
+            exchange.attempts,
+            retry_after=exchange.retry_after,
+            sent_at=tuple(delivery.sent_at),
+        )
 
     async def _delivered(self, delivery: _Delivery) -> Exchange:
         request = delivery.request
@@ -86,6 +98,9 @@ class Sender:
             return refused(request, "refused", str(error), delivery.sent)
         except Frozen as error:
             return refused(request, "frozen", str(error), delivery.sent)
+        except TurnTooLate as error:
+            # Nothing was refused by the API: it is the caller who asks for more than there is.
+            return refused(request, "timeout", str(error), delivery.sent, error.seconds)
         except RateLimited as error:
             return refused(request, "rate_limited", str(error), delivery.sent, error.seconds)
         if len(response.body) > self.caps.response_bytes:
@@ -114,7 +129,7 @@ class Sender:
 
 
 class _Delivery:
-    """One request on its way. `sent` is how often it left, `passing` what must not be shown."""
+    """One request on its way. `sent_at` is when it left, `passing` what must not be shown."""
 
     def __init__(
         self,
@@ -124,10 +139,16 @@ class _Delivery:
         credentials: CredentialSource,
         names: tuple[str, ...],
     ) -> None:
-        self.request, self.sent, self.waited = request, 0, 0.0
+        self.request, self.waited = request, 0.0
+        self.sent_at: list[float] = []
         self.passing: list[str] = []
         self._sender, self._rule = sender, rule
         self._credentials, self._names = credentials, names
+
+    @property
+    def sent(self) -> int:
+        """How often it left."""
+        return len(self.sent_at)
 
     async def answer(self) -> WireResponse:
         """The answer that is final: the first that calls for no other try."""
@@ -147,6 +168,8 @@ class _Delivery:
             await self._sender.clock.sleep(wait)
 
     async def _signed(self) -> WireRequest:
+        if not self._names:
+            return self.request
         sender = self._sender
         way = Way(self._rule.origin, sender.clock, sender.fetch)
         signed = await self._credentials.sign(self.request, self._names, way)
@@ -157,11 +180,22 @@ class _Delivery:
         sender = self._sender
         if sender.throttle:
             patience = max(0.0, sender.caps.retry_budget_seconds - self.waited)
+            await self._turn(sender.throttle)
             await sender.throttle.admit(self._rule.origin, sender.clock, patience)
         sender.brake.check()
-        self.sent += 1
+        self.sent_at.append(sender.clock.wall())
         async with sender.clock.deadline(sender.caps.seconds):
             return await sender.upstream.send(wire)
+
+    async def _turn(self, throttle: Throttle) -> None:
+        """Wait for the server's turn, where it is held to a pace at this origin."""
+        sender = self._sender
+        pace = pace_of(sender.paced.paces, self._rule.origin) if sender.paced else None
+        if sender.paced and pace:
+            patience = sender.caps.seconds + sender.caps.retry_budget_seconds
+            await throttle.turns.wait(
+                sender.paced.server, self._rule.origin, pace, sender.clock, patience
+            )
 
     def _renewed(self, wire: WireRequest, response: WireResponse) -> bool:
         """Whether to answer a 401. A challenge has to be; another token is for reads only, because

@@ -16,7 +16,7 @@ from sandbox import exactjson
 from sandbox.brake import Brake
 from sandbox.broker import Broker
 from sandbox.bundle import Bundle
-from sandbox.content import content_problem
+from sandbox.content import content_problem, texts, without_secrets
 from sandbox.errors import CallTimedOut, Frozen, LoadFailed, SessionBroken
 from sandbox.exchange import Exchange, WireRequest, WireResponse
 from sandbox.guard import LineGuard, parse_message
@@ -137,25 +137,40 @@ class PipeSession:
         if problem:
             failure = Failure("arguments", f"{problem.where or '/'}: {problem.reason}")
             return _failed(tool, failure, (), started)
+        tape = tape or Tape()
+        params = {"name": tool, "arguments": arguments}
+        answer = await self._answer("tools/call", params, tool, tape, seconds)
+        return self._outcome(tool, answer, tuple(tape.exchanges), started)
+
+    async def _answer(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        what: str,
+        tape: Tape,
+        seconds: float | None = None,
+    ) -> dict[str, Any]:
+        """The answer to a request, which is cancelled if nobody waits for it any more.
+
+        Raises CallTimedOut, which ends the session, or SessionBroken.
+        """
         # As long as any other, so that a call leaves the same traces in memory however many came
         # before it: in WASM its result must not depend on that.
         identity = f"{next(self._ids):012}"
-        tape = self.tapes[identity] = tape or Tape()
+        self.tapes[identity] = tape
         patience = seconds or self.limits.call_seconds
         try:
             async with asyncio.timeout(patience):
-                answer = await self._request(
-                    "tools/call", {"name": tool, "arguments": arguments}, identity
-                )
+                return await self._request(method, params, identity)
         except TimeoutError as error:
-            self.end(SessionBroken(f"{tool} did not answer in time"))
-            raise CallTimedOut(tool, patience) from error
+            self.end(SessionBroken(f"{what} did not answer in time"))
+            raise CallTimedOut(what, patience) from error
         except asyncio.CancelledError:
             self._cancel(identity)
             raise
         finally:
             del self.tapes[identity]
-        return self._outcome(tool, answer, tuple(tape.exchanges), started)
+            self._waiting.pop(identity, None)
 
     def feed(self, chunk: bytes) -> None:
         """Bytes from the sandbox's stdout."""
@@ -195,7 +210,6 @@ class PipeSession:
             future.set_exception(self._broken)
             return future
         self._waiting[identity] = future
-        future.add_done_callback(lambda _: self._waiting.pop(identity, None))
         self._send({"jsonrpc": "2.0", "id": identity, "method": method, "params": params})
         return future
 
@@ -220,6 +234,7 @@ class PipeSession:
             if future is None or future.done() or ("result" in message) == ("error" in message):
                 self._stray()
             else:
+                del self._waiting[str(message["id"])]
                 future.set_result(message)
 
     def _stray(self) -> None:
@@ -278,7 +293,7 @@ class PipeSession:
         started: float,
     ) -> Outcome:
         if self._secrets:
-            answer = Redaction(self._secrets).value(answer)
+            answer = without_secrets(answer, Redaction(self._secrets))
         answer = self.broker.without_secrets(answer)
         if "error" in answer:
             failure = Failure("bug", _message(answer["error"]))
@@ -314,7 +329,7 @@ def _told(result: Mapping[str, Any]) -> Failure:
     said = meta.get(ERROR_META) if isinstance(meta, dict) else None
     said = said if isinstance(said, dict) else {}
     status, wait = said.get("status"), said.get("retry_after")
-    text = "\n".join(str(block.get("text", "")) for block in result["content"])
+    text = texts(result["content"])
     return Failure(
         kind=str(said.get("kind") or "tool")[:40],
         message=text[:MAX_MESSAGE],
@@ -343,16 +358,21 @@ def _wire_request(params: Mapping[str, Any]) -> WireRequest | None:
     method, url, headers = params.get("method"), params.get("url"), params.get("headers", [])
     if params.get("kind") != "http" or not isinstance(method, str) or not isinstance(url, str):
         return None
-    if not isinstance(headers, list) or not all(map(_is_pair, headers)):
+    if not isinstance(headers, list):
         return None
+    for header in headers:
+        if not _is_pair(header):
+            return None
     body = _bytes(params)
     if body is None:
         return None
-    return WireRequest(method, url, tuple((str(name), str(value)) for name, value in headers), body)
+    return WireRequest(method, url, tuple([(name, value) for name, value in headers]), body)
 
 
 def _is_pair(header: Any) -> bool:
-    return isinstance(header, list) and len(header) == 2 and all(isinstance(x, str) for x in header)
+    if not isinstance(header, list) or len(header) != 2:
+        return False
+    return isinstance(header[0], str) and isinstance(header[1], str)
 
 
 def _bytes(params: Mapping[str, Any]) -> bytes | None:

@@ -1,8 +1,9 @@
-"""What a tool that does nothing would give: an example that it satisfies proves nothing."""
+"""What tools that do nothing would give: a case or a test that they satisfy proves nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from sandbox.bundle import ToolDefinition
@@ -18,6 +19,30 @@ _OF_TYPE: Mapping[str, Any] = {
     "array": [],
     "null": None,
 }
+
+
+@dataclass(frozen=True)
+class Stub:
+    """A server that does nothing: what each of its functions does, in words and as the runtime's
+    `toolwright.suite` takes it.
+    """
+
+    does: str
+    made: Mapping[str, Any]
+
+
+REFUSING = Stub("always raises ToolError", {"kind": "raises"})
+
+
+def stubs(tools: Iterable[ToolDefinition]) -> tuple[Stub, ...]:
+    """The stubs of a server that give something, whatever they are asked."""
+    values = {tool.name: _empty(tool.output_schema, 0) for tool in tools}
+    constants = (Stub(f"always gives {v!r}", {"kind": "value", "default": v}) for v in _EMPTY)
+    return (
+        *constants,
+        Stub("always gives an empty result", {"kind": "value", "values": values}),
+        Stub("gives its first argument back", {"kind": "argument"}),
+    )
 
 
 def satisfies(example: Example, tool: ToolDefinition) -> bool:

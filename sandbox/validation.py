@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextvars import ContextVar
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -14,13 +13,10 @@ from jsonschema.exceptions import SchemaError, ValidationError, best_match
 from jsonschema.validators import extend
 from referencing.exceptions import Unresolvable
 
-from sandbox import exactjson
+from sandbox import exactjson, steps
 
 MAX_REASON = 300
 MAX_PATTERN = 500
-STEPS, STEPS_PER_VALUE = 10_000, 100
-"""How often a check may go on to another schema of the same value: in all, and more for each value
-that the instance holds. Schemas that refer to each other twice take exponential time without."""
 # A quantified group that holds a quantifier or an alternative can take exponential time in
 # Python's engine, which has no time limit; the sandbox, which has one, checks these patterns too.
 _RISKY = re.compile(r"\([^)]*[*+|}][^)]*\)\s*[*+{]|\\[1-9]|\(\?P?[=<(]")
@@ -34,28 +30,8 @@ class Problem:
     reason: str
 
 
-class _Exhausted(Exception):
-    """A check has taken all its steps."""
-
-
-_STEPS_LEFT: ContextVar[list[int]] = ContextVar("steps left")
-
-
-def _counted(check: Callable[..., Any]) -> Callable[..., Iterator[ValidationError]]:
-    def keyword(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
-        left = _STEPS_LEFT.get()
-        left[0] -= 1
-        if left[0] < 0:
-            raise _Exhausted
-        yield from check(validator, value, instance, schema) or ()
-
-    return keyword
-
-
-_COMPOSING = ("$ref", "allOf", "anyOf", "oneOf", "if", "not", "dependentSchemas")
 _Validator = extend(  # type: ignore[no-untyped-call]
-    Draft202012Validator,
-    {name: _counted(Draft202012Validator.VALIDATORS[name]) for name in _COMPOSING},
+    Draft202012Validator, steps.counted(Draft202012Validator.VALIDATORS)
 )
 
 
@@ -63,16 +39,18 @@ class Checker:
     """A compiled schema."""
 
     def __init__(self, schema: Mapping[str, Any] | bool) -> None:
-        self._validator = _Validator(_tame(schema))
+        tame = _tame(schema)
+        self._validator, self._is_counted = _Validator(tame), steps.are_needed(tame)
 
     def problem(self, instance: Any) -> Problem | None:
         """What is wrong with the instance, or None. An inapplicable schema is a problem."""
-        _STEPS_LEFT.set([STEPS + STEPS_PER_VALUE * _values(instance)])
+        if self._is_counted:
+            steps.begin(instance)
         try:
             if self._validator.is_valid(instance):
                 return None
             error = best_match(self._validator.iter_errors(instance))
-        except _Exhausted:
+        except steps.Exhausted:
             return Problem("", "the schema takes too many steps to check")
         except RecursionError:
             return Problem("", "the schema refers to itself without end")
@@ -89,19 +67,6 @@ def _compiled(schema: bytes) -> Checker:
 def checker(schema: Mapping[str, Any] | bool) -> Checker:
     """The checker of a schema, compiled once per content."""
     return _compiled(exactjson.dumps(schema))
-
-
-def _values(instance: Any) -> int:
-    """How many values a JSON value holds, itself included."""
-    count, pending = 0, [instance]
-    while pending:
-        value = pending.pop()
-        count += 1
-        if isinstance(value, dict):
-            pending += value.values()
-        elif isinstance(value, list):
-            pending += value
-    return count
 
 
 def _located(error: ValidationError) -> Problem:

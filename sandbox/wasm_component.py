@@ -23,8 +23,8 @@ from wasmtime import Config, Engine, WasmtimeError
 from wasmtime.component import Component
 
 from sandbox.errors import ComponentBuildFailed, ComponentMissing
-from sandbox.static.code import MODULES
-from sandbox.wasm_fiber import set_stack
+from sandbox.static.modules import MODULES
+from sandbox.wasm_fiber import set_stack, without_concurrency
 
 EXTRA_MODULES = frozenset({"random", "time"})
 """What the static stage does not allow, but is harmless here: the host's record answers for it."""
@@ -34,7 +34,7 @@ MAX_WASM_STACK = 2 * 1024 * 1024
 """CPython's own limits on recursion in C need about this much before they are reached."""
 HOST_STACK = 1024 * 1024
 """What the host's functions may use of a call's stack."""
-SOURCES = ("wasm/world.wit", "wasm/guest.py", "base/runtime/toolwright")
+SOURCES = ("wasm/world.wit", "wasm/guest.py", "wasm/chance.py", "base/runtime/toolwright")
 ZONES = "tzdata"
 _COMMAND = "import sys, componentize_py; sys.exit(componentize_py.script())"
 
@@ -100,6 +100,7 @@ def _config() -> Config:
     config.epoch_interruption = True
     config.max_wasm_stack = MAX_WASM_STACK
     set_stack(config, MAX_WASM_STACK + HOST_STACK)
+    without_concurrency(config)
     config.cranelift_nan_canonicalization = True
     config.wasm_relaxed_simd_deterministic = True
     config.wasm_threads = False

@@ -6,7 +6,7 @@ Nothing above `sandbox/` can tell it from the Docker engine; docs/architecture.m
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from sandbox.brake import Brake
 from sandbox.broker import Broker
@@ -39,13 +39,17 @@ class WasmRunner:
         self.pool = GuestPool(loaded, limits or Limits(), spares)
         self._brake = brake or Brake()
         self._make_inputs = make_inputs
+        self._held = AsyncExitStack()
 
     async def __aenter__(self) -> WasmRunner:
-        await self.pool.__aenter__()
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self.pool)
+            stack.enter_context(self._brake.on_engage(self.pool.forget))
+            self._held = stack.pop_all()
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await self.pool.__aexit__(*error)
+        await self._held.aclose()
 
     @asynccontextmanager
     async def open(

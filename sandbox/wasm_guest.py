@@ -7,14 +7,13 @@ import itertools
 import threading
 import time
 from concurrent.futures import Executor
-from typing import Any
 
 from wasmtime import Store, WasmtimeError
 
 from sandbox.recording import LOADING, Inputs
 from sandbox.runner import Limits
 from sandbox.wasm_component import LoadedComponent
-from sandbox.wasm_fiber import StringCall, instantiate
+from sandbox.wasm_fiber import Run, instantiate
 from sandbox.wasm_host import Host, Record, Surroundings
 from sandbox.wasm_ticker import Ticker
 
@@ -47,70 +46,76 @@ class Guest:
         self.record = Record(LOADING)
         self.asked: str | None = None
         self.answer: str | None = None
+        self.told: str | None = None
+        self.line: str | None = None
         self._factory, self._cpus = factory, limits.cpus
         self._cut = threading.Event()
+        self._run: Run | None = None
         self._store = Store(factory.loaded.engine)
         memory = MEMORY_FACTOR * limits.memory_mb * 1024 * 1024
         self._store.set_limits(memory, MAX_TABLE_ELEMENTS)
         try:
             factory.host.enter(self)
             instance = instantiate(factory.host.linker, self._store, factory.loaded.component)
-            self._handle: Any = instance.get_func(self._store, "handle")
-            self._woken()
+            run = instance.get_func(self._store, "run")
+            self._run = Run(self._store._context(), run)
+            while not self._advance(self._run):
+                pass
         except WasmtimeError as error:
             self.close()
             raise GuestTrapped(_reason(error)) from error
 
-    async def call(
-        self, line: str, inputs: Inputs, surroundings: Surroundings, seed: str = ""
-    ) -> str:
-        """Hand over a line; the answer. `seed` is for Python's `random`.
+    async def call(self, line: str, inputs: Inputs, surroundings: Surroundings) -> str:
+        """Hand over a line; the answer.
 
         Raises GuestTrapped and what `surroundings.exchange` raises. Cancelled, it is cut.
         """
+        assert self._run is not None
         self.surroundings, self.record = surroundings, Record(inputs)
-        call = StringCall(self._store, self._handle, line, seed)
+        self.line, self.told = line, None
         try:
-            while not await self._advanced(call):
+            await self._advanced(self._run)
+            while self.told is None:
                 assert self.asked is not None
                 asked, self.asked = self.asked, None
                 self.answer = await surroundings.exchange(asked)
-            return call.result()
+                await self._advanced(self._run)
         except WasmtimeError as error:
+            self._end()
             raise GuestTrapped(_reason(error)) from error
-        finally:
-            call.close()
-            self._factory.host.waiter.forget(self.key)
-            self.surroundings = None
+        except BaseException:
+            self._end()
+            raise
+        self.surroundings = None
+        return self.told
 
     def close(self) -> None:
         """Give its memory back. Idempotent; not while it runs."""
+        self._end()
         self._store.close()
 
-    def _woken(self) -> None:
-        """Run what every instance runs first."""
-        call = StringCall(self._store, self._handle, "", "")
-        try:
-            while not self._advance(call):
-                pass
-            call.result()
-        finally:
-            call.close()
+    def _end(self) -> None:
+        """Stop it wherever it is."""
+        if self._run:
+            self._run.close()
+            self._run = None
+        self._factory.host.forget(self.key)
+        self.surroundings = None
 
-    async def _advanced(self, call: StringCall) -> bool:
-        """Go on until the call is over (True) or asks the host for something."""
+    async def _advanced(self, run: Run) -> None:
+        """Go on until it asks the host for something or has answered."""
         started = time.perf_counter()
-        while not (over := self._advance(call)) and self.asked is None:
+        while not self._advance(run):
             if time.perf_counter() - started > INLINE_SECONDS:
-                return await self._in_thread(call)
-        return over
+                await self._in_thread(run)
+                return
 
-    async def _in_thread(self, call: StringCall) -> bool:
+    async def _in_thread(self, run: Run) -> None:
         """The same in a thread, which has stopped when this returns or raises."""
-        running = asyncio.wrap_future(self._factory.threads.submit(self._computed, call))
+        running = asyncio.wrap_future(self._factory.threads.submit(self._computed, run))
         self._factory.computing += 1
         try:
-            return await asyncio.shield(running)
+            await asyncio.shield(running)
         except asyncio.CancelledError:
             self._cut.set()
             await asyncio.wait([running])
@@ -118,23 +123,23 @@ class Guest:
         finally:
             self._factory.computing -= 1
 
-    def _computed(self, call: StringCall) -> bool:
+    def _computed(self, run: Run) -> None:
         """In a thread: go on, with pauses while ahead of the share of a CPU."""
         wall, cpu = time.monotonic(), time.thread_time()
-        while not self._cut.is_set():
-            if (over := self._advance(call)) or self.asked is not None:
-                return over
+        while not self._cut.is_set() and not self._advance(run):
             spent = time.thread_time() - cpu - CPU_BURST_SECONDS
             pause = spent / self._cpus - (time.monotonic() - wall)
             if pause > 0:
                 self._cut.wait(min(pause, MAX_PAUSE_SECONDS))
-        return False
 
-    def _advance(self, call: StringCall) -> bool:
-        """Run until the call is over (True), an epoch ends or the host is asked for something."""
+    def _advance(self, run: Run) -> bool:
+        """Run until it waits for the host (True) or an epoch ends. Raises WasmtimeError."""
         self._factory.ticker.need()
         self._factory.host.enter(self)
-        return call.poll()
+        if run.poll():
+            run.check()
+            raise WasmtimeError("the instance ended by itself")
+        return self.asked is not None or self.told is not None
 
 
 class GuestFactory:

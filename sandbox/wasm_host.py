@@ -43,6 +43,9 @@ class Caller(Protocol):
     asked: str | None
     """The params of a request that the instance waits for the answer to."""
     answer: str | None
+    told: str | None
+    """What it answered to the last line; it waits for the next one."""
+    line: str | None
 
 
 class Record:
@@ -69,11 +72,13 @@ class Host:
 
     def __init__(self, loaded: LoadedComponent) -> None:
         self._here = threading.local()
-        self.waiter = Waiter(self._ask, self._answered)
+        self._exchange = Waiter(self._ask, self._answered)
+        self._next_line = Waiter(self._tell, self._told)
         names = loaded.component.type.imports(loaded.engine)
         self.linker = Linker(loaded.engine)
         with self.linker.root() as root:
-            self.waiter.add_to(root, "exchange")
+            self._exchange.add_to(root, "exchange")
+            self._next_line.add_to(root, "next-line")
             root.add_func("log", self._log)
             for name in names:
                 functions = self._functions().get(name.partition("@")[0], {})
@@ -85,6 +90,11 @@ class Host:
     def enter(self, caller: Caller) -> None:
         """From here on this thread runs that instance."""
         self._here.caller = caller
+
+    def forget(self, key: int) -> None:
+        """The instance with that key is over."""
+        self._exchange.forget(key)
+        self._next_line.forget(key)
 
     def _functions(self) -> dict[str, dict[str, Callable[..., Any]]]:
         return {
@@ -111,6 +121,16 @@ class Host:
         caller: Caller = self._here.caller
         answer, caller.answer = caller.answer, None
         return answer
+
+    def _tell(self, answer: str) -> int:
+        caller: Caller = self._here.caller
+        caller.told = answer
+        return caller.key
+
+    def _told(self, key: int) -> str | None:
+        caller: Caller = self._here.caller
+        line, caller.line = caller.line, None
+        return line
 
     def _log(self, store: StoreContext, text: str) -> None:
         surroundings = self._here.caller.surroundings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
@@ -13,11 +14,12 @@ from wasmtime import WasmtimeError
 
 from sandbox import exactjson
 from sandbox.bundle import Bundle
-from sandbox.guard import depth
+from sandbox.guard import is_deep
 from sandbox.recording import LOADING, Inputs, inputs_for
 from sandbox.runner import Limits
 from sandbox.session import ERROR_META, PipeSession
 from sandbox.wasm_guest import MAX_REASON, Guest, GuestTrapped
+from sandbox.wasm_opening import MAX_PRINTS, hear
 from sandbox.wasm_pool import GuestPool
 from sandbox.wasm_state import keeps_state
 
@@ -25,7 +27,6 @@ MAX_CALLS = 4
 """Calls of one session that run at once, each in an instance of its own; more wait."""
 MAX_KEPT_BYTES = 256 * 1024
 """An instance that carried more in one call is not kept: its memory never shrinks."""
-MAX_PRINTS = 10_000
 STATELESS_AUTHOR = "compiler"
 """Its code keeps nothing, and need not be searched for what might."""
 LOAD_FAILED = -32001
@@ -52,7 +53,7 @@ class Job:
             asked = exactjson.loads(content)
         except (ValueError, RecursionError):
             asked = None
-        if not isinstance(asked, dict) or depth(asked, limits.nesting) > limits.nesting:
+        if not isinstance(asked, dict) or is_deep(content, asked, limits.nesting):
             raise GuestTrapped("what the code asked for is not the params of a request")
         answer = exactjson.dumps(await session.answered(asked)).decode()
         self.carried += len(content) + len(answer)
@@ -162,11 +163,14 @@ class GuestPipe:
     async def _open(self, job: Job) -> None:
         """Hand over the bundle and shake hands."""
         try:
-            guest, answers = await self._opened(job)
+            started = time.perf_counter()
+            guest, answers = await self._opened()
         except GuestTrapped as reason:
-            answers = [_refused(line, str(reason)) for line in self._opening]
+            answers = tuple(_refused(line, str(reason)) for line in self._opening)
         else:
             self._keep(guest)
+            seconds = time.perf_counter() - started
+            self.pool.remember(tuple(self._opening), self.limits, seconds)
         for answer in answers:
             self._deliver(answer)
 
@@ -178,7 +182,7 @@ class GuestPipe:
             self._deliver(_stopped(job.identity, str(reason)))
         if job.pristine and not self._idle and not self._killed:
             with suppress(GuestTrapped):
-                guest, _ = await self._opened(job)
+                guest, _ = await self._opened()
                 self._keep(guest)
 
     async def _answered(self, job: Job) -> str:
@@ -186,7 +190,7 @@ class GuestPipe:
         guest = await self._ready(job)
         guest.used, keep = True, False
         try:
-            answer = await guest.call(job.line, job.inputs, job, job.inputs.seed)
+            answer = await guest.call(job.line, job.inputs, job)
             keep = not job.pristine and job.carried + len(answer) <= MAX_KEPT_BYTES
         finally:
             if keep:
@@ -202,17 +206,19 @@ class GuestPipe:
             if not (job.pristine and idle.used):
                 return idle
             idle.close()
-        guest, _ = await self._opened(job)
+        guest, _ = await self._opened()
         return guest
 
-    async def _opened(self, job: Job) -> tuple[Guest, list[str]]:
-        """A new guest that has heard the first lines, and what it answered."""
+    async def _opened(self) -> tuple[Guest, tuple[str, ...]]:
+        """A guest that has heard the first lines and nothing else, and what it answered."""
+        lines = tuple(self._opening)
+        ahead = self.pool.take_opened(lines, self.limits)
+        if ahead:
+            for text in ahead.printed:
+                self.log(text)
+            return ahead.guest, ahead.answers
         guest = await self.pool.take(self.limits)
-        try:
-            return guest, [await guest.call(line, LOADING, job) for line in self._opening]
-        except BaseException:
-            guest.close()
-            raise
+        return guest, await hear(guest, lines, self.log)
 
     def _keep(self, guest: Guest) -> None:
         if self._idle or self._killed:

@@ -6,7 +6,7 @@ import ast
 from functools import lru_cache
 
 from sandbox.static.code import DYNAMIC
-from sandbox.static.source import FunctionNode, Unparsable, called_name, parse
+from sandbox.static.source import FunctionNode, Unparsable, called_name, local_uses, parse
 
 IMMUTABLE_CALLS = frozenset({"frozenset", "range", "re.compile", "tuple", "TypeVar"})
 SETTERS = frozenset(
@@ -47,7 +47,9 @@ def keeps_state(source: str) -> bool:
     found = parse(source)
     if isinstance(found, Unparsable):
         return True
-    return not all(map(_is_fixed, found.tree.body)) or any(map(_changes, found.nodes))
+    own = local_uses(found, DYNAMIC)
+    others = (node for node in found.nodes if id(node) not in own)
+    return not all(map(_is_fixed, found.tree.body)) or any(map(_changes, others))
 
 
 def _is_fixed(node: ast.stmt) -> bool:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, cast
 
+from forge.media import is_json
 from forge.openapi.context import Context
 from forge.openapi.references import Node, Unresolved
 from forge.projection import merged_properties
@@ -22,7 +23,7 @@ _STYLES: dict[str, frozenset[str]] = {
     "path": frozenset({"simple", "label", "matrix"}),
     "query": frozenset({"form", "spaceDelimited", "pipeDelimited", "deepObject"}),
     "header": frozenset({"simple"}),
-    "cookie": frozenset({"form"}),
+    "cookie": frozenset({"form", "cookie"}),
 }
 _COLLECTIONS: dict[str, Style] = {
     "ssv": "spaceDelimited",
@@ -87,7 +88,7 @@ def read(
         location, name = node.value["in"], str(node.value["name"])
         if location in ("body", "formData") and context.dialect == "2.0":
             continue
-        if location == WHOLE_QUERY and FORM in (node.get("content").value or ()):
+        if location == WHOLE_QUERY and _is_writable(node):
             location = "query"
         reason = _unusable(location, name, placeholders) or _withheld(node, location, name)
         if reason:
@@ -172,15 +173,14 @@ def _parameter(context: Context, node: Node, location: Location, name: str) -> P
         media_type, media = next(iter(content.items()), ("", content))
         at = media.get("schema")
         schema = context.schemas.convert(at) if at.value is not None else True
-        if node.value["in"] == WHOLE_QUERY:
+        kind = media_type.strip().lower() or "application/json"
+        if node.value["in"] == WHOLE_QUERY and kind.startswith(FORM):
             return Parameter(name, location, schema, required, description=description)
+        style: Style = "whole" if node.value["in"] == WHOLE_QUERY else "form"
+        if style == "whole" and not is_json(kind):
+            schema = _text(schema)
         return Parameter(
-            name,
-            location,
-            schema,
-            required,
-            media_type=media_type.strip().lower() or "application/json",
-            description=description,
+            name, location, schema, required, style, media_type=kind, description=description
         )
     at = node.get("schema")
     if at.value is None:
@@ -198,6 +198,18 @@ def _parameter(context: Context, node: Node, location: Location, name: str) -> P
     )
 
 
+def _is_writable(node: Node) -> bool:
+    """Whether a parameter that is all of the query has a type that it can be written as."""
+    first = next(iter(node.get("content").value or ()), "")
+    return isinstance(first, str) and (first.startswith((FORM, "text/")) or is_json(first))
+
+
+def _text(schema: Schema) -> Schema:
+    """The schema of what a caller writes as text."""
+    is_text = isinstance(schema, Mapping) and schema.get("type") == "string"
+    return schema if is_text else {"type": "string"}
+
+
 def _style(context: Context, node: Node, location: Location) -> tuple[Style, bool]:
     default: Style = "simple" if location in ("path", "header") else "form"
     written = node.get("style").value
@@ -207,4 +219,4 @@ def _style(context: Context, node: Node, location: Location) -> tuple[Style, boo
         written = None
     style = cast(Style, written or default)
     explode = node.get("explode").value
-    return style, style in ("form", "deepObject") if explode is None else truth(explode)
+    return style, style in ("form", "deepObject", "cookie") if explode is None else truth(explode)

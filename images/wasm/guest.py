@@ -20,12 +20,13 @@ import time
 import zoneinfo
 from typing import Any
 
+import chance
 import engine_data  # type: ignore[import-not-found]
 import wit_world  # type: ignore[import-not-found]
 from toolwright.broker import BrokerTransport  # type: ignore[import-not-found]
 from toolwright.bundle import Bundle  # type: ignore[import-not-found]
 from toolwright.protocol import Connection, PendingCall  # type: ignore[import-not-found]
-from toolwright.wire import decode, encode, outcome  # type: ignore[import-not-found]
+from toolwright.wire import encode, outcome, parse  # type: ignore[import-not-found]
 
 MAX_JSON_NESTING = 1000
 ORDINARY_NESTING = 12
@@ -44,20 +45,18 @@ def fetch(key):
 """
 _STRINGS_AND_SCALARS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[^"\[\]{}]+', re.DOTALL)
 _RUNS = re.compile(r"[\[{]+|[\]}]+")
-_seed, _loads = random.seed, json.loads
+_raw_decode = json.JSONDecoder.raw_decode
 
 
 class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
     """The component's export."""
 
-    def handle(self, line: str, seed: str) -> str:
-        if not line:
-            random.seed = _seed
-            _rehearse()
-            return ""
-        if seed:
-            random.seed(int(seed, 16))
-        return _answered(CONNECTION, line)
+    def run(self) -> None:
+        random.seed = CHANCE.seed
+        _rehearse()
+        answer = ""
+        while True:
+            answer = _answered(CONNECTION, wit_world.next_line(answer))
 
 
 class Printed:
@@ -86,15 +85,16 @@ class Absent:
 
 
 def _answered(connection: Connection, line: str) -> str:
-    received = connection.receive(decode(line.encode()))
+    received = connection.receive(parse(line))
     if isinstance(received, PendingCall):
+        CHANCE.expect()
         answer: bytes = outcome(received)
         return answer.decode()
     return "" if received is None else str(encode(received), "utf-8")
 
 
 def _exchange(params: dict[str, Any]) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(wit_world.exchange(encode(params).decode()))
+    answer: dict[str, Any] = parse(wit_world.exchange(encode(params).decode()))
     return answer
 
 
@@ -102,14 +102,14 @@ def _transport(bundle: Bundle, brokered: bool) -> BrokerTransport:
     return BrokerTransport(bundle.base_url, _exchange)
 
 
-def _bounded_loads(s: Any, **options: Any) -> Any:
-    """`json.loads`, raising RecursionError where CPython's parser would run out of stack.
+def _bounded_decode(self: json.JSONDecoder, s: str, idx: int = 0) -> tuple[Any, int]:
+    """`raw_decode`, raising RecursionError where CPython's parser would run out of stack.
 
     Compiled to WASM the parser cannot notice; the instance would be lost.
     """
-    if isinstance(s, str) and s.count("[") + s.count("{") > MAX_JSON_NESTING:
+    if s.count("[") + s.count("{") > MAX_JSON_NESTING:
         _check_nesting(s)
-    return _loads(s, **options)
+    return _raw_decode(self, s, idx)
 
 
 def _check_nesting(text: str) -> None:
@@ -143,6 +143,7 @@ def _import_all() -> None:
     for name in engine_data.MODULES:
         importlib.import_module(name)
     importlib.import_module("_strptime")
+    importlib.import_module("toolwright.suite")
     for module in pkgutil.iter_modules(encodings.__path__):
         try:
             importlib.import_module(f"encodings.{module.name}")
@@ -190,8 +191,9 @@ def _filled() -> list[bytes]:
 
 
 CONNECTION = Connection(None, _transport)
+CHANCE = chance.install()
 _import_all()
-json.loads = _bounded_loads
+json.JSONDecoder.raw_decode = _bounded_decode  # type: ignore[method-assign]
 time.sleep = _sleep
 zoneinfo._common.load_tzdata = _load_tzdata  # type: ignore[assignment]
 zoneinfo.available_timezones = _available_timezones

@@ -23,6 +23,9 @@ from orchestrator.terminal import (
     run,
     say,
 )
+from registry.signing import Signer
+from sandbox.bundle import Bundle
+from sandbox.offer import Offer
 from sandbox.permissions import Permission, parse_permission
 
 NO_CAGE = (
@@ -89,17 +92,17 @@ def command(
     )
     if unconfined:
         err.print(NO_CAGE, style="bold red")
-    ask_pin(settings, pin_file)
-    added = run(_added(settings, addition, quiet=as_json))
+    signer = ask_pin(settings, pin_file)
+    added = run(_added(settings, addition, signer, quiet=as_json))
     if as_json:
         print_json(_json(added))
     else:
         _print(added)
 
 
-async def _added(settings: Settings, addition: Addition, quiet: bool) -> Added:
+async def _added(settings: Settings, addition: Addition, signer: Signer, quiet: bool) -> Added:
     async with open_app(settings, "add") as app:
-        return await add(app, addition, lambda line: None if quiet else say(line, "dim"))
+        return await add(app, addition, signer, lambda line: None if quiet else say(line, "dim"))
 
 
 def _source(
@@ -149,7 +152,28 @@ def _json(added: Added) -> dict[str, object]:
         "permissions": list(added.bundle.permissions),
         "tools": [{"name": tool.name, "access": tool.access} for tool in added.bundle.tools],
         "left_out": [vars(finding) for finding in added.left_out],
+        **_offered(added.bundle),
     }
+
+
+def _offered(bundle: Bundle) -> dict[str, object]:
+    """What it has besides tools, which `toolwright run` passes on."""
+    offer = bundle.launch.offer if bundle.launch else Offer()
+    return {
+        "prompts": [prompt["name"] for prompt in offer.prompts],
+        "resources": [resource["uri"] for resource in offer.resources],
+        "templates": [template["uriTemplate"] for template in offer.templates],
+    }
+
+
+def _besides(offer: Offer) -> str:
+    counts = {
+        "prompt": len(offer.prompts),
+        "resource": len(offer.resources),
+        "template": len(offer.templates),
+    }
+    told = [f"{count} {name}{'s' * (count != 1)}" for name, count in counts.items() if count]
+    return f"besides: {', '.join(told)}; `toolwright run` passes them on"
 
 
 def _print(added: Added) -> None:
@@ -157,6 +181,8 @@ def _print(added: Added) -> None:
     what = "is unchanged" if added.unchanged else f"is {entry.state}"
     say(f"{entry.name} version {entry.version} {what}.", "bold green")
     print_table(("tool", "access"), ((tool.name, tool.access) for tool in bundle.tools))
+    if bundle.launch is not None and bundle.launch.offer.pins:
+        say(_besides(bundle.launch.offer))
     say("permissions: " + (", ".join(bundle.permissions) or "none"))
     writes = sum(tool.access == "write" for tool in bundle.tools)
     if writes:

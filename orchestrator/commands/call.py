@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+from pathlib import Path
+
 import click
 
 from orchestrator import answers
 from orchestrator.app import open_app
 from orchestrator.calls import Call, Done, Pending, Reply, split_name
-from orchestrator.errors import UnknownTool
+from orchestrator.errors import OrchestratorError, UnknownTool
 from orchestrator.settings import Settings, load_settings
 from orchestrator.terminal import (
     FAILED,
@@ -20,16 +23,25 @@ from orchestrator.terminal import (
     run,
     say,
 )
+from sandbox.content import media
+from sandbox.runner import Outcome
 
 
 @click.command("call")
 @click.argument("tool")
 @click.argument("arguments", default="{}")
 @click.option("--task", default="", help="What it is for; kept in the audit log.")
+@click.option(
+    "--save",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the answer's image, recording or document to this file.",
+)
 @json_option
 @engine_option
 @reported
-def command(tool: str, arguments: str, task: str, as_json: bool, engine: str | None) -> None:
+def command(
+    tool: str, arguments: str, task: str, save: Path | None, as_json: bool, engine: str | None
+) -> None:
     """Call TOOL (`server.tool`) with ARGUMENTS, a JSON object.
 
     A write waits for `toolwright approve`; a running `toolwright serve` then carries it out.
@@ -43,6 +55,8 @@ def command(tool: str, arguments: str, task: str, as_json: bool, engine: str | N
         print_json(answers.reply_result(reply))
     else:
         _print(reply)
+    if save and isinstance(reply, Done) and reply.outcome.ok:
+        _save(reply.outcome, save)
     if isinstance(reply, Pending):
         raise SystemExit(WAITING)
     if not isinstance(reply, Done) or not reply.outcome.ok:
@@ -52,6 +66,17 @@ def command(tool: str, arguments: str, task: str, as_json: bool, engine: str | N
 async def _called(settings: Settings, call: Call) -> Reply:
     async with open_app(settings, "call") as app:
         return await app.dispatch.call(call)
+
+
+def _save(outcome: Outcome, path: Path) -> None:
+    """Write the first bytes that the result holds. Raises OrchestratorError."""
+    held = next(filter(None, map(media, outcome.result["content"])), None)
+    if held is None:
+        raise OrchestratorError(f"The answer holds no file, so {path} was not written.")
+    try:
+        path.write_bytes(base64.b64decode(held))
+    except OSError as error:
+        raise OrchestratorError(f"{path} cannot be written: {error.strerror}.") from error
 
 
 def _print(reply: Reply) -> None:

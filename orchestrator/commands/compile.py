@@ -60,8 +60,9 @@ def command(
     allow_private: bool,
     as_json: bool,
 ) -> None:
-    """Compile SPEC, the path or URL of an OpenAPI description, to the bundle OUT. What cannot be
-    compiled is left out and listed: file, place in it, reason. Nothing is proved or registered.
+    """Compile SPEC, the path or URL of an API's description (OpenAPI, GraphQL introspection) or of
+    requests to it (Postman, HAR, curl commands), to the bundle OUT. What cannot be compiled is left
+    out and listed: file, place in it, reason. Nothing is proved or registered.
     """
     refuse_foreign(out)
     try:

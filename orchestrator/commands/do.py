@@ -21,6 +21,7 @@ from orchestrator.terminal import (
     say,
 )
 from registry.records import Job
+from sandbox.content import texts
 
 
 @click.command("do")
@@ -41,7 +42,7 @@ def command(
     if as_json:
         print_json(job.result if job.state == "done" else {"error": job.message})
     elif job.state == "done":
-        say("\n".join(block["text"] for block in job.result["content"]))
+        say(texts(job.result["content"]))
     else:
         say(job.message, "red")
     if job.state != "done" or job.result.get("isError"):

@@ -13,6 +13,7 @@ from orchestrator.terminal import json_option, print_json, reported, say
 from registry.store import Store
 from sandbox.docker_engine import connect
 from sandbox.image import export_image
+from sandbox.layers import dependency_layer
 
 
 @click.command("export")
@@ -31,7 +32,8 @@ def command(name: str, tag: str, as_json: bool) -> None:
     tag = tag or f"toolwright-{name}:{entry.version}"
     client = connect()
     try:
-        identity = export_image(client, bundle, tag)
+        layer = dependency_layer(client, bundle, say) if bundle.packages else ""
+        identity = export_image(client, bundle, tag, layer)
     finally:
         client.close()
     variables = [_variable(name, credential.name) for credential in bundle.credentials]

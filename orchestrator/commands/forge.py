@@ -10,6 +10,7 @@ import click
 
 from forge.selection import credential
 from orchestrator.app import App, open_app
+from orchestrator.authorship import WRITERS
 from orchestrator.granting import allow_host
 from orchestrator.progress import Progress
 from orchestrator.settings import Settings, load_settings
@@ -28,6 +29,7 @@ from orchestrator.terminal import (
 )
 from registry.drafts import awaits_draft
 from registry.records import Job
+from registry.signing import Signer
 
 
 @click.command("forge")
@@ -38,6 +40,12 @@ from registry.records import Job
 @click.option("--base-url", default="", help="Replaces the server that the document names.")
 @auth_option
 @click.option("--allow", multiple=True, help="Allow this HOST:PORT as well. Asks for the PIN.")
+@click.option(
+    "--author",
+    type=click.Choice(WRITERS),
+    default=None,
+    help="Who writes code where it is needed; by default the configured endpoint, else a client.",
+)
 @click.option("--experimental", is_flag=True, help="Register even where a stage fails.")
 @pin_option
 @json_option
@@ -51,6 +59,7 @@ def command(
     base_url: str,
     auth: tuple[str, ...],
     allow: tuple[str, ...],
+    author: str | None,
     experimental: bool,
     pin_file: Path | None,
     as_json: bool,
@@ -58,14 +67,14 @@ def command(
 ) -> None:
     """Make a server that can do TASK from an API description, prove it and register it.
 
-    Where no API is named, or with --parent, the job waits for code: it prints a brief for whoever
-    writes it, which is handed in with `toolwright submit` or by an MCP client.
+    Where no API is named, or with --parent, code is needed. The endpoint of OPENAI_MODEL writes it
+    where one is configured (docs/authors.md). Else the job waits: it prints a brief for whoever
+    writes, which is handed in with `toolwright submit` or by an MCP client.
     """
     for written in auth:
         credential(written)
     settings = load_settings(engine=engine)
-    if allow or experimental:
-        ask_pin(settings, pin_file)
+    signer = ask_pin(settings, pin_file) if allow or experimental else None
     request = {
         "task": task,
         "source": _absolute(source),
@@ -73,9 +82,10 @@ def command(
         "name": name,
         "base_url": base_url,
         "auth": list(auth),
+        "author": author or "",
         "experimental": experimental,
     }
-    job = run(_forged(settings, request, allow, as_json))
+    job = run(_forged(settings, request, allow, signer, as_json))
     tell(job, as_json)
 
 
@@ -88,9 +98,12 @@ def tell(job: Job, as_json: bool) -> None:
     elif job.state == "done":
         _print(job.result)
     elif awaits_draft(job):
-        say(job.result["brief"])
+        if not job.needs:
+            say(job.result["brief"])
         say(f"\n{job.message}", "yellow")
         say(f"Hand it in with: toolwright submit {job.id} FILE", "yellow")
+        if job.needs:
+            say(f"Or allow it: {job.needs['how']}", "yellow")
     else:
         say(job.message, "red")
     if job.state != "done":
@@ -104,11 +117,16 @@ def _absolute(source: str) -> str:
 
 
 async def _forged(
-    settings: Settings, request: dict[str, Any], allow: tuple[str, ...], quiet: bool
+    settings: Settings,
+    request: dict[str, Any],
+    allow: tuple[str, ...],
+    signer: Signer | None,
+    quiet: bool,
 ) -> Job:
     async with open_app(settings, "forge") as app:
-        for host in allow:
-            allow_host(app.store, host, "terminal")
+        if signer is not None:
+            for host in allow:
+                allow_host(app.store, host, "terminal", signer)
         return await _run(app, request, quiet)
 
 

@@ -7,7 +7,7 @@ import time
 
 import click
 
-from orchestrator.answers import ago, invocation_json
+from orchestrator.answers import ago, invocation_json, outcome
 from orchestrator.settings import load_settings
 from orchestrator.terminal import json_option, print_json, print_table, reported
 from registry.store import Store
@@ -59,7 +59,7 @@ def _print_calls(store: Store, server: str | None, limit: int, as_json: bool) ->
                     call.id,
                     ago(call.started),
                     f"{call.entry}.{call.tool}",
-                    "ok" if call.succeeded else (call.failure.kind if call.failure else call.state),
+                    outcome(call),
                     f"{call.latency_ms:.0f}",
                     call.task[:60],
                 )

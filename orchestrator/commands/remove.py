@@ -8,14 +8,17 @@ from contextlib import closing
 import click
 
 from orchestrator.errors import OrchestratorError
+from orchestrator.granting import revoke_permissions
 from orchestrator.settings import load_settings
 from orchestrator.shelf import Shelf
 from orchestrator.terminal import json_option, print_json, reported, say
+from registry.records import Entry
 from registry.store import Store
 from sandbox.docker_engine import connect
 from sandbox.errors import EngineUnavailable, SandboxError
 from sandbox.launch import AUTHOR
 from sandbox.layers import remove_layer
+from sandbox.permissions import permissions_of
 
 
 @click.command("remove")
@@ -33,8 +36,7 @@ def command(name: str, as_json: bool) -> None:
         if entry.created_by != AUTHOR:
             raise OrchestratorError(f"{name} was made by Toolwright: `toolwright archive {name}`.")
         store.archive(name, now, "terminal", "removed")
-        for permission in sorted(store.permissions(name)):
-            store.remove_grant(f"{name} {permission}", "permission", "terminal", now)
+        revoke_permissions(store, name, _permissions(store, entry), "terminal", now)
         try:
             launch = Shelf(settings.home, store).bundle(entry).launch
         except SandboxError:
@@ -45,6 +47,14 @@ def command(name: str, as_json: bool) -> None:
         print_json({"server": name, "state": "archived"})
     else:
         say(f"{name} is removed. `toolwright add` brings it back.")
+
+
+def _permissions(store: Store, entry: Entry) -> list[str]:
+    """What a server declares or was granted, signed or not."""
+    prefix = f"{entry.name} "
+    given = (grant.origin for grant in store.grants("permission"))
+    stored = {each.removeprefix(prefix) for each in given if each.startswith(prefix)}
+    return sorted(stored | {str(each) for each in permissions_of(entry.permissions)})
 
 
 def _remove_image(image: str) -> None:

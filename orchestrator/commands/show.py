@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import click
 
+from orchestrator.answers import spent_json
+from orchestrator.clearance import Clearance
+from orchestrator.consents import CONFIRM, Consents, void_json
+from orchestrator.health import health_json, health_lines
 from orchestrator.levels import levels
-from orchestrator.settings import load_settings
+from orchestrator.people import authority
+from orchestrator.settings import Settings, load_settings
+from orchestrator.shelf import Shelf
 from orchestrator.terminal import json_option, out, print_json, print_table, reported, say
 from registry.lineage import Branch, family, to_json
-from registry.records import dossier
+from registry.records import Entry, dossier
 from registry.store import Store
+from sandbox.bundle import Bundle
+from sandbox.errors import BundleInvalid
 from sandbox.report import StageReport
 from sandbox.report import to_json as report_json
 
@@ -31,11 +40,20 @@ def command(name: str, matrix: bool, as_json: bool) -> None:
         counted, said = levels(settings, store, entry), store.overrides(name)
         reports = store.reports(name, entry.version)
         operations = store.operation_standings(name)
+        spent = store.spent_on(name)
         versions = [(e.version, e.digest[:12], e.parent) for e in store.versions(name)]
         trees = family(store.lineage(), name)
+        consents = Consents(store, Clearance(store, authority(settings)).key)
+        given = consents.permissions(name)
+        now = time.time()
+        record["health"] = health_json(store, entry, _bundle(settings, store, entry), now)
+        void = [v for v in consents.void() if v[0].origin.startswith(f"{name} ")]
+    record["models"] = spent_json(spent)
     for tool in record["tools"]:
         tool["level"] = counted[tool["name"]]
     record["classified"] = {operation: one.level for operation, one in said.items()}
+    record["granted"] = sorted(given)
+    record["granted_void"] = [void_json(*each) for each in void]
     if as_json:
         record["reports"] = [report_json(report) for report in reports]
         record["operations"] = {tool: vars(standing) for tool, standing in operations.items()}
@@ -44,9 +62,19 @@ def command(name: str, matrix: bool, as_json: bool) -> None:
         print_json(record)
         return
     _print(record, reports)
+    for line in health_lines(record["health"], now):
+        say(line)
     _print_lineage(trees, name)
     if matrix:
         _print_matrix(reports)
+
+
+def _bundle(settings: Settings, store: Store, entry: Entry) -> Bundle | None:
+    """The server's bundle; None where its files cannot be read."""
+    try:
+        return Shelf(settings.home, store).bundle(entry)
+    except BundleInvalid:
+        return None
 
 
 def _print(record: dict[str, Any], reports: tuple[StageReport, ...]) -> None:
@@ -65,6 +93,13 @@ def _print(record: dict[str, Any], reports: tuple[StageReport, ...]) -> None:
     )
     print_table(("", ""), ((key, record[key]) for key in shown))
     say("permissions: " + ", ".join(record["permissions"]))
+    models = record["models"]
+    if models["questions"]:
+        tokens = f"{models['tokens_in']} tokens in, {models['tokens_out']} out"
+        say(f"models: {models['questions']} questions, {tokens}, cost {models['cost']:g}")
+    say("granted: " + (", ".join(record["granted"]) or "nothing"))
+    for void in record["granted_void"]:
+        say(f"{void['what']} counts for nothing: {void['reason']}; {CONFIRM}", "yellow")
     out.print()
     print_table(
         ("stage", "verdict", "ms", "checks", "note"),

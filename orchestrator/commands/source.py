@@ -7,8 +7,11 @@ from pathlib import Path
 
 import click
 
+from orchestrator.clearance import Clearance
+from orchestrator.consents import CONFIRM, PACKAGE, Consents, void_json
 from orchestrator.errors import OrchestratorError
-from orchestrator.granting import allow_host
+from orchestrator.granting import add_source, allow_host, allow_package, forget
+from orchestrator.people import authority
 from orchestrator.settings import load_settings
 from orchestrator.terminal import (
     ask_pin,
@@ -19,9 +22,8 @@ from orchestrator.terminal import (
     reported,
     say,
 )
-from registry.records import Source
+from registry.records import Grant, Source
 from registry.store import Store
-from sandbox.policy import origin_of
 
 
 @click.group("source")
@@ -36,31 +38,32 @@ def command() -> None:
 @reported
 def add(url: str, header: str | None, pin_file: Path | None) -> None:
     """Register URL as a source and allow its host. Asks for the PIN."""
-    origin = origin_of(url)
-    if origin is None:
-        raise OrchestratorError(f"{url} is not an http(s) URL. Give one, such as https://host/.")
     name, _, secret = (header or "").partition("=@")
     if header and not (name and secret):
         raise OrchestratorError(f"{header!r} is not of the form NAME=@SECRET.")
     settings = load_settings()
-    ask_pin(settings, pin_file)
+    signer = ask_pin(settings, pin_file)
     with Store.open(settings.database_url) as store:
-        store.add_source(Source(url, name, secret), time.time())
-        allow_host(store, f"{origin.host}:{origin.port}", "terminal")
-    say(f"{url} is a source; {origin.host}:{origin.port} may be talked to.")
+        add_source(store, Source(url, name, secret), "terminal", signer)
+    say(f"{url} is a source; its host may be talked to.")
 
 
 @command.command("allow")
 @click.argument("host")
+@click.argument("more", nargs=-1)
 @pin_option
 @reported
-def allow(host: str, pin_file: Path | None) -> None:
-    """Allow HOST:PORT to be talked to, also where its address is private. Asks for the PIN."""
+def allow(host: str, more: tuple[str, ...], pin_file: Path | None) -> None:
+    """Allow HOST:PORT to be talked to, also where its address is private, or forged servers to have
+    a package, as pypi:NAME; one or several. Asks for the PIN.
+    """
     settings = load_settings()
-    ask_pin(settings, pin_file)
+    signer = ask_pin(settings, pin_file)
     with Store.open(settings.database_url) as store:
-        allow_host(store, host, "terminal")
-    say(f"{host} may be talked to.")
+        for each in (host, *more):
+            package = each.startswith(PACKAGE)
+            (allow_package if package else allow_host)(store, each, "terminal", signer)
+            say(f"{each} may be {'imported by servers' if package else 'talked to'}.")
 
 
 @command.command("list")
@@ -68,13 +71,19 @@ def allow(host: str, pin_file: Path | None) -> None:
 @reported
 def list_sources(as_json: bool) -> None:
     """List the sources and the allowed hosts."""
-    with Store.open(load_settings().database_url) as store:
-        sources, grants = store.sources(), store.grants()
+    settings = load_settings()
+    with Store.open(settings.database_url) as store:
+        consents = Consents(store, Clearance(store, authority(settings)).key)
+        sources, grants, void = consents.sources(), consents.grants(), consents.void()
+    lost = [void_json(*each) for each in void]
     if as_json:
-        print_json({"sources": [vars(s) for s in sources], "allowed": [vars(g) for g in grants]})
+        allowed = [_granted(grant) for grant in grants]
+        print_json({"sources": [vars(s) for s in sources], "allowed": allowed, "void": lost})
         return
     print_table(("source", "header", "secret"), ((s.url, s.header, s.secret) for s in sources))
     print_table(("allowed", "kind", "by"), ((g.origin, g.kind, g.granted_by) for g in grants))
+    for each in lost:
+        say(f"{each['what']} counts for nothing: {each['reason']}; {CONFIRM}", "yellow")
 
 
 @command.command("remove")
@@ -82,12 +91,12 @@ def list_sources(as_json: bool) -> None:
 @pin_option
 @reported
 def remove(what: str, pin_file: Path | None) -> None:
-    """Remove the source URL or the allowed HOST:PORT. Asks for the PIN."""
-    settings = load_settings()
-    ask_pin(settings, pin_file)
-    now = time.time()
-    with Store.open(settings.database_url) as store:
-        removed = store.remove_source(what, now)
-        removed |= store.remove_grant(what, "host", "terminal", now)
-        removed |= store.remove_grant(what, "private_host", "terminal", now)
+    """Remove the source URL or the allowed HOST:PORT. Needs no PIN: it only takes away."""
+    with Store.open(load_settings().database_url) as store:
+        removed = forget(store, what, "terminal", time.time())
     say(f"{what} is removed." if removed else f"There was no {what}.")
+
+
+def _granted(grant: Grant) -> dict[str, object]:
+    given = {"origin": grant.origin, "kind": grant.kind, "detail": grant.detail}
+    return {**given, "granted_by": grant.granted_by, "granted": grant.granted}

@@ -28,9 +28,10 @@ MAX_BYTES = 4 * 1024 * 1024
 @engine_option
 @reported
 def command(job: str, draft: Path, why: str, as_json: bool, engine: str | None) -> None:
-    """Hand in DRAFT for JOB: a JSON file (`-` is standard input) with code, tools, cases and why,
-    or a directory with server.py, tools.json and cases.json. It is proved and registered, or it is
-    said what is wrong with it.
+    """Hand in DRAFT for JOB: a JSON file (`-` is standard input) with code, tools, cases, tests,
+    packages and why, or a directory with server.py, tools.json, cases.json, test_server.py and
+    packages.txt. It is proved and registered, or it is said what is wrong with it. Without code it
+    is a specification, and the code is awaited.
     """
     given = _directory(draft) if draft.is_dir() else _object(draft)
     if why:
@@ -58,8 +59,15 @@ async def _submitted(
 
 def _directory(place: Path) -> dict[str, Any]:
     tools, cases = _object(place / "tools.json"), place / "cases.json"
-    given = {"code": _content(place / "server.py"), "tools": tools.get("tools")}
-    return given | ({"cases": _object(cases).get("cases")} if cases.exists() else {})
+    given: dict[str, Any] = {"tools": tools.get("tools")}
+    for key, name in (("code", "server.py"), ("tests", "test_server.py")):
+        if (place / name).exists():
+            given[key] = _content(place / name)
+    if cases.exists():
+        given["cases"] = _object(cases).get("cases")
+    if (place / "packages.txt").exists():
+        given["packages"] = _content(place / "packages.txt").split()
+    return given
 
 
 def _object(path: Path) -> dict[str, Any]:

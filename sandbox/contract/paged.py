@@ -47,6 +47,8 @@ def served(paging: Paging, sample: WireResponse, fits: Fits, first: Any = None) 
         return None
     if paging.style in ("offset", "page"):
         return _numbered(paging, sample, body, found, fits, first)
+    if paging.style == "id":
+        return _identified(paging, sample, body, found, fits)
     return _named(paging, sample, body, found, fits)
 
 
@@ -79,6 +81,25 @@ def _named(
     is_url = paging.style in ("url", "link")
     asked = tuple(urlsplit(name).query if is_url else str(name) for name in names)
     return Served(paging, tuple(answers), asked, tuple(found * len(answers)))
+
+
+def _identified(
+    paging: Paging, sample: WireResponse, body: Any, found: list[Any], fits: Fits
+) -> Served | None:
+    """Three pages, each asked for by the last item of the one before."""
+    *before, last = found
+    names = _names(paging, _pointed(last, paging.next))
+    pages = [[*before, _with(last, paging.next, name)] for name in names]
+    pages.append(found if paging.more else [])
+    answers = []
+    for at, page in enumerate(pages):
+        told = _with(body, paging.items, page)
+        told = _with(told, paging.more, at < len(names)) if paging.more else told
+        answers.append(_answer(sample, told))
+    if not all(map(fits, answers)):
+        return None
+    items = tuple(item for page in pages for item in page)
+    return Served(paging, tuple(answers), tuple(map(str, names)), items)
 
 
 def _names(paging: Paging, sampled: Any) -> tuple[Any, ...]:

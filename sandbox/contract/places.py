@@ -1,6 +1,7 @@
 """Where each argument of a tool is claimed to go: the annotation `x-in` of its input schema.
 
-`path:id`, `query:name`, `header:X-Name`, `cookie:name` or `body`. It is a claim of whoever wrote
+`path:id`, `query:name`, `header:X-Name`, `cookie:name`, `body`, or `variable:name` of a GraphQL
+document. It is a claim of whoever wrote
 the bundle, so it is checked against the operation.
 """
 
@@ -13,7 +14,7 @@ from typing import Any
 from sandbox.apispec import Operation, Parameter
 from sandbox.bundle import ToolDefinition
 
-LOCATIONS = frozenset({"path", "query", "header", "cookie"})
+LOCATIONS = frozenset({"path", "query", "header", "cookie", "variable"})
 PAGES = "pages"
 """The claim of the argument that is no parameter: how many items to follow the pages for."""
 IGNORED_HEADERS = frozenset({"accept", "content-type", "authorization"})

@@ -16,8 +16,9 @@ from sandbox.contract.styles import (
     read_header,
     read_path,
     read_query,
+    read_whole,
 )
-from sandbox.contract.texts import reads_as
+from sandbox.contract.texts import NOT_JSON, parse_json, reads_as, same
 from sandbox.contract.url import UrlTemplate, url_template
 from sandbox.exchange import WireRequest
 from sandbox.judge import Judge
@@ -104,12 +105,16 @@ def _astray(place: Place, parameter: Parameter, value: Any, raw: object) -> str:
 
 
 def _query(operation: Operation, given: Mapping[Place, Any], request: WireRequest) -> Iterator[str]:
-    pairs = _pairs(urlsplit(request.url).query, "&")
+    query = urlsplit(request.url).query
+    pairs = _pairs(query, "&")
     used: set[int | None] = set()
     for place, parameter in _parameters(operation, "query"):
         if place in given:
             share = _share(operation, given, place, parameter, pairs, used)
-            found = read_query(parameter, given[place], share)
+            if parameter.style == "whole":
+                found = read_whole(parameter, given[place], query, len(pairs))
+            else:
+                found = read_query(parameter, given[place], share)
             if found is None:
                 yield _astray(place, parameter, given[place], dict(pairs).get(parameter.name, ""))
             used |= found or set()
@@ -226,6 +231,9 @@ def _cookies(
 
 def _body(operation: Operation, given: Mapping[Place, Any], request: WireRequest) -> Iterator[str]:
     place = Place("body", "")
+    if operation.document:
+        yield from _document(operation, given, request)
+        return
     if operation.body is None:
         if request.body:
             yield "a body was sent and none is documented"
@@ -244,6 +252,25 @@ def _body(operation: Operation, given: Mapping[Place, Any], request: WireRequest
     problem = read_body(media, content_type, given[place], request.body)
     if problem:
         yield f"the body ({media.type}) {problem}"
+
+
+def _document(
+    operation: Operation, given: Mapping[Place, Any], request: WireRequest
+) -> Iterator[str]:
+    """What is wrong with a body that has to be a GraphQL document and its variables."""
+    variables = {
+        place.name: value for place, value in given.items() if place.location == "variable"
+    }
+    wanted: dict[str, Any] = {"query": operation.document}
+    wanted |= {"variables": variables} if variables else {}
+    sent = parse_json(request.body)
+    if essence(request.header("content-type") or "") != "application/json":
+        yield "the document is not sent as application/json"
+    if sent is NOT_JSON or not same(wanted, sent):
+        yield f"the body is {str(sent)[:160]!r}, not the document with {str(variables)[:160]}"
+    for place, parameter in _parameters(operation, "variable"):
+        if parameter.required and place not in given:
+            yield f"{place} is required and no argument was given"
 
 
 def _accept(operation: Operation, request: WireRequest) -> Iterator[str]:

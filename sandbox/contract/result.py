@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from sandbox.content import is_media_type, media
 from sandbox.contract.body import essence, is_json
 from sandbox.contract.texts import NOT_JSON, base64_bytes, parse_json, same
 from sandbox.exchange import WireResponse
 from sandbox.runner import Outcome
 
-Expectation = Literal["answer", "http", "malformed", "schema", "timeout", "too_large", "arguments"]
+Expectation = Literal[
+    "answer", "http", "malformed", "schema", "timeout", "too_large", "arguments", "tool"
+]
 """`answer`: a success that arrives whole. The others: a failure of that kind, never a success;
 `arguments` one before any request.
 """
@@ -21,6 +25,10 @@ TELLING = ("etag", "link", "location", "x-ratelimit-remaining")
 """Headers that a caller goes on by, of those that docs/runtime-protocol.md names."""
 
 _SHOWN = 120
+_FORMS = frozenset({"body", "text", "base64", "bytes"})
+_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_MEDIA_TYPES = {"image/jpg": "image/jpeg"}
+"""What is called otherwise than it is registered."""
 
 
 def check_result(
@@ -50,8 +58,13 @@ def _answer(response: WireResponse, outcome: Outcome) -> Iterator[str]:
         return
     if given.get("status") != response.status:
         yield f"the status {response.status} arrived as {given.get('status')!r}"
-    yield from _content(response, given)
     yield from _headers(response, given)
+    blocks = [block for block in outcome.result["content"] if block["type"] != "text"]
+    said = essence(response.header("content-type") or "")
+    if blocks and response.body and not is_json(said) and "text" not in given:
+        yield from _media(response, said, blocks, given, outcome.text)
+        return
+    yield from _content(response, given)
     if response.body.strip() and not tells(outcome.text, response.body):
         yield f"the result's text does not hold the answer: {outcome.text[:_SHOWN]!r}"
 
@@ -66,7 +79,7 @@ def _headers(response: WireResponse, given: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _content(response: WireResponse, given: Mapping[str, Any]) -> Iterator[str]:
-    present = {"body", "text", "base64"} & given.keys()
+    present = _FORMS & given.keys()
     if not response.body:
         if present:
             yield f"an empty answer arrived as {str(given[min(present)])[:_SHOWN]!r}"
@@ -80,11 +93,46 @@ def _content(response: WireResponse, given: Mapping[str, Any]) -> Iterator[str]:
             yield difference(sent, given["body"])
         return
     arrived = given.get("text")
-    content = arrived.encode() if isinstance(arrived, str) else base64_bytes(given.get("base64"))
-    if content != response.body:
+    if not isinstance(arrived, str) or arrived.encode() != response.body:
         yield f"the answer's {len(response.body)} bytes of {content_type} did not arrive as sent"
     elif essence(str(given.get("content_type"))) != essence(content_type):
         yield f"the content type {content_type} arrived as {given.get('content_type')!r}"
+
+
+def _media(
+    response: WireResponse,
+    said: str,
+    blocks: Sequence[Mapping[str, Any]],
+    given: Mapping[str, Any],
+    text: str,
+) -> Iterator[str]:
+    """What is wrong with bytes, `said` to be of a type, that arrived as an image, a recording or an
+    embedded resource beside a text that says of which type and how many they are.
+    """
+    kind = _MEDIA_TYPES.get(said, said if is_media_type(said) else "application/octet-stream")
+    whole = f"the answer's {len(response.body)} bytes of {kind}"
+    if len(blocks) != 1:
+        yield f"{whole} arrived as {len(blocks)} blocks"
+        return
+    (block,) = blocks
+    inner = block.get("resource", block)
+    is_shown = kind in _IMAGES or kind.startswith("audio/")
+    if block["type"] != (kind.partition("/")[0] if is_shown else "resource"):
+        yield f"{whole} arrived as a block of the type {block['type']}"
+    if inner.get("mimeType") != kind:
+        yield f"{whole} arrived as {inner.get('mimeType')}"
+    if base64_bytes(media(block)) != response.body:
+        yield f"{whole} did not arrive as sent"
+    if kind not in text or f"{len(response.body)} bytes" not in text:
+        yield f"the text beside {whole} does not tell of them: {text[:_SHOWN]!r}"
+    if essence(str(given.get("content_type"))) != said:
+        yield f"{whole} are told to be {given.get('content_type')!r}"
+    digest = hashlib.sha256(response.body).hexdigest()
+    told: dict[str, Any] = {"bytes": len(response.body), "sha256": digest}
+    if "base64" in given:
+        told = {"base64": base64.b64encode(response.body).decode()}
+    if any(given.get(name) != value for name, value in told.items()) or "body" in given:
+        yield f"structuredContent does not tell {whole} rightly"
 
 
 def difference(sent: Any, arrived: Any, where: str = "body") -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
-from urllib.parse import unquote, unquote_plus
+from urllib.parse import quote, unquote, unquote_plus
 
 from sandbox.apispec import Parameter
 from sandbox.contract.texts import (
@@ -119,6 +120,18 @@ def read_query(parameter: Parameter, value: Any, pairs: Pairs) -> frozenset[int]
     return frozenset(own) if arrived else None
 
 
+def read_whole(parameter: Parameter, value: Any, query: str, count: int) -> frozenset[int] | None:
+    """As `read_query`, of a parameter that is all of the query: the positions of all its pairs."""
+    text = unquote(query)
+    arrived = _json_reads_as(text, value) if is_json(parameter) else reads_as(text, value)
+    return frozenset(range(count)) if arrived else None
+
+
+def is_json(parameter: Parameter) -> bool:
+    kind = (parameter.media_type or "").partition(";")[0].strip()
+    return kind.endswith(("/json", "+json"))
+
+
 def _delimited(style: str, value: Any, raw: str) -> bool:
     delimiter = DELIMITERS.get(style, ",")
     if delimiter in _ENCODED:
@@ -174,6 +187,10 @@ def read_header(parameter: Parameter, value: Any, raw: str) -> bool:
 
 def read_cookie(parameter: Parameter, value: Any, pairs: Pairs) -> frozenset[int] | None:
     """As `read_query`, of the pairs of the Cookie header (RFC 6265, section 4.2.1)."""
+    if parameter.style == "cookie":
+        # Nothing is escaped there, so that nothing may be taken for an escape.
+        escaped = [(name, quote(text, safe="")) for name, text in pairs]
+        return read_query(replace(parameter, style="form"), value, escaped)
     texts = [(at, text) for at, (name, text) in enumerate(pairs) if name == parameter.name]
     if isinstance(value, list) and parameter.explode and len(texts) == 1:
         # An exploded list has no form of its own in a cookie; both usual ones are taken.

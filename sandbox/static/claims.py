@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from sandbox.apispec import Operation, SecurityScheme
 from sandbox.bundle import Bundle, ToolDefinition
@@ -15,6 +16,8 @@ from sandbox.verbs import creates
 
 _REPEATABLE = frozenset({"PUT", "DELETE"})
 """Methods of writes that are idempotent (RFC 9110, section 9.2.2)."""
+_UNREAD = frozenset({"description", "pattern", "title", "x-in"})
+"""Keywords whose texts are judged elsewhere, or are no texts."""
 _ROUTE = re.compile(r"\b(GET|PUT|POST|DELETE|PATCH|HEAD|OPTIONS) (/[^\s,;]*)")
 
 
@@ -123,10 +126,27 @@ def _routes(tool: ToolDefinition, operation: Operation) -> Iterator[tuple[str, s
 def instructions(bundle: Bundle) -> Found:
     """A text that a model reads tells it what to do."""
     for tool in bundle.tools:
-        for where, text in texts(tool):
+        for where, text in (*texts(tool), *_values(tool.input_schema)):
             found = instruction(text)
             if found:
                 yield f"{tool.name}/{where}", repr(found)
+
+
+def _values(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The names of arguments and the values that a schema shows: a model reads those as well."""
+    pending: list[tuple[str, Any]] = [("input_schema", schema)]
+    while pending:
+        where, node = pending.pop()
+        if isinstance(node, str):
+            yield where, node
+        elif isinstance(node, Mapping):
+            for key, value in node.items():
+                if " " in key or "_" in key:
+                    yield f"{where}/{key}", key.replace("_", " ")
+                if key not in _UNREAD:
+                    pending.append((f"{where}/{key}", value))
+        elif isinstance(node, list):
+            pending += [(f"{where}/{at}", item) for at, item in enumerate(node)]
 
 
 RULES: tuple[Rule, ...] = (

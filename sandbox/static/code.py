@@ -7,74 +7,36 @@ sandbox is.
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Callable, Iterator, Set
 
-from sandbox.static.source import FunctionNode, Source, called_name, is_tool_decorator
+from sandbox.static import reach
+from sandbox.static.modules import MODULES, is_module, public_names
+from sandbox.static.source import FunctionNode, Source, called_name, is_tool_decorator, local_uses
 
 Found = Iterator[tuple[int, str]]
 """Line and detail of each place that breaks a rule."""
 Rule = Callable[[Source], Found]
 
-MODULES = frozenset(
-    {
-        "__future__",
-        "base64",
-        "binascii",
-        "collections",
-        "collections.abc",
-        "csv",
-        "datetime",
-        "decimal",
-        "difflib",
-        "enum",
-        "fractions",
-        "hashlib",
-        "hmac",
-        "html",
-        "io",
-        "itertools",
-        "json",
-        "math",
-        "re",
-        "statistics",
-        "textwrap",
-        "toolwright",
-        "toolwright.content",
-        "toolwright.environment",
-        "toolwright.files",
-        "toolwright.pages",
-        "toolwright.styles",
-        "typing",
-        "unicodedata",
-        "urllib.parse",
-        "uuid",
-        "zoneinfo",
-    }
+BUILTINS = frozenset(
+    "abs all any ascii bin bool bytearray bytes callable chr complex dict divmod enumerate filter "
+    "float format frozenset getattr hasattr hash hex int isinstance issubclass iter len list map "
+    "max min next object oct ord pow print range repr reversed round set slice sorted str sum "
+    "tuple type zip Ellipsis False None NotImplemented True".split()
 )
+"""The built-ins for code, beside exceptions; `print` and `type` have rules of their own."""
+_NO_ERRORS = frozenset({"BaseException", "GeneratorExit", "KeyboardInterrupt", "SystemExit"})
 DYNAMIC = frozenset(
     {
-        "__import__",
-        "breakpoint",
-        "compile",
-        "delattr",
-        "eval",
-        "exec",
-        "exit",
-        "globals",
-        "help",
-        "input",
-        "locals",
-        "memoryview",
-        "open",
-        "quit",
-        "setattr",
-        "vars",
+        name
+        for name, value in vars(builtins).items()
+        if name not in BUILTINS
+        and not name.startswith("_")
+        and (name in _NO_ERRORS or not (isinstance(value, type) and issubclass(value, Exception)))
     }
+    | {"__import__", "copyright", "credits", "exit", "help", "license", "quit", "unichr"}
 )
-CONSTRUCTORS = frozenset(
-    {"dict", "frozenset", "list", "range", "re.compile", "set", "tuple", "TypeVar"}
-)
-_PLAIN_STATEMENTS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef)
+"""All others, whichever Python this is."""
 
 
 def forbidden_import(source: Source) -> Found:
@@ -82,7 +44,7 @@ def forbidden_import(source: Source) -> Found:
     for node in source.nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
-                if alias.name not in MODULES:
+                if alias.name not in MODULES and not _is_packaged(source, alias.name):
                     yield node.lineno, alias.name
         elif isinstance(node, ast.ImportFrom):
             module = "." * node.level + (node.module or "")
@@ -90,8 +52,18 @@ def forbidden_import(source: Source) -> Found:
                 whole = f"{module}.{alias.name}"
                 if alias.name == "*" or alias.name.startswith("_"):
                     yield node.lineno, whole
+                elif not node.level and _is_packaged(source, module):
+                    continue
                 elif module not in MODULES and whole not in MODULES:
                     yield node.lineno, module
+                elif not is_module(whole) and alias.name not in public_names(module):
+                    yield node.lineno, whole
+
+
+def _is_packaged(source: Source, name: str) -> bool:
+    """Whether a module is one of the bundle's packages', and a public one."""
+    first, *rest = name.split(".")
+    return first in source.packages and not any(part.startswith("_") for part in rest)
 
 
 def absent(source: Source, available: Set[str]) -> Found:
@@ -110,40 +82,25 @@ def absent(source: Source, available: Set[str]) -> Found:
 
 def dynamic_code(source: Source) -> Found:
     """A built-in is used that runs text as code or reaches past the sandbox's API."""
-    own = _own_names(source)
+    own = local_uses(source, DYNAMIC)
     for node in source.nodes:
         if isinstance(node, ast.Name) and node.id in DYNAMIC and id(node) not in own:
             yield node.lineno, node.id
 
 
-def _own_names(source: Source) -> set[int]:
-    """The uses of a function's own parameters, which may have the names of built-ins."""
-    own: set[int] = set()
-    for function in source.nodes:
-        if isinstance(function, FunctionNode):
-            arguments = [*function.args.args, *function.args.kwonlyargs]
-            named = {argument.arg for argument in arguments} & DYNAMIC
-            inside = (node for part in function.body if named for node in ast.walk(part))
-            own |= {id(node) for node in inside if isinstance(node, ast.Name) and node.id in named}
-    return own
-
-
 def dynamic_attribute(source: Source) -> Found:
     """An attribute is reached by a name that is only known when the code runs."""
+    called = {id(node.func) for node in source.nodes if isinstance(node, ast.Call)}
     for node in source.nodes:
         if isinstance(node, ast.Call) and called_name(node) in ("getattr", "hasattr"):
             name = node.args[1] if len(node.args) > 1 else None
             if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
                 yield node.lineno, ast.unparse(node)[:80]
-            elif name.value.startswith("_"):
+            elif name.value.startswith("_") or name.value in reach.INTROSPECTION:
                 yield node.lineno, name.value
-        elif isinstance(node, ast.Name) and node.id == "getattr":
-            if not _is_called(source, node):
-                yield node.lineno, "getattr as a value"
-
-
-def _is_called(source: Source, name: ast.Name) -> bool:
-    return any(isinstance(node, ast.Call) and node.func is name for node in source.nodes)
+        elif isinstance(node, ast.Name) and node.id in ("getattr", "hasattr"):
+            if id(node) not in called:
+                yield node.lineno, f"{node.id} as a value"
 
 
 def dunder_access(source: Source) -> Found:
@@ -157,14 +114,13 @@ def dunder_access(source: Source) -> Found:
 
 def format_access(source: Source) -> Found:
     """A format string that is not a plain literal can read any attribute."""
+    called = {id(node.func) for node in source.nodes if isinstance(node, ast.Call)}
     for node in source.nodes:
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        if not isinstance(node, ast.Attribute) or node.attr not in ("format", "format_map"):
             continue
-        if node.func.attr not in ("format", "format_map"):
-            continue
-        text = node.func.value
+        text = node.value
         literal = isinstance(text, ast.Constant) and isinstance(text.value, str)
-        if not literal or "_" in _fields(text):
+        if not literal or "_" in _fields(text) or id(node) not in called:
             yield node.lineno, ast.unparse(node)[:80]
 
 
@@ -213,42 +169,6 @@ def import_inside(source: Source) -> Found:
             yield node.lineno, ast.unparse(node)[:80]
 
 
-def work_on_load(source: Source) -> Found:
-    """Code runs when the server is loaded; only imports, functions, classes and constants may."""
-    yield from _statements(source.tree.body)
-
-
-def _statements(body: list[ast.stmt]) -> Found:
-    for node in body:
-        if isinstance(node, _PLAIN_STATEMENTS) or _is_constant(node):
-            continue
-        if isinstance(node, ast.ClassDef) and not node.keywords:
-            yield from _statements(node.body)
-        else:
-            yield node.lineno, ast.unparse(node)[:80]
-
-
-def _is_constant(node: ast.stmt) -> bool:
-    if isinstance(node, ast.Pass):
-        return True
-    if isinstance(node, ast.Expr):
-        return isinstance(node.value, ast.Constant)
-    if isinstance(node, ast.Assign | ast.AnnAssign):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        named = all(isinstance(target, ast.Name | ast.Tuple) for target in targets)
-        return named and (node.value is None or _is_data(node.value))
-    return False
-
-
-def _is_data(value: ast.expr) -> bool:
-    """Whether an expression only builds a value."""
-    return not any(
-        (isinstance(node, ast.Call) and called_name(node) not in CONSTRUCTORS)
-        or isinstance(node, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr | ast.Lambda)
-        for node in ast.walk(value)
-    )
-
-
 RULES: tuple[Rule, ...] = (
     forbidden_import,
     dynamic_code,
@@ -260,5 +180,8 @@ RULES: tuple[Rule, ...] = (
     other_decorator,
     asynchronous,
     import_inside,
-    work_on_load,
+    reach.module_reach,
+    reach.introspection,
+    reach.dynamic_class,
+    reach.work_on_load,
 )

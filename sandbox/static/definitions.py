@@ -10,6 +10,7 @@ from typing import Any
 from sandbox.apispec import Operation
 from sandbox.bundle import Bundle, Credential, RequestPattern, ToolDefinition
 from sandbox.contract.places import Place, check_claims
+from sandbox.graphql import kind_of
 from sandbox.policy import granted_hosts, origin_of
 from sandbox.static.schemas import schema_problems
 from sandbox.static.source import FunctionNode, Source
@@ -111,8 +112,8 @@ def unproved_request(bundle: Bundle) -> Found:
 def other_request(bundle: Bundle) -> Found:
     """A tool declares requests other than its operation's own."""
     for tool, operation in pairs(bundle):
-        own = RequestPattern(operation.method.upper(), _bare(operation.url))
-        declared = [RequestPattern(r.method, _bare(r.url)) for r in tool.requests]
+        own = RequestPattern(operation.method.upper(), _bare(operation.url), operation.document)
+        declared = [RequestPattern(r.method, _bare(r.url), r.document) for r in tool.requests]
         if declared != [own]:
             said = ", ".join(f"{r.method} {r.url}" for r in declared)[:160] or "none"
             yield f"{tool.name}/requests", f"{said}; the operation is {own.method} {own.url[:120]}"
@@ -133,7 +134,7 @@ def unsafe_read(bundle: Bundle) -> Found:
     """A tool with a request that may write is declared as one that reads."""
     for tool in bundle.tools:
         for request in tool.requests if tool.access == "read" else ():
-            if request.method.upper() not in _SAFE_METHODS:
+            if request.method.upper() not in _SAFE_METHODS and kind_of(request.document) != "query":
                 yield f"{tool.name}/access", f"{request.method} {request.url[:120]}"
 
 

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 MAX_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 60
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+_SCOPES = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef),
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+)
+"""What has names of its own."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """`nodes` is every node of `tree` once; `tools` are the functions under `@tool`."""
+    """`nodes` is every node of `tree` once; `tools` are the functions under `@tool`;
+    `packages` are modules that the bundle has packages for, by the first part of their names.
+    """
 
     tree: ast.Module
     nodes: tuple[ast.AST, ...]
     tools: tuple[FunctionNode, ...]
+    packages: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -26,7 +34,7 @@ class Unparsable:
     reason: str
 
 
-def parse(code: str) -> Source | Unparsable:
+def parse(code: str, packages: frozenset[str] = frozenset()) -> Source | Unparsable:
     """The source of a server, or why it is none. Bounds its size and nesting."""
     if len(code) > MAX_BYTES:
         return Unparsable(0, f"longer than {MAX_BYTES} characters")
@@ -44,7 +52,7 @@ def parse(code: str) -> Source | Unparsable:
         for node in tree.body
         if isinstance(node, FunctionNode) and any(map(is_tool_decorator, node.decorator_list))
     )
-    return Source(tree, nodes, tools)
+    return Source(tree, nodes, tools, packages)
 
 
 def is_tool_decorator(node: ast.expr) -> bool:
@@ -52,6 +60,33 @@ def is_tool_decorator(node: ast.expr) -> bool:
     if isinstance(node, ast.Attribute):
         return node.attr == "tool" and isinstance(node.value, ast.Name)
     return isinstance(node, ast.Name) and node.id == "tool"
+
+
+def local_uses(source: Source, names: Collection[str]) -> set[int]:
+    """The ids of the nodes that use one of these names for something that a function binds itself,
+    as a parameter or by assigning it, and so for nothing from outside.
+    """
+    own: set[int] = set()
+    for function in source.nodes:
+        if isinstance(function, FunctionNode):
+            bound = {name for name in _bound(function) if name in names}
+            inside = (node for part in function.body if bound for node in ast.walk(part))
+            own |= {id(node) for node in inside if isinstance(node, ast.Name) and node.id in bound}
+    return own
+
+
+def _bound(function: FunctionNode) -> Iterator[str]:
+    """The names that are local to a function: Python decides that by its text alone."""
+    arguments = function.args
+    yield from (argument.arg for argument in (*arguments.args, *arguments.kwonlyargs))
+    pending: list[ast.AST] = list(function.body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, _SCOPES):
+            continue
+        pending += ast.iter_child_nodes(node)
 
 
 def called_name(node: ast.Call) -> str:

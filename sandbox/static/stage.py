@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Set
 
 from sandbox.bundle import Bundle
+from sandbox.dependency import modules_of
 from sandbox.report import Finding, StageReport
 from sandbox.static import claims, code, definitions
 from sandbox.static.security import bandit_findings
@@ -30,6 +31,14 @@ def prove_static(bundle: Bundle, available: Set[str] | None = None) -> StageRepo
     )
 
 
+def prove_definitions(bundle: Bundle) -> StageReport:
+    """Judge the tools alone of a bundle whose code is yet to come."""
+    started = time.perf_counter()
+    findings = tuple(_bounded(_definition_findings(bundle)))
+    elapsed = (time.perf_counter() - started) * 1000
+    return StageReport("static", "failed" if findings else "passed", elapsed, findings=findings)
+
+
 def _bounded(found: Iterator[Finding]) -> Iterator[Finding]:
     for number, finding in enumerate(found):
         if number == MAX_FINDINGS:
@@ -38,11 +47,15 @@ def _bounded(found: Iterator[Finding]) -> Iterator[Finding]:
         yield finding
 
 
-def _findings(bundle: Bundle, available: Set[str] | None) -> Iterator[Finding]:
+def _definition_findings(bundle: Bundle) -> Iterator[Finding]:
     for rule in (*definitions.RULES, *claims.RULES):
         for where, detail in rule(bundle):
             yield Finding("tools.json", where[:MAX_DETAIL], _name(rule), _reason(rule, detail))
-    source = parse(bundle.source_code)
+
+
+def _findings(bundle: Bundle, available: Set[str] | None) -> Iterator[Finding]:
+    yield from _definition_findings(bundle)
+    source = parse(bundle.source_code, modules_of(bundle.packages))
     if isinstance(source, Unparsable):
         yield Finding("server.py", f"line {source.line}", "syntax", source.reason[:MAX_DETAIL])
         return

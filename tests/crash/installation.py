@@ -16,19 +16,16 @@ from click.testing import CliRunner, Result
 
 from orchestrator.checkup import check_all
 from orchestrator.cli import toolwright
-from orchestrator.granting import allow_host
 from orchestrator.people import Decision, decide
 from orchestrator.settings import Settings, load_settings
 from registry.catalogue import install
-from registry.pin import set_pin
 from registry.records import Approval, entry_from
 from registry.store import Store
 from sandbox.bundle import Bundle
 from sandbox.docker_engine import connect, list_containers
+from tests.granted import PIN, allow, person
 
 ROOT = Path(__file__).parents[2]
-PIN = "24681012"
-
 T = TypeVar("T")
 
 
@@ -45,7 +42,7 @@ class Installation:
     @classmethod
     def made(cls, home: Path, engine: str, **environment: str) -> Installation:
         here = cls(home, engine, {"TOOLWRIGHT_ENGINE": engine, **environment})
-        set_pin(here.settings.pin, PIN, cost=2**4)
+        person(here.settings.pin)
         here.pin_file.write_text(PIN)
         here.store().close()
         return here
@@ -88,7 +85,7 @@ class Installation:
     def allow(self, url: str) -> None:
         """What a person's `source allow` does."""
         with self.store() as store:
-            allow_host(store, url.partition("://")[2].partition("/")[0], "test")
+            allow(self.settings, store, url)
 
     def put(self, bundle: Bundle) -> None:
         """Register a bundle without proving it, as no command would."""

@@ -101,7 +101,8 @@ def test_the_output_wraps_what_is_documented_without_write_only_properties() -> 
             "status": {"type": "integer"},
             "body": {"$ref": "#/$defs/Pet"},
             "text": {"type": "string"},
-            "base64": {"type": "string"},
+            "bytes": {"type": "integer"},
+            "sha256": {"type": "string"},
             "content_type": {"type": "string"},
         },
         "$defs": {

@@ -90,11 +90,11 @@ def test_shared_media_types_are_followed() -> None:
             "/paths/~1a/post/requestBody/content/multipart~1mixed/prefixEncoding",
         ),
         (
-            "/a: {get: {parameters: [{in: querystring, name: q, content: {text/csv: {}}}]}}",
+            "/a: {get: {parameters: [{in: querystring, name: q, content: {image/png: {}}}]}}",
             "/paths/~1a/get/parameters/0",
         ),
         (
-            "/a: {get: {parameters: [{in: cookie, name: q, style: cookie, schema: {}}]}}",
+            "/a: {get: {parameters: [{in: cookie, name: q, style: simple, schema: {}}]}}",
             "/paths/~1a/get/parameters/0",
         ),
         ("/a: {additionalOperations: {get: {}}, get: {}}", "/paths/~1a/additionalOperations/get"),
@@ -104,3 +104,26 @@ def test_what_is_not_read_is_located_and_the_operation_stays(paths: str, pointer
     found = reading(paths, version="3.2.0")
     assert [problem.pointer for problem in found.problems] == [pointer]
     assert len(found.spec.operations) == 1
+
+
+@pytest.mark.parametrize(
+    ("parameter", "written"),
+    [
+        ("in: cookie, name: q, style: cookie, schema: {type: string}", "unescaped(q)"),
+        (
+            "in: cookie, name: q, style: cookie, explode: false, schema: {type: array}",
+            "unescaped(q, explode=False)",
+        ),
+        (
+            "in: querystring, name: q, content: {application/json: {schema: {type: object}}}",
+            "whole(json_text(q))",
+        ),
+        ("in: querystring, name: q, content: {text/plain: {}}", "whole(q)"),
+    ],
+)
+def test_a_cookie_unescaped_and_a_query_that_is_one_value_are_written_so(
+    parameter: str, written: str
+) -> None:
+    made = compiled(f"/a: {{get: {{parameters: [{{{parameter}}}]}}}}", version="3.2.0")
+    assert f": {written}}}" in made.bundle.source_code
+    assert made.problems == ()

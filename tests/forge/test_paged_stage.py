@@ -24,6 +24,14 @@ PATHS = """
       {type: object, required: [data], properties: {next_cursor: {type: string},
        data: {type: array, maxItems: 3, items: {type: object, required: [n],
          properties: {n: {type: integer}}}}}}}}}}
+/ids:
+  get:
+    operationId: ids
+    parameters: [{name: starting_after, in: query, schema: {type: string}}]
+    responses: {'200': {description: '', content: {application/json: {schema:
+      {type: object, required: [has_more, data], properties: {has_more: {type: boolean},
+       data: {type: array, maxItems: 3, items: {type: object, required: [id],
+         properties: {id: {type: string}}}}}}}}}}
 /offsets:
   get:
     operationId: offsets
@@ -46,7 +54,7 @@ PATHS = """
 BUNDLE = compiled(PATHS).bundle
 WALKS = [
     (name, cell)
-    for name in ("cursors", "offsets", "links", "urls")
+    for name in ("cursors", "ids", "offsets", "links", "urls")
     for cell in ("pages", "pages:some")
 ]
 
@@ -69,6 +77,9 @@ def test_every_way_of_paging_is_proved() -> None:
         ('next="/next_cursor"', 'next="/cursor"', "cursors"),
         ('by_cursor("cursor"', 'by_cursor("page"', "cursors"),
         ('query={"cursor": cursor}', "query={}", ""),
+        ('item="/id"', 'item="/key"', "ids"),
+        ('by_id("starting_after"', 'by_id("ending_before"', "ids"),
+        (', more="/has_more"', "", "ids"),
         ('by_offset("offset", items="")', 'by_offset("offset", items="", first=1)', "offsets"),
         ('by_link(items="")', 'by_link(items="/data")', "links"),
         ('        pages=by_url(next="/next", items="/items"),\n', "", "urls"),

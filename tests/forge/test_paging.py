@@ -9,6 +9,7 @@ from sandbox.bundle import Paging
 from tests.forge.samples import compiled, reading
 
 ITEMS = "data: {type: array, maxItems: 50, items: {type: object}}"
+KNOWN = "data: {type: array, items: {type: object, properties: {id: {type: string}}}}"
 HREF = "{properties: {href: {type: string}}}"
 CURSOR = "{name: cursor, in: query, schema: {type: string}}"
 
@@ -71,6 +72,21 @@ def _integer(name: str, more: str = "") -> str:
             _integer("size"),
             f"{ITEMS}, _links: {{properties: {{next: {HREF}}}}}",
             Paging("url", "/data", next="/_links/next/href"),
+        ),
+        (
+            "{name: starting_after, in: query, schema: {type: string}}",
+            f"{KNOWN}, has_more: {{type: boolean}}, url: {{type: string}}",
+            Paging("id", "/data", "starting_after", "/id", more="/has_more"),
+        ),
+        (
+            "{name: after, in: query, schema: {type: string}}",
+            f"{KNOWN}, meta: {{properties: {{hasMore: {{type: boolean}}}}}}",
+            Paging("id", "/data", "after", "/id", more="/meta/hasMore"),
+        ),
+        (
+            "{name: after_id, in: query, schema: {type: string}}",
+            KNOWN,
+            Paging("id", "/data", "after_id", "/id"),
         ),
         (
             _integer("limit") + ", " + _integer("offset"),

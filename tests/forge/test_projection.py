@@ -16,7 +16,8 @@ SCHEMAS: dict[str, Any] = {
 
 def select(*properties: str, limit: int = 300) -> Any:
     parts = {name: {"$ref": f"#/$defs/{name}"} for name in properties}
-    chosen = Projection(SCHEMAS, "request").select([{"type": "object", "properties": parts}], limit)
+    requests = Projection(SCHEMAS, "request")
+    chosen = requests.select(requests.roots([{"type": "object", "properties": parts}]), limit)
     (root,) = chosen.schemas
     assert isinstance(root, dict)
     return root["properties"], chosen
@@ -41,7 +42,8 @@ def test_a_choice_between_parts_that_do_not_fit_keeps_their_types() -> None:
 
 def test_an_object_that_does_not_fit_keeps_what_it_cannot_do_without() -> None:
     needed = {"type": "object", "required": ["p1"], "properties": {**BIG["properties"]}}
-    chosen = Projection({"Big": needed}, "request").select([{"$ref": "#/$defs/Big"}], 200)
+    requests = Projection({"Big": needed}, "request")
+    chosen = requests.select(requests.roots([{"$ref": "#/$defs/Big"}]), 200)
     assert chosen.schemas == (
         {"type": "object", "required": ["p1"], "properties": {"p1": {"type": "string"}}},
     )

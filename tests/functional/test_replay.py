@@ -22,7 +22,6 @@ import pytest
 from orchestrator.app import App, open_app
 from orchestrator.calls import Call, Done
 from orchestrator.errors import Ambiguous
-from orchestrator.granting import allow_host
 from orchestrator.replay import Replayed, Replays
 from orchestrator.settings import Settings, load_settings
 from registry.errors import Unknown
@@ -37,6 +36,7 @@ from tests.engine.samples import bundle
 from tests.functional.home import ROOT, Home
 from tests.functional.peer import Peer
 from tests.functional.test_approvals import book, closed, sent
+from tests.granted import allow
 from tests.world.harbour import HarbourApi
 from tests.world.site import Asked, Page, site
 
@@ -131,7 +131,7 @@ def telling(asked: Asked) -> Page:
 
 async def lived(settings: Settings, url: str) -> dict[str, str]:
     async with open_app(settings, "do") as app:
-        allow_host(app.store, url.removeprefix("http://"), "test")
+        allow(settings, app.store, url)
         app.vault.put("things", "k", Secret(CANARY))
         made = replace(bundle(CLOCKWORK, "look", "fail", pure=True), name="clockwork")
         app.forge.shelf.publish(made, entry_from(made, 1.0), (), None)

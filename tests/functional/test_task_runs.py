@@ -15,10 +15,10 @@ import pytest
 
 from orchestrator.app import App, open_app
 from orchestrator.forging import Order
-from orchestrator.granting import allow_host
 from orchestrator.settings import Settings, load_settings
 from registry.records import Process
 from tests.crash.documents import OBJECT, described, reading
+from tests.granted import allow
 from tests.world.site import Page, Site, site
 
 JSON = (("Content-Type", "application/json"),)
@@ -45,7 +45,7 @@ def settings(tmp_path: Path, engine_name: str) -> Settings:
 async def forged(settings: Settings, api: Site) -> AsyncIterator[App]:
     """A process with the API's server registered as `things`."""
     async with open_app(settings, "do") as app:
-        allow_host(app.store, api.url.removeprefix("http://"), "test")
+        allow(settings, app.store, api.url)
         await app.forge.forge(Order(source=api.url, name="things"), lambda step: None)
         api.asked.clear()
         yield app
@@ -88,7 +88,7 @@ def test_what_no_server_can_do_is_forged_when_the_client_says_none(
 ) -> None:
     async def story() -> None:
         async with open_app(settings, "do") as app:
-            allow_host(app.store, api.url.removeprefix("http://"), "test")
+            allow(settings, app.store, api.url)
             assert (await done(app))["structuredContent"]["candidates"] == []
             made = await done(app, tool="none", source=api.url)
             assert made["structuredContent"]["candidates"][0]["tool"].endswith(".get_thing")

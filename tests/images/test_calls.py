@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from typing import Any
 
@@ -132,19 +133,94 @@ def test_arguments_that_are_absent_or_unset_are_left_out_of_a_body(host: Host) -
     assert ["content-type", "application/json"] in host.asked[0]["headers"]
 
 
-def test_bytes_that_are_no_text_travel_as_base64_both_ways(host: Host) -> None:
+def of_bytes(kind: str, data: bytes) -> dict[str, Any]:
+    headers = [["content-type", kind]] if kind else []
+    return {
+        "result": {
+            "status": 200,
+            "headers": headers,
+            "body_base64": base64.b64encode(data).decode(),
+        }
+    }
+
+
+def test_bytes_travel_as_base64_and_arrive_as_an_image_beside_what_they_are(host: Host) -> None:
     content = base64.b64encode(b"\x89PNG\xff").decode()
-    told = {"status": 200, "headers": [["content-type", "image/png"]], "body_base64": content}
-    host.broker = lambda params: {"result": told}
+    host.broker = lambda params: of_bytes("image/png", b"\x89PNG\xff")
     result = host.call("upload", content=content)
     assert host.asked[0]["body_base64"] == content
     assert "body" not in host.asked[0]
+    digest = hashlib.sha256(b"\x89PNG\xff").hexdigest()
     assert result["structuredContent"] == {
         "status": 200,
-        "base64": content,
+        "bytes": 5,
+        "sha256": digest,
         "content_type": "image/png",
     }
-    assert text(result) == content
+    told, shown = result["content"]
+    assert told["text"] == f"image/png, 5 bytes, sha256 {digest}"
+    assert shown == {"type": "image", "data": content, "mimeType": "image/png"}
+
+
+@pytest.mark.parametrize(
+    ("sent", "block", "told"),
+    [
+        ("audio/x-anything", "audio", "audio/x-anything"),
+        ("image/jpg; q=1", "image", "image/jpeg"),
+        ("image/tiff", "resource", "image/tiff"),
+        ("application/pdf", "resource", "application/pdf"),
+        ("no type at all", "resource", "application/octet-stream"),
+        ("", "resource", "application/octet-stream"),
+    ],
+)
+def test_what_is_no_image_that_clients_show_is_a_document(
+    host: Host, sent: str, block: str, told: str
+) -> None:
+    host.broker = lambda params: of_bytes(sent, b"\xff\x00")
+    shown = host.call("forgiving", key="a")["content"][1]
+    assert shown["type"] == block
+    assert shown.get("resource", shown)["mimeType"] == told
+
+
+def test_a_document_has_one_uri_as_long_as_its_bytes_are_the_same(host: Host) -> None:
+    host.broker = lambda params: of_bytes("application/pdf", params["url"].encode() + b"\xff")
+    first, again, other = (
+        host.call("forgiving", key=key)["content"][1]["resource"] for key in ("a", "a", "b")
+    )
+    assert first == again
+    assert first["uri"] != other["uri"]
+    digest = hashlib.sha256(b"https://api.test/v1/items/a\xff").hexdigest()
+    assert first["uri"] == f"toolwright://answer/forgiving/{digest[:16]}"
+
+
+def test_more_bytes_than_a_result_carries_are_a_failure_that_says_what_to_do(host: Host) -> None:
+    host.broker = lambda params: of_bytes("application/pdf", b"\xff" * (3 * 1024 * 1024 + 1))
+    result = host.call("forgiving", key="a")
+    assert failure(result) == {"kind": "too_large"}
+    assert "3145729 bytes" in text(result)
+    assert "HTTP 200 OK, so what was asked for is done" in text(result)
+    assert "Ask for less" in text(result)
+
+
+def test_bytes_that_break_the_output_schema_are_shown_all_the_same(host: Host) -> None:
+    host.broker = lambda params: of_bytes("image/png", b"\xff")
+    result = host.call("fetch")
+    assert failure(result)["kind"] == "schema"
+    assert result["content"][1]["data"] == "/w=="
+
+
+def test_a_tool_whose_schema_knows_base64_gives_it_beside_the_block(start: Start) -> None:
+    knows = {"type": "object", "properties": {"base64": {"type": "string"}}}
+    source = (
+        "from toolwright import http, tool\n@tool\ndef a():\n    return http.request('GET', '/')"
+    )
+    host = start()
+    host.serve_bundle(source, definition("a", output_schema=knows))
+    host.broker = lambda params: of_bytes("image/png", b"\xff")
+    result = host.call("a")
+    told = {"status": 200, "base64": "/w==", "content_type": "image/png"}
+    assert result["structuredContent"] == told
+    assert result["content"][1]["data"] == "/w=="
 
 
 def test_an_empty_answer_is_a_success(host: Host) -> None:

@@ -13,12 +13,23 @@ from tests.images.host import Host, answer, definition, refusal
 
 SOURCE = """
 from toolwright import UNSET, http, tool
-from toolwright.pages import by_cursor, by_link, by_offset, by_page, by_url
+from toolwright.pages import by_cursor, by_id, by_link, by_offset, by_page, by_url
 
 @tool
 def cursors(cursor=UNSET, max_items=UNSET):
     return http.request("GET", "/things", query={"cursor": cursor, "q": "a b"},
         pages=by_cursor("cursor", next="/meta/next", items="/data"), max_items=max_items)
+
+@tool
+def ids(starting_after=UNSET, max_items=UNSET):
+    return http.request("GET", "/things", query={"starting_after": starting_after},
+        pages=by_id("starting_after", item="/id", items="/data", more="/has_more"),
+        max_items=max_items)
+
+@tool
+def bare_ids(after=UNSET, max_items=UNSET):
+    return http.request("GET", "/things", query={"after": after},
+        pages=by_id("after", item="/id", items="/data"), max_items=max_items)
 
 @tool
 def offsets(skip=UNSET, max_items=UNSET):
@@ -39,7 +50,7 @@ def urls(max_items=UNSET):
 def links(max_items=UNSET):
     return http.request("GET", "/things", pages=by_link(items=""), max_items=max_items)
 """
-NAMES = ("cursors", "offsets", "numbers", "urls", "links")
+NAMES = ("cursors", "ids", "bare_ids", "offsets", "numbers", "urls", "links")
 
 
 @pytest.fixture
@@ -62,6 +73,51 @@ def scripted(host: Host, *answers: dict[str, Any]) -> None:
 
 def page(*items: int, following: Any = None) -> dict[str, Any]:
     return answer(200, {"data": list(items), "meta": {"next": following}, "total": 9})
+
+
+def known(*items: Any, more: Any = None) -> dict[str, Any]:
+    return answer(200, {"data": [{"id": item} for item in items], "has_more": more})
+
+
+def test_the_last_item_asks_for_the_next_page_while_there_is_more(host: Host) -> None:
+    scripted(host, known("a", "b&c", more=True), known("d", more=True), known("e", more=False))
+    result = host.call("ids", max_items=100)
+    assert queries(host) == [{}, {"starting_after": "b&c"}, {"starting_after": "d"}]
+    assert [item["id"] for item in result["structuredContent"]["body"]["data"]] == [
+        "a",
+        "b&c",
+        "d",
+        "e",
+    ]
+    assert result["structuredContent"]["pages"] == {"read": 3, "items": 4, "more": False}
+
+
+@pytest.mark.parametrize("last", [None, True, "", 1.5, {"a": 1}])
+def test_an_item_without_an_id_ends_the_walk(host: Host, last: Any) -> None:
+    scripted(host, known("a", last, more=True))
+    result = host.call("ids", max_items=100)
+    assert result["structuredContent"]["pages"]["read"] == 1
+
+
+def test_an_id_that_was_withheld_is_not_asked_for(host: Host) -> None:
+    scripted(host, known("a [redacted]", more=True))
+    pages = host.call("ids", max_items=100)["structuredContent"]["pages"]
+    assert (pages["read"], pages["more"]) == (1, True)
+    assert "withheld" in pages["stopped"]
+
+
+def test_an_api_that_gives_the_same_items_again_is_left(host: Host) -> None:
+    scripted(host, known(1, 2, more=True))
+    pages = host.call("ids", max_items=100)["structuredContent"]["pages"]
+    assert pages["read"] == 1
+    assert "same page" in pages["stopped"]
+
+
+def test_without_a_word_on_more_a_shorter_page_is_the_last(host: Host) -> None:
+    scripted(host, known(1, 2), known(3))
+    result = host.call("bare_ids", max_items=100)
+    assert queries(host) == [{}, {"after": "2"}]
+    assert result["structuredContent"]["pages"] == {"read": 2, "items": 3, "more": False}
 
 
 def test_a_call_without_max_items_is_one_plain_request(host: Host) -> None:

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from toolwright import styles
 from toolwright.errors import ArgumentInvalid
 from toolwright.parameters import expand_path, header_text, path_text, query_pairs
 from toolwright.requests import build, build_url
@@ -293,3 +294,32 @@ def test_the_body_says_its_own_type() -> None:
 def test_a_header_name_that_is_no_token_is_refused(name: str) -> None:
     with pytest.raises(ArgumentInvalid):
         wire(header={name: "x"})
+
+
+@pytest.mark.parametrize(
+    ("value", "pairs"),
+    [
+        ("a%20b=c,d", ["q=a%20b=c,d"]),
+        ([1, "b"], ["q=1", "q=b"]),
+        ({"R": 1, "G": None}, ["R=1"]),
+        (styles.unescaped([1, 2], explode=False), ["q=1,2"]),
+        (None, []),
+    ],
+)
+def test_an_unescaped_cookie_is_what_was_given(value: Any, pairs: list[str]) -> None:
+    given = value if isinstance(value, styles.Styled) else styles.unescaped(value)
+    assert query_pairs("q", given) == pairs
+
+
+@pytest.mark.parametrize("value", ["a; admin=1", "a\r\nX: 1", "é", {"a=b": 1}, {"a;b": 1}])
+def test_an_unescaped_cookie_cannot_begin_another_or_end_its_header(value: Any) -> None:
+    with pytest.raises(ArgumentInvalid, match="percent-encoded"):
+        query_pairs("q", styles.unescaped(value))
+
+
+def test_a_value_that_is_all_of_the_query_has_no_name() -> None:
+    assert query_pairs("q", styles.whole("$.a[1]&b=c")) == ["%24.a%5B1%5D%26b%3Dc"]
+    assert query_pairs("q", styles.whole(styles.json_text({"a": "b&"}))) == [
+        "%7B%22a%22%3A%22b%26%22%7D"
+    ]
+    assert query_pairs("q", styles.whole("")) == query_pairs("q", styles.whole(None)) == []

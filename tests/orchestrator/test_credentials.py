@@ -14,8 +14,9 @@ import pytest
 from forge.selection import credential
 from orchestrator.brokers import Brokers
 from orchestrator.fetching import GuardedFetch
-from orchestrator.granting import allow_host
+from orchestrator.footnotes import Footnotes
 from orchestrator.remembering import given_schemes, with_written
+from orchestrator.settings import load_settings
 from registry.keys import KeyFile
 from registry.store import Store
 from registry.vault import FileVault, Secret
@@ -26,6 +27,7 @@ from sandbox.exchange import Exchange, WireRequest
 from sandbox.livehttp import LiveHttp
 from sandbox.policy import origin_of
 from sandbox.throttle import Throttle
+from tests.granted import allow, consents
 from tests.orchestrator.test_compile_command import Served, toolwright
 from tests.sandbox.scripted import Told, answer
 from tests.world.gatehouse import (
@@ -140,15 +142,20 @@ class Home:
     def __init__(self, directory: Path, store: Store) -> None:
         self.vault = FileVault(directory / "vault.json", key=KeyFile(directory / "key"))
         self.store, self.upstream = store, LiveHttp
+        self.settings = load_settings(home=directory)
 
     def get(self, bundle: Bundle, path: str) -> Exchange:
         async def asked() -> Exchange:
             private = {origin_of(bundle.base_url)} - {None}
             async with LiveHttp(frozenset(o for o in private if o)) as upstream:
-                brokers = Brokers(self.store, self.vault, lambda _: upstream, Throttle(), Brake())
-                return await brokers.reading(bundle).perform(
-                    WireRequest("GET", bundle.base_url + path)
-                )
+                given = consents(self.settings, self.store)
+                footnotes = Footnotes(self.store)
+                parts = (given, self.vault, lambda _: upstream, Throttle(), Brake())
+                brokers = Brokers(*parts, footnotes=footnotes)
+                request = WireRequest("GET", bundle.base_url + path)
+                exchange = await brokers.reading(bundle).perform(request)
+                await footnotes.close()
+                return exchange
 
         return asyncio.run(asked())
 
@@ -174,6 +181,46 @@ def test_a_rotated_refresh_token_is_kept_in_the_vault(
     assert not any(canary in str(exchange) for canary in CANARIES)
 
 
+def test_each_request_for_a_token_is_in_the_audit_without_a_secret(
+    home: Home, bundle: Path, house: Gatehouse
+) -> None:
+    made = read_bundle(bundle)
+    home.vault.put(made.name, "flow", Secret(f"{CLIENT}:{CLIENT_SECRET}"))
+    exchange = home.get(made, "/token")
+    assert exchange.response is not None, exchange.reason
+    home.vault.put(made.name, "flow", Secret(f"{CLIENT}:wr0ng-canary"))
+    assert home.get(made, "/token").refusal == "refused"
+    rows = [row for row in home.store.audit() if row.kind == "token"]
+    told = [json.loads(row.payload) for row in reversed(rows)]
+    assert {row.subject for row in rows} == {made.name}
+    assert {"credential": "flow", "method": "POST", "path": "/oauth/token"}.items() <= told[
+        0
+    ].items()
+    assert told[0]["host"] == house.url.removeprefix("http://")
+    assert (told[0]["status"], told[0]["failure"]) == (200, "")
+    assert {one["status"] for one in told[1:]} == {401}
+    assert all(one["elapsed_ms"] > 0 for one in told)
+    kept = home.settings.database_url.removeprefix("sqlite:///")
+    files = [Path(kept), Path(f"{kept}-wal")]
+    stored = b"".join(file.read_bytes() for file in files if file.exists())
+    assert b"oauth/token" in stored
+    assert not [c for c in (*CANARIES, "wr0ng-canary") if c.encode() in stored]
+
+
+def test_a_request_for_a_token_without_an_answer_is_in_the_audit(home: Home, bundle: Path) -> None:
+    made = read_bundle(bundle)
+    (flow,) = (c for c in made.credentials if c.name == "flow")
+    assert flow.tokens is not None
+    nowhere = replace(flow, tokens=replace(flow.tokens, url="http://127.0.0.1:9/oauth/token"))
+    made = replace(made, credentials=(nowhere,))
+    allow(home.settings, home.store, "http://127.0.0.1:9/")
+    home.vault.put(made.name, "flow", Secret(f"{CLIENT}:{CLIENT_SECRET}"))
+    assert home.get(made, "/token").refusal == "unreachable"
+    (row,) = (row for row in home.store.audit() if row.kind == "token")
+    told = json.loads(row.payload)
+    assert (told["host"], told["status"], bool(told["failure"])) == ("127.0.0.1:9", None, True)
+
+
 def test_a_token_host_that_nobody_named_is_not_asked(home: Home, bundle: Path) -> None:
     head = (bundle / "bundle.toml").read_bytes().decode()
     made = read_bundle(bundle)
@@ -191,7 +238,7 @@ def test_a_token_host_that_nobody_named_is_not_asked(home: Home, bundle: Path) -
     refused = home.get(made, "/token")
     assert refused.refusal == "refused"
     assert "toolwright source allow localhost:" in refused.reason
-    allow_host(home.store, moved.split("/")[2], "test")
+    allow(home.settings, home.store, moved)
     tried = home.get(made, "/token")
     assert "private address" in tried.reason
 

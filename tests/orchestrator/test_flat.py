@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.flat import MODERN, Card, Flat
-from sandbox.progress import Hearer, Progress
+from orchestrator.asker import MODERN, Answer, Asker, More, NothingMore, Refusal
+from orchestrator.flat import Card, Flat
+from sandbox.notices import LogMessage
+from sandbox.progress import Progress
 
 CARD = Card("pets", "3", "Pets", "Pets of a shop.")
 TOOLS = ({"name": "list_pets", "inputSchema": {"type": "object"}},)
@@ -23,17 +25,17 @@ HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"na
 class Wire:
     """A connection whose answers are kept."""
 
-    def __init__(self, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, tasks: asyncio.TaskGroup, more: More | None = None) -> None:
         self.sent: list[Mapping[str, Any]] = []
         self.calls: list[tuple[str, Mapping[str, Any]]] = []
         self.held = asyncio.Event()
-        self.flat = Flat(CARD, TOOLS, self._call, self.sent.append, tasks)
+        self.flat = Flat(CARD, TOOLS, self._call, self.sent.append, tasks, more or NothingMore())
 
     async def _call(
-        self, tool: str, arguments: Mapping[str, Any], heard: Hearer
+        self, tool: str, arguments: Mapping[str, Any], asker: Asker
     ) -> Mapping[str, Any]:
         self.calls.append((tool, arguments))
-        heard(Progress(1, 2, "half"))
+        asker.heard(Progress(1, 2, "half"))
         if arguments.get("wait"):
             await self.held.wait()
         return {"content": [{"type": "text", "text": "done"}]}
@@ -54,10 +56,10 @@ class Wire:
         return self.sent[-1]["error"]
 
 
-def wired(work: Callable[[Wire], Coroutine[Any, Any, None]]) -> Wire:
+def wired(work: Callable[[Wire], Coroutine[Any, Any, None]], more: More | None = None) -> Wire:
     async def run() -> Wire:
         async with asyncio.TaskGroup() as tasks:
-            wire = Wire(tasks)
+            wire = Wire(tasks, more)
             await work(wire)
             await wire.flat.finish(0)
         return wire
@@ -215,3 +217,82 @@ def test_without_a_token_no_progress_is_told(meta: Any) -> None:
         await settled()
 
     assert [message.get("id") for message in wired(work).sent] == [1, 2]
+
+
+class Notes:
+    """Answers `notes/read` in the older era and `subscriptions/listen` in the newer one."""
+
+    def capabilities(self, version: str) -> Mapping[str, Any]:
+        return {"logging": {}, "revision": version}
+
+    def answer(self, method: str, modern: bool) -> Answer | None:
+        known = {("notes/read", False): self._read, ("subscriptions/listen", True): self._listen}
+        return known.get((method, modern))
+
+    async def _read(self, params: Mapping[str, Any], asker: Asker) -> Mapping[str, Any]:
+        if "note" not in params:
+            raise Refusal(-32602, "which?")
+        if asker.logged:
+            asker.logged.tell(LogMessage("info", {"read": params["note"]}, "notes"))
+            asker.logged.tell(LogMessage("error", "lost"))
+        return {"declared": asker.declared}
+
+    async def _listen(self, params: Mapping[str, Any], asker: Asker) -> Mapping[str, Any]:
+        asker.notify("notifications/heard", {"id": asker.identity})
+        await asyncio.get_running_loop().create_future()
+        return {}
+
+
+def test_what_a_server_answers_beside_its_tools_is_declared_answered_and_refused() -> None:
+    async def work(wire: Wire) -> None:
+        wire.ask("initialize", **{**HELLO, "capabilities": {"roots": {}}})
+        assert wire.result["capabilities"] == {
+            "tools": {},
+            "logging": {},
+            "revision": "2025-06-18",
+        }
+        wire.ask("notes/read", 2)
+        await settled()
+        assert wire.error["message"] == "which?"
+        wire.ask("notes/read", 3, note=1)
+        await settled()
+        assert wire.result == {"declared": {"roots": {}}}
+        wire.ask("subscriptions/listen", 4)
+        assert wire.error["code"] == -32601
+
+    wired(work, Notes())
+
+
+def test_a_log_is_told_from_the_level_that_the_client_of_the_older_era_set() -> None:
+    async def work(wire: Wire) -> None:
+        wire.ask("initialize", **HELLO)
+        wire.ask("logging/setLevel", 2, level="loud")
+        assert wire.error["code"] == -32602
+        wire.ask("logging/setLevel", 3, level="error")
+        assert wire.result == {}
+        wire.ask("notes/read", 4, note=1)
+        await settled()
+
+    said = [m["params"] for m in wired(work, Notes()).sent if "method" in m]
+    assert said == [{"level": "error", "data": "lost"}]
+
+
+def test_without_a_log_nobody_sets_its_level() -> None:
+    async def work(wire: Wire) -> None:
+        wire.ask("initialize", **HELLO)
+        wire.ask("logging/setLevel", 2, level="error")
+        assert wire.error["code"] == -32601
+
+    wired(work)
+
+
+def test_who_listens_is_told_until_it_cancels_and_does_not_keep_the_process() -> None:
+    async def work(wire: Wire) -> None:
+        wire.modern("subscriptions/listen", identity=7)
+        await settled()
+        assert wire.sent == [
+            {"jsonrpc": "2.0", "method": "notifications/heard", "params": {"id": 7}}
+        ]
+        await wire.flat.finish(60)
+
+    wired(work, Notes())

@@ -1,22 +1,40 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from orchestrator.errors import OrchestratorError
 from orchestrator.granting import allow_host
+from orchestrator.people import open_key
+from orchestrator.settings import Settings
+from registry.signing import Signer
 from registry.store import Store
+from tests.granted import consents
+from tests.orchestrator.conftest import PIN
 
 
-def test_what_a_person_names_may_be_talked_to_wherever_it_is(store: Store) -> None:
-    allow_host(store, "Printer.Local:8081", "test")
-    assert {(grant.origin, grant.kind) for grant in store.grants()} == {
+@pytest.fixture
+def signer(settings: Settings) -> Signer:
+    opened = open_key(settings, PIN, time.time()).signer
+    assert opened is not None
+    return opened
+
+
+def test_what_a_person_names_may_be_talked_to_wherever_it_is(
+    settings: Settings, store: Store, signer: Signer
+) -> None:
+    allow_host(store, "Printer.Local:8081", "test", signer)
+    assert {(grant.origin, grant.kind) for grant in consents(settings, store).grants()} == {
         ("printer.local:8081", "host"),
         ("printer.local:8081", "private_host"),
     }
 
 
-def test_who_waits_for_a_host_never_sees_it_without_its_private_address(store: Store) -> None:
-    allow_host(store, "127.0.0.1:8081", "test")
+def test_who_waits_for_a_host_never_sees_it_without_its_private_address(
+    store: Store, signer: Signer
+) -> None:
+    allow_host(store, "127.0.0.1:8081", "test", signer)
     rows = sorted(store.audit(), key=lambda row: row.id)
     first, second = [row.payload for row in rows if row.kind == "grant.added"]
     assert "private_host" in first
@@ -26,7 +44,7 @@ def test_who_waits_for_a_host_never_sees_it_without_its_private_address(store: S
 @pytest.mark.parametrize(
     "host", ["", "a", "a:", ":80", "http://a:80", "a:80/x", "a:b", "a:99999", "u@a:80"]
 )
-def test_anything_but_one_host_and_port_is_refused(store: Store, host: str) -> None:
+def test_anything_but_one_host_and_port_is_refused(store: Store, signer: Signer, host: str) -> None:
     with pytest.raises(OrchestratorError, match="HOST:PORT"):
-        allow_host(store, host, "test")
+        allow_host(store, host, "test", signer)
     assert store.grants() == ()

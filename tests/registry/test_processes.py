@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from registry.errors import Unknown
+from registry.errors import GrantStale, Unknown
 from registry.records import Freeze, Grant, Process, Source
 from registry.store import Store
 
@@ -79,3 +80,15 @@ def test_grants_are_kept_by_origin_and_kind(store: Store) -> None:
     assert store.remove_grant("api.example:443", "private_host", "me", 3.0)
     assert not store.remove_grant("api.example:443", "private_host", "me", 3.0)
     assert store.grants() == (public,)
+
+
+def test_a_grant_that_was_taken_away_is_known_by_its_serial(store: Store) -> None:
+    grant = Grant("api.example:443", "host", "me", 1.0)
+    assert store.next_serial(grant.origin, "host") == 1
+    store.add_grant(grant)
+    store.remove_grant(grant.origin, "host", "me", 2.0)
+    assert store.next_serial(grant.origin, "host") == 2
+    with pytest.raises(GrantStale):
+        store.add_grant(grant)
+    store.add_grant(replace(grant, serial=2))
+    assert [(g.serial, g.revoked) for g in store.grants()] == [(2, 1)]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+import json
 import sqlite3
 import zlib
 from collections.abc import Iterator
@@ -14,6 +17,7 @@ from sqlalchemy import create_engine, select
 
 from registry import schema
 from registry.errors import NotRecorded
+from registry.jsontext import canonical
 from registry.recordings import ROW_BYTES, Kept, drop, enter
 from registry.records import Job
 from registry.store import Store
@@ -125,6 +129,7 @@ def test_what_is_kept_is_the_newest_and_never_much_more_than_the_limit(
 ) -> None:
     with create_engine("sqlite://").begin() as connection:
         schema.recordings.create(connection)
+        schema.audit.create(connection)
         for number, size in enumerate(sizes):
             enter(connection, {f"{number:03}": bytes(size)})
             drop(connection, limit)
@@ -136,6 +141,109 @@ def test_what_is_kept_is_the_newest_and_never_much_more_than_the_limit(
     assert sum(taken[number] for number in left[1:]) <= limit
     if left and left[0]:
         assert sum(taken[left[0] - 1 :]) > limit
+
+
+@pytest.mark.parametrize(
+    ("statement", "call", "reason"),
+    [
+        ("UPDATE recordings SET content = x'00' WHERE invocation = 'c1'", "c1", "edited"),
+        ("UPDATE recordings SET content = NULL WHERE invocation = 'c1'", "c1", "edited"),
+        ("DELETE FROM recordings WHERE invocation = 'c0'", "c0", "missing"),
+        ("DELETE FROM recordings WHERE invocation = 'c2'", "c2", "missing"),
+        ("DELETE FROM recordings", "c0", "missing"),
+        ("UPDATE recordings SET invocation = 'bare' WHERE invocation = 'c1'", "c1", "missing"),
+        (
+            "INSERT INTO recordings SELECT 9999, 'bare', content FROM recordings LIMIT 1",
+            "bare",
+            "put in",
+        ),
+    ],
+)
+def test_a_recording_that_was_edited_removed_or_put_in_is_located(
+    dns: Store, statement: str, call: str, reason: str
+) -> None:
+    for number in range(3):
+        taken_in = Recording("docker", "", {"n": number})
+        dns.record(invocation(f"c{number}", recording=taken_in), now=101.0)
+    dns.record(invocation("bare"), now=101.0)
+    assert dns.verify_audit() is None
+    edited(dns, statement)
+    broken = dns.verify_audit()
+    assert broken is not None
+    assert reason in broken.reason
+    assert broken.reason.endswith(f": {call}")
+    (row,) = (r for r in dns.audit() if (r.chain, r.sequence) == (broken.chain, broken.sequence))
+    assert row.subject == call
+
+
+def test_recordings_that_were_swapped_are_found(dns: Store) -> None:
+    for number in range(2):
+        taken_in = Recording("docker", "", {"n": number})
+        dns.record(invocation(f"c{number}", recording=taken_in), now=101.0)
+    edited(
+        dns,
+        "UPDATE recordings SET content = (SELECT content FROM recordings AS other "
+        "WHERE other.invocation != recordings.invocation)",
+    )
+    broken = dns.verify_audit()
+    assert broken is not None
+    assert "edited" in broken.reason
+
+
+def test_a_recording_younger_than_those_that_were_dropped_is_missed(small: Store) -> None:
+    for number in range(200):
+        small.record(invocation(f"c{number}", recording=Recording("docker", "")), now=101.0)
+    assert small.verify_audit() is None
+    oldest = kept(small)[0]
+    edited(small, f"DELETE FROM recordings WHERE invocation = 'c{oldest}'")
+    broken = small.verify_audit()
+    assert broken is not None
+    assert broken.reason.endswith(f"missing: c{oldest}")
+
+
+def test_an_archive_takes_the_recordings_along_and_they_are_checked_there(
+    dns: Store, tmp_path: Path
+) -> None:
+    for number in range(3):
+        dns.record(invocation(f"c{number}", recording=TAKEN_IN), now=101.0)
+    dns.note("later", "x", {}, 102.0)
+    week = 8 * 86400.0
+    assert dns.archive_audit(tmp_path / "audit", 200.0, week) is not None
+    assert kept(dns) == []
+    assert dns.verify_audit((), tmp_path / "audit") is None
+    dns.record(invocation("c9", recording=TAKEN_IN), now=week)
+    edited(dns, "DELETE FROM recordings")
+    broken = dns.verify_audit((), tmp_path / "audit")
+    assert broken is not None
+    assert broken.reason.endswith("missing: c9")
+
+
+@pytest.mark.parametrize("field", [None, "AAAA"])
+def test_an_archive_whose_recording_is_another_is_found_even_where_its_digest_fits(
+    dns: Store, tmp_path: Path, field: str | None
+) -> None:
+    dns.record(invocation("c0", recording=TAKEN_IN), now=101.0)
+    dns.note("later", "x", {}, 102.0)
+    directory = tmp_path / "audit"
+    dns.archive_audit(directory, 200.0, 8 * 86400.0)
+    (path,) = directory.glob("archive-*")
+    lines = gzip.decompress(path.read_bytes()).splitlines()
+    values = [json.loads(line) for line in lines]
+    for value in values:
+        if value.get("recording"):
+            value["recording"] = field
+    path.write_bytes(gzip.compress(b"\n".join(json.dumps(v).encode() for v in values)))
+    row = next(r for r in dns.audit() if r.kind == "audit.archived")
+    payload = json.loads(row.payload)
+    payload["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    connection = sqlite3.connect(dns.path)
+    connection.execute("DROP TRIGGER audit_is_not_edited")
+    connection.execute("UPDATE audit SET payload = ? WHERE id = ?", (canonical(payload), row.id))
+    connection.commit()
+    connection.close()
+    broken = dns.verify_audit((), directory)
+    assert broken is not None
+    assert broken.reason.startswith("the recording of the call")
 
 
 def test_a_limit_of_nothing_keeps_nothing(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -278,6 +280,22 @@ def success(structured: Any) -> Outcome:
     return Outcome("t", {"content": [text], "structuredContent": structured}, None)
 
 
+PNG = WireResponse(200, (("content-type", "image/png"),), b"\xff\x00")
+
+
+def binary(kind: str, block: str, data: bytes, told: str = "", **structured: Any) -> Outcome:
+    """The result of an answer of these bytes, as the runtime gives it."""
+    held = {"data": base64.b64encode(data).decode(), "mimeType": kind}
+    resource = {"uri": "a:b", "blob": held["data"], "mimeType": kind}
+    shown = {"resource": resource} if block == "resource" else held
+    digest = hashlib.sha256(data).hexdigest()
+    described = {"content_type": kind, "bytes": len(data), "sha256": digest}
+    text = {"type": "text", "text": told or f"{kind}, {len(data)} bytes"}
+    content = {"status": 200, **described, **structured}
+    result = {"content": [text, {"type": block, **shown}], "structuredContent": content}
+    return Outcome("t", result, None)
+
+
 def failed(kind: str, text: str, **more: Any) -> Outcome:
     result = {"isError": True, "content": [{"type": "text", "text": text}]}
     return Outcome("t", result, Failure(kind, text, **more))
@@ -298,8 +316,8 @@ def response(status: int, body: bytes = SAID, **headers: str) -> WireResponse:
         ("answer", response(204, b""), success({"status": 204})),
         (
             "answer",
-            WireResponse(200, (("content-type", "image/png"),), b"\xff\x00"),
-            success({"status": 200, "base64": "/wA=", "content_type": "image/png"}),
+            PNG,
+            binary("image/png", "image", b"\xff\x00"),
         ),
         (
             "answer",
@@ -354,6 +372,42 @@ def test_an_outcome_that_loses_or_hides_something_is_told(
     expectation: Expectation, answer: WireResponse | None, outcome: Outcome, told: str
 ) -> None:
     assert any(told in line for line in check_result(expectation, answer, outcome))
+
+
+@pytest.mark.parametrize(
+    ("kind", "block"),
+    [
+        ("image/png", "image"),
+        ("audio/ogg", "audio"),
+        ("application/pdf", "resource"),
+        ("image/tiff", "resource"),
+    ],
+)
+def test_bytes_arrive_as_the_block_of_their_kind(kind: str, block: str) -> None:
+    answer = WireResponse(200, (("content-type", f"{kind}; q=1"),), b"\xff\x00")
+    assert check_result("answer", answer, binary(kind, block, b"\xff\x00")) == ()
+    other = "resource" if block == "image" else "image"
+    assert check_result("answer", answer, binary(kind, other, b"\xff\x00"))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "told"),
+    [
+        (binary("image/png", "image", b"\xff\x01"), "did not arrive as sent"),
+        (binary("image/gif", "image", b"\xff\x00"), "arrived as image/gif"),
+        (binary("image/png", "image", b"\xff\x00", "an image"), "does not tell of them"),
+        (binary("image/png", "image", b"\xff\x00", content_type="image/gif"), "told to be"),
+        (binary("image/png", "image", b"\xff\x00", bytes=3), "not tell"),
+        (binary("image/png", "image", b"\xff\x00", sha256=""), "not tell"),
+        (binary("image/png", "image", b"\xff\x00", base64="AA=="), "not tell"),
+        (success({"status": 200, "base64": "/wA=", "content_type": "image/png"}), "not arrive"),
+        (success({"status": 200, "text": "\ufffd", "content_type": "image/png"}), "not arrive"),
+    ],
+)
+def test_other_bytes_another_type_or_a_wrong_word_about_them_is_told(
+    outcome: Outcome, told: str
+) -> None:
+    assert any(told in line for line in check_result("answer", PNG, outcome))
 
 
 def test_a_result_that_is_no_error_but_breaks_the_host_s_check_is_not_told_as_one() -> None:

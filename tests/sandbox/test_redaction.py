@@ -124,3 +124,24 @@ def test_what_is_sensitive_of_a_secret_leaves_public_names_alone() -> None:
 def test_values_of_one_request_are_removed_beside_the_secrets() -> None:
     clean = Redaction(["canary-77"]).also(["f00d" * 16, "a/b+c", "no"])
     assert clean.text("canary-77 " + "f00d" * 16 + " a%2Fb%2Bc no") == f"{MARK} {MARK} {MARK} no"
+
+
+@given(st.binary(), st.binary(), st.integers(0, 2))
+def test_a_secret_in_the_bytes_of_base64_is_taken_out_and_it_stays_base64(
+    before: bytes, after: bytes, shift: int
+) -> None:
+    held = before + b"\0" * shift + CANARY.encode() + after
+    clean = Redaction([CANARY]).base64(base64.b64encode(held).decode())
+    left = base64.b64decode(clean, validate=True)
+    assert MARK.encode() in left
+    assert CANARY.encode() not in left
+
+
+def test_base64_that_spells_a_long_secret_is_withheld_and_a_short_one_is_chance() -> None:
+    spelled = "abcd" * 20 + "canarySecret" + "abcd" * 20
+    assert base64.b64decode(Redaction(["canarySECRET"]).base64(spelled)) == MARK.encode()
+    assert Redaction(["test", "canary"]).base64(spelled + "test") == spelled + "test"
+
+
+def test_what_is_no_base64_is_a_text() -> None:
+    assert Redaction([CANARY]).base64(f"no base64: {CANARY}") == f"no base64: {MARK}"

@@ -15,7 +15,7 @@ from jsonschema.exceptions import SchemaError
 
 from sandbox.bundle import Bundle, RequestPattern, read_bundle
 from sandbox.report import Finding
-from sandbox.static.code import MODULES
+from sandbox.static.modules import MODULES
 from sandbox.static.schemas import schema_problems
 from sandbox.static.source import MAX_DEPTH, Unparsable, parse
 from sandbox.static.stage import MAX_FINDINGS, prove_static

@@ -7,6 +7,8 @@
 import sys
 
 sys.path.insert(0, __file__.rpartition("/")[0] or ".")
+# The packages of a server that has any lie here, behind all that Python and the runtime have.
+sys.path.append("/opt/server")
 
 from toolwright.__main__ import run  # type: ignore[import-not-found]
 

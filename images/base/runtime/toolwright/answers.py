@@ -6,8 +6,10 @@ import binascii
 import json
 import re
 import time
+from functools import lru_cache
 
 from .errors import MalformedAnswer
+from .media import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,9 +132,7 @@ class Answer:
         return max(0.0, until - (_http_date(self.headers.get("date", "")) or time.time()))
 
     def is_declared_json(self) -> bool:
-        kind = self.content_type
-        own = kind in ("application/json", "text/json") or kind.endswith("+json")
-        return own and kind not in _TEXT
+        return _is_json(self.content_type)
 
     def checked(self) -> Answer:
         """The answer itself. Raises MalformedAnswer where declared JSON does not parse."""
@@ -145,32 +145,37 @@ class Answer:
         return self._base64() if self.text is None else self.text
 
     def structured(self, wanted: frozenset[str]) -> dict[str, Any]:
-        """The answer as `structuredContent`: status, and `body`, `text` or `base64`; `headers` with
-        those that a caller goes on by, and `pages`, where there are any.
+        """The answer as `structuredContent`: status, and `body`, `text`, or of bytes how many they
+        are and their SHA-256; `headers` with those that a caller goes on by, and `pages`, where
+        there are any. Bytes themselves, as `base64`, only where `wanted` knows that.
 
         The form is the content type's own, or where `wanted` (the output schema's properties) lacks
         that, another the bytes can take.
         """
-        told = self._telling_headers()
-        head = {"status": self.status, **({"headers": told} if told else {})}
+        telling = self._telling_headers()
+        head: dict[str, Any] = {"status": self.status}
+        if telling:
+            head["headers"] = telling
         if self.pages:
             head["pages"] = self.pages
         forms = self._forms()
         if not forms:
             return head
         form = next((name for name in forms if name in wanted), forms[0])
+        told: dict[str, Any]
         if form == "body":
             return {**head, "body": self.body}
-        content = self.text if form == "text" else self._base64()
-        if content is None:
-            content = self.data.decode()
-        return {**head, form: content, "content_type": self.content_type}
+        if form == "bytes":
+            told = {"bytes": len(self.data), "sha256": sha256(self.data)}
+        elif form == "base64":
+            told = {form: self._base64()}
+        else:
+            told = {form: self.data.decode() if self.text is None else self.text}
+        return {**head, **told, "content_type": self.content_type}
 
     def _telling_headers(self) -> dict[str, str]:
         found = {
-            name: value[:MAX_HEADER]
-            for name, value in self.headers.items()
-            if name in _TELLING or re.match(_TELLING_PATTERN, name)
+            name: value[:MAX_HEADER] for name, value in self.headers.items() if _is_telling(name)
         }
         return dict(list(found.items())[:MAX_HEADERS])
 
@@ -181,7 +186,7 @@ class Answer:
             return ["body"] if self.content_type else ["body", "text"]
         if self.text is not None:
             return ["text", "body", "base64"] if self.is_json else ["text", "base64"]
-        return ["base64", "text"] if _is_utf8(self.data) else ["base64"]
+        return ["bytes", "base64", *(["text"] if _is_utf8(self.data) else [])]
 
     def _base64(self) -> str:
         return binascii.b2a_base64(self.data, newline=False).decode()
@@ -210,12 +215,23 @@ class Answer:
 
     def _parse(self, text: str) -> None:
         try:
-            self.body = json.loads(text, parse_constant=_no_constant)
+            self.body = _DECODER.decode(text)
             self.is_json = True
         except RecursionError:
             self.problem = "nested too deeply"
         except ValueError as error:
             self.problem = str(error)
+
+
+@lru_cache(maxsize=64)
+def _is_telling(name: str) -> bool:
+    return name in _TELLING or re.match(_TELLING_PATTERN, name) is not None
+
+
+@lru_cache(maxsize=64)
+def _is_json(kind: str) -> bool:
+    own = kind in ("application/json", "text/json") or kind.endswith("+json")
+    return own and kind not in _TEXT
 
 
 def _is_textual(kind: str) -> bool:
@@ -227,6 +243,7 @@ def _is_textual(kind: str) -> bool:
     )
 
 
+@lru_cache(maxsize=64)
 def _charset(content_type: str) -> str:
     """The charset of a content type where it is one that can be used, else nothing."""
     for parameter in content_type.split(";")[1:]:
@@ -243,6 +260,8 @@ def _guessed(data: bytes, textual: bool) -> str | None:
     """UTF-8 (or UTF-16 and 32 by their marks); Latin-1 only for what is declared to be text and has
     no control characters: bytes under a wrong name stay bytes.
     """
+    if data.isascii():
+        return data.decode()
     encoding = "utf-8-sig"
     if data[:4] in (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff"):
         encoding = "utf-32"
@@ -264,6 +283,9 @@ def _is_utf8(data: bytes) -> bool:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
 
 
 def _http_date(text: str) -> float | None:

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 
+from .byreference import marked
 from .errors import LoadError
 from .results import SOURCE, line_of
 from .values import UNSET
@@ -29,7 +30,9 @@ _TOOL_KEYS = (
 
 
 class Tool:
-    """A tool of `tools.json` with its function. `defaults` fills arguments that were not given."""
+    """A tool of `tools.json` with its function. `defaults` fills arguments that were not given,
+    `files` are those that may name a file of the host.
+    """
 
     def __init__(self, definition: dict[str, Any], function: Callable[..., Any]) -> None:
         self.definition, self.function = definition, function
@@ -41,6 +44,7 @@ class Tool:
         optional = {*code.co_varnames[code.co_argcount - own : code.co_argcount]}
         optional.update(getattr(function, "__kwdefaults__", None) or ())
         self.defaults = dict.fromkeys(self.parameters - optional, UNSET)
+        self.files = marked(definition["input_schema"])
 
     def listed(self, base_url: str) -> dict[str, Any]:
         """The tool as `tools/list` shows it; `path` as the document has it."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
+from .byreference import contents
 from .errors import ArgumentInvalid, Cancelled, RequestFailed, ToolError
 from .results import bug, failure, success
 from .schema import first_problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any, Protocol
 
     from .answers import Answer
@@ -70,8 +71,10 @@ class Call:
         try:
             if not self.transport.checks_arguments:
                 _check(self.tool.definition["input_schema"], arguments)
-            value = self.tool.function(**_bound(self.tool, arguments))
-            return success(value, self.tool.definition["output_schema"])
+            given = {**arguments, **contents(self, self.tool.files, arguments)}
+            value = self.tool.function(**_bound(self.tool, given))
+            definition = self.tool.definition
+            return success(value, definition["output_schema"], definition["name"])
         except ToolError as error:
             return failure(error)
         except Cancelled:
@@ -83,6 +86,16 @@ class Call:
 
 
 _CURRENT: ContextVar[Call] = ContextVar("call")
+
+
+@contextmanager
+def playing(call: Call) -> Iterator[None]:
+    """A block whose code runs as that call's."""
+    token = _CURRENT.set(call)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
 
 
 def current_call() -> Call:

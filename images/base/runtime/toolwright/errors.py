@@ -4,6 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from .answers import Answer
@@ -33,6 +34,8 @@ class ToolError(Exception):
     """The tool cannot do what it was asked; the message is for whoever called it."""
 
     kind = "tool"
+    blocks: Sequence[dict[str, Any]] = ()
+    """Content beside the message."""
 
     def details(self) -> dict[str, Any]:
         """What `_meta["toolwright/error"]` holds besides the kind."""
@@ -64,7 +67,7 @@ class HttpError(ToolError):
         moved = answer.headers.get("location", "")
         onward = f" to {moved[:2000]}" if 300 <= answer.status < 400 and moved else ""
         status = f"HTTP {answer.status} {answer.reason}"
-        super().__init__(f"{status}{wait}{onward}{advice}{_quoted(answer)}")
+        super().__init__(f"{status}{wait}{onward}{advice}{quoted(answer)}")
 
     def details(self) -> dict[str, Any]:
         wait = {} if self.retry_after is None else {"retry_after": self.retry_after}
@@ -79,7 +82,7 @@ class MalformedAnswer(ToolError):
     def __init__(self, answer: Answer, reason: str) -> None:
         self.answer, self.reason = answer, reason
         start = f"HTTP {answer.status}, but the {answer.content_type} body does not parse: {reason}"
-        super().__init__(start + _quoted(answer))
+        super().__init__(start + quoted(answer))
 
     def details(self) -> dict[str, Any]:
         return {"status": self.answer.status, "reason": self.reason}
@@ -88,14 +91,21 @@ class MalformedAnswer(ToolError):
 class SchemaBroken(ToolError):
     """The result breaks the tool's output schema. `where` is a JSON pointer into the result.
 
-    It is told all the same, whole, as text; not as structured content, which some clients throw
-    away where it breaks the schema.
+    It is told all the same, whole, as text and `blocks`; not as structured content, which some
+    clients throw away where it breaks the schema.
     """
 
     kind = "schema"
 
-    def __init__(self, where: str, reason: str, answer: Answer | None, text: str) -> None:
-        self.where, self.reason = where, reason
+    def __init__(
+        self,
+        where: str,
+        reason: str,
+        answer: Answer | None,
+        text: str,
+        blocks: Sequence[dict[str, Any]] = (),
+    ) -> None:
+        self.where, self.reason, self.blocks = where, reason, blocks
         said = f"HTTP {answer.status} {answer.reason}, but " if answer else ""
         message = f"{said}the result breaks the output schema at {where or '/'}: {reason}"
         super().__init__(f"{message}\n\n{text}")
@@ -120,7 +130,8 @@ class LoadError(Exception):
     """The bundle cannot be served; the message names the line of `server.py` where there is one."""
 
 
-def _quoted(answer: Answer) -> str:
+def quoted(answer: Answer) -> str:
+    """What an answer said, for the end of a message: nothing of it is lost but what is very long."""
     text = answer.printable()
     if len(text) > MAX_BODY_TEXT:
         text = f"{text[:MAX_BODY_TEXT]}… ({len(text)} characters in all)"

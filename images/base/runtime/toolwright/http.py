@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .answers import Answer
+    from .bodies import Body
     from .pages import Pages
 
 DEFAULT_ACCEPT = "application/json, */*;q=0.5"
@@ -51,12 +52,10 @@ def request(
     Raises HttpError for any other status, MalformedAnswer where declared JSON does not parse,
     RequestFailed where no answer was had, ArgumentInvalid where a value cannot be sent.
     """
-    given = {"json": json, "form": form, "multipart": multipart, "text": text, "binary": binary}
-    bodies = {name: value for name, value in given.items() if not isinstance(value, Unset)}
-    if len(bodies) > 1:
-        raise TypeError(f"a request has one body, not {' and '.join(bodies)}")
-    call = current_call()
-    encoded = [_BODIES[name](value, content_type) for name, value in bodies.items()]
+    call, body = current_call(), None
+    if not (json is form is multipart is text is binary is UNSET):
+        given = {"json": json, "form": form, "multipart": multipart, "text": text, "binary": binary}
+        body = _body(given, content_type)
     headers = {"accept": accept, **(header or {})}
 
     def ask(asked: Mapping[str, Any], text: str) -> tuple[Answer, str]:
@@ -68,7 +67,7 @@ def request(
             query={} if text else asked,
             header=headers,
             cookie=cookie or {},
-            body=encoded[0] if encoded else None,
+            body=body,
         )
         if text:
             wire.url = f"{wire.url.partition('?')[0]}?{text}"
@@ -81,3 +80,10 @@ def request(
         return ask(query or {}, "")[0]
     headers = {"user-agent": f"toolwright (max_items={max_items})", **headers}
     return follow(pages, ask, query or {}, max_items)
+
+
+def _body(given: Mapping[str, Any], content_type: str | None) -> Body | None:
+    bodies = {name: value for name, value in given.items() if not isinstance(value, Unset)}
+    if len(bodies) > 1:
+        raise TypeError(f"a request has one body, not {' and '.join(bodies)}")
+    return next((_BODIES[name](value, content_type) for name, value in bodies.items()), None)

@@ -32,13 +32,19 @@ class Pages:
     answer; `parameter` is the query parameter that asks for a page.
     """
 
-    __slots__ = ("first", "items", "next", "parameter", "style")
+    __slots__ = ("first", "items", "more", "next", "parameter", "style")
 
     def __init__(
-        self, style: str, items: str, parameter: str = "", next: str = "", first: int = 0
+        self,
+        style: str,
+        items: str,
+        parameter: str = "",
+        next: str = "",
+        first: int = 0,
+        more: str = "",
     ) -> None:
         self.style, self.items, self.parameter = style, items, parameter
-        self.next, self.first = next, first
+        self.next, self.first, self.more = next, first, more
 
 
 def by_cursor(parameter: str, *, next: str, items: str) -> Pages:
@@ -54,6 +60,13 @@ def by_offset(parameter: str, *, items: str, first: int = 0) -> Pages:
 def by_page(parameter: str, *, items: str, first: int = 1) -> Pages:
     """The parameter is a page's number, counted from `first`."""
     return Pages("page", items, parameter, first=first)
+
+
+def by_id(parameter: str, *, item: str, items: str, more: str = "") -> Pages:
+    """The next page is asked for by the last item's id, at `item` in it, where the answer says at
+    `more` that there is one; without `more`, as long as pages are as long as the first.
+    """
+    return Pages("id", items, parameter, item, more=more)
 
 
 def by_url(*, next: str, items: str) -> Pages:
@@ -84,18 +97,32 @@ class _Walk:
             return self._by_url(next_link(self.last.headers.get("link", "")))
         if pages.style in ("cursor", "url"):
             target = pointed(self.last.body, pages.next)
-            if isinstance(target, bool) or not isinstance(target, str | int) or target == "":
+            if not _is_name(target):
                 return None
             is_url = isinstance(target, str) and re.match(r"https?://|[/?]", target)
             if is_url or pages.style == "url":
                 return self._by_url(str(target))
             return {**self.query, pages.parameter: target}, ""
-        if not self.page or len(self.page) < self.length:
+        if not self.page:
+            return None
+        if pages.style == "id":
+            return self._by_id(pointed(self.page[-1], pages.next))
+        if len(self.page) < self.length:
             return None
         given = self.query.get(pages.parameter)
         start = given if isinstance(given, int) else pages.first
         step = self.read if pages.style == "page" else len(self.items)
         return {**self.query, pages.parameter: start + step}, ""
+
+    def _by_id(self, last: Any) -> tuple[Mapping[str, Any], str] | None:
+        told = pointed(self.last.body, self.pages.more) if self.pages.more else None
+        is_more = told is True if self.pages.more else len(self.page) >= self.length
+        if not is_more or not _is_name(last):
+            return None
+        if any(mark in str(last) for mark in _REDACTED):
+            self.stopped = "the last item's id was withheld"
+            return None
+        return {**self.query, self.pages.parameter: last}, ""
 
     def _by_url(self, target: str) -> tuple[Mapping[str, Any], str] | None:
         """Only the target's query counts: no answer can lead a call to another route."""
@@ -113,7 +140,7 @@ class _Walk:
         self.size += len(answer.data)
         if not isinstance(page, list):
             self.stopped = "the next page holds no list"
-        elif self.pages.style in ("offset", "page") and page and page == self.page:
+        elif self.pages.style in ("offset", "page", "id") and page and page == self.page:
             self.stopped = "the next page is the same page again"
         else:
             self.page, self.last = page, answer
@@ -168,6 +195,11 @@ def follow(pages: Pages, ask: Ask, query: Mapping[str, Any], limit: int) -> Answ
         walk.add(answer)
         if walk.stopped:
             return walk.answer(limit)
+
+
+def _is_name(target: Any) -> bool:
+    """Whether a value can ask for a page."""
+    return isinstance(target, str | int) and not isinstance(target, bool) and target != ""
 
 
 def _is_enough(walk: _Walk, limit: int) -> bool:

@@ -6,6 +6,7 @@ https://spec.openapis.org/oas/v3.1.1#style-examples and https://www.rfc-editor.o
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from .errors import ArgumentInvalid
 from .styles import Resolved, resolved
@@ -27,6 +28,7 @@ PLACEHOLDER = re.compile(r"\{([^{}/]*)\}")
 DELIMITERS = {"spaceDelimited": "%20", "tabDelimited": "%09", "pipeDelimited": "%7C"}
 _ILLEGAL = re.compile(r"[^A-Za-z0-9\-._~:/?\[\]@!$&'()*+,;=%]+|%(?![0-9A-Fa-f]{2})")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_NO_COOKIE = re.compile(r"[^ -:<-~]")
 _DOTS = ("", ".", "..")
 
 
@@ -46,11 +48,18 @@ def expand_template_query(template: str, values: Mapping[str, Any]) -> str:
 
 def query_pairs(name: str, value: Any) -> list[str]:
     """A query, cookie or form parameter as encoded `name=value` texts; none where it is absent."""
+    if isinstance(value, str):
+        return [f"{percent_encode(name)}={percent_encode(value)}"]
     given = resolved(value, "form", True)
     value = given.value
     encode = encode_reserved if given.reserved else percent_encode
     if is_absent(value):
         return []
+    if given.style == "cookie":
+        return _unescaped_pairs(name, value, given.explode)
+    if given.style in ("whole", "wholeJson"):
+        text = to_json(value, True) if given.style == "wholeJson" else scalar(value)
+        return [percent_encode(text)] if text else []
     key = percent_encode(name)
     if given.style == "json":
         return [f"{key}={encode(to_json(value, ascii_only=True))}"]
@@ -66,6 +75,8 @@ def query_pairs(name: str, value: Any) -> list[str]:
 
 def path_text(name: str, value: Any) -> str:
     """A path parameter: style simple, label or matrix."""
+    if isinstance(value, str):
+        return percent_encode(value)
     given = resolved(value, "simple", False)
     value = given.value
     if is_absent(value):
@@ -80,29 +91,44 @@ def path_text(name: str, value: Any) -> str:
 
 def header_text(name: str, value: Any) -> str | None:
     """A header parameter (style simple, not percent-encoded), or None where it is absent."""
-    given = resolved(value, "simple", False)
-    if is_absent(given.value):
+    text = value if isinstance(value, str) else _header_value(value)
+    if text is None:
         return None
-    json_style = given.style == "json"
-    text = to_json(given.value, ascii_only=True) if json_style else _simple(given, str)
     if _CONTROL.search(text):
         raise ArgumentInvalid(f"/{name}", "holds a control character, which no header may")
     return text.strip(" \t")
 
 
+def _header_value(value: Any) -> str | None:
+    given = resolved(value, "simple", False)
+    if is_absent(given.value):
+        return None
+    return to_json(given.value, True) if given.style == "json" else _simple(given, str)
+
+
 def _segment(segment: str, values: Mapping[str, Any]) -> str:
-    names = PLACEHOLDER.findall(segment)
+    pieces = _pieces(segment)
+    if len(pieces) == 1:
+        return pieces[0]
     expanded = _fill(segment, lambda name: path_text(name, _given(name, values)))
-    if names and expanded in _DOTS:
-        raise ArgumentInvalid(f"/{names[0]}", f"{expanded!r} in a path would change the route")
+    if expanded in _DOTS:
+        raise ArgumentInvalid(f"/{pieces[1]}", f"{expanded!r} in a path would change the route")
     return expanded
 
 
 def _fill(template: str, text: Callable[[str], str]) -> str:
+    pieces = _pieces(template)
+    return "".join(
+        _filled(piece, text(piece)) if index % 2 else piece for index, piece in enumerate(pieces)
+    )
+
+
+@lru_cache(maxsize=256)
+def _pieces(template: str) -> tuple[str, ...]:
+    """A template's literal parts as they stand in a URL, and between them the names to fill in."""
     parts = PLACEHOLDER.split(template)
-    for index, part in enumerate(parts):
-        parts[index] = _filled(part, text(part)) if index % 2 else _ILLEGAL.sub(_triplets, part)
-    return "".join(parts)
+    parts[::2] = [_ILLEGAL.sub(_triplets, part) for part in parts[::2]]
+    return tuple(parts)
 
 
 def _filled(name: str, text: str) -> str:
@@ -132,6 +158,22 @@ def _flat(value: Any) -> list[str]:
 def _repeated(key: str, value: Any, encode: Callable[[str], str]) -> list[str]:
     items = value if isinstance(value, list | tuple) else [value]
     return [f"{key}={encode(scalar(item))}" for item in items if not is_absent(item)]
+
+
+def _unescaped_pairs(name: str, value: Any, explode: bool) -> list[str]:
+    """A cookie's pairs, none of which can begin another cookie or end the header."""
+    if isinstance(value, list | tuple | dict) and not explode:
+        pairs = [(name, ",".join(_flat(value)))] if _flat(value) else []
+    elif isinstance(value, dict):
+        pairs = [(str(k), scalar(v)) for k, v in value.items() if not is_absent(v)]
+    else:
+        items = value if isinstance(value, list | tuple) else [value]
+        pairs = [(name, scalar(item)) for item in items if not is_absent(item)]
+    for key, text in pairs:
+        if _NO_COOKIE.search(text) or _NO_COOKIE.search(key) or "=" in key:
+            reason = "has to be given percent-encoded: a cookie cannot hold all of its characters"
+            raise ArgumentInvalid(f"/{name}", reason)
+    return [f"{key}={text}" for key, text in pairs]
 
 
 def _deep_pairs(name: str, value: Any, encode: Callable[[str], str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from .errors import ArgumentInvalid
 from .parameters import (
@@ -78,14 +79,21 @@ def build_url(
     base_url: str, template: str, path: Mapping[str, Any], query: Mapping[str, Any]
 ) -> str:
     """Base URL and template joined by one slash; a template's own query comes first."""
-    absolute = _ABSOLUTE.match(template)
-    origin, rest = absolute.groups() if absolute else (base_url.rstrip("/"), template)
-    route, _, own = rest.partition("#")[0].partition("?")
+    origin, route, own = _parts(base_url, template)
     pairs = [expand_template_query(own, path)] if own else []
     for name, value in query.items():
         pairs += query_pairs(name, value)
-    joined = f"{origin}/{expand_path(route.lstrip('/'), path)}"
+    joined = f"{origin}/{expand_path(route, path)}"
     return f"{joined}?{'&'.join(pairs)}" if pairs else joined
+
+
+@lru_cache(maxsize=256)
+def _parts(base_url: str, template: str) -> tuple[str, str, str]:
+    """A template's origin, its path without the first slashes, and its query."""
+    absolute = _ABSOLUTE.match(template)
+    origin, rest = absolute.groups() if absolute else (base_url.rstrip("/"), template)
+    route, _, own = rest.partition("#")[0].partition("?")
+    return origin, route.lstrip("/"), own
 
 
 def _headers(values: Mapping[str, Any]) -> dict[str, str]:

@@ -7,6 +7,7 @@ import json
 from .answers import Answer
 from .content import Content
 from .errors import RequestFailed, SchemaBroken, ToolError
+from .media import blocks
 from .schema import first_problem
 from .values import without_unset
 
@@ -18,34 +19,48 @@ if TYPE_CHECKING:
 SOURCE = "server.py"
 MAX_NESTING = 100
 """Below the host's limit, which counts the message around the result as well."""
+_CONTAINERS = (dict, list)
 
 
-def success(value: Any, output_schema: Any) -> dict[str, Any]:
+def success(value: Any, output_schema: Any, tool: str) -> dict[str, Any]:
     """The result of what a tool returned: an Answer, Content or JSON values.
 
     Raises SchemaBroken where it breaks the output schema, RequestFailed (`too_large`) where it is
-    nested too deeply, TypeError or ValueError where it is not JSON.
+    nested too deeply or bytes are too many, TypeError or ValueError where it is not JSON.
     """
     if isinstance(value, Answer):
         wanted = output_schema.get("properties") if isinstance(output_schema, dict) else None
         structured = value.structured(frozenset(wanted or ()))
-        text = value.printable() or f"HTTP {value.status} {value.reason}"
         answer: Answer | None = value
+        content = _shown(value, structured, tool)
     else:
         plain = value.structured if isinstance(value, Content) else value
         text = json.dumps(without_unset(plain), ensure_ascii=False, allow_nan=False)
         parsed = json.loads(text)
         structured = parsed if isinstance(parsed, dict) else {"result": parsed}
-        answer = None
+        answer, content = None, [_text(text)]
     if nested_deeper(structured, MAX_NESTING):
         raise RequestFailed("too_large", f"the result is nested deeper than {MAX_NESTING}")
     problem = first_problem(output_schema, structured)
     if problem:
-        raise SchemaBroken(*problem, answer, text)
-    told = [text, _told(answer.pages)] if answer and answer.pages else [text]
-    content = [{"type": "text", "text": item} for item in told]
-    blocks = value.blocks if isinstance(value, Content) else content
-    return {"content": blocks, "structuredContent": structured}
+        raise SchemaBroken(*problem, answer, content[0]["text"], content[1:])
+    if answer and answer.pages:
+        content = [*content, _text(_told(answer.pages))]
+    return {
+        "content": value.blocks if isinstance(value, Content) else content,
+        "structuredContent": structured,
+    }
+
+
+def _shown(answer: Answer, structured: dict[str, Any], tool: str) -> list[dict[str, Any]]:
+    """An answer as content: its text, or its bytes where `structured` made no text of them."""
+    if answer.data and answer.text is None and "text" not in structured:
+        return blocks(answer, tool)
+    return [_text(answer.printable() or f"HTTP {answer.status} {answer.reason}")]
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
 
 
 def _told(pages: dict[str, Any]) -> str:
@@ -57,7 +72,8 @@ def _told(pages: dict[str, Any]) -> str:
 
 
 def failure(error: ToolError) -> dict[str, Any]:
-    return _failed(str(error), {"kind": error.kind, **error.details()})
+    failed = _failed(str(error), {"kind": error.kind, **error.details()})
+    return {**failed, "content": [*failed["content"], *error.blocks]}
 
 
 def bug(error: BaseException) -> dict[str, Any]:
@@ -84,7 +100,7 @@ def nested_deeper(value: Any, limit: int) -> bool:
             inner
             for item in layer
             for inner in (item.values() if isinstance(item, dict) else item)
-            if isinstance(inner, dict | list)
+            if isinstance(inner, _CONTAINERS)
         ]
         if not layer:
             return False
@@ -94,6 +110,6 @@ def nested_deeper(value: Any, limit: int) -> bool:
 def _failed(text: str, error: dict[str, Any]) -> dict[str, Any]:
     return {
         "isError": True,
-        "content": [{"type": "text", "text": text}],
+        "content": [_text(text)],
         "_meta": {"toolwright/error": error},
     }

@@ -113,6 +113,17 @@ def json_text(value: Any) -> Styled:
     return Styled(value, "json", False)
 
 
+def unescaped(value: Any, explode: bool = True) -> Styled:
+    """A cookie as it is: what needs an escape has to be given escaped (style cookie, RFC 6265)."""
+    return Styled(value, "cookie", explode)
+
+
+def whole(value: Any) -> Styled:
+    """All of the query, under no name: a text, or `json_text(…)` (in: querystring)."""
+    given = value if isinstance(value, Styled) else Styled(value)
+    return Styled(given.value, "wholeJson" if given.style == "json" else "whole")
+
+
 def file(content: Any, filename: str | None = None, content_type: str | None = None) -> Part:
     """A file part: base64, or `{"base64" | "text": …, "filename": …, "content_type": …}`, or a
     list of either.

@@ -1,0 +1,125 @@
+"""What a model is asked on the way to a server: its specification, its code, its repair.
+
+A prompt is the brief and how far the work is, at most `forge.brief.MAX_BYTES` of UTF-8. What a
+model wrote before, and what the stages say of it, is fenced like any stranger's text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from forge.author import Ask
+from forge.brief import MAX_BYTES, Brief, fenced
+
+DIAGNOSIS_BYTES = 6_000
+CODE_BYTES = 16_000
+SPECIFICATION_BYTES = 16_000
+SCALES = (1.0, 0.7, 0.5, 0.3, 0.15, 0.05)
+"""Shares of these that are shown, until the prompt fits."""
+_TOOLS = {"type": "array", "items": {"type": "object"}, "minItems": 1}
+_CASES = {"type": "array", "items": {"type": "object"}}
+_PACKAGES = {"type": "array", "items": {"type": "string"}}
+_TEXT = {"type": "string", "minLength": 1}
+SPECIFICATION: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "tools": _TOOLS,
+        "cases": _CASES,
+        "tests": _TEXT,
+        "packages": _PACKAGES,
+        "why": _TEXT,
+    },
+    "required": ["tools", "cases", "tests", "why"],
+}
+CODE: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"code": _TEXT, "why": _TEXT},
+    "required": ["code", "why"],
+}
+REPAIR: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {**SPECIFICATION["properties"], "code": _TEXT},
+    "required": ["code", "why"],
+}
+
+_ASKED = {
+    "specification": """Answer with one JSON object: tools, cases, tests, why; no code yet. The
+tests are run on functions that do nothing first: one that passes there is sent back.""",
+    "code": """The specification below was proved to say something. Write the code for it: answer
+with one JSON object, {"code": the whole server.py, "why"}.""",
+    "repair": """Your last draft failed; nothing was registered. Mend what the diagnosis says:
+answer with one JSON object, {"code": the whole server.py, "why"}. Only where the specification
+itself is wrong give the changed tools, cases or tests as well, and in `why` each test's name and
+what is wrong with it. A test is never weakened so that code passes.""",
+    "respecify": """Your last specification was sent back. Mend what the diagnosis says: answer with
+one JSON object: tools, cases, tests, why; no code yet.""",
+}
+
+
+def ask_specification(brief: Brief, max_tokens: int) -> Ask:
+    """What the server is to do, and the tests for it, before there is code."""
+    prompt = brief.told(_ASKED["specification"])
+    return Ask("specification", prompt, SPECIFICATION, max_tokens)
+
+
+def ask_code(brief: Brief, draft: Mapping[str, Any], max_tokens: int) -> Ask:
+    """The code for a proved specification, given as the draft's content."""
+    prompt = _fitting(brief, "code", lambda scale: _specification(draft, scale))
+    return Ask("code", prompt, CODE, max_tokens)
+
+
+def ask_repair(brief: Brief, draft: Mapping[str, Any], diagnosis: str, max_tokens: int) -> Ask:
+    """The next draft, given the content of the one that failed and what was found wrong with it."""
+    code = str(draft.get("code", ""))
+
+    def work(scale: float) -> str:
+        parts = [_section("What is wrong", "diagnosis", diagnosis, DIAGNOSIS_BYTES * scale)]
+        if code:
+            parts.append(_section("Your last draft", "server.py", code, CODE_BYTES * scale))
+        return "\n\n".join([*parts, _specification(draft, scale)])
+
+    prompt = _fitting(brief, "repair" if code else "respecify", work)
+    return Ask("repair", prompt, REPAIR if code else SPECIFICATION, max_tokens)
+
+
+def _fitting(brief: Brief, asked: str, work: Callable[[float], str]) -> str:
+    prompts = (brief.told(_ASKED[asked], work(scale)) for scale in SCALES)
+    shortest = ""
+    for shortest in prompts:
+        if len(shortest.encode()) <= MAX_BYTES:
+            return shortest
+    return cut(shortest, MAX_BYTES)
+
+
+def _specification(draft: Mapping[str, Any], scale: float) -> str:
+    room = SPECIFICATION_BYTES * scale
+    tools = _lines(draft.get("tools"))
+    tests = str(draft.get("tests", ""))
+    shown = [_section("The specification", "tools.json", tools, room * 0.4)]
+    for what, text, share in (("tests", tests, 0.4), ("cases", _lines(draft.get("cases")), 0.2)):
+        if text:
+            shown.append(fenced(cut(text, int(room * share)), what))
+    return "\n".join(shown)
+
+
+def _section(title: str, what: str, text: str, room: float) -> str:
+    return f"# {title}\n{fenced(cut(text, int(room)), what)}"
+
+
+def _lines(items: Any) -> str:
+    told = items if isinstance(items, list) else []
+    return "\n".join(json.dumps(item, ensure_ascii=False) for item in told)
+
+
+def cut(text: str, limit: int) -> str:
+    """A text of at most `limit` bytes of UTF-8: where it is longer, its beginning and its end."""
+    whole = text.encode("utf-8", "replace")
+    if len(whole) <= limit:
+        return text
+    note = f"\n[… {len(whole) - limit} bytes are left out …]\n"
+    left = max(0, limit - len(note.encode()))
+    head, tail = whole[: left * 2 // 3], whole[len(whole) - left // 3 :]
+    shown = head.decode("utf-8", "ignore") + note + tail.decode("utf-8", "ignore")
+    return shown if left else ""

@@ -1,0 +1,92 @@
+"""For tests of tools that ask for something: answers instead of an API.
+
+with answers((404, {"error": "no such zone"})) as asked:
+    with pytest.raises(HttpError):
+        get_zone(zone="x")
+assert asked[0].method == "GET"
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+
+from .answers import Answer
+from .calls import Call, playing
+from .errors import BROKER_KINDS, RequestFailed
+from .requests import WireRequest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+BASE_URL = "https://api.test"
+"""What relative paths extend while a tool is tested."""
+PROGRESS = "progress"
+
+
+@contextmanager
+def answers(*replies: Any) -> Iterator[list[WireRequest]]:
+    """Answer what tools ask for in this block with each reply once, in order, the last from then
+    on. Gives the list of what was asked (`method`, `url`, `headers`, `body`).
+
+    A reply is `(status, body)` or `(status, body, headers)`, where a body that is no text or bytes
+    is sent as JSON, or one of the kinds in which no answer comes: `"timeout"`, `"unreachable"`,
+    `"too_large"`, `"rate_limited"`, `"refused"`. Files and values are asked for as `READ`, `LIST`
+    and `WRITE` of `file:///…` and `env:NAME`.
+    """
+    upstream = _Played(replies)
+    with playing(Call("test", None, upstream)):  # type: ignore[arg-type]
+        yield upstream.asked
+
+
+class _Played:
+    """A transport whose answers are known before."""
+
+    checks_arguments = True
+    base_url = BASE_URL
+
+    def __init__(self, replies: tuple[Any, ...]) -> None:
+        self._replies = [_checked(reply) for reply in replies]
+        self.asked: list[WireRequest] = []
+
+    def send(self, request: WireRequest, call: Call) -> Answer:
+        self.asked.append(request)
+        if not self._replies:
+            raise RequestFailed("refused", "the test has no answer for this request")
+        at = min(len(self.asked), len(self._replies)) - 1
+        reply = self._replies[at]
+        if isinstance(reply, str):
+            raise RequestFailed(reply, "as the test wants it")
+        return reply
+
+    def ask(self, kind: str, wanted: Mapping[str, Any], body: bytes, call: Call) -> Answer:
+        if kind == PROGRESS:
+            return Answer(204, [], b"")
+        if kind == "file":
+            method, url = str(wanted["op"]).upper(), f"file://{wanted['path']}"
+        else:
+            method, url = "READ", f"env:{wanted['name']}"
+        return self.send(WireRequest(method, url, [], body), call)
+
+
+def _checked(reply: Any) -> Answer | str:
+    if isinstance(reply, str):
+        if reply not in BROKER_KINDS:
+            raise ValueError(f"{reply!r} is none of {', '.join(sorted(BROKER_KINDS))}")
+        return reply
+    status, body, *more = reply
+    headers = {"content-type": "application/json"} if _is_json(body) else {}
+    headers |= {name.lower(): value for name, value in (more[0] if more else {}).items()}
+    return Answer(status, list(headers.items()), _bytes(body))
+
+
+def _is_json(body: Any) -> bool:
+    return body is not None and not isinstance(body, str | bytes)
+
+
+def _bytes(body: Any) -> bytes:
+    if isinstance(body, bytes) or body is None:
+        return body or b""
+    return body.encode() if isinstance(body, str) else json.dumps(body).encode()

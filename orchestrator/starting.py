@@ -1,0 +1,71 @@
+"""How this installation of Toolwright is started again: by a client, next week, from anywhere."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from orchestrator.errors import OrchestratorError
+
+PACKAGE = "toolwright"
+_UV_CACHE = re.compile(r"(?:archive|environments)-v\d+\Z")
+Which = Callable[[str], str | None]
+
+
+def own_command(
+    prefix: Path = Path(sys.prefix),
+    executable: Path = Path(sys.executable),
+    origin: str | None = None,
+    which: Which = shutil.which,
+) -> tuple[str, ...]:
+    """The command by its absolute path, since clients have a PATH of their own.
+
+    `uvx` and `pipx run` keep their environments only for a while, so what was started by one is
+    started by it again, from the same `origin` (a URL, "" for the package index). Raises
+    OrchestratorError where it cannot be found.
+    """
+    runner = _passing(prefix)
+    if runner:
+        return _by_runner(runner, _origin() if origin is None else origin, which)
+    beside = executable.with_name(PACKAGE)
+    return (str(beside),) if beside.exists() else (str(executable), "-m", "orchestrator")
+
+
+def _passing(prefix: Path) -> str:
+    """What made an environment that does not last; "" for one that does."""
+    parts = prefix.parts
+    if any(map(_UV_CACHE.match, parts)):
+        return "uvx"
+    pairs = itertools.pairwise(parts)
+    is_pipx = any(pair in (("pipx", ".cache"), (".cache", "pipx")) for pair in pairs)
+    return "pipx" if is_pipx else ""
+
+
+def _by_runner(runner: str, origin: str, which: Which) -> tuple[str, ...]:
+    found = which(runner)
+    if found is None:
+        install = "uv tool install" if runner == "uvx" else "pipx install"
+        raise OrchestratorError(
+            f"this is an environment that {runner} made for a while, and {runner} is not on the "
+            f"PATH to make it again. Install Toolwright to stay: {install} {PACKAGE}"
+        )
+    path = str(Path(found).absolute())
+    if runner == "uvx":
+        return (path, *(("--from", f"{PACKAGE} @ {origin}") if origin else ()), PACKAGE)
+    return (path, "run", *(("--spec", origin) if origin else ()), PACKAGE)
+
+
+def _origin() -> str:
+    """The URL that the package was installed from (PEP 610); "" for the package index."""
+    try:
+        told = distribution(PACKAGE).read_text("direct_url.json")
+        url = json.loads(told)["url"] if told else ""
+    except (PackageNotFoundError, ValueError, KeyError, TypeError):
+        return ""
+    return url if isinstance(url, str) else ""

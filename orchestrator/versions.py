@@ -1,0 +1,121 @@
+"""A server's versions: what was changed, and going back to one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from forge.mutation import gains, reference
+from orchestrator.errors import OrchestratorError
+from orchestrator.shelf import Shelf
+from registry.errors import Unknown
+from registry.records import Entry, EntryState, entry_from
+from registry.store import Store
+from sandbox.bundle import Bundle, render_files
+from sandbox.cleantext import clean_text
+
+MAX_LINES = 2_000
+
+
+@dataclass(frozen=True)
+class Return:
+    """Going back: from the current version to an earlier one, as a new version with its content.
+
+    `gains` are what that may do which the current one may not.
+    """
+
+    current: Entry
+    target: Entry
+    bundle: Bundle
+    gains: tuple[str, ...]
+
+
+def version_of(store: Store, name: str, version: int | None) -> Entry:
+    """A version of a server, by default the current one. Raises Unknown."""
+    if version is None:
+        return store.entry(name)
+    for entry in store.versions(name):
+        if entry.version == version:
+            return entry
+    raise Unknown("version", f"{name} {version}")
+
+
+def before(store: Store, name: str, version: int) -> int | None:
+    """The version that came before one; None where it is the first."""
+    return max((e.version for e in store.versions(name) if e.version < version), default=None)
+
+
+def planned(store: Store, shelf: Shelf, name: str, version: int | None) -> Return:
+    """What going back comes to; without a version, to the one before the current. Changes nothing.
+
+    Raises Unknown, BundleInvalid, OrchestratorError where there is nothing to go back to.
+    """
+    current = store.entry(name)
+    wanted = before(store, name, current.version) if version is None else version
+    if wanted is None:
+        raise OrchestratorError(f"{name} has one version only; there is none to go back to.")
+    if wanted == current.version:
+        raise OrchestratorError(f"{name} is at version {wanted} already.")
+    target = version_of(store, name, wanted)
+    now, earlier = shelf.bundle(current), shelf.bundle(target)
+    if now.launch is not None or earlier.launch is not None:
+        raise OrchestratorError(f"{name} is a third-party server: `toolwright add` it again.")
+    newest = max(entry.version for entry in store.versions(name))
+    made = replace(earlier.provenance, parent=reference(earlier))
+    bundle = replace(earlier, version=newest + 1, provenance=made)
+    return Return(current, target, bundle, gains(earlier, now))
+
+
+def go_back(store: Store, shelf: Shelf, plan: Return, by: str, reason: str, now: float) -> Entry:
+    """Register the earlier version's content again, with the proofs that it had.
+
+    Raises RegistryError, DiskUnusable; the current version stays then.
+    """
+    name, target = plan.bundle.name, plan.target
+    reports = store.reports(name, target.version)
+    failed = any(not report.passed for report in reports)
+    state: EntryState = "experimental" if failed else "active"
+    entry = replace(entry_from(plan.bundle, now, state=state), source=target.source)
+    published = shelf.publish(
+        plan.bundle,
+        entry,
+        reports,
+        None,
+        shelf.examples(target),
+        None,
+        shelf.registered_suite(target),
+    )
+    payload = {
+        "from": plan.current.version,
+        "to": target.version,
+        "as": published.version,
+        "by": by,
+        "reason": clean_text(reason)[:2000],
+        "state": state,
+    }
+    store.note("rollback", name, payload, now)
+    store.end_trial(name, f"rolled back by {by}", now)
+    return published
+
+
+def differences(old: Bundle, new: Bundle) -> Iterator[str]:
+    """A unified diff of two versions' files, with what the new one may do beyond the old on top."""
+    for gain in gains(new, old):
+        yield f"# may do more: {gain}"
+    before_, after = render_files(old), render_files(new)
+    lines = 0
+    for name in sorted({*before_, *after}):
+        texts = [files.get(name, b"").decode("utf-8", "replace") for files in (before_, after)]
+        for line in difflib.unified_diff(
+            texts[0].splitlines(),
+            texts[1].splitlines(),
+            f"{name} version {old.version}",
+            f"{name} version {new.version}",
+            lineterm="",
+        ):
+            lines += 1
+            if lines > MAX_LINES:
+                yield f"# cut after {MAX_LINES} lines"
+                return
+            yield line[:2000]

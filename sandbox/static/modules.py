@@ -1,0 +1,96 @@
+"""What forged code may import, and what of each module it may use: all else is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+
+MODULES = frozenset(
+    {
+        "__future__",
+        "base64",
+        "binascii",
+        "collections",
+        "collections.abc",
+        "csv",
+        "datetime",
+        "decimal",
+        "difflib",
+        "enum",
+        "fractions",
+        "hashlib",
+        "hmac",
+        "html",
+        "io",
+        "itertools",
+        "json",
+        "math",
+        "re",
+        "statistics",
+        "textwrap",
+        "toolwright",
+        "toolwright.content",
+        "toolwright.environment",
+        "toolwright.files",
+        "toolwright.graphql",
+        "toolwright.pages",
+        "toolwright.styles",
+        "typing",
+        "unicodedata",
+        "urllib.parse",
+        "uuid",
+        "zoneinfo",
+    }
+)
+RUNTIME: Mapping[str, frozenset[str]] = {
+    module: frozenset(names.split())
+    for module, names in {
+        "toolwright": "UNSET Answer HttpError MalformedAnswer ToolError Unset content environment "
+        "files graphql http pages progress styles tool",
+        "toolwright.content": "Content audio document image mixed text",
+        "toolwright.environment": "get",
+        "toolwright.files": "entries read read_text write",
+        "toolwright.graphql": "GraphqlError request",
+        "toolwright.http": "request",
+        "toolwright.pages": "Pages by_cursor by_id by_link by_offset by_page by_url",
+        "toolwright.styles": "Part Styled csv deep exploded file json_lines json_sequence "
+        "json_text label matrix part pipes raw ssv tsv unescaped whole xml_text",
+    }.items()
+}
+"""The runtime's API (docs/runtime-protocol.md, section 4), which is not importable here."""
+_WITHOUT: Mapping[str, frozenset[str]] = {
+    module: frozenset(names.split())
+    for module, names in {
+        # They open files, ask the operating system, change classes, or run text as code.
+        "enum": "EnumMeta EnumType global_enum",
+        "hashlib": "file_digest",
+        "io": "FileIO IncrementalNewlineDecoder OpenWrapper open open_code text_encoding",
+        "typing": "ForwardRef evaluate_forward_ref get_type_hints",
+        "uuid": "getnode main uuid1 uuid6",
+        "zoneinfo": "TZPATH reset_tzpath",
+    }.items()
+}
+
+
+@cache
+def public_names(module: str) -> frozenset[str]:
+    """What of an allowed module servers may use; nothing of any other.
+
+    Never another module: `re.enum.sys` would be every module there is.
+    """
+    if module in RUNTIME:
+        return RUNTIME[module]
+    if module not in MODULES:
+        return frozenset()
+    loaded = import_module(module)
+    names = getattr(loaded, "__all__", None) or dir(loaded)
+    shown = {name for name in names if not name.startswith("_")}
+    modules = {name for name in shown if isinstance(getattr(loaded, name, None), ModuleType)}
+    return frozenset(shown - modules - _WITHOUT.get(module, frozenset()))
+
+
+def is_module(name: str) -> bool:
+    """Whether a dotted name is a module whose names are judged one by one."""
+    return name in MODULES or name in RUNTIME

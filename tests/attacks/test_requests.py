@@ -1,0 +1,279 @@
+"""Requests that say one thing to the broker and another to a server: none of them leaves.
+
+What counts is what a listening server hears, not what the broker says of itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from sandbox.caps import Caps
+from sandbox.exchange import Exchange, WireRequest
+from tests.attacks.wire import asked, brokered, listener, rule
+
+FORM = (("content-type", "application/x-www-form-urlencoded"),)
+JSON = (("content-type", "application/json; charset=utf-8"),)
+PARTS = (("content-type", "multipart/form-data; boundary=b"),)
+
+
+def tried(
+    path: str = "/items/a",
+    method: str = "GET",
+    headers: tuple[tuple[str, str], ...] = (),
+    body: bytes = b"",
+    url: str = "",
+    caps: Caps | None = None,
+) -> tuple[Exchange, list[bytes]]:
+    """What became of a request, and what the server heard. `url` may hold `PORT`."""
+
+    async def run() -> tuple[Exchange, list[bytes]]:
+        async with listener() as api:
+            whole = url.replace("PORT", str(api.port)) or api.url(path)
+            exchange = await asked(api, WireRequest(method, whole, headers, body), caps=caps)
+            return exchange, api.heard
+
+    return asyncio.run(run())
+
+
+def refused(*args: object, **kwargs: object) -> bool:
+    exchange, heard = tried(*args, **kwargs)  # type: ignore[arg-type]
+    return exchange.refusal == "refused" and heard == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/items/..",
+        "/items/../secrets",
+        "/items/%2e%2e",
+        "/items/%2E.",
+        "/items/%252e%252e",
+        "/items/%25252e%25252e%25252f",
+        "/items/..%2fsecrets",
+        "/items/x%2f..%2f..%2fsecrets",
+        "/items/..%5csecrets",
+        "/items/x%252f..%252fsecrets",
+        "/items/%c0%ae%c0%ae",
+        "/items/%e0%80%ae",
+        "/items/..%20",
+        "/items/%u002e%u002e",
+    ],
+)
+def test_no_spelling_of_a_parent_directory_leaves(path: str) -> None:
+    assert refused(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/items//a", "//items/a", "/items/a/", "/items/a/b", "/items/", "/items", "/", "/Items/a"],
+)
+def test_another_number_of_slashes_or_segments_does_not_leave(path: str) -> None:
+    assert refused(path)
+
+
+@pytest.mark.parametrize(
+    "path", ["/items/a;admin=1", "/items/..;", "/items/..;x", "/items/.;a", "/items/..%3b"]
+)
+def test_parameters_inside_a_segment_do_not_leave(path: str) -> None:
+    assert refused(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/items/a\\b", "/items/a%00", "/items/a%2500", "/items/a%0d%0aX:1", "/items/%", "/items/a b"],
+)
+def test_characters_that_servers_stumble_over_do_not_leave(path: str) -> None:
+    assert refused(path)
+
+
+@pytest.mark.parametrize(
+    ("path", "arrives"),
+    [
+        ("/items/a", b"/items/a"),
+        ("/items/a%2Fb", b"/items/a%2Fb"),
+        ("/items/1.5", b"/items/1.5"),
+        ("/items/..a", b"/items/..a"),
+        ("/items/100%25", b"/items/100%25"),
+        ("/items/;key=a", b"/items/;key=a"),
+        ("/items/%C3%A9", b"/items/%C3%A9"),
+        ("/items/a?q=../..&x=%2e%2e;", b"/items/a?q=../..&x=%2e%2e;"),
+    ],
+)
+def test_a_declared_path_arrives_as_it_was_written(path: str, arrives: bytes) -> None:
+    exchange, heard = tried(path)
+    assert exchange.response is not None
+    assert heard[0].startswith(b"GET " + arrives + b" HTTP/1.1\r\n")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "X-HTTP-Method-Override",
+        "x_http_method_override",
+        "X-HTTP-Method",
+        "X-Method-Override",
+        "X-Original-URL",
+        "X_Original_URL",
+        "X-Original-Method",
+        "X-Rewrite-URL",
+        "X-Override-URL",
+        "X-HTTP-Host-Override",
+        "X-Forwarded-Host",
+        "X-Forwarded",
+        "X-Host",
+        "Forwarded",
+        "X-Real-IP",
+        "True-Client-IP",
+    ],
+)
+def test_a_header_that_names_another_method_path_or_host_does_not_leave(name: str) -> None:
+    assert refused(headers=((name, "DELETE"),))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Host",
+        "Content-Length",
+        "Transfer-Encoding",
+        "transfer_encoding",
+        "Connection",
+        "Upgrade",
+        "Expect",
+        "TE",
+        "Trailer",
+        "Keep-Alive",
+        "Proxy-Authorization",
+        "Authorization",
+        ":authority",
+        "Content-Length ",
+        "X\r\nHost",
+        "X:Y",
+        "",
+    ],
+)
+def test_a_header_that_frames_the_message_or_is_no_name_does_not_leave(name: str) -> None:
+    assert refused(headers=((name, "1"),))
+
+
+@pytest.mark.parametrize(
+    "value", ["a\r\nHost: evil.test", "a\nX: 1", "a\r", "a\0b", "a\x0bb", "a\x7f"]
+)
+def test_a_header_value_never_ends_its_line(value: str) -> None:
+    assert refused(headers=(("x-note", value),))
+
+
+def test_ordinary_headers_arrive() -> None:
+    _, heard = tried(headers=(("X-Note", "a\tb é"), ("X-Method", "fast"), ("X-Original", "1")))
+    assert "x-note: a\tb é".encode() in heard[0].replace(b"X-Note", b"x-note")
+    assert b"X-Method: fast" in heard[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "body"),
+    [
+        ("/items/a?_method=DELETE", (), b""),
+        ("/items/a?x=1&%5Fmethod=DELETE", (), b""),
+        ("/items/a?X-HTTP-Method-Override=DELETE", (), b""),
+        ("/items/a", FORM, b"name=x&_method=DELETE"),
+        ("/items/a", FORM, b"name=x&%5fmethod=DELETE"),
+        ("/items/a", JSON, b'{"name": "x", "_method": "DELETE"}'),
+        ("/items/a", JSON, b'{"\\u005fm\\u0065thod": "DELETE"}'),
+        (
+            "/items/a",
+            PARTS,
+            b'--b\r\nContent-Disposition: form-data; name="_method"\r\n\r\nDELETE\r\n--b--\r\n',
+        ),
+    ],
+    ids=["query", "escaped", "header-name", "form", "form-escaped", "json", "json-escaped", "part"],
+)
+def test_a_parameter_that_names_another_method_does_not_leave(
+    path: str, headers: tuple[tuple[str, str], ...], body: bytes
+) -> None:
+    assert refused(path, "POST", headers, body)
+
+
+def test_parameters_about_other_methods_arrive() -> None:
+    body = json.dumps({"method": "card", "more": {"_method": "x"}}).encode()
+    _, heard = tried("/items/a?method=fast&payment_method=card", "POST", JSON, body)
+    assert heard[0].endswith(body)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://api.test:PORT@evil.test/items/a",
+        "http://user:pass@api.test:PORT/items/a",
+        "http://evil.test:PORT/items/a",
+        "http://api.test.evil.test:PORT/items/a",
+        "http://api.test%2eevil.test:PORT/items/a",
+        "http://127.0.0.1:PORT/items/a",
+        "http://[::ffff:127.0.0.1]:PORT/items/a",
+        "http://api.test:PORT\\@evil.test/items/a",
+        "https://api.test:PORT/items/a",
+        "http://api.test:80/items/a",
+        "//api.test:PORT/items/a",
+        "ftp://api.test:PORT/items/a",
+        "file:///etc/passwd",
+        "env:HOME",
+        "javascript:1",
+        "http://[",
+        "http://[not-an-address]/items/a",
+        "http://api.test:99999/items/a",
+        "",
+        "x" * 20_000,
+    ],
+)
+def test_a_url_of_anywhere_else_does_not_leave(url: str) -> None:
+    exchange, heard = tried(url=url or "/")
+    assert exchange.response is None
+    assert exchange.refusal == "refused"
+    assert heard == []
+
+
+@pytest.mark.parametrize(
+    "url", ["http://API.test:PORT/items/a", "http://api.test.:PORT/items/a#../x"]
+)
+def test_the_host_that_is_asked_is_the_one_that_was_matched(url: str) -> None:
+    _, heard = tried(url=url)
+    assert heard[0].startswith(b"GET /items/a HTTP/1.1\r\nHost: api.test:")
+
+
+@pytest.mark.parametrize(
+    "method", ["CONNECT", "TRACE", "DELETE", "get", "GET /items/b HTTP/1.1\r\nX:", "", "PRI", "*"]
+)
+def test_a_method_that_was_not_declared_does_not_leave(method: str) -> None:
+    assert refused(method=method)
+
+
+@pytest.mark.parametrize(
+    ("url", "headers", "body"),
+    [
+        ("?q=" + "x" * 5000, (), b""),
+        ("", (("x-note", "x" * 2000),), b""),
+        ("", tuple((f"x-{n}", "1") for n in range(9)), b""),
+        ("", (), b"x" * 5000),
+    ],
+    ids=["url", "value", "count", "body"],
+)
+def test_a_request_beyond_its_caps_does_not_leave(
+    url: str, headers: tuple[tuple[str, str], ...], body: bytes
+) -> None:
+    caps = Caps(request_bytes=4096, url_bytes=4096, headers=8, header_bytes=1024)
+    assert refused("/items/a" + url, "POST", headers, body, caps=caps)
+
+
+def test_a_session_asks_only_so_often() -> None:
+    async def run() -> tuple[list[str], int]:
+        async with listener() as api:
+            allowed = rule(api.origin)
+            caps = Caps(exchanges=3)
+            async with brokered(allowed, granted=[api.origin], caps=caps) as broker:
+                request = WireRequest("GET", api.url("/items/a"))
+                told = [(await broker.perform(request)).refusal for _ in range(6)]
+            return told, len(api.heard)
+
+    assert asyncio.run(run()) == (["", "", "", "refused", "refused", "refused"], 3)

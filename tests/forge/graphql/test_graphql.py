@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from graphql import build_schema, introspection_from_schema, parse, validate
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forge.errors import NoUsableOperation
+from forge.graphql.reader import INTROSPECTION, introspection_url
+from forge.graphql.schema import introspected
+from sandbox.bundle import ToolDefinition, read_bundle, write_bundle
+from sandbox.graphql import carried, kind_of
+from sandbox.policy import read_policy, tool_policy
+from sandbox.static.stage import prove_static
+from sandbox.validation import checker
+from tests.forge.graphql.shop import answered, compiled, introspection, schema
+
+ENDPOINT = "https://shop.example/graphql"
+
+
+def tools() -> dict[str, ToolDefinition]:
+    return {tool.name: tool for tool in compiled().bundle.tools}
+
+
+def test_each_query_is_a_tool_that_reads_and_each_mutation_one_that_writes() -> None:
+    assert {name: tool.access for name, tool in tools().items()} == {
+        "user": "read",
+        "orders": "read",
+        "node": "read",
+        "search": "read",
+        "version": "read",
+        "old": "read",
+        "refresh_cache": "write",
+        "create_order": "write",
+        "user_mutation": "write",
+    }
+
+
+def test_every_document_is_valid_for_the_schema_it_was_made_from() -> None:
+    for name, tool in tools().items():
+        assert validate(schema(), parse(tool.requests[0].document)) == [], name
+
+
+def test_arguments_are_the_variables_with_their_types_values_and_nullability() -> None:
+    takes = tools()["create_order"].input_schema
+    judge = checker(takes)
+    assert judge.problem({"items": [{"sku": "a", "count": 2, "note": None}]}) is None
+    assert judge.problem({"items": [{"sku": "a", "more": {"sku": "b"}}]}) is None
+    for wrong in ({}, {"items": [{"count": 1}]}, {"items": [{"sku": "a", "other": 1}]}):
+        assert judge.problem(wrong) is not None, wrong
+    status = checker(tools()["orders"].input_schema)
+    assert status.problem({"status": ["OPEN"], "first": 3}) is None
+    assert status.problem({"status": ["LOST"]}) is not None
+    assert status.problem({"first": 2**31}) is not None
+
+
+def test_an_engines_own_answer_keeps_to_the_output_schema() -> None:
+    order: dict[str, Any] = {
+        "id": "7",
+        "status": "OPEN",
+        "at": "2026-01-01T00:00:00Z",
+        "items": [],
+        "buyer": None,
+    }
+    page = {
+        "nodes": [order | {"buyer": {"id": "1", "name": "Ann"}}],
+        "pageInfo": {"hasNextPage": 0},
+    }
+    root = {"user": {"id": "1", "name": "Ann", "age": None, "orders": {**page, "totalCount": 1}}}
+    tool = tools()["user"]
+    said = answered(tool.requests[0].document, {"id": "1"}, root)
+    assert "errors" not in said
+    assert checker(tool.output_schema).problem({"status": 200, "body": said}) is None
+    wrong = json.loads(json.dumps(said).replace('"totalCount": 1', '"totalCount": "one"'))
+    assert checker(tool.output_schema).problem({"status": 200, "body": wrong}) is not None
+
+
+def test_the_bundle_passes_the_static_stage_and_is_the_same_read_again(tmp_path: Any) -> None:
+    bundle = compiled().bundle
+    assert prove_static(bundle).findings == ()
+    write_bundle(bundle, tmp_path)
+    assert read_bundle(tmp_path) == bundle
+
+
+def test_a_read_session_sends_the_documents_of_its_reads_and_no_other() -> None:
+    bundle = compiled().bundle
+    reads, mutation = read_policy(bundle), bundle.tool("create_order").requests[0].document
+    query = bundle.tool("user").requests[0].document
+    assert reads.match("POST", ENDPOINT, json.dumps({"query": query}).encode())
+    for body in (
+        json.dumps({"query": mutation}),
+        json.dumps({"query": query + " " + mutation}),
+        json.dumps({"query": query, "operationName": "user"}),
+        json.dumps([{"query": query}, {"query": mutation}]),
+        f'{{"query": {json.dumps(query)}, "query": {json.dumps(mutation)}}}',
+        f"query={query}",
+        "",
+    ):
+        assert reads.match("POST", ENDPOINT, body.encode()) is None, body
+    writes = tool_policy(bundle, "create_order")
+    assert writes.match("POST", ENDPOINT, json.dumps({"query": mutation}).encode())
+    assert writes.match("POST", ENDPOINT, json.dumps({"query": query}).encode()) is None
+
+
+@pytest.mark.parametrize(
+    ("document", "kind"),
+    [
+        ("query a { b }", "query"),
+        ("mutation a($x: Int = 1) { b(x: $x) { c } }", "mutation"),
+        ("query a { b } mutation c { d }", None),
+        ("{ b }", None),
+        ("subscription a { b }", None),
+        ('query a { b(x: "}") } mutation c { d }', None),
+        ("query a { b } # mutation", None),
+        ("query a { b", None),
+        ("fragment f on T { a } query a { b }", None),
+    ],
+)
+def test_only_a_document_of_one_plain_operation_counts_as_what_it_says(
+    document: str, kind: str | None
+) -> None:
+    assert kind_of(document) == kind
+
+
+def test_a_tool_whose_document_is_a_mutation_is_refused_as_a_read() -> None:
+    bundle = compiled().bundle
+    forged = tuple(ToolDefinition(**{**vars(tool), "access": "read"}) for tool in bundle.tools)
+    changed = type(bundle)(**{**vars(bundle), "tools": forged})
+    rules = {finding.rule for finding in prove_static(changed).findings}
+    assert {"understated-access", "unsafe-read"} <= rules
+
+
+def test_where_the_api_is_has_to_be_said_where_the_document_does_not() -> None:
+    with pytest.raises(NoUsableOperation):
+        compiled(base_url="")
+
+
+def test_an_endpoint_without_a_path_is_taken_to_be_at_graphql() -> None:
+    (url,) = {tool.requests[0].url for tool in compiled(base_url="https://a.example").bundle.tools}
+    assert url == "https://a.example/graphql"
+
+
+def test_only_what_looks_like_an_endpoint_is_asked_for_its_schema() -> None:
+    assert introspection_url("https://a.example/api/graphql").startswith(
+        "https://a.example/api/graphql?query=%7B__schema"
+    )
+    assert introspection_url("https://a.example/docs") == ""
+    assert validate(schema(), parse(INTROSPECTION)) == []
+
+
+def test_what_cannot_be_read_is_located_and_the_rest_compiles() -> None:
+    told = introspection()
+    types = told["data"]["__schema"]["types"]
+    at = next(at for at, type_ in enumerate(types) if type_["name"] == "Query")
+    types[at]["fields"][0]["name"] = 'user") { drop } #'
+    made = compiled(told)
+    assert [problem.pointer for problem in made.problems] == [f"/__schema/types/{at}/fields/0"]
+    assert "orders" in {tool.name for tool in made.bundle.tools}
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+def test_a_damaged_schema_gives_a_sound_bundle_or_a_located_refusal(data: st.DataObject) -> None:
+    told: Any = copy.deepcopy(introspection())
+    junk: st.SearchStrategy[Any] = st.sampled_from(
+        [None, 7, "x{y}", '"""', [], {}, {"kind": "LIST"}, "__x"]
+    )
+    for _ in range(data.draw(st.integers(1, 6))):
+        node: Any = told
+        while isinstance(node, dict | list) and node:
+            keys = list(node) if isinstance(node, dict) else range(len(node))
+            key = data.draw(st.sampled_from(list(keys)))
+            if data.draw(st.booleans()) or not isinstance(node[key], dict | list):
+                node[key] = data.draw(junk)
+                break
+            node = node[key]
+    if introspected(told) is None:
+        return
+    try:
+        bundle = compiled(told).bundle
+    except NoUsableOperation:
+        return
+    assert prove_static(bundle).findings == ()
+
+
+def test_a_schema_of_many_types_in_one_circle_stays_small() -> None:
+    fields = "\n".join(f"f{n}: T{n}" for n in range(200))
+    types = "\n".join(f"type T{n} {{ id: ID! {fields} }}" for n in range(200))
+    big = build_schema(f"type Query {{ start: T0 }}\n{types}")
+    made = compiled({"data": dict(introspection_from_schema(big))})
+    assert len(made.bundle.source_code) < 20_000
+
+
+def test_a_body_that_is_no_request_carries_no_document() -> None:
+    assert carried(b"\xff") is None
+    assert carried(b"[" * 100_000) is None
+    assert carried(b'{"query": 7}') is None

@@ -1,0 +1,91 @@
+"""Tests before code: a specification is kept, and its code is held to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from forge.brief import EXAMPLE, EXAMPLE_CODE, EXAMPLE_TESTS
+from tests.functional.home import Home
+from tests.functional.peer import Peer
+from tests.functional.test_drafts import settled
+
+SPECIFICATION = {key: EXAMPLE[key] for key in ("tools", "cases", "tests")}
+VACUOUS = (
+    EXAMPLE_TESTS + "\n\ndef test_nothing():\n    assert from_roman(numeral='I') is not None\n"
+)
+FORGETFUL = EXAMPLE_CODE.replace("if not values or 0 in values", "if 0 in values")
+LOOSE = EXAMPLE_TESTS.replace('("I", 1)', '("II", 2)')
+
+
+@dataclass
+class Written:
+    vacuous: dict[str, Any] = field(default_factory=dict)
+    specified: dict[str, Any] = field(default_factory=dict)
+    wrong: dict[str, Any] = field(default_factory=dict)
+    loosened: dict[str, Any] = field(default_factory=dict)
+    registered: dict[str, Any] = field(default_factory=dict)
+    called: dict[str, Any] = field(default_factory=dict)
+
+
+@pytest.fixture(scope="module")
+def client(toolwright_home: Home) -> Iterator[Peer]:
+    with Peer(toolwright_home, "serve") as peer:
+        yield peer
+
+
+@pytest.fixture(scope="module")
+def written(client: Peer) -> Written:
+    seen = Written()
+    job = client.value("forge", task="Roman numerals", name="numerals", source="none")["job"]
+    settled(client, job)
+    client.value("submit", job=job, why="what it is to be", **{**SPECIFICATION, "tests": VACUOUS})
+    seen.vacuous = settled(client, job)
+    client.value("submit", job=job, why="drop test_nothing", tests=EXAMPLE_TESTS)
+    seen.specified = settled(client, job)
+    client.value("submit", job=job, why="the code", code=FORGETFUL)
+    seen.wrong = settled(client, job)
+    seen.loosened = client.call("submit", job=job, why="better", code=FORGETFUL, tests=LOOSE)
+    client.value("submit", job=job, why="no numeral is none", code=EXAMPLE_CODE)
+    seen.registered = settled(client, job)
+    numeral = {"numeral": "MCMXC"}
+    seen.called = client.value("call_read", tool="numerals.from_roman", arguments=numeral)
+    return seen
+
+
+def test_a_test_that_proves_nothing_is_sent_back_before_there_is_code(written: Written) -> None:
+    assert written.vacuous["state"] == "waiting"
+    assert "test_nothing" in written.vacuous["message"]
+    assert "proves nothing" in written.vacuous["message"]
+
+
+def test_a_specification_is_kept_and_its_code_awaited(written: Written) -> None:
+    assert written.specified["state"] == "waiting"
+    assert "specification is kept" in written.specified["message"]
+    assert written.specified["result"]["drafts"][-1]["verdict"] == "passed"
+
+
+def test_code_that_fails_a_test_is_told_what_went_in_and_what_came_out(written: Written) -> None:
+    said = written.wrong["message"]
+    assert "[suite] from_roman, test_error_no_numeral[]" in said
+    assert "given: from_roman(numeral='')" in said
+
+
+def test_no_test_is_weakened_without_a_word(written: Written) -> None:
+    assert written.loosened["isError"]
+    (problem,) = written.loosened["structuredContent"]["problems"]
+    assert "test_normal" in problem["reason"]
+
+
+def test_the_code_that_passes_is_registered_with_its_tests(
+    written: Written, toolwright_home: Home
+) -> None:
+    assert written.registered["state"] == "done"
+    assert written.called == {"number": 1990}
+    kept = toolwright_home.path / "servers" / "numerals" / "tests" / "test_server.py"
+    assert kept.read_text() == EXAMPLE_TESTS
+    report = toolwright_home.path / "servers" / "numerals" / "reports" / "suite.json"
+    assert '"passed"' in report.read_text()

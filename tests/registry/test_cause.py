@@ -1,0 +1,121 @@
+"""Whose fault a failure is: a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from registry.cause import cause_of
+from registry.records import Failed
+from sandbox.bundle import ToolDefinition
+from tests.registry.samples import OBJECT, invocation
+
+FIXED = ToolDefinition("list_zones", "", OBJECT, OBJECT, "read", path="/zones")
+NAMED = ToolDefinition("get_zone", "", OBJECT, OBJECT, "read", path="/zones/{id}")
+URL = "https://api.example:8443/zones/7"
+
+
+def failed(kind: str, status: int | None = None, message: str = "it broke", **last: Any) -> Any:
+    exchange = {"request": {"method": "GET", "url": URL}, **last}
+    return invocation(
+        "c1",
+        failure=Failed(kind, message, status),
+        exchanges=(exchange,),
+        arguments={"id": "7"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "cause", "repair"),
+    [
+        ("http", 400, "input", ""),
+        ("http", 404, "input", ""),
+        ("http", 409, "input", ""),
+        ("http", 405, "drift", "recompile"),
+        ("http", 410, "drift", "recompile"),
+        ("http", 429, "rate limit", "rate"),
+        ("rate_limited", None, "rate limit", "rate"),
+        ("http", 500, "outage", ""),
+        ("http", 503, "outage", ""),
+        ("credential", 401, "credential", ""),
+        ("timeout", None, "outage", ""),
+        ("unreachable", None, "outage", ""),
+        ("too_large", None, "input", ""),
+        ("arguments", None, "input", ""),
+        ("tool", None, "input", ""),
+        ("schema", None, "drift", "widen"),
+        ("malformed", None, "drift", "recompile"),
+        ("drift", None, "drift", ""),
+        ("bug", None, "bug", "code"),
+        ("crashed", None, "bug", "code"),
+        ("a kind that nobody declared", None, "bug", "code"),
+        ("refused", None, "bug", "code"),
+        ("frozen", None, "interruption", ""),
+        ("cancelled", None, "interruption", ""),
+        ("engine", None, "interruption", ""),
+    ],
+)
+def test_each_failure_has_its_cause(kind: str, status: int | None, cause: str, repair: str) -> None:
+    found = cause_of(failed(kind, status), NAMED)
+    assert found is not None
+    assert (found.kind, found.repair) == (cause, repair)
+
+
+def test_what_succeeded_or_has_not_ended_has_no_cause() -> None:
+    assert cause_of(invocation("c1")) is None
+    assert cause_of(invocation("c1", "bug", state="intended")) is None
+
+
+def test_a_path_without_arguments_that_is_gone_has_moved() -> None:
+    found = cause_of(failed("http", 404), FIXED)
+    assert found is not None
+    assert (found.kind, found.repair) == ("drift", "recompile")
+
+
+def test_what_a_person_marked_wrong_is_a_bug() -> None:
+    found = cause_of(invocation("c1", disputed=True), NAMED)
+    assert found is not None
+    assert (found.kind, found.repair) == ("bug", "code")
+
+
+@pytest.mark.parametrize(
+    ("reason", "cause"),
+    [
+        ("redirected (301) to an undeclared target at https://other.example", "drift"),
+        ("the credential k is not set (`toolwright secret set dns.k`)", "credential"),
+        ("GET https://evil.example/ is not among the declared requests", "bug"),
+    ],
+)
+def test_a_refusal_is_told_by_its_reason(reason: str, cause: str) -> None:
+    found = cause_of(failed("refused", refusal="refused", reason=reason), NAMED)
+    assert found is not None
+    assert found.kind == cause
+
+
+def test_a_turn_that_comes_too_late_is_a_rate_limit_that_nothing_has_to_mend() -> None:
+    call = failed("timeout", refusal="timeout", attempts=0, reason="its turn comes in 90 s only")
+    found = cause_of(call, NAMED)
+    assert found is not None
+    assert (found.kind, found.repair) == ("rate limit", "")
+
+
+def test_the_place_and_the_host_are_told_bounded() -> None:
+    call = invocation(
+        "c1",
+        failure=Failed("schema", "x" * 5000),
+        result={"_meta": {"toolwright/error": {"where": "/body/" + "y" * 5000}}},
+        exchanges=({"request": {"url": URL}},),
+    )
+    found = cause_of(call, NAMED)
+    assert found is not None
+    assert found.host == "api.example:8443"
+    assert len(found.where) <= 300
+    assert len(found.reason) <= 300
+
+
+@pytest.mark.parametrize("last", [{}, {"request": None}, {"request": {"url": "http://[::1"}}])
+def test_an_exchange_that_says_nothing_names_no_host(last: dict[str, Any]) -> None:
+    found = cause_of(invocation("c1", "bug", exchanges=(last,)))
+    assert found is not None
+    assert found.host == ""
