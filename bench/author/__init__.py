@@ -1,0 +1,1 @@
+"""Authorship measured: drafts as models write them and broken ones, through the real forge."""
