@@ -53,6 +53,7 @@ PAUSE_SECONDS = 0.15
 WRITES, MISCHIEFS = 0.08, 0.06
 """What part of the calls write, and what part of those to a server that can misbehaves."""
 SETTLE_SECONDS = 30.0
+CALM_LOOKS = 30
 KILLS = ("POST /kill", "SIGKILL", "toolwright kill")
 SHOWN = ("invocations", "approvals", "recordings", "audit", "processes")
 
@@ -157,6 +158,7 @@ class Soak:
             left=0 if phase == "busy" else await asyncio.to_thread(self.engine.left),
             temp=measure.files(self.scratch),
             calls=self.calls,
+            reads=self.recorder.reads,
             kill=kill,
             kill_ms=kill_ms,
         )
@@ -176,11 +178,25 @@ class Soak:
         else:
             killed = json.loads(await self._run("kill", "--json"))
         self.silenced += killed["sigkilled"]
-        await self.sample("still", way, killed["milliseconds"])
+        at_once = sum((await asyncio.to_thread(self.engine.containers)).values())
+        await self._calm()
+        taken = await self.sample("still", way, killed["milliseconds"])
+        self.samples[-1] = replace(taken, containers=max(at_once, taken.containers))
         await self._run("unfreeze", "--pin-file", str(self.scratch.parent / "pin"))
         for name in [n for n, c in self.clients.items() if c.gone]:
             # On a loaded machine one may be silent for half a second, and is killed for it.
             await self.serve(name)
+
+    async def _calm(self) -> None:
+        """Return when what was stopped has given back what it held, or after a while."""
+        pids = {name: client.process.pid for name, client in self.clients.items()}
+        before: list[tuple[int, int]] = []
+        for _ in range(CALM_LOOKS):
+            await asyncio.sleep(0.5)
+            found = [(f.fds, round(f.rss / 2)) for f in measure.figures(pids).values()]
+            if found == before:
+                return
+            before = found
 
     async def _sigkill(self, way: str) -> None:
         """SIGKILL a `serve`; its containers have to go by themselves."""
@@ -317,7 +333,7 @@ def line(sample: Sample) -> str:
     return (
         f"{sample.minute:5.1f} min {sample.phase}{how}: {sample.containers} containers, "
         f"{sample.left} mounts and namespaces left, {sample.temp} temporary files, "
-        f"{sample.calls} calls | {processes} | {rows}"
+        f"{sample.calls} calls, {sample.reads} reads | {processes} | {rows}"
     )
 
 

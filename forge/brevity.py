@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -42,10 +42,7 @@ class Brevity:
         known = [own, *map(self._of, defs.values())]
         if not any(part.has_prose for part in known):
             return made
-        limit = next(
-            (at for at in PROSE_LIMITS if sum(part.prose(at) for part in known) <= PROSE_BUDGET),
-            PROSE_LIMITS[-1],
-        )
+        limit = _limit(known)
         kept = {name: self._of(schema).trimmed(limit) for name, schema in defs.items()}
         return {**_mapping(own.trimmed(limit)), **({"$defs": kept} if kept else {})}
 
@@ -106,6 +103,16 @@ class _Known:
         if limit not in self._trimmed:
             self._trimmed[limit] = _trimmed(self.schema, limit)
         return self._trimmed[limit]
+
+
+def _limit(known: Collection[_Known]) -> int:
+    """The longest limit of PROSE_LIMITS with which all prose stays within the budget, or the last.
+    The last is tried first: most schemas with much prose do not even fit into that.
+    """
+    *longer, last = PROSE_LIMITS
+    if sum(part.prose(last) for part in known) > PROSE_BUDGET:
+        return last
+    return next((at for at in longer if sum(p.prose(at) for p in known) <= PROSE_BUDGET), last)
 
 
 def _without(root: Mapping[str, Any], once: set[str]) -> dict[str, Any]:

@@ -80,8 +80,8 @@ EXAMPLE: dict[str, Any] = {
         }
     ],
     "cases": [
-        {"tool": "from_roman", "arguments": {"numeral": "XIV"}, "result": {"number": 14}},
-        {"tool": "from_roman", "arguments": {"numeral": "mdc"}, "result": {"number": 1600}},
+        {"tool": "from_roman", "arguments": {"numeral": "XLII"}, "result": {"number": 42}},
+        {"tool": "from_roman", "arguments": {"numeral": "mcml"}, "result": {"number": 1950}},
         {"tool": "from_roman", "arguments": {"numeral": "abc"}, "failure": "tool"},
     ],
     "tests": EXAMPLE_TESTS,
@@ -198,10 +198,11 @@ string: the function gets the text, the caller may give the path of a file inste
 
 _RULES = f"""# Rules that are checked
 - Python 3.11, one file. Only these may be imported, at the top: {", ".join(sorted(MODULES))}.
-  No other package but your `packages`, no files, processes, threads, sockets or environment.
+  Of each only its public names, and no module as a value. No other package but your `packages`,
+  no files, processes, threads, sockets or environment.
 - No eval, exec, open, print, input, globals, getattr with a computed name, names with double
-  underscores, global or nonlocal state, async code, or decorators but `@tool`; only imports,
-  functions, classes and constants at the top level.
+  underscores, frames, metaclasses, global or nonlocal state, async code, or decorators but `@tool`;
+  only imports, functions, classes and constants at the top level.
 - Nothing is kept between calls. Neither the clock nor chance decides a result: take them as
   arguments.
 - Requests only as the parent's tools make them, by the same operation."""
@@ -214,6 +215,8 @@ _DONE = """# Done when
 - A test stays as it was in later drafts. Where one is wrong, change it and name it in `why`, or
   say `drop NAME`; both are kept.
 - Every case comes out, the same in two runs; fractions within 1e-9.
+- Tests and cases notice mistakes: of small changes to the code (< to <=, a raise left out, a number
+  one larger) most make one fail. And the code computes: a table of its own cases is sent back.
 - Whatever input_schema admits gives a result or a ToolError, never another exception, within 5 s:
   the empty text, 10,000 letters, 1e308, -1, an empty list, nested values, letters of any script.
   A red team tries such by the hundred, and outages of an API. Bound with minimum, maximum,

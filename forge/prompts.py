@@ -46,13 +46,16 @@ REPAIR: Mapping[str, Any] = {
 
 _ASKED = {
     "specification": """Answer with one JSON object: tools, cases, tests, why; no code yet. The
-tests are run on functions that do nothing first: one that passes there is sent back.""",
+tests are run on functions that do nothing first: one that passes there is sent back. Whoever writes
+the code sees the tests and not the cases: let the cases ask for other things than the tests do.""",
     "code": """The specification below was proved to say something. Write the code for it: answer
-with one JSON object, {"code": the whole server.py, "why"}.""",
+with one JSON object, {"code": the whole server.py, "why"}. Its cases are held back: code that knows
+only the tests' answers fails.""",
     "repair": """Your last draft failed; nothing was registered. Mend what the diagnosis says:
 answer with one JSON object, {"code": the whole server.py, "why"}. Only where the specification
 itself is wrong give the changed tools, cases or tests as well, and in `why` each test's name and
-what is wrong with it. A test is never weakened so that code passes.""",
+what is wrong with it; a case takes the place of the one with the same arguments. Nothing is ever
+weakened so that code passes.""",
     "respecify": """Your last specification was sent back. Mend what the diagnosis says: answer with
 one JSON object: tools, cases, tests, why; no code yet.""",
 }
@@ -66,7 +69,7 @@ def ask_specification(brief: Brief, max_tokens: int) -> Ask:
 
 def ask_code(brief: Brief, draft: Mapping[str, Any], max_tokens: int) -> Ask:
     """The code for a proved specification, given as the draft's content."""
-    prompt = _fitting(brief, "code", lambda scale: _specification(draft, scale))
+    prompt = _fitting(brief, "code", lambda scale: _specification(draft, scale, with_cases=False))
     return Ask("code", prompt, CODE, max_tokens)
 
 
@@ -78,7 +81,7 @@ def ask_repair(brief: Brief, draft: Mapping[str, Any], diagnosis: str, max_token
         parts = [_section("What is wrong", "diagnosis", diagnosis, DIAGNOSIS_BYTES * scale)]
         if code:
             parts.append(_section("Your last draft", "server.py", code, CODE_BYTES * scale))
-        return "\n\n".join([*parts, _specification(draft, scale)])
+        return "\n\n".join([*parts, _specification(draft, scale, with_cases=not code)])
 
     prompt = _fitting(brief, "repair" if code else "respecify", work)
     return Ask("repair", prompt, REPAIR if code else SPECIFICATION, max_tokens)
@@ -93,12 +96,13 @@ def _fitting(brief: Brief, asked: str, work: Callable[[float], str]) -> str:
     return cut(shortest, MAX_BYTES)
 
 
-def _specification(draft: Mapping[str, Any], scale: float) -> str:
+def _specification(draft: Mapping[str, Any], scale: float, with_cases: bool) -> str:
     room = SPECIFICATION_BYTES * scale
     tools = _lines(draft.get("tools"))
     tests = str(draft.get("tests", ""))
     shown = [_section("The specification", "tools.json", tools, room * 0.4)]
-    for what, text, share in (("tests", tests, 0.4), ("cases", _lines(draft.get("cases")), 0.2)):
+    cases = _lines(draft.get("cases")) if with_cases else ""
+    for what, text, share in (("tests", tests, 0.4), ("cases", cases, 0.2)):
         if text:
             shown.append(fenced(cut(text, int(room * share)), what))
     return "\n".join(shown)

@@ -10,7 +10,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import psutil
@@ -18,12 +17,14 @@ import structlog
 
 from orchestrator import answers
 from orchestrator.authors import Authors
+from orchestrator.briefing import Briefing
 from orchestrator.brokers import Brokers
 from orchestrator.calls import Call, Reply
 from orchestrator.clearance import Clearance
 from orchestrator.consents import Consents, void_json
 from orchestrator.dispatch import Dispatch
 from orchestrator.drafting import Drafting
+from orchestrator.drift import Drift
 from orchestrator.edits import Edits
 from orchestrator.engines import Engine
 from orchestrator.errors import OrchestratorError, SourceMissing, UnknownTool
@@ -42,7 +43,14 @@ from orchestrator.rounds import Rounds
 from orchestrator.sessions import ReadSessions
 from orchestrator.settings import Settings
 from orchestrator.shelf import Shelf
-from orchestrator.upkeep import do_chores, recover, sweep_dead, take_up_edits, take_up_work
+from orchestrator.upkeep import (
+    do_chores,
+    recover,
+    sweep_dead,
+    take_up_edits,
+    take_up_work,
+    watch_descriptions,
+)
 from orchestrator.vaults import open_vault
 from registry.cause import cause_of
 from registry.drafts import awaits_draft
@@ -176,6 +184,9 @@ class App:
             "approvals": [answers.approval_json(a) for a in self.store.approvals("pending")],
             "approvals_held": self.dispatch.clearance.held(),
             "grants_void": [void_json(*void) for void in self.consents.void()],
+            "repairs": [
+                answers.job_line(job) for job in self.store.jobs(limit=50) if job.kind == "repair"
+            ][:10],
             "recent": [
                 {"call": i.id, "tool": f"{i.entry}.{i.tool}", "ok": i.succeeded, "task": i.task}
                 | _why(i)
@@ -307,7 +318,7 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
         forge = Forge(store, consents, vault, shelf, engine, brokers, brake, network.upstream)
         authors = Authors(settings.of_model, store, vault, consents, brake, time.time)
         stack.push_async_callback(authors.close)
-        drafting = Drafting(store, forge, Rounds(store, authors))
+        drafting = Drafting(store, forge, Briefing(store, shelf), Rounds(store, authors))
         app = App(
             settings,
             process,
@@ -330,7 +341,7 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
             process,
             {"forge": app.forge_job, "do": app.do_job, "repair": app.healing.repair_job},
             person=_person(app) if patient else None,
-            met=partial(is_met, consents),
+            met=lambda job: is_met(consents, job) and authors.can_go_on(job),
         )
         stack.push_async_callback(_ended, app.carrying_out)
         stack.push_async_callback(_ended, dispatch.writing)
@@ -347,6 +358,7 @@ def _chores(app: App, shelf: Shelf, sessions: ReadSessions) -> Iterator[Coroutin
     keep_reserve(app.settings.reserve)
     yield take_up_work(app.jobs, app.carry_out_approved, app.pulse, app.brake)
     yield take_up_edits(Edits(app.settings.home, app.store, app.forge), app.brake)
+    yield watch_descriptions(Drift(app.store, app.forge, app.healing), app.brake)
     yield do_chores(app.store, sessions, Notary(app.settings.heads), app.dispatch.clearance)
     yield sweep_dead(app.store, shelf, app.settings.instance)
 

@@ -72,6 +72,12 @@ class Authors:
         host = f"{origin.host}:{origin.port}" if origin else self.settings.url[:100]
         return f"{self.settings.model or 'the only model'} at {host}"
 
+    def can_go_on(self, job: Job) -> bool:
+        """Whether this process could ask whoever writes a parked job, or nobody has to be asked."""
+        drafts = self.store.drafts(job.id)
+        by_hand = bool(drafts) and drafts[-1].author == "client"
+        return by_hand or self.samplers.author(job.id) is not None or bool(self.configured())
+
     async def close(self) -> None:
         for author in self._opened.values():
             await author.close()

@@ -64,12 +64,11 @@ class Brokers:
         its tools take files as arguments, those that a person let it read.
         """
         declared = permissions_of(bundle.permissions)
-        takes_files = any(tool.files for tool in bundle.tools)
 
         def granted() -> tuple[Permission, ...]:
             given = self.consents.permissions(bundle.name)
             allowed = [each for each in declared if str(each) in given]
-            if takes_files:
+            if any(tool.files for tool in bundle.tools):
                 allowed += filter(is_readable, permissions_of(given))
             return tuple(each if writing else replace(each, writable=False) for each in allowed)
 

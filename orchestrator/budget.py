@@ -46,7 +46,7 @@ def reached(budget: Budget, question: Question, own: Spent, others: Spent, allow
     person `allowed` it the job has one forge's budget more, and does not count as one of the day's.
     """
     if question.purpose in WRITING and not allowed and others.forges >= budget.forges:
-        return f"models wrote {others.forges} servers in 24 hours, the most is {budget.forges}"
+        return f"{others.forges} forges had a model write in 24 hours, {budget.forges} may"
     return (
         _line("tokens", "this job", own.tokens + question.tokens, budget.forge_tokens, allowed)
         or _line("money", "this job", own.cost + question.cost, budget.forge_money, allowed)

@@ -30,6 +30,8 @@ COMMANDS = {
     "versions": ("versions", "List a server's versions and what each has learned."),
     "diff": ("diff", "Show what changed between two versions of a server."),
     "rollback": ("rollback", "Go back to an earlier version of a server."),
+    "reprove": ("reprove", "Prove registered servers again."),
+    "images": ("images", "Build the base image again, and prove every server on it."),
     "archive": ("archive", "Take one server out of use."),
     "logs": ("logs", "Show calls and the audit log."),
     "replay": ("replay", "Run a recorded call, task or forge again, offline, and compare."),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,8 @@ def serving(home: Path, server: str = "") -> Start:
 @dataclass(frozen=True)
 class Client:
     """A client. `keys` lead to the mapping of servers by name; `write` sets one in the text, `read`
-    gives the text's values.
+    gives the text's values. It takes `most_tools` of all servers together and names of `longest`
+    letters, the server's among them; 0 where no limit is known.
     """
 
     title: str
@@ -93,6 +94,8 @@ class Client:
     entry: Callable[[Start], dict[str, Any]]
     write: Callable[[str, tuple[str, ...], Mapping[str, Any] | None], str] = set_in_json
     read: Callable[[str], Any] = read_json
+    most_tools: int = 0
+    longest: int = 0
 
 
 def _plain(start: Start) -> dict[str, Any]:
@@ -155,9 +158,20 @@ CLIENTS: Mapping[str, Client] = {
         _SERVERS,
         _plain,
     ),
-    "cursor": Client("Cursor", lambda m: m.home / ".cursor" / "mcp.json", _SERVERS, _typed),
+    "cursor": Client(
+        "Cursor",
+        lambda m: m.home / ".cursor" / "mcp.json",
+        _SERVERS,
+        _typed,
+        most_tools=40,
+        longest=60,
+    ),
     "vscode": Client(
-        "VS Code", lambda m: m.applications / "Code" / "User" / "mcp.json", ("servers",), _typed
+        "VS Code",
+        lambda m: m.applications / "Code" / "User" / "mcp.json",
+        ("servers",),
+        _typed,
+        most_tools=128,
     ),
     "codex": Client(
         "Codex CLI",
@@ -177,9 +191,28 @@ CLIENTS: Mapping[str, Client] = {
         lambda m: m.home / ".codeium" / "windsurf" / "mcp_config.json",
         _SERVERS,
         _plain,
+        most_tools=100,
     ),
     "cline": Client("Cline", _cline_path, _SERVERS, _cline),
 }
+
+
+def beyond(client: Client, server: str, tools: Sequence[str]) -> tuple[str, ...]:
+    """What of a server's tools the client is known not to take, in words."""
+    told = []
+    if client.most_tools and len(tools) > client.most_tools:
+        told.append(
+            f"{client.title} takes {client.most_tools} tools of all servers together; {server} has "
+            f"{len(tools)}. `toolwright compile --only`, `--tag` and `--task` choose among them."
+        )
+    long = [tool for tool in tools if client.longest and len(server + tool) > client.longest]
+    if long:
+        told.append(
+            f"{client.title} leaves out tools whose name with the server's has more than "
+            f"{client.longest} letters: {', '.join(long[:5])}{'…' if long[5:] else ''}. Forge it "
+            "under a shorter name."
+        )
+    return tuple(told)
 
 
 def printed(client: Client, start: Start) -> str:

@@ -48,7 +48,11 @@ async def serve_one(app: App, name: str) -> None:
 
     listed = [flat(tool, bundle.base_url) for tool in bundle.tools]
     card = Card(bundle.name, str(bundle.version), bundle.title, _instructions(bundle))
-    await serve_flat(card, listed, call, Alone(Readings(app.dispatch, name), tasks))
+    readings = Readings(app.dispatch, name)
+    try:
+        await serve_flat(card, listed, call, Alone(readings, tasks))
+    finally:
+        readings.leave()
 
 
 async def _called(app: App, call: Call, tasks: Tasks | None) -> Result:

@@ -33,6 +33,8 @@ from sandbox.policy import (
 from sandbox.progress import Hearer, unheard
 from sandbox.recording import Tape
 from sandbox.runner import Outcome, Runner, Session
+from sandbox.sender import Paced
+from sandbox.throttle import Throttle
 
 RESPONSE_BYTES = 32 * 1024 * 1024
 MAX_CREDENTIALS_BYTES = 1 << 20
@@ -77,6 +79,7 @@ class Directory:
     def __init__(self, bundle: Bundle, runner: Runner, grants: Grants, upstream: Upstream) -> None:
         self._bundle, self._grants, self._upstream = bundle, grants, upstream
         self._credentials = credential_source(bundle.credentials, grants.secrets)
+        self._throttle = Throttle()
         self._reads = ReadSessions(runner, lambda _: self._broker(read_policy(bundle)), 0.0)
         self._writes = ReadSessions(runner, self._writing, 0.0)
         self._broker_of_writes = self._broker(Policy(()))
@@ -131,7 +134,13 @@ class Directory:
         return self._broker_of_writes
 
     def _broker(self, policy: Policy) -> Broker:
-        return Broker(policy, self._upstream, credentials=self._credentials)
+        return Broker(
+            policy,
+            self._upstream,
+            credentials=self._credentials,
+            throttle=self._throttle,
+            paced=Paced(self._bundle.name, self._bundle.paces),
+        )
 
 
 def credential_source(

@@ -31,7 +31,7 @@ from sandbox.errors import BundleInvalid, DefinitionsChanged, SandboxError
 from sandbox.exchange import Exchange, WireRequest
 from sandbox.recording import Recording, Tape
 from sandbox.runner import Outcome, Session
-from sandbox.session import CUT
+from sandbox.session import CUT, PipeSession
 from sandbox.validation import checker
 
 Clock = Callable[[], float]
@@ -214,7 +214,12 @@ class Dispatch:
     async def lent(self, bundle: Bundle) -> Session:
         """A warm session, never one from before something was granted or taken away."""
         await self.sessions.keep_only(bundle.name, self.brokers.given(bundle))
-        return await self.sessions.lend(bundle)
+        session = await self.sessions.lend(bundle)
+        if isinstance(session, PipeSession) and session.ended:
+            # It ended while nobody used it: by a freeze, or by itself.
+            await self.sessions.drop(bundle.name, session)
+            return await self.sessions.lend(bundle)
+        return session
 
     async def _claimed(self, call: Call, bundle: Bundle, broker: Broker, tape: Tape) -> Outcome:
         """A call of a third-party tool as one write, if the broker lets it be made: its session is

@@ -146,13 +146,15 @@ class Engine:
             raise BaseImageMissing(images.base_reference())
         self._stack.callback(client.close)
         self._stack.enter_context(reaper(self._process))
+        # By its id: what is started keeps to one base, also where another takes its name meanwhile.
         runner = engine.DockerRunner(
             client,
-            image.reference,
+            image.id,
             engine.Labels(self._settings.instance, self._process),
             brake=self._brake,
             spares=self._settings.spares,
             runtime=self._settings.runtime,
+            kept=await asyncio.to_thread(_kept, client, image.id),
         )
         if self._outfit is not None:
             foreign = importlib.import_module("sandbox.thirdparty")
@@ -180,3 +182,9 @@ class Engine:
         entered: Runner = await self._stack.enter_async_context(runner)
         self.name, self.base = name, base
         return entered
+
+
+def _kept(client: Any, present: str) -> dict[str, str]:
+    """The earlier base images that servers are still proved on, without the present one."""
+    bases = importlib.import_module("sandbox.bases")
+    return {id: name for id, name in bases.kept_bases(client).items() if id != present}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from orchestrator.clients import CLIENTS, configure, machine, printed, serving
+from orchestrator.clients import CLIENTS, beyond, configure, machine, printed, serving
 from orchestrator.settings import load_settings
-from orchestrator.terminal import say
+from orchestrator.terminal import err, say
 from registry.store import Store
 
 
@@ -37,5 +37,7 @@ def enlist_server(server: str, name: str, *, only_print: bool, remove: bool) -> 
     settings = load_settings()
     if not remove:
         with Store.open(settings.database_url) as store:
-            store.entry(server)
+            tools = [tool.name for tool in store.entry(server).tools]
+        for warning in beyond(CLIENTS[name], server, tools):
+            err.print(warning, style="yellow")
     enlist(settings.home, name, server, only_print=only_print, remove=remove)

@@ -15,14 +15,15 @@ from forge.discover import Found, NotFound, discover
 from forge.document import Document, load, parse
 from forge.omission import without_operations
 from forge.selection import credential
+from forge.sources import Fetched, choose
 from forge.sources import Source as Place
-from forge.sources import choose
 from orchestrator.authorship import Wanted
 from orchestrator.brokers import SOURCES, Brokers, origins
 from orchestrator.consents import Consents
 from orchestrator.engines import Engine
 from orchestrator.errors import ForgeFailed, ForgeWaits, SourceMissing
 from orchestrator.fetching import GuardedFetch
+from orchestrator.packages import check_packages
 from orchestrator.remembering import given_schemes, with_learned, with_written
 from orchestrator.shelf import Shelf
 from registry.errors import Unknown
@@ -53,6 +54,8 @@ class Order:
     `auth` are credentials that the description forgot (`forge.selection.credential`); without any,
     those of the server's earlier version count. `parent` is the server that the client's code is to
     change. `author` is who writes the code, "" for whoever can (`orchestrator.authorship`).
+    `failing` is a call of the parent whose recording has to come out; with `alike` so do the last
+    calls that succeeded, as they did.
     """
 
     task: str = ""
@@ -63,6 +66,8 @@ class Order:
     auth: tuple[str, ...] = ()
     parent: str = ""
     author: Wanted = ""
+    failing: str = ""
+    alike: bool = False
     experimental: bool = False
 
     @staticmethod
@@ -150,6 +155,7 @@ class Forge:
         timings: dict[str, float] = {}
         versioned = self.versioned(bundle)
         self._granted(origins(versioned))
+        check_packages(self.consents, versioned.packages)
         proof = await self.proof(versioned, report, timings, examples or None)
         if not proof.passed:
             raise ForgeFailed(_verdict(proof))
@@ -179,10 +185,14 @@ class Forge:
         return entry
 
     async def compiled_again(self, entry: Entry, report: Report) -> Bundle:
-        """What the description that a server was compiled from comes to now. Raises as `forge`."""
+        """What the description that a server was compiled from comes to now; none but that one is
+        looked at. Raises as `forge`.
+        """
+        found = await self._found(self.place_of(entry.source), report)
+        if isinstance(found, str):
+            raise ForgeFailed(f"its description is not there any more ({found}).")
         order = Order(source=entry.source, name=entry.name)
-        document = await self._document(order, report)
-        return (await asyncio.to_thread(self._compiled, document, order)).bundle
+        return (await asyncio.to_thread(self._compiled, found, order)).bundle
 
     def check_hosts(self, bundle: Bundle, permissions: Iterable[str]) -> None:
         """Raises ForgeWaits for the first host that no person has named, of those that a bundle
@@ -203,21 +213,26 @@ class Forge:
         places = choose(order.task, order.source or None, map(self._place, self.consents.sources()))
         reasons = []
         for place in places:
-            found = await self._look(place)
-            if isinstance(found, Found):
-                report(Step("find", 0.15, f"found {found.dialect} at {found.location}"))
-                if place.path is not None:
-                    return await asyncio.to_thread(load, place.path)
-                return await asyncio.to_thread(
-                    parse, found.content, found.location, url=found.location
-                )
-            reasons.append(f"{place.location}: {found.reason}")
+            found = await self._found(place, report)
+            if not isinstance(found, str):
+                return found
+            reasons.append(found)
         if not reasons:
             raise SourceMissing
         raise ForgeFailed(
             f"no API description was found ({'; '.join(reasons)}). Give the path or URL of an "
             "OpenAPI document as the source."
         )
+
+    async def _found(self, place: Place, report: Report) -> Document | str:
+        """The description at a place, or why there is none."""
+        found = await self._look(place)
+        if not isinstance(found, Found):
+            return f"{place.location}: {found.reason}"
+        report(Step("find", 0.15, f"found {found.dialect} at {found.location}"))
+        if place.path is not None:
+            return await asyncio.to_thread(load, place.path)
+        return await asyncio.to_thread(parse, found.content, found.location, url=found.location)
 
     async def _look(self, place: Place) -> Found | NotFound:
         if place.path is None:
@@ -227,6 +242,16 @@ class Forge:
         if isinstance(found, NeedsCredential):
             raise ForgeWaits("credential", found.url, found.question())
         return found
+
+    def place_of(self, location: str) -> Place:
+        """Where a description is, with the credential that is registered for it."""
+        return choose("", location, map(self._place, self.consents.sources()))[0]
+
+    async def fetched(self, place: Place) -> Fetched:
+        """What a place answers. Raises ForgeWaits where nobody allowed its host, SandboxError."""
+        self._granted(place.origins)
+        fetch = GuardedFetch(self.upstream(self._allowed(place.origins)), self.brake)
+        return await fetch(place.urls[0], place.headers)
 
     def _place(self, source: Source) -> Place:
         secret = self.vault.get(SOURCES, source.secret) if source.secret else None
@@ -365,6 +390,7 @@ _PROGRESS = {
     "static": 0.4,
     "suite": 0.5,
     "cases": 0.6,
+    "adequacy": 0.65,
     "mock": 0.7,
     "recorded": 0.8,
     "live": 0.9,

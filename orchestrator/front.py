@@ -139,6 +139,7 @@ TOOLS = (
             },
             "author": {
                 "type": "string",
+                "maxLength": 8,
                 "enum": ["client", "openai", "sampling", "none"],
                 "description": "Who writes code where it is needed: `client` is you, by `submit`; "
                 "by default the endpoint that the user configured, else you.",

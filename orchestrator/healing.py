@@ -16,8 +16,8 @@ from orchestrator.errors import GainsUndecided, NoRemedy, OrchestratorError, Rep
 from orchestrator.forging import Forge, Step
 from orchestrator.jobs import Report
 from orchestrator.ladder import Ladder
-from orchestrator.remedies import Failing, Remedy, compiled_again, paced, widest
-from orchestrator.replacing import Clocked, Replaced, Replacing
+from orchestrator.remedies import Failing, Remedy, case_of, compiled_again, paced, widest
+from orchestrator.replacing import Clocked, Replaced, Replacing, beyond
 from orchestrator.versions import go_back, planned
 from registry.cause import Cause, cause_of
 from registry.errors import NotRecorded, RegistryError, Unknown
@@ -27,7 +27,7 @@ from registry.store import Store
 from registry.trial import Trial
 from sandbox.bundle import Bundle
 from sandbox.errors import BundleInvalid, Frozen, SandboxError
-from sandbox.recordedcase import RecordedCase, fits
+from sandbox.launch import AUTHOR
 from sandbox.recordedstage import prove_recorded
 
 ENOUGH = {"rate": 3, "widen": 2, "recompile": 2, "code": 3}
@@ -94,6 +94,8 @@ class Healing:
         entry = self.store.entry(call.entry)
         if entry.version != call.version or entry.state == "archived":
             return
+        if entry.created_by == AUTHOR:
+            return
         cause = self.cause(call)
         if cause is None or not cause.repair:
             return
@@ -144,6 +146,8 @@ class Healing:
             before = await asyncio.to_thread(self.forge.shelf.bundle, entry)
             if before.launch is not None:
                 raise RepairFailed(server, "it is a third-party server, not ours to change")
+            if entry.state == "archived":
+                raise RepairFailed(server, "it is archived")
             failing = await asyncio.to_thread(self._failing, str(job.request["call"]))
         cause = failing.cause if failing else Cause("drift", str(job.request["cause"]), "recompile")
         report("diagnose", 0.05, cause.text)
@@ -209,13 +213,17 @@ class Healing:
             calls = await asyncio.to_thread(self._evidence, failing.call)
             return paced(before, failing, calls)
         if cause.repair in ("widen", "recompile"):
+            widens = failing if cause.repair == "widen" else None
             try:
                 fresh = await self._fresh(entry, before, step)
-                return compiled_again(before, fresh, failing)
+                # What may do more is a person's to decide; what it was answered may do without.
+                if not (widens and beyond(fresh, before)):
+                    return compiled_again(before, fresh, failing)
             except NoRemedy:
-                if not failing or cause.repair == "recompile":
+                if widens is None:
                     raise
-            return widest(before, failing)
+            assert widens is not None
+            return widest(before, widens)
         raise NoRemedy("it is its code that has to change")
 
     async def _fresh(self, entry: Entry, before: Bundle, step: Callable[[Step], None]) -> Bundle:
@@ -290,7 +298,7 @@ class Healing:
 
     async def _shown(self, before: Bundle, failing: Failing) -> Any:
         """How the failing call comes out again, as the stages tell it; None where it comes well."""
-        case = case_of(failing)
+        case = case_of(failing.call, failing.recording)
         if case is None:
             return None
         report = await prove_recorded(before, (case,), self.forge.engine)
@@ -329,16 +337,3 @@ class Healing:
         failure = reply.outcome.failure
         limited = failure is not None and (failure.status == 429 or failure.kind == "rate_limited")
         return {"call": reply.invocation, "succeeded": failure is None, "limited": limited}
-
-
-def case_of(failing: Failing) -> RecordedCase | None:
-    """The recorded call as a case that has to succeed; None where it is too large."""
-    if failing.recording is None:
-        return None
-    case = RecordedCase(
-        f"{failing.call.tool} as it failed in {failing.call.id}",
-        failing.call.tool,
-        failing.recording.arguments,
-        failing.recording.exchanges,
-    )
-    return case if fits(case) else None

@@ -52,8 +52,8 @@ class Jobs:
 
     def advance(self) -> None:
         """Claim what is queued, as far as there is room. Does not wait."""
-        for job in self.store.jobs("waiting"):
-            if job.needs and not job.owner and self.met(job):
+        for job in self.store.needing_jobs():
+            if self.met(job):
                 self.store.resume_job(job.id, "what a person allowed", time.time())
         for job in reversed(self.store.jobs("queued")):
             if len(self._active()) >= AT_ONCE:

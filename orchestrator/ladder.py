@@ -53,6 +53,7 @@ class Ladder:
             "parent": bundle.name,
             "name": bundle.name,
             "failing": failing,
+            "alike": True,
         }
         now = self.now()
         made = Job(new_id(), "forge", request, created=now, updated=now)

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from orchestrator.consents import Consents
+from orchestrator.consents import PACKAGE, Consents
 from orchestrator.errors import OrchestratorError
-from orchestrator.granting import allow_host, grant
+from orchestrator.granting import allow_host, allow_package, grant
 from registry.jsontext import canonical, sha256
 from registry.records import Job
 from registry.signing import Signer
 from registry.store import Store
 
 Needs = Mapping[str, str]
-ALLOWED = ("host", "budget", "permission")
+ALLOWED = ("host", "package", "budget", "permission")
 """The kinds that a person allows for the job itself."""
 
 
@@ -34,6 +34,11 @@ def permission_needs(job: str, server: str, permissions: Iterable[str]) -> Needs
     """What a server to be asks for that nobody has granted it."""
     what = " ".join(f"{server}:{permission}" for permission in permissions)
     return {"kind": "permission", "what": what, "how": _allowing(job)}
+
+
+def waiting_needs(kind: str, what: str, how: str) -> Needs:
+    """What a forge waits for (`orchestrator.errors.ForgeWaits`)."""
+    return {"kind": kind, "what": what, "how": how}
 
 
 def unfreeze_needs() -> Needs:
@@ -59,6 +64,8 @@ def is_met(consents: Consents, job: Job) -> bool:
         return not consents.store.freeze_state().frozen
     if needs.get("kind") == "host":
         return needs["what"] in consents.hosts()
+    if needs.get("kind") == "package":
+        return consents.packages().issuperset(_packages(needs))
     if needs.get("kind") == "budget":
         return budgets(consents, job.id) > int(needs["had"])
     if needs.get("kind") == "permission":
@@ -66,16 +73,25 @@ def is_met(consents: Consents, job: Job) -> bool:
     return False
 
 
+def check_allowed(job: Job) -> None:
+    """Raises OrchestratorError where a job waits for nothing that a person could allow."""
+    if job.state != "waiting" or job.needs.get("kind") not in ALLOWED:
+        raise OrchestratorError(f"job {job.id} waits for nothing that a person could allow.")
+
+
 def allow(store: Store, consents: Consents, job: Job, by: str, signer: Signer) -> str:
-    """Allow what a job waits for, and queue it again; what was allowed, in words.
+    """Allow what a job waits for; what was allowed, in words. A process that can go on with the job
+    takes it up (`is_met`).
 
     Raises OrchestratorError where it waits for nothing that a person could allow.
     """
+    check_allowed(job)
     needs = job.needs
-    if job.state != "waiting" or needs.get("kind") not in ALLOWED:
-        raise OrchestratorError(f"job {job.id} waits for nothing that a person could allow.")
     if needs["kind"] == "host":
         allow_host(store, needs["what"], by, signer)
+    elif needs["kind"] == "package":
+        for name in _packages(needs):
+            allow_package(store, f"{PACKAGE}{name}", by, signer)
     elif needs["kind"] == "budget":
         had = budgets(consents, job.id)
         grant(store, job.id, "budget", by, signer, str(had + 1))
@@ -95,6 +111,12 @@ def _wanted(needs: Needs) -> Iterable[tuple[str, tuple[str, ...]]]:
     for text in needs["what"].split():
         server, _, permission = text.partition(":")
         yield server, (permission,)
+
+
+def _packages(needs: Needs) -> tuple[str, ...]:
+    """The normal names of the packages that the command in `how` names."""
+    words = needs["how"].split()
+    return tuple(word.removeprefix(PACKAGE) for word in words if word.startswith(PACKAGE))
 
 
 def _allowing(job: str) -> str:

@@ -16,6 +16,11 @@ from sandbox.errors import PackagesNeedDocker
 Progress = Callable[[str], None]
 
 
+def check_packages(consents: Consents, packages: Iterable[Dependency]) -> None:
+    """Raises ForgeWaits for those of a bundle that no person allowed, all at once."""
+    _check(consents, [(package.name, str(package)) for package in packages])
+
+
 async def locked(
     specs: Sequence[str], server: str, engine: Engine, consents: Consents, progress: Progress
 ) -> tuple[Dependency, ...]:
@@ -31,7 +36,7 @@ async def locked(
         raise PackagesNeedDocker(server)
     _check(consents, [(spec.partition("==")[0], spec) for spec in specs])
     found = await asyncio.to_thread(_resolved, specs, progress)
-    _check(consents, [(package.name, str(package)) for package in found])
+    check_packages(consents, found)
     return found
 
 

@@ -79,6 +79,10 @@ class Readings:
         ability, answer = {**self._answers, **self._of_era[modern]}.get(method, ("", None))
         return answer if ability in self._offer().abilities else None
 
+    def leave(self) -> None:
+        """The client has gone: nobody hears of anything any more."""
+        self._hearers.clear()
+
     async def _prompts(self, params: Mapping[str, Any], asker: Asker) -> Result:
         no_cursor(params)
         return {"prompts": self._offer().prompts, **(CACHED if asker.modern else {})}

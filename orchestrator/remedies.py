@@ -187,3 +187,12 @@ def _structured(exchange: Exchange) -> Mapping[str, Any]:
     assert exchange.response is not None
     body = json.loads(exchange.response.body)
     return {"status": exchange.response.status, "body": body}
+
+
+def case_of(call: Invocation, recording: Recording | None) -> RecordedCase | None:
+    """A recorded call as a case that has to succeed; None where it is not kept, or too large."""
+    if recording is None:
+        return None
+    name = f"{call.tool} as it failed in {call.id}"
+    case = RecordedCase(name, call.tool, recording.arguments, recording.exchanges)
+    return case if fits(case) else None

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from forge.mutation import gains, reference
+from forge.omission import without_operations
 from orchestrator.brokers import origins
 from orchestrator.errors import GainsUndecided, RepairFailed
 from orchestrator.forging import Forge, Report, Step
@@ -90,13 +91,14 @@ class Replacing:
         recorded = await asyncio.to_thread(shelf.recorded, entry.name)
         tried = added(recorded, case) if case else recorded
         with clocked.phase("try"):
-            _, proof, rehearsed = await _all(
+            _, (bundle, proof), rehearsed = await _all(
                 self._fails(before, case, clocked),
-                self._proved(bundle, report, examples, tried, clocked),
+                self._proved(before, bundle, report, examples, tried, clocked),
                 self._rehearsed(entry, before, bundle, clocked),
             )
         report(Step("rehearse", 0.95, f"{rehearsed.again} of its last calls come out as they did"))
         with clocked.phase("register"):
+            await asyncio.to_thread(self._still_there, entry)
             trial = await asyncio.to_thread(self._trial, entry, bundle)
             self.store.begin_trial(trial)
             kept = tried if keep else recorded
@@ -107,18 +109,25 @@ class Replacing:
 
     async def _proved(
         self,
+        before: Bundle,
         bundle: Bundle,
         report: Report,
         examples: Sequence[Example],
         tried: tuple[RecordedCase, ...],
         clocked: Clocked,
-    ) -> Proof:
-        """Raises RepairFailed where a stage fails."""
+    ) -> tuple[Bundle, Proof]:
+        """The proof, and the bundle without those operations that fail and were not there before.
+        Raises RepairFailed where a stage fails.
+        """
         with clocked.phase("prove"):
             proof = await self.forge.proof(bundle, report, {}, examples or None, recorded=tried)
+            fewer = await asyncio.to_thread(_without_new, before, bundle, proof)
+            if fewer is not None:
+                bundle = fewer
+                proof = await self.forge.proof(bundle, report, {}, examples or None, recorded=tried)
         if not proof.passed:
             raise RepairFailed(bundle.name, _why(proof))
-        return proof
+        return bundle, proof
 
     async def _fails(self, before: Bundle, case: RecordedCase | None, clocked: Clocked) -> None:
         """Raises RepairFailed where the version before passes the case: it would prove nothing."""
@@ -148,6 +157,14 @@ class Replacing:
             raise RepairFailed(entry.name, reason)
         return rehearsed
 
+    def _still_there(self, entry: Entry) -> None:
+        """Raises RepairFailed where a person archived it meanwhile, or another version came."""
+        current = self.store.entry(entry.name)
+        if current.version != entry.version:
+            raise RepairFailed(entry.name, f"version {current.version} came meanwhile")
+        if current.state == "archived":
+            raise RepairFailed(entry.name, "it was archived meanwhile")
+
     def _trial(self, entry: Entry, bundle: Bundle) -> Trial:
         standing = self.store.standing(entry.name)
         good = round((standing.ratio or 0.0) * standing.window)
@@ -157,9 +174,9 @@ class Replacing:
 
 async def _all(
     fails: Coroutine[Any, Any, None],
-    proved: Coroutine[Any, Any, Proof],
+    proved: Coroutine[Any, Any, tuple[Bundle, Proof]],
     rehearsed: Coroutine[Any, Any, Rehearsed],
-) -> tuple[None, Proof, Rehearsed]:
+) -> tuple[None, tuple[Bundle, Proof], Rehearsed]:
     """All three at once, each to its end; the first exception of them is raised then."""
     failed = asyncio.ensure_future(fails)
     proof, again = asyncio.ensure_future(proved), asyncio.ensure_future(rehearsed)
@@ -185,6 +202,17 @@ def beyond(after: Bundle, before: Bundle) -> tuple[str, ...]:
         and origin_of(request.url.split("{", 1)[0]) in known
     }
     return tuple(gain for gain in gains(after, before) if gain not in free)
+
+
+def _without_new(before: Bundle, bundle: Bundle, proof: Proof) -> Bundle | None:
+    """The bundle without the operations that fail, where those are all new: the version before may
+    have left them out for the same reason. None where it is not that.
+    """
+    known = {operation.id for operation in before.spec.operations} if before.spec else set()
+    failed = {case.operation for report in proof.reports for case in report.failures()}
+    if proof.passed or not failed or failed & known:
+        return None
+    return without_operations(bundle, failed)
 
 
 def _why(proof: Proof) -> str:

@@ -15,7 +15,7 @@ from forge.diagnosis import Diagnosis
 from forge.errors import AuthorFailed, BudgetSpent
 from forge.prompts import ask_code, ask_repair, ask_specification
 from orchestrator.authors import Authors
-from orchestrator.authorship import Wanted
+from orchestrator.authorship import Choice, Wanted
 from orchestrator.errors import ForgeFailed, SourceMissing, Unasked
 from orchestrator.forging import MAX_REPAIRS, Order, Report, Step
 from orchestrator.needs import budget_needs, budgets
@@ -50,6 +50,21 @@ def told(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(Diagnosis(**row).text() for row in rows)
 
 
+def shown(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """What a model is shown of a diagnosis: of the cases that are held back from it, one per tool
+    and round, so that it mends the cause and not the case.
+    """
+    seen: set[str] = set()
+    kept = []
+    for row in rows:
+        held = row["stage"] == "cases" and str(row["case"]).startswith("case ")
+        if not held or row["where"] not in seen:
+            kept.append(row)
+        if held:
+            seen.add(row["where"])
+    return kept
+
+
 @dataclass(frozen=True)
 class Written:
     """What a model gave for the next draft."""
@@ -77,7 +92,7 @@ class Rounds:
         if choice.writer == "none":
             raise SourceMissing
         if choice.writer == "client":
-            raise Unasked("" if began == "client" else choice.told, choice.needs)
+            raise Unasked(_unasked(job, choice, began), choice.needs)
         if standing(drafts).failed > MAX_REPAIRS or len(drafts) >= MAX_DRAFTS:
             raise ForgeFailed(exhausted(job, drafts, f"{len(drafts)} drafts, none of them held"))
         ask = self._ask(brief, drafts)
@@ -100,7 +115,8 @@ class Rounds:
         """What is asked next: nothing of it is asked twice (`orchestrator.metering`)."""
         most, now = self.authors.settings.answer_tokens, standing(drafts)
         if now.failed:
-            return ask_repair(brief, drafts[-1].content, told(drafts[-1].diagnosis), most)
+            problems = told(shown(drafts[-1].diagnosis))
+            return ask_repair(brief, drafts[-1].content, problems, most)
         if now.specified:
             return ask_code(brief, drafts[-1].content, most)
         return ask_specification(brief, most)
@@ -128,6 +144,16 @@ def exhausted(job: Job, drafts: Sequence[DraftRow], reason: str) -> str:
         "--experimental` registers it all the same, every call of it asking you; `forge` again "
         "starts anew."
     )
+
+
+def _unasked(job: Job, choice: Choice, began: str) -> str:
+    """Why no model is asked; nothing where somebody hands in by their own will."""
+    if began == "client":
+        return ""
+    if began and not choice.needs:
+        how = f"`toolwright jobs {job.id} --resume` where it can"
+        return f"the model that began cannot be asked here: {how}, or `submit`"
+    return choice.told
 
 
 def _round(drafts: Sequence[DraftRow]) -> str:

@@ -11,6 +11,7 @@ from itertools import count
 import structlog
 
 from orchestrator.clearance import Clearance
+from orchestrator.drift import Drift
 from orchestrator.edits import Edits
 from orchestrator.freeze import is_alive
 from orchestrator.jobs import Jobs
@@ -24,12 +25,13 @@ from registry.store import Store
 from sandbox.brake import Brake
 from sandbox.containers import remove_container
 from sandbox.docker_engine import LABEL, connect, list_containers
-from sandbox.errors import EngineUnavailable
+from sandbox.errors import EngineUnavailable, SandboxError
 
 CHORE_SECONDS = 5.0
 CHORES_PER_SIGNATURE = 12
 EDIT_SECONDS = 1.0
 SWEEP_SECONDS = 30.0
+DRIFT_SECONDS = 20.0
 
 log = structlog.get_logger()
 
@@ -83,6 +85,15 @@ async def take_up_edits(edits: Edits, brake: Brake) -> None:
                 await edits.take_up()
 
 
+async def watch_descriptions(drift: Drift, brake: Brake) -> None:
+    """Descriptions of APIs, one at a time, each once a day."""
+    while True:
+        await asyncio.sleep(DRIFT_SECONDS)
+        if not brake.engaged:
+            with _reported("looking at an API's description"):
+                await drift.look()
+
+
 async def do_chores(
     store: Store, sessions: ReadSessions, notary: Notary, clearance: Clearance
 ) -> None:
@@ -111,5 +122,5 @@ def _reported(what: str) -> Iterator[None]:
     """Let a long-lived process go on after trouble with its disk, and say so."""
     try:
         yield
-    except (RegistryError, OSError) as error:
+    except (RegistryError, SandboxError, OSError) as error:
         log.error(f"{what} failed, to be tried again", reason=str(error))

@@ -158,7 +158,10 @@ def check(home: Path, store: Store) -> tuple[Inconsistency, ...]:
 
 
 def _check_entry(home: Path, entry: Entry) -> Inconsistency | None:
+    """What is wrong with a server's files; nothing where it was archived with them."""
     place = directory(home, entry.name)
+    if not place.is_dir() and entry.state == "archived":
+        return None
     if not place.is_dir():
         return Inconsistency(entry.name, "missing", f"{place} is not there")
     try:

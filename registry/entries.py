@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -162,6 +163,20 @@ class Entries(Ledger):
             change_state(connection, name, state)
             payload = {"state": state, "by": clean(by, TEXT), "reason": clean(reason, TEXT)}
             self._append(connection, "state", name, payload, now)
+
+    def last_state(self, name: str) -> Mapping[str, Any]:
+        """What the audit says of a server's last change of state: `state`, `by`, `reason`."""
+        audit = schema.audit
+        query = (
+            select(audit.c.payload)
+            .where((audit.c.subject == name) & (audit.c.kind == "state"))
+            .order_by(audit.c.id.desc())
+            .limit(1)
+        )
+        with self._database.read() as connection:
+            payload = connection.execute(query).scalar()
+        said: Mapping[str, Any] = json.loads(payload) if payload else {}
+        return said
 
     def archive(self, name: str, now: float, by: str, reason: str = "") -> None:
         """Take a server out of use; its rows and files stay. Raises Unknown."""

@@ -12,12 +12,13 @@ from sqlalchemy import Connection, RowMapping, delete, func, insert, select, upd
 from registry import schema
 from registry.jobs import Jobs, job_from
 from registry.jsontext import clean
-from registry.records import ENDED_JOBS, Job, JobKind
+from registry.records import CALLABLE, ENDED_JOBS, Job, JobKind
 from registry.trial import Judgement, Tally, Trial, judged
 
 REPAIR: JobKind = "repair"
 REPAIRS_A_DAY = 3
 DAY = 86_400.0
+MAX_SOURCE = 2_000
 TEXT = 2_000
 
 
@@ -117,6 +118,30 @@ class Health(Jobs):
     def watched(self, source: str) -> Watched | None:
         with self._database.read() as connection:
             return _watched(connection, source)
+
+    def due_watch(self, now: float, interval: float) -> str:
+        """A compiled server in use whose description nobody has looked at for `interval` seconds;
+        "" where there is none.
+        """
+        entries, versions, watched = schema.entries, schema.versions, schema.watched
+        recent = select(watched.c.source).where(watched.c.checked > now - interval)
+        query = (
+            select(entries.c.name)
+            .join(
+                versions,
+                (versions.c.entry == entries.c.name) & (versions.c.version == entries.c.version),
+            )
+            .where(
+                entries.c.state.in_(CALLABLE)
+                & versions.c.created_by.startswith("compiler")
+                & (func.length(versions.c.source) <= MAX_SOURCE)
+                & versions.c.source.not_in(recent)
+            )
+            .order_by(entries.c.name)
+            .limit(1)
+        )
+        with self._database.read() as connection:
+            return connection.execute(query).scalar() or ""
 
     def claim_watch(self, source: str, now: float, interval: float) -> Watched | None:
         """Take a source's next check, for all processes. None where its last is not long ago."""

@@ -41,13 +41,7 @@ class Jobs(Ledger):
             job = _get(connection, id)
             if job.state != "queued":
                 return None
-            claimed = replace(
-                job, state="running", attempt=job.attempt + 1, owner=process, updated=now, needs={}
-            )
-            _save(connection, claimed)
-            payload = {"attempt": claimed.attempt, "owner": process}
-            self._append(connection, "job.running", id, payload, now)
-            return claimed
+            return self._claimed(connection, job, process, now)
 
     def update_job(
         self,
@@ -139,6 +133,33 @@ class Jobs(Ledger):
             _save(connection, queued)
             self._append(connection, "job.queued", id, {"by": clean(by, TEXT)}, now)
             return queued
+
+    def take_job(self, id: str, process: str, now: float) -> Job | None:
+        """Claim a job that waits and belongs to no process, past the queue. None where it is no
+        such job. Raises Unknown.
+        """
+        with self._database.write() as connection:
+            job = _get(connection, id)
+            if job.state != "waiting" or job.owner:
+                return None
+            return self._claimed(connection, job, process, now)
+
+    def _claimed(self, connection: Connection, job: Job, process: str, now: float) -> Job:
+        claimed = replace(
+            job, state="running", attempt=job.attempt + 1, owner=process, updated=now, needs={}
+        )
+        _save(connection, claimed)
+        payload = {"attempt": claimed.attempt, "owner": process}
+        self._append(connection, "job.running", job.id, payload, now)
+        return claimed
+
+    def needing_jobs(self) -> tuple[Job, ...]:
+        """The jobs that belong to no process and wait for what a person could allow."""
+        jobs = schema.jobs
+        parked = (jobs.c.state == "waiting") & (jobs.c.owner == "") & (jobs.c.needs != "{}")
+        query = select(jobs).where(parked).order_by(jobs.c.created).limit(100)
+        with self._database.read() as connection:
+            return tuple(_job(row) for row in connection.execute(query).mappings())
 
     def requeue_orphans(self, processes: Iterable[str], now: float) -> tuple[str, ...]:
         """Queue again what dead processes were working on; the ids."""

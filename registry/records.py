@@ -251,8 +251,8 @@ class JobEvent:
 @dataclass(frozen=True)
 class Job:
     """Work that outlives a call. `progress` is 0..1; `attempt` counts claims and fences writes.
-    `needs` is what a person would have to allow for it to go on: `kind` (`host`, `permission`,
-    `budget`), `what` and `how`; empty where it is not a person that it waits for.
+    `needs` is what a person would have to allow for it to go on: `kind` (`host`, `package`,
+    `permission`, `budget`, `unfreeze`), `what` and `how`; empty where it is not a person that it waits for.
     """
 
     id: str

@@ -77,8 +77,9 @@ class Spending(Ledger):
         """
         calls = schema.model_calls
         with self._database.write() as connection:
-            own = _spent(connection, calls.c.job == call.job)
-            others = _spent(connection, calls.c.job != call.job, calls.c.started >= since)
+            mine = (calls.c.job == call.job) & (calls.c.job != "")
+            own = _spent(connection, mine)
+            others = _spent(connection, ~mine, calls.c.started >= since)
             reason = verdict(own, others)
             if reason:
                 return reason
@@ -119,6 +120,9 @@ class Spending(Ledger):
             return tuple(_call(row) for row in connection.execute(query).mappings())
 
     def spent_by_job(self, job: str) -> Spent:
+        """What was spent for a job; nothing for none ("")."""
+        if not job:
+            return Spent()
         with self._database.read() as connection:
             return _spent(connection, schema.model_calls.c.job == job)
 

@@ -67,11 +67,14 @@ _JSON: tuple[tuple[str, Any], ...] = (
 
 @dataclass(frozen=True)
 class Attack:
-    """Hostile arguments that the schema admits; `names` are the properties that are so."""
+    """Hostile arguments that the schema admits; `told` says of the properties that are so how."""
 
-    name: str
     arguments: Mapping[str, Any]
-    names: tuple[str, ...]
+    told: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        return ", ".join(f"{name}: {what}" for name, what in self.told.items())
 
 
 def attacks(
@@ -83,32 +86,30 @@ def attacks(
         for what, value in listed:
             made = {**base, name: value}
             if judge.problem(made) is None:
-                yield Attack(f"{name}: {what}", made, (name,))
+                yield Attack(made, {name: what})
     several = [name for name, listed in values.items() if listed]
     for _ in range(COMBINED if len(several) > 1 else 0):
         names = tuple(random.sample(several, random.randint(2, len(several))))
         chosen = {name: random.choice(values[name]) for name in names}
         made = {**base, **{name: value for name, (_, value) in chosen.items()}}
         if judge.problem(made) is None:
-            told = ", ".join(f"{name}: {what}" for name, (what, _) in chosen.items())
-            yield Attack(told, made, names)
+            yield Attack(made, {name: what for name, (what, _) in chosen.items()})
 
 
 def simpler(attack: Attack, base: Mapping[str, Any], judge: Checker) -> Iterator[Attack]:
     """Attacks that are less than this one: a property as usual, or half as long."""
-    for name in attack.names if len(attack.names) > 1 else ():
+    for name in attack.told if len(attack.told) > 1 else ():
         left = {key: value for key, value in attack.arguments.items() if key != name}
         made = {**left, **({name: base[name]} if name in base else {})}
-        names = tuple(other for other in attack.names if other != name)
         if judge.problem(made) is None:
-            yield Attack(attack.name, made, names)
-    for name in attack.names:
+            yield Attack(made, {each: what for each, what in attack.told.items() if each != name})
+    for name in attack.told:
         value = attack.arguments.get(name)
         if isinstance(value, str | list) and len(value) > 1:
             for part in (value[: len(value) // 2], value[len(value) // 2 :]):
                 made = {**attack.arguments, name: part}
                 if judge.problem(made) is None:
-                    yield Attack(attack.name, made, attack.names)
+                    yield Attack(made, attack.told)
 
 
 def _hostile(schema: Any, usual: Any, depth: int = 0) -> list[tuple[str, Any]]:

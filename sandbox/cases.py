@@ -125,7 +125,7 @@ class Subject:
             yield case
 
     def _effort(self) -> int:
-        """What sampling has taken; of what is shared only differences within a case mean anything."""
+        """What sampling has taken so far; what others share in it is taken between cases only."""
         return self._sampler.effort + self._documented_sampler.effort + self._answers.effort
 
     def sent(self, case: Case) -> Mapping[str, Any]:

@@ -77,7 +77,8 @@ class DockerRunner:
 
     A spare has run no code but the runtime's; it is handed one bundle and never used again. Use as
     an async context manager; leaving it removes every container it made, others' in `containers`
-    too.
+    too. `kept` are names of earlier images by their ids: bundles that were proved on one of them,
+    and not on the present one, run on that.
     """
 
     def __init__(
@@ -90,7 +91,9 @@ class DockerRunner:
         spares: int = 0,
         limits: Limits | None = None,
         runtime: str | None = None,
+        kept: Mapping[str, str] | None = None,
     ) -> None:
+        self._kept = kept or {}
         self._client, self._layers = client, dict[str, str]()
         self._image, self._labels, self._runtime = image, labels, runtime
         self._brake = brake or Brake()
@@ -128,6 +131,8 @@ class DockerRunner:
         limits = limits or self._limits
         if bundle.packages:
             container = await self._started(limits, await self._layer(bundle))
+        elif (base := self._kept.get(bundle.provenance.base_image)) is not None:
+            container = await self._started(limits, base)
         else:
             container = await self._take(limits)
         session = PipeSession(bundle, broker, limits, container)

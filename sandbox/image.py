@@ -83,10 +83,16 @@ def build_base(client: docker.DockerClient, progress: Progress) -> BaseImage:
     if present:
         return present
     with translated(f"docker build of {base_reference()}"):
-        base = pulled(client, PREFERRED_BASE, progress) or _debian_root(client, progress)
-        progress(f"building {base_reference()} on {base}")
-        identity = _build(client, _sources(), base_reference(), {"BASE": base}, {})
-    return BaseImage(base_reference(), identity)
+        base = pulled(client, PREFERRED_BASE, progress) or debian_root(client, progress)
+        return build_on(client, base, base_reference(), progress)
+
+
+def build_on(
+    client: docker.DockerClient, base: str, reference: str, progress: Progress
+) -> BaseImage:
+    """The base image on that image, under that name."""
+    progress(f"building {reference} on {base}")
+    return BaseImage(reference, _build(client, _sources(), reference, {"BASE": base}, {}))
 
 
 def export_image(client: docker.DockerClient, bundle: Bundle, tag: str, layer: str = "") -> str:
@@ -201,13 +207,16 @@ def image_identity(client: docker.DockerClient, reference: str) -> str:
     return str(client.images.get(reference).id)
 
 
-def pulled(client: docker.DockerClient, reference: str, progress: Progress) -> str | None:
-    """The image of that name if the engine has it or gets it, else None."""
-    try:
-        image_identity(client, reference)
+def pulled(
+    client: docker.DockerClient, reference: str, progress: Progress, anew: bool = False
+) -> str | None:
+    """The image of that name if the engine has it or gets it, else None; `anew` as its registry has
+    it now, where that answers.
+    """
+    present = _is_there(client, reference)
+    if present and not anew:
         return reference
-    except docker.errors.ImageNotFound:
-        progress(f"pulling {reference}")
+    progress(f"pulling {reference}")
     said: SimpleQueue[str | None] = SimpleQueue()
     threading.Thread(target=_pull, args=(client, reference, said), daemon=True).start()
     try:
@@ -217,7 +226,15 @@ def pulled(client: docker.DockerClient, reference: str, progress: Progress) -> s
         problem = f"no word from the registry for {PULL_SILENCE_SECONDS:g} s"
     if problem:
         progress(f"{reference} cannot be pulled ({problem[:200]})")
-    return None if problem else reference
+    return None if problem and not present else reference
+
+
+def _is_there(client: docker.DockerClient, reference: str) -> bool:
+    try:
+        image_identity(client, reference)
+    except docker.errors.ImageNotFound:
+        return False
+    return True
 
 
 def _pull(client: docker.DockerClient, reference: str, said: SimpleQueue[str | None]) -> None:
@@ -230,7 +247,7 @@ def _pull(client: docker.DockerClient, reference: str, said: SimpleQueue[str | N
         said.put(str(getattr(error, "explanation", None) or error))
 
 
-def _debian_root(client: docker.DockerClient, progress: Progress) -> str:
+def debian_root(client: docker.DockerClient, progress: Progress) -> str:
     """The reference of a root file system of Debian packages, imported unless a recent one is."""
     return imported_root(client, ROOT_REPOSITORY, PACKAGES, progress)
 

@@ -7,8 +7,8 @@ nothing: no brokering, sampling, elicitation or roots. What it asks for is refus
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
 
 from sandbox import exactjson
 from sandbox.broker import Broker
@@ -17,7 +17,7 @@ from sandbox.cleantext import clean_json, clean_text
 from sandbox.content import without_secrets
 from sandbox.errors import DefinitionsChanged, SessionBroken
 from sandbox.exchange import Exchange
-from sandbox.material import Material, read_material, refused
+from sandbox.material import READ, Material, read_material, refused
 from sandbox.notices import read_message
 from sandbox.offer import KINDS, RESOURCE, Kind, Listed, offer_changes
 from sandbox.progress import unheard
@@ -35,6 +35,7 @@ from sandbox.runner import Failure, Limits, Outcome
 from sandbox.session import MAX_MESSAGE, Pipe, PipeSession
 from sandbox.watches import MAX_WATCHED, Watch, Watches
 
+T = TypeVar("T")
 LEGACY = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 MODERN = "2026-07-28"
 MAX_PAGES, MAX_TOOLS, MAX_LIST_BYTES = 64, 1000, 8 * 1024 * 1024
@@ -114,7 +115,8 @@ class McpSession(PipeSession):
 
         Raises SessionBroken or DefinitionsChanged; both end the session.
         """
-        found = await self._of(RESOURCE)
+        await self._fresh()
+        found = await self._in_time(self._of(RESOURCE))
         self._hold(offer_changes(self._pins(RESOURCE), Listed(self.abilities, {"resource": found})))
         return found
 
@@ -133,13 +135,18 @@ class McpSession(PipeSession):
             return refused(f"more than {MAX_WATCHED} resources are watched")
         watch = Watch(uri, hear)
         self.watches.add(watch)
-        if self._modern:
-            return await self._listen(watch)
+        agreed = Material(None)
+        try:
+            agreed = await (self._listen(watch) if self._modern else self._subscribe(uri))
+        finally:
+            if agreed.result is None:
+                self.watches.remove(uri)
+        return agreed
+
+    async def _subscribe(self, uri: str) -> Material:
         answer = await self._answer("resources/subscribe", {"uri": uri}, "subscribing", Tape())
-        if "error" in answer:
-            self.watches.remove(uri)
-            return read_material("resources/read", answer, self._redaction)
-        return Material({})
+        refusal = "error" in answer
+        return read_material(READ, answer, self._redaction) if refusal else Material({})
 
     async def unwatch(self, uri: str) -> None:
         watch = self.watches.remove(uri)
@@ -162,7 +169,7 @@ class McpSession(PipeSession):
         agreed.cancel()
         if watch.agreed.is_set():
             return Material({})
-        self.watches.remove(watch.uri)
+        self._cancel(watch.identity)
         return refused("the server did not take up the subscription")
 
     def end(self, reason: Exception | None = None) -> None:
@@ -207,8 +214,15 @@ class McpSession(PipeSession):
     async def _fresh(self) -> None:
         """Look again at what is listed, where the server has said that it changed."""
         if self._stale:
+            await self._in_time(self._verify())
+
+    async def _in_time(self, work: Awaitable[T]) -> T:
+        """What the work gives. Raises SessionBroken where the server takes too long over it."""
+        try:
             async with asyncio.timeout(self.limits.start_seconds):
-                await self._verify()
+                return await work
+        except TimeoutError as error:
+            raise self._wrong("the server did not say in time what it has") from error
 
     async def _greet(self) -> None:
         hello = {"protocolVersion": LEGACY[0], "capabilities": {}, "clientInfo": _CLIENT}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence, Set
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
+from sandbox.adequacy import prove_adequacy
 from sandbox.broker import Broker
 from sandbox.bundle import Bundle
 from sandbox.casestage import OpenSession, check_examples, prove_cases
@@ -41,8 +42,8 @@ async def prove(
     lanes: int = 2,
     seed: int = 0,
 ) -> Proof:
-    """Run the stages of a bundle: static, suite, cases, mock, recorded, live, redteam; nothing
-    follows a failed stage.
+    """Run the stages of a bundle: static, suite, cases, adequacy, mock, recorded, live, redteam;
+    nothing follows a failed stage.
 
     `live` is a broker whose upstream is the real API; its policy becomes the bundle's read policy.
     Without it the live stage is skipped. `examples` are for code that somebody wrote; a compiled
@@ -60,6 +61,11 @@ async def prove(
     if reports[-1].passed and examples is not None:
         on_stage("cases")
         reports.append(await prove_cases(bundle, examples, _sealed(bundle, runner)))
+        on_stage(reports[-1])
+    if reports[-1].passed and examples is not None:
+        on_stage("adequacy")
+        sealed = _sealed(harness(bundle), runner), _sealed(bundle, runner)
+        reports.append(await prove_adequacy(bundle, examples, suite, *sealed))
         on_stage(reports[-1])
     if reports[-1].passed:
         on_stage("mock")

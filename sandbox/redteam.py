@@ -99,7 +99,7 @@ async def prove_redteam(
     failed = any(cell.verdict == "failed" for cell in team.cells)
     verdict: Verdict = "failed" if failed else "passed" if targets else "skipped"
     missed = team.planned - team.ran
-    note = f"time for {team.ran} of {team.planned} attacks" if missed else ""
+    note = f"{team.ran} of {team.planned} attacks were made" if missed else ""
     coverage = team.ran / team.planned if team.planned else 0.0
     return StageReport(
         "redteam", verdict, _since(started), tuple(team.cells), coverage=coverage, note=note
@@ -143,6 +143,8 @@ class _Team:
     planned: int = 0
     ran: int = 0
     breaks: int = 0
+    crashes: set[tuple[str, str, str]] = field(default_factory=set)
+    """By tool; the same crash is told once."""
     _range: Range | None = None
     _context: AbstractAsyncContextManager[Range] | None = None
 
@@ -183,6 +185,10 @@ class _Team:
         if not problem:
             return
         if isinstance(came, Outcome) and came.failure and came.failure.kind in CRASHES:
+            crash = (target.tool.name, came.failure.kind, came.failure.message)
+            if crash in self.crashes:
+                return
+            self.crashes.add(crash)
             attack, came = await self._simplest(target, attack, came)
         self._tell(target, f"attack, seed {self.seed}: {attack.name}", attack.arguments, came)
 

@@ -71,9 +71,12 @@ class Sender:
         delivery = _Delivery(self, request, rule, credentials, names)
         exchange = await self._delivered(delivery)
         hide = credentials.redaction(delivery.passing)
+        response = exchange.response and hide.response(exchange.response)
+        if response and response is exchange.response:
+            return exchange
         return Exchange(
             request,
-            exchange.response and hide.response(exchange.response),
+            response,
             exchange.refusal,
             hide.text(exchange.reason),
             exchange.attempts,
@@ -106,7 +109,8 @@ class Sender:
         if len(response.body) > self.caps.response_bytes:
             reason = f"the answer is larger than {self.caps.response_bytes} bytes"
             return refused(request, "too_large", reason, delivery.sent)
-        return Exchange(request, response, attempts=delivery.sent)
+        sent_at = tuple(delivery.sent_at)
+        return Exchange(request, response, attempts=delivery.sent, sent_at=sent_at)
 
     async def fetch(self, request: WireRequest) -> WireResponse:
         """Send a request of our own, for a token. Raises what an upstream raises, RateLimited and
@@ -159,6 +163,8 @@ class _Delivery:
             if response.status == 401 and not renewed and self._renewed(wire, response):
                 renewed = True
                 continue
+            if response.status not in LIMITED:
+                return response
             tries += 1
             advised = advised_wait(response, self._sender.clock.wall())
             wait = self._next(response, tries, advised)
@@ -206,8 +212,6 @@ class _Delivery:
 
     def _next(self, response: WireResponse, tries: int, advised: float | None) -> float | None:
         """Seconds to wait before the next try, or None where there is none."""
-        if response.status not in LIMITED:
-            return None
         sender = self._sender
         wait = backoff(tries, sender.random()) if advised is None else advised
         if sender.throttle and (response.status == 429 or advised is not None):

@@ -159,9 +159,10 @@ class PipeSession:
         identity = f"{next(self._ids):012}"
         self.tapes[identity] = tape
         patience = seconds or self.limits.call_seconds
+        future = self._request(method, params, identity)
+        timer = future.get_loop().call_later(patience, _give_up, future)
         try:
-            async with asyncio.timeout(patience):
-                return await self._request(method, params, identity)
+            return await future
         except TimeoutError as error:
             self.end(SessionBroken(f"{what} did not answer in time"))
             raise CallTimedOut(what, patience) from error
@@ -169,6 +170,7 @@ class PipeSession:
             self._cancel(identity)
             raise
         finally:
+            timer.cancel()
             del self.tapes[identity]
             self._waiting.pop(identity, None)
 
@@ -196,6 +198,10 @@ class PipeSession:
         for task in self._tasks:
             task.cancel()
         self._pipe.kill()
+
+    @property
+    def ended(self) -> bool:
+        return self._broken is not None
 
     def freeze(self) -> None:
         """End the session because Toolwright is frozen."""
@@ -321,6 +327,11 @@ class PipeSession:
         if problem:
             return Failure("schema", problem.reason, where=problem.where)
         return None
+
+
+def _give_up(future: asyncio.Future[dict[str, Any]]) -> None:
+    if not future.done():
+        future.set_exception(TimeoutError())
 
 
 def _told(result: Mapping[str, Any]) -> Failure:

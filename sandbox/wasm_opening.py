@@ -57,6 +57,14 @@ async def hear(guest: Guest, lines: Lines, log: Callable[[str], None]) -> tuple[
         raise
 
 
+def went_well(answers: tuple[str, ...]) -> bool:
+    """Whether these answers to a server's first lines say that it can be called."""
+    try:
+        return all("result" in exactjson.loads(answer.encode()) for answer in answers)
+    except (ValueError, TypeError, RecursionError):
+        return False
+
+
 async def opened(guest: Guest, lines: Lines, limits: Limits) -> Opened:
     """The guest with the bundle, for a session to come. Raises GuestTrapped."""
     printed: list[str] = []

@@ -59,6 +59,17 @@ class GuestPool:
         """How many calls compute at the moment, in threads."""
         return self._factory.computing
 
+    @property
+    def ahead(self) -> int:
+        """How many servers have a guest that was opened ahead."""
+        return sum(1 for found in self._known.values() if found)
+
+    async def replenished(self) -> None:
+        """Return when nothing is missing that is to be made ahead."""
+        self.replenish_soon(0)
+        while self._replenishing:
+            await self._replenishing
+
     async def take(self, limits: Limits) -> Guest:
         """A fresh guest, made ahead if there is one. Raises GuestTrapped."""
         if limits == self.limits and self._spares:

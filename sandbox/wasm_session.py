@@ -19,7 +19,7 @@ from sandbox.recording import LOADING, Inputs, inputs_for
 from sandbox.runner import Limits
 from sandbox.session import ERROR_META, PipeSession
 from sandbox.wasm_guest import MAX_REASON, Guest, GuestTrapped
-from sandbox.wasm_opening import MAX_PRINTS, hear
+from sandbox.wasm_opening import MAX_PRINTS, hear, went_well
 from sandbox.wasm_pool import GuestPool
 from sandbox.wasm_state import keeps_state
 
@@ -112,10 +112,15 @@ class GuestPipe:
         self._pending.clear()
         for task in self._tasks.values():
             task.cancel()
+        # Whoever holds the session may not look at it for a minute.
+        self.loop.call_soon(self._close_idle)
 
     async def ended(self) -> None:
         """Return when no guest runs any more and their memory is given back."""
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        self._close_idle()
+
+    def _close_idle(self) -> None:
         while self._idle:
             self._idle.pop().close()
 
@@ -170,7 +175,8 @@ class GuestPipe:
         else:
             self._keep(guest)
             seconds = time.perf_counter() - started
-            self.pool.remember(tuple(self._opening), self.limits, seconds)
+            if went_well(answers):
+                self.pool.remember(tuple(self._opening), self.limits, seconds)
         for answer in answers:
             self._deliver(answer)
 

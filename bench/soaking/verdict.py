@@ -8,7 +8,7 @@ from typing import Literal
 
 GROWING = frozenset({"invocations", "recordings", "approvals", "jobs", "audit", "sqlite_sequence"})
 """The tables that hold what happened and so must grow."""
-FILLING = frozenset({"trust", "freeze"})
+FILLING = frozenset({"trust", "freeze", "watched"})
 """Those that have one row for each thing that there is, once it was used."""
 FD_SLACK = 6
 """Open files that may come and go: threads' connections to the database, pooled sockets."""
@@ -41,7 +41,8 @@ class Sample:
     `minute` is the time since the start; `containers` are those of this installation, `foreign`
     those of a process that is gone; `left` the mounts and network namespaces of containers that
     are gone; `temp` files in the temporary directory; `calls` how many were answered so far;
-    `kill` how it was stopped, and `kill_ms` how long that took.
+    `reads` how many of them have reached the API; `kill` how it was stopped, and `kill_ms` how long
+    that took.
     """
 
     minute: float
@@ -53,6 +54,7 @@ class Sample:
     left: int = 0
     temp: int = 0
     calls: int = 0
+    reads: int = 0
     kill: str = ""
     kill_ms: float = 0.0
 
@@ -160,7 +162,7 @@ def _writes(writes: Writes) -> Iterator[str]:
     for number, state in writes.states.items():
         if state == "done" and not writes.arrived.get(number):
             yield f"write {number} is done and never arrived"
-        if state in ("pending", "approved", "claimed"):
+        if state in ("approved", "claimed"):
             yield f"write {number} was left {state}"
 
 
@@ -168,6 +170,10 @@ def _ended(samples: Sequence[Sample], ending: Ending) -> Iterator[str]:
     last = samples[-1] if samples else None
     if last is None or not last.calls:
         yield "no call was answered"
+    busy = [sample.reads for sample in samples if sample.phase == "busy"]
+    stuck = len(busy) > 1 and busy[-1] <= busy[0]
+    if busy and (stuck or not busy[-1]):
+        yield f"the calls came to nothing: {busy[0]} reads at first, {busy[-1]} at last"
     if last and (last.containers or last.temp):
         yield f"{last.containers} containers and {last.temp} temporary files were left at the end"
     if ending.audit:

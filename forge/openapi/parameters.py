@@ -176,11 +176,11 @@ def _parameter(context: Context, node: Node, location: Location, name: str) -> P
         kind = media_type.strip().lower() or "application/json"
         if node.value["in"] == WHOLE_QUERY and kind.startswith(FORM):
             return Parameter(name, location, schema, required, description=description)
-        style: Style = "whole" if node.value["in"] == WHOLE_QUERY else "form"
-        if style == "whole" and not is_json(kind):
+        manner: Style = "whole" if node.value["in"] == WHOLE_QUERY else "form"
+        if manner == "whole" and not is_json(kind):
             schema = _text(schema)
         return Parameter(
-            name, location, schema, required, style, media_type=kind, description=description
+            name, location, schema, required, manner, media_type=kind, description=description
         )
     at = node.get("schema")
     if at.value is None:

@@ -184,27 +184,13 @@ def _operation(
     server: str,
     known: _Security,
 ) -> Operation:
-    try:
-        node = context.references.follow(node)
-    except Unresolved as error:
-        raise LeftOut(error.problem) from error
-    if not isinstance(node.value, dict):
-        raise LeftOut(node.problem("an operation must be an object"))
+    node = _followed(context, node)
     nodes = parameters.collect(context, item, node)
     written, path = path, _plain(path, nodes)
     template, query = _template(path, node)
-    schemes = known.schemes.values()
-    alternatives = security.requirements(context, node, known.schemes)
-    used = {name for names in alternatives for name in names}
-    secret = {_place(s) for s in schemes if s.name in used and s.kind == "apiKey"}
-    if not alternatives and any(map(_is_authorization, nodes)):
-        alternatives = ((AUTHORIZATION.name,), ())
-    elif not alternatives:
-        named = {(n.value["in"], str(n.value["name"]).lower()) for n in nodes}
-        taken = {s.name for s in schemes if s.kind == "apiKey" and _place(s) in named}
-        alternatives = tuple(names for names in known.forgotten if not taken & {*names})
+    required = security.requirements(context, node, known.schemes)
     placeholders = list(dict.fromkeys(_PLACEHOLDER.findall(path.partition("#")[0])))
-    read = parameters.read(context, nodes, placeholders, secret)
+    read = parameters.read(context, nodes, placeholders, _secret_places(required, known))
     body = (
         bodies.swagger_body(context, nodes, node)
         if context.dialect == "2.0"
@@ -232,10 +218,40 @@ def _operation(
         parameters=_with_query(read, query, template),
         body=body,
         responses=answers,
-        security=alternatives,
+        security=required or _forgotten(nodes, known),
         deprecated=parameters.truth(node.get("deprecated").value),
         written=written,
     )
+
+
+def _followed(context: Context, node: Node) -> Node:
+    """The operation itself, where a reference stands for it. Raises LeftOut."""
+    try:
+        found = context.references.follow(node)
+    except Unresolved as error:
+        raise LeftOut(error.problem) from error
+    if not isinstance(found.value, dict):
+        raise LeftOut(found.problem("an operation must be an object"))
+    return found
+
+
+def _secret_places(required: tuple[tuple[str, ...], ...], known: _Security) -> set[tuple[str, str]]:
+    """Where the credentials of an operation go, which no argument fills."""
+    used = {name for names in required for name in names}
+    schemes = known.schemes.values()
+    return {_place(s) for s in schemes if s.name in used and s.kind == "apiKey"}
+
+
+def _forgotten(nodes: list[Node], known: _Security) -> tuple[tuple[str, ...], ...]:
+    """The alternatives of an operation that asks for no credential: of one that lists the header of
+    a credential among its parameters that, else those that the whole document forgot.
+    """
+    if any(map(_is_authorization, nodes)):
+        return ((AUTHORIZATION.name,), ())
+    named = {(n.value["in"], str(n.value["name"]).lower()) for n in nodes}
+    keys = (s for s in known.schemes.values() if s.kind == "apiKey")
+    taken = {scheme.name for scheme in keys if _place(scheme) in named}
+    return tuple(names for names in known.forgotten if not taken & {*names})
 
 
 def _query_values(

@@ -50,7 +50,7 @@ def install() -> LateRandom:
     """Put one in the place of the module's own generator."""
     made = LateRandom(0)
     for name in random.__all__:
-        if getattr(getattr(random, name), "__self__", None) is random._inst:  # type: ignore[attr-defined]
+        if getattr(getattr(random, name), "__self__", None) is random._inst:
             setattr(random, name, getattr(made, name))
-    random._inst = made  # type: ignore[attr-defined]
+    random._inst = made
     return made

@@ -20,7 +20,7 @@ import time
 import zoneinfo
 from typing import Any
 
-import chance
+import chance  # type: ignore[import-not-found]
 import engine_data  # type: ignore[import-not-found]
 import wit_world  # type: ignore[import-not-found]
 from toolwright.broker import BrokerTransport  # type: ignore[import-not-found]

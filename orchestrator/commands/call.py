@@ -56,7 +56,7 @@ def command(
     else:
         _print(reply)
     if save and isinstance(reply, Done) and reply.outcome.ok:
-        _save(reply.outcome, save)
+        save_media(reply.outcome, save)
     if isinstance(reply, Pending):
         raise SystemExit(WAITING)
     if not isinstance(reply, Done) or not reply.outcome.ok:
@@ -68,7 +68,7 @@ async def _called(settings: Settings, call: Call) -> Reply:
         return await app.dispatch.call(call)
 
 
-def _save(outcome: Outcome, path: Path) -> None:
+def save_media(outcome: Outcome, path: Path) -> None:
     """Write the first bytes that the result holds. Raises OrchestratorError."""
     held = next(filter(None, map(media, outcome.result["content"])), None)
     if held is None:

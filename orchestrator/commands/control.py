@@ -33,6 +33,7 @@ from orchestrator.settings import Settings, load_settings
 from orchestrator.terminal import ask_pin, pin_option, reported, run, say
 from orchestrator.undumpable import be_undumpable
 from orchestrator.vaults import open_vault
+from orchestrator.weekly import weekly
 from registry.files import locked
 from registry.records import Process, new_id
 from registry.signing import Signer
@@ -156,8 +157,10 @@ async def _answer(
     async with keeping_heartbeat(control.store, process):
         idle = asyncio.create_task(_end_when_idle(server, control.store)) if until_idle else None
         announcing = asyncio.create_task(announcer.run())
+        rebuilding = asyncio.create_task(weekly(control.settings, control.store))
         await server.serve(sockets=[listener])
         announcing.cancel()
+        rebuilding.cancel()
         if idle:
             idle.cancel()
 

@@ -134,9 +134,11 @@ async def _run(app: App, request: dict[str, Any], quiet: bool) -> Job:
     return await carried_out(app, app.jobs.create("forge", request), quiet)
 
 
-async def carried_out(app: App, job: Job, quiet: bool) -> Job:
-    """The job when it has ended or waits, carried out by this process or by one that was faster."""
-    claimed = app.store.claim_job(job.id, app.process, time.time())
+async def carried_out(app: App, job: Job, quiet: bool, claimed: Job | None = None) -> Job:
+    """The job when it has ended or waits, carried out by this process or by one that was faster.
+    `claimed` is the job where this process holds it already.
+    """
+    claimed = claimed or app.store.claim_job(job.id, app.process, time.time())
     with Progress(app.store, job.id, quiet):
         if claimed is not None:
             await app.jobs.run(claimed)

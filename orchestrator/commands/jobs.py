@@ -21,6 +21,7 @@ from orchestrator.app import open_app
 from orchestrator.commands.forge import carried_out, tell
 from orchestrator.errors import OrchestratorError
 from orchestrator.needs import allow as allow_needs
+from orchestrator.needs import check_allowed
 from orchestrator.settings import Settings, load_settings
 from orchestrator.terminal import (
     ask_pin,
@@ -119,11 +120,15 @@ async def _gone_on(
     async with open_app(settings, "forge") as app:
         if experimental:
             return await carried_out(app, app.as_experimental(identity), quiet)
+        job = app.store.job(identity)
         if signer is not None:
-            told = allow_needs(app.store, app.consents, app.store.job(identity), "terminal", signer)
+            check_allowed(job)
+        # Taken before it is allowed: a process without this one's endpoint would take it too.
+        taken = app.store.take_job(identity, app.process, time.time())
+        if taken is None and job.state != "queued":
+            raise OrchestratorError(f"job {identity} does not wait for anybody to resume it.")
+        if signer is not None:
+            told = allow_needs(app.store, app.consents, job, "terminal", signer)
             if not quiet:
                 err.print(f"allowed: {told}", markup=False)
-        resumed = app.store.resume_job(identity, "terminal", time.time())
-        if resumed is None and signer is None and app.store.job(identity).state != "queued":
-            raise OrchestratorError(f"job {identity} does not wait for anybody to resume it.")
-        return await carried_out(app, app.store.job(identity), quiet)
+        return await carried_out(app, taken or job, quiet, taken)

@@ -46,9 +46,11 @@ def command(name: str, matrix: bool, as_json: bool) -> None:
         consents = Consents(store, Clearance(store, authority(settings)).key)
         given = consents.permissions(name)
         now = time.time()
-        record["health"] = health_json(store, entry, _bundle(settings, store, entry), now)
+        bundle = _bundle(settings, store, entry)
+        record["health"] = health_json(store, entry, bundle, now)
         void = [v for v in consents.void() if v[0].origin.startswith(f"{name} ")]
     record["models"] = spent_json(spent)
+    record["packages"] = [str(package) for package in (bundle.packages if bundle else ())]
     for tool in record["tools"]:
         tool["level"] = counted[tool["name"]]
     record["classified"] = {operation: one.level for operation, one in said.items()}
@@ -93,6 +95,8 @@ def _print(record: dict[str, Any], reports: tuple[StageReport, ...]) -> None:
     )
     print_table(("", ""), ((key, record[key]) for key in shown))
     say("permissions: " + ", ".join(record["permissions"]))
+    if record["packages"]:
+        say("packages: " + ", ".join(record["packages"]))
     models = record["models"]
     if models["questions"]:
         tokens = f"{models['tokens_in']} tokens in, {models['tokens_out']} out"

@@ -102,6 +102,7 @@ def introspection(source: Source) -> Found:
 def dynamic_class(source: Source) -> Found:
     """A class is made otherwise than by its name, its bases and its body."""
     called = {id(node.func): node for node in source.nodes if isinstance(node, ast.Call)}
+    own = local_uses(source, {"type"})
     for node in source.nodes:
         if isinstance(node, ast.ClassDef) and node.keywords:
             yield node.lineno, f"class {node.name}({ast.unparse(node.keywords[0])[:60]})"
@@ -110,7 +111,8 @@ def dynamic_class(source: Source) -> Found:
                 yield node.lineno, node.name
         elif isinstance(node, ast.Name) and node.id == "type" and isinstance(node.ctx, ast.Load):
             call = called.get(id(node))
-            if call is None or len(call.args) != 1 or call.keywords:
+            is_asked = call is not None and len(call.args) == 1 and not call.keywords
+            if not is_asked and id(node) not in own:
                 yield node.lineno, "type as more than a question"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Set
 from sandbox.bundle import Bundle
 from sandbox.dependency import modules_of
 from sandbox.report import Finding, StageReport
-from sandbox.static import claims, code, definitions
+from sandbox.static import claims, code, declared, definitions
 from sandbox.static.security import bandit_findings
 from sandbox.static.source import Source, Unparsable, parse
 
@@ -69,9 +69,9 @@ def _code_findings(source: Source, bundle: Bundle) -> Iterator[Finding]:
     for rule in code.RULES:
         for line, detail in rule(source):
             yield Finding("server.py", f"line {line}", _name(rule), _reason(rule, detail))
-    for line, detail in definitions.mismatches(source, bundle):
-        reason = _reason(definitions.mismatches, detail)
-        yield Finding("server.py", f"line {line}", _name(definitions.mismatches), reason)
+    for judge in (definitions.mismatches, declared.undeclared_use):
+        for line, detail in judge(source, bundle):
+            yield Finding("server.py", f"line {line}", _name(judge), _reason(judge, detail))
     for line, test, message in bandit_findings(bundle.source_code):
         yield Finding("server.py", f"line {line}", f"bandit-{test}", message[:MAX_DETAIL])
 

@@ -2,7 +2,7 @@
 
 One entry per claim and channel; variants of a payload are parameters of its test and count once.
 `test` shows that the attack fails, `twin` that its harmless like works: pytest node ids below
-`tests/`, `[name]` being a part of one parameter's. The oracle looks from outside: at what a listener
+`tests/`, where `[name]` is part of a parameter's. The oracle looks from outside: at what a listener
 heard, the engine shows, lies on disk, another process sees.
 """
 

@@ -114,7 +114,8 @@ def test_an_order_in_a_forged_definition_fails_the_static_stage(place: str) -> N
     schema = json.loads(json.dumps(first.input_schema))
     made = listed(place, ORDER)
     if place in ("description", "title"):
-        changed = replace(first, **{place: ORDER})
+        words: dict[str, Any] = {place: ORDER}
+        changed = replace(first, **words)
     else:
         schema["properties"] |= made["inputSchema"]["properties"]
         changed = replace(first, input_schema=schema)

@@ -34,9 +34,11 @@ import ctypes, errno
 libc = ctypes.CDLL(None, use_errno=True)
 def call(number, *arguments):
     ctypes.set_errno(0)
-    done = libc.syscall(ctypes.c_long(number), *(ctypes.c_void_p(a) for a in arguments))
-    return "" if done >= 0 else errno.errorcode[ctypes.get_errno()]
+    libc.syscall(ctypes.c_long(number), *(ctypes.c_void_p(a) for a in arguments))
+    if ctypes.get_errno() in (errno.EPERM, errno.ENOSYS):
+        raise PermissionError(number)
 """
+"""Whatever else a call comes to, it came to the kernel."""
 DENIED = {
     "abstract unix socket": "import socket; socket.socket(socket.AF_UNIX).bind(chr(0) + 'x')",
     "pair of sockets": "import socket; socket.socketpair()",
@@ -69,39 +71,51 @@ DENIED = {
     "another user": "import os; os.setresuid(0, 0, 0)",
     "owner of a file": "import os; open('/tmp/o', 'w'); os.chown('/tmp/o', 0, 0)",
     "set-id program": (
-        "import os, stat; open('/tmp/s', 'w'); os.chmod('/tmp/s', 0o4755)\\n"
+        "import os, stat; open('/tmp/s', 'w'); os.chmod('/tmp/s', 0o4755)\n"
         "assert not os.statvfs('/tmp').f_flag & os.ST_NOSUID"
     ),
     "native code of its own": (
-        "import ctypes, ctypes.util, glob, shutil\\n"
-        "shutil.copy(glob.glob('/usr/lib/**/libm.so.6', recursive=True)[0], '/tmp/own.so')\\n"
+        "import ctypes, os, shutil\n"
+        "own = [os.path.join(place, name) for place, _, names in os.walk('/usr') "
+        "for name in names if '.so' in name and not os.path.islink(os.path.join(place, name))]\n"
+        "shutil.copy(own[0], '/tmp/own.so')\n"
         "ctypes.CDLL('/tmp/own.so')"
     ),
     "higher limits": ("import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (10**6, 10**6))"),
     "host name": "import socket; socket.sethostname('x')",
     "clock": "import time; time.clock_settime(time.CLOCK_REALTIME, 0)",
     "priority": "import os; os.nice(-10)",
-    "mount": "assert not call(165, 0, 0, 0, 0, 0)",
-    "new mount interface": "assert not call(430, 0, 0)",
-    "namespace": "assert not call(272, 0x10000000)",
-    "entering a namespace": "import os; assert not call(308, os.open('/proc/1/ns/net', 0), 0)",
-    "tracing": "assert not call(101, 0, 0, 0, 0)",
-    "memory of another process": "assert not call(310, 1, 0, 0, 0, 0, 0)",
-    "io_uring": "assert not call(425, 1, 0)",
-    "programs in the kernel": "assert not call(321, 0, 0, 0)",
-    "keys": "assert not call(250, 0, 0, 0, 0, 0)",
-    "page faults": "assert not call(323, 0)",
-    "performance events": "assert not call(298, 0, 0, 0, 0, 0)",
-    "file in memory": "assert not call(319, 0, 0)",
-    "file by its handle": "assert not call(304, 0, 0, 0)",
-    "modules of the kernel": "assert not call(175, 0, 0, 0)",
-    "another kernel": "assert not call(246, 0, 0, 0, 0)",
-    "restart": "assert not call(169, 0, 0, 0, 0)",
-    "descriptor of another process": "assert not call(438, 0, 0, 0)",
-    "shared memory": "assert not call(29, 0, 4096, 0o1666)",
-    "message queue": "assert not call(240, 0, 0o102, 0, 0)",
 }
-"""Each raises. Numbers are x86-64's."""
+"""Each raises."""
+SYSTEM_CALLS = {
+    "mount": "call(165, 0, 0, 0, 0, 0)",
+    "new mount interface": "call(430, 0, 0)",
+    "namespace": "call(272, 0x10000000)",
+    "entering a namespace": "import os; call(308, os.open('/proc/1/ns/net', 0), 0)",
+    "tracing": "call(101, 0, 0, 0, 0)",
+    "memory of another process": "call(310, 1, 0, 0, 0, 0, 0)",
+    "io_uring": "call(425, 1, 0)",
+    "programs in the kernel": "call(321, 0, 0, 0)",
+    "keys": "call(250, 0, 0, 0, 0, 0)",
+    "page faults": "call(323, 0)",
+    "performance events": "call(298, 0, 0, 0, 0, 0)",
+    "file in memory": "call(319, 0, 0)",
+    "file by its handle": "call(304, 0, 0, 0)",
+    "modules of the kernel": "call(175, 0, 0, 0)",
+    "another kernel": "call(246, 0, 0, 0, 0)",
+    "restart": "call(169, 0, 0, 0, 0)",
+    "descriptor of another process": "call(438, 0, 0, 0)",
+    "shared memory": "call(29, 0, 4096, 0o1666)",
+    "message queue": "call(240, 0, 0o102, 0, 0)",
+}
+"""Each raises as well. The numbers are x86-64's."""
+if os.uname().machine == "x86_64":
+    DENIED |= SYSTEM_CALLS
+REASONS = (
+    *("PermissionError", "FileNotFoundError", "OSError", "BlockingIOError", "gaierror"),
+    *("AssertionError", "StopIteration", "ValueError: not allowed to raise maximum limit"),
+)
+"""What walls raise; anything else is a mistake of the attack."""
 TOLD = {
     "environment": "import os; got = dict(os.environ)",
     "interfaces": "import os; got = sorted(os.listdir('/sys/class/net'))",
@@ -109,8 +123,6 @@ TOLD = {
         "import os; got = [os.path.join(place, name) for place, _, names in os.walk('/') "
         "if not place.startswith(('/proc', '/sys', '/usr')) for name in names][:2000]"
     ),
-    "descriptors": "import os; got = sorted(os.readlink('/proc/self/fd/' + n) if "
-    "os.path.exists('/proc/self/fd/' + n) else '' for n in os.listdir('/proc/self/fd'))",
     "status": "got = open('/proc/self/status').read()",
     "processes": "import os; got = [n for n in os.listdir('/proc') if n.isdigit()]",
     "mounts": "got = open('/proc/self/mounts').read()",
@@ -204,7 +216,9 @@ def the_container(client: Client) -> Mapping[str, Any]:
 
 @pytest.mark.parametrize("name", DENIED)
 def test_what_leads_out_of_the_cage_is_denied(name: str, inside: Inside) -> None:
-    assert inside.failed[name], f"{name}: it was done"
+    failed = inside.failed[name]
+    assert failed, f"{name}: it was done"
+    assert failed.startswith(REASONS), failed
 
 
 def test_what_a_server_needs_is_not_denied(inside: Inside) -> None:
@@ -273,4 +287,3 @@ def test_inside_there_is_one_process_one_interface_and_no_capability(inside: Ins
     assert set(status["Uid"].split()) == {"65534"}
     root = next(line for line in inside.told["mounts"].splitlines() if line.split()[1] == "/")
     assert root.split()[3].split(",")[0] == "ro"
-    assert all(link.startswith(("pipe:", "/dev/null", "")) for link in inside.told["descriptors"])

@@ -14,7 +14,7 @@ from bench.soak import soak
 from bench.soaking.verdict import FD_SLACK, Ending, Figures, Sample, Writes, verdict
 
 ROWS = {"audit": 5, "trust": 2, "entries": 6, "jobs": 0}
-WRITES = Writes({1: "done", 2: "unknown", 3: "failed", 4: "unknown"}, {1: 1, 2: 1})
+WRITES = Writes({1: "done", 2: "unknown", 3: "failed", 4: "unknown", 5: "pending"}, {1: 1, 2: 1})
 WELL = Ending("")
 
 
@@ -54,6 +54,10 @@ def test_a_soak_in_which_nothing_leaks_holds() -> None:
         ([*series(), replace(sample(7), rows={**ROWS, "entries": 7})], "entries: 7 rows"),
         ([replace(sample(7), calls=0)], "no call was answered"),
         ([], "no call was answered"),
+        (
+            [replace(sample(m), phase="busy", reads=7) for m in (1.0, 5.0)],
+            "came to nothing: 7 reads at first, 7 at last",
+        ),
     ],
 )
 def test_what_was_not_given_back_is_told(samples: list[Sample], told: str) -> None:
@@ -67,7 +71,7 @@ def test_a_process_that_was_started_again_is_not_measured_by_the_one_before() ->
 
 
 def test_containers_of_a_busy_moment_are_no_leak() -> None:
-    busy = replace(sample(7), phase="busy", containers=30)
+    busy = replace(sample(7), phase="busy", containers=30, reads=50)
     assert verdict([busy, *series()], WRITES, WELL) == ()
 
 
@@ -79,6 +83,7 @@ def test_containers_of_a_busy_moment_are_no_leak() -> None:
         ({}, {1: 1}, "nobody approved"),
         ({1: "failed"}, {1: 1}, "arrived and is failed"),
         ({1: "rejected"}, {1: 1}, "arrived and is rejected"),
+        ({1: "pending"}, {1: 1}, "arrived and is pending"),
         ({1: "claimed"}, {}, "left claimed"),
         ({1: "approved"}, {}, "left approved"),
     ],

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import subprocess
+import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -17,10 +20,12 @@ from sandbox.docker_engine import Client, DockerRunner, Labels
 from sandbox.errors import PackageUnusable
 from sandbox.image import export_image
 from sandbox.layers import dependency_layer, remove_layer, resolved
+from sandbox.packages import Python, fetch_locked, fetch_wheels
 from sandbox.policy import Policy
-from sandbox.prove import prove
-from sandbox.report import Proof
-from tests.sandbox.computing import CASES, HALVE, computing
+from sandbox.report import StageReport
+from sandbox.static.stage import prove_static
+from sandbox.suitestage import harness, prove_suite
+from tests.sandbox.computing import HALVE, computing
 
 pytestmark = pytest.mark.docker
 
@@ -57,7 +62,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-def test_a_server_with_packages_is_proved_exported_and_made_again(
+def test_a_server_with_packages_runs_its_tests_and_is_exported(
     docker_engine: tuple[Client, str], index: Path
 ) -> None:
     client, base = docker_engine
@@ -67,38 +72,54 @@ def test_a_server_with_packages_is_proved_exported_and_made_again(
         ("dividing", "2.0", ("dividing",)),
     }
     bundle = replace(computing(CODE), packages=found)
+    assert prove_static(bundle).passed
     layer = dependency_layer(client, bundle, print)
     try:
-        proof = asyncio.run(proved(client, base, bundle))
-        assert proof.passed, proof
-        assert [report.stage for report in proof.reports][:3] == ["static", "suite", "cases"]
-        tag = "toolwright-test-halves:1"
-        export_image(client, bundle, tag, layer)
-        try:
-            asked = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"halve",'
-            asked += '"arguments":{"number":3},"_meta":{}}}\n'
-            hello = '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}\n'
-            said = subprocess.run(
-                ["docker", "run", "-i", "--rm", "--network", "none", tag],
-                input=hello + asked,
-                capture_output=True,
-                text=True,
-                timeout=60,
-                check=False,
-            )
-            assert '"half":1.5' in said.stdout.replace(" ", ""), said
-        finally:
-            client.images.remove(tag, force=True)
-        remove_layer(client, layer)
-        wheel(index, "def half_of(number):\n    return 0\n", "halving", "1.0", "dividing")
-        with pytest.raises(PackageUnusable, match=r"(?i)hash"):
-            dependency_layer(client, bundle, print)
+        assert asyncio.run(ran(client, base, bundle)).passed
+        assert '"half":1.5' in exported(client, bundle, layer)
     finally:
         remove_layer(client, layer)
 
 
-async def proved(client: Client, base: str, bundle: Bundle) -> Proof:
+async def ran(client: Client, base: str, bundle: Bundle) -> StageReport:
     async with DockerRunner(client, base, Labels("test", "engine")) as runner:
-        async with runner.open(bundle, Broker(Policy(()), Cassette(()))) as session:
-            assert (await session.call("halve", {"number": 5})).structured == {"half": 2.5}
-        return await prove(bundle, runner, examples=CASES, suite=SUITE)
+        made = harness(bundle)
+        return await prove_suite(
+            bundle, SUITE, lambda: runner.open(made, Broker(Policy(()), Cassette(())))
+        )
+
+
+def exported(client: Client, bundle: Bundle, layer: str) -> str:
+    """What the exported image answers to a call."""
+    tag = "toolwright-test-halves:1"
+    export_image(client, bundle, tag, layer)
+    call = {"name": "halve", "arguments": {"number": 3}}
+    said = [
+        {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}},
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call},
+    ]
+    try:
+        done = subprocess.run(
+            ["docker", "run", "-i", "--rm", "--network", "none", tag],
+            input="".join(json.dumps(message) + "\n" for message in said),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        client.images.remove(tag, force=True)
+    return done.stdout.replace(" ", "")
+
+
+def test_a_package_that_is_not_what_was_locked_is_not_taken(index: Path, tmp_path: Path) -> None:
+    ours = Python(f"{sys.version_info.major}.{sys.version_info.minor}", os.uname().machine)
+    place = tmp_path / "fetched" / "tree"
+    place.mkdir(parents=True)
+    lock = fetch_wheels(["dividing"], place, ours)
+    again = tmp_path / "again" / "tree"
+    again.mkdir(parents=True)
+    wheel(index, "def by(one, other):\n    return 0\n", "dividing", "2.0")
+    with pytest.raises(PackageUnusable, match=r"(?i)hash"):
+        fetch_locked(lock, again, ours)
+    assert not list(again.iterdir())

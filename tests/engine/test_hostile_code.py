@@ -60,11 +60,11 @@ ATTACKS = {
     "asks for an undeclared method": "http.request('DELETE', '/items/a')",
     "asks for another path": "http.request('GET', '/items/../secrets')",
     "answers with what is no message": (
-        "import json; json.JSONEncoder.encode = lambda self, value: 'x'"
+        "import toolwright.wire; toolwright.wire._written = lambda value: 'x'"
     ),
     "answers in the name of another call": (
-        "import json\n"
-        'json.JSONEncoder.encode = lambda *_: \'{"jsonrpc":"2.0","id":"999","result":{}}\''
+        "import toolwright.wire\n"
+        'toolwright.wire._written = lambda _: \'{"jsonrpc":"2.0","id":"999","result":{}}\''
     ),
     "answers with too much": "got = 'x' * (50 << 20)",
 }

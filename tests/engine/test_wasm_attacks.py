@@ -46,7 +46,7 @@ def test_the_component_imports_nothing_but_what_stands_in_its_world(
 ) -> None:
     names = component.component.type.imports(component.engine)
     own = {name for name in names if not name.startswith("wasi:")}
-    assert own == {"exchange", "log"}
+    assert own == {"exchange", "log", "next-line"}
 
 
 def test_there_is_no_environment_no_argument_and_no_directory(wasm: Wasm) -> None:

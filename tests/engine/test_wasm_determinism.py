@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -228,6 +229,37 @@ def test_a_fault_is_replayed_like_an_answer(wasm: Wasm) -> None:
         assert [place for place, _ in replay.surprises] == [1]
 
     asyncio.run(run())
+
+
+def test_python_s_random_is_seeded_by_the_call_unless_its_code_seeds_it(wasm: Wasm) -> None:
+    source = """
+from random import Random, gauss, getstate, random, seed, setstate
+from toolwright import tool
+
+@tool
+def chance(mode):
+    if mode == "seeded":
+        seed(5)
+    if mode == "returned":
+        state = getstate()
+        before = random()
+        setstate(state)
+        return {"got": [before == random()]}
+    return {"got": [random(), gauss(0, 1), gauss(0, 1)]}
+"""
+    made = bundle(source, "chance", pure=True)
+
+    async def run() -> list[Any]:
+        async with wasm() as runner, runner.open(made, broker(made, Counting())) as session:
+            modes = ("seeded", "fresh", "seeded", "fresh", "returned")
+            outcomes = [await session.call("chance", {"mode": mode}) for mode in modes]
+            return [outcome.structured["got"] for outcome in outcomes]
+
+    seeded, fresh, *others = asyncio.run(run())
+    own = random.Random(5)
+    assert seeded == [own.random(), own.gauss(0, 1), own.gauss(0, 1)]
+    assert fresh != seeded
+    assert others == [seeded, fresh, [True]]
 
 
 @given(st.text("0123456789abcdef", min_size=64, max_size=64), st.lists(st.integers(0, 300)))

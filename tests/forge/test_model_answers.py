@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forge.authors.answer import MAX_TEXT, read_answer, told_tokens, tokens_of, with_schema
+from forge.authors.answer import MAX_TEXT, read_answer, tokens_of, told_tokens, with_schema
 
 ANY = {"type": "object"}
 CODE = {"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"]}
@@ -19,6 +19,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(max_examples=25)
 @given(st.dictionaries(st.text(max_size=8), VALUES, max_size=5))
 def test_an_object_is_read_plain_and_fenced(value: dict[str, object]) -> None:
     text = json.dumps(value)

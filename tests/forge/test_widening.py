@@ -154,7 +154,7 @@ def test_a_place_that_is_gone_is_forgotten() -> None:
 
 @given(
     some.dictionaries(
-        some.sampled_from(sorted(THING["properties"])),  # type: ignore[call-overload]
+        some.sampled_from(sorted(THING["properties"])),
         some.recursive(
             some.none() | some.booleans() | some.integers() | some.text(max_size=5),
             lambda inner: some.lists(inner, max_size=2),

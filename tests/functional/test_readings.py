@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +17,12 @@ from tests.world.conformance import conform
 
 LIBRARY = ROOT / "tests/world/library.py"
 TASKS = "io.modelcontextprotocol/tasks"
-DECLARED = {"io.modelcontextprotocol/clientCapabilities": {"extensions": {TASKS: {}}}}
-WATCHED = "test://watched-resource"
-SCENARIOS = {
-    "2025-11-25": ("logging-set-level", "resources-subscribe", "tools-call-with-logging"),
-    MODERN: (
-        "caching",
-        "completion-complete",
-        "prompts-get-embedded-resource",
-        "resources-templates-read",
-        "sep-2164-resource-not-found",
-    ),
+DECLARED: dict[str, Any] = {
+    "io.modelcontextprotocol/clientCapabilities": {"extensions": {TASKS: {}}}
 }
-"""Of what the official suite asks of prompts and resources, one of each kind: the whole costs three
-minutes. It passes all others of that kind too (conformance.toml names them).
-"""
+WATCHED = "test://watched-resource"
+SCENARIOS = ("caching", "prompts-get-embedded-resource")
+"""Some of what the official suite asks of prompts and resources; the whole takes minutes."""
 
 
 @pytest.fixture(scope="module")
@@ -60,16 +50,26 @@ def add(home: Home) -> Callable[..., str]:
     return added
 
 
-@pytest.fixture(scope="module", params=["initialize", "2026-07-28"])
-def peer(request: pytest.FixtureRequest, home: Home, add: Callable[..., str]) -> Iterator[Peer]:
-    """A client of either era; its server is of the other one."""
-    modern = request.param == MODERN
-    name = f"library_of_{'older' if modern else 'newer'}"
-    told = add(name, *(() if modern else ("modern",)))
-    assert "4 prompts, 4 resources, 1 template" in told
-    version = MODERN if modern else "2025-11-25"
-    with Peer(home, "run", name, "--no-control", version=version) as made:
+@pytest.fixture(scope="module")
+def older(home: Home, add: Callable[..., str]) -> Iterator[Peer]:
+    """A client of the initialize-based era, of a server of the other one."""
+    assert "4 prompts, 4 resources, 1 template" in add("library", "modern")
+    with Peer(home, "run", "library", "--no-control") as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def newer(home: Home, add: Callable[..., str]) -> Iterator[Peer]:
+    """A client of 2026-07-28, of a server of the era before."""
+    add("shelf")
+    with Peer(home, "run", "shelf", "--no-control", version=MODERN) as made:
+        yield made
+
+
+@pytest.fixture(params=["older", "newer"])
+def peer(request: pytest.FixtureRequest) -> Peer:
+    made: Peer = request.getfixturevalue(request.param)
+    return made
 
 
 def ask(peer: Peer, method: str, **params: Any) -> dict[str, Any]:
@@ -146,12 +146,13 @@ def test_what_the_server_logs_reaches_the_client_that_called(peer: Peer) -> None
         assert len(heard(peer, "notifications/message")) == before + len(said)
 
 
-def test_who_declares_tasks_gets_one_for_a_slow_call_and_others_wait(peer: Peer) -> None:
+def test_who_declares_tasks_gets_one_for_a_slow_call_and_others_wait(
+    older: Peer, newer: Peer
+) -> None:
     slow = {"name": "get_slowly", "arguments": {"seconds": 1}}
-    if peer.version != MODERN:
-        assert not peer.end(peer.begin("tools/call", slow))["result"].get("isError")
-        assert peer.request("tasks/get", {"taskId": "call.1"})["error"]["code"] == -32601
-        return
+    assert not ask(older, "tools/call", **slow).get("isError")
+    assert ask(older, "tasks/get", taskId="call.1")["code"] == -32601
+    peer = newer
     assert ask(peer, "tools/call", **slow)["resultType"] == "complete"
     begun = ask(peer, "tools/call", **slow, _meta=DECLARED)
     assert (begun["resultType"], begun["status"]) == ("task", "working")
@@ -174,7 +175,8 @@ def test_who_declares_tasks_gets_one_for_a_slow_call_and_others_wait(peer: Peer)
         assert ask(peer, "tasks/get", taskId=unknown, _meta=DECLARED)["code"] == -32602
 
 
-def test_a_freeze_stops_reading_and_shows_what_is_registered(peer: Peer, home: Home) -> None:
+def test_a_freeze_stops_reading_and_shows_what_is_registered(older: Peer, home: Home) -> None:
+    peer = older
     home.read("kill", "--reason", "a test")
     refused = ask(peer, "resources/read", uri="test://static-text")
     assert "frozen" in refused["message"]
@@ -182,20 +184,6 @@ def test_a_freeze_stops_reading_and_shows_what_is_registered(peer: Peer, home: H
     assert ask(peer, "prompts/list")["prompts"]
     home.person("unfreeze")
     until(lambda: "contents" in ask(peer, "resources/read", uri="test://static-text"), "it reads")
-
-
-def test_a_prompt_that_says_something_else_takes_its_server_along(
-    home: Home, add: Callable[..., str]
-) -> None:
-    add("fickle")
-    with Peer(home, "run", "fickle", "--no-control") as peer:
-        assert ask(peer, "prompts/get", name="test_simple_prompt")["messages"]
-        peer.call("get_new_words")
-        changed = ask(peer, "prompts/get", name="test_simple_prompt")
-        assert "test_simple_prompt was changed" in changed["message"]
-        assert home.read("show", "fickle")["state"] == "quarantined"
-        assert "quarantined" in ask(peer, "resources/read", uri="test://static-text")["message"]
-        assert "quarantined" in text(peer.call("get_slowly"))
 
 
 def test_words_that_give_orders_are_refused_when_a_server_is_added(home: Home) -> None:
@@ -216,17 +204,20 @@ def test_a_forged_server_has_tools_only(home: Home) -> None:
 
 
 def test_the_official_suite_passes_what_it_asks_of_prompts_and_resources(
-    home: Home, add: Callable[..., str], node_modules: Path, tmp_path: Path
+    home: Home, newer: Peer, node_modules: Path, tmp_path: Path
 ) -> None:
-    add("shelf")
     command = home.command("run", "shelf", "--no-control")
-    asked = [(name, version) for version, names in SCENARIOS.items() for name in names]
+    with bridged(command, home.environment) as url:
+        for name in SCENARIOS:
+            results = conform(url, tmp_path / name, "--scenario", name, "--spec-version", MODERN)
+            assert set().union(*results.values()) == set(), name
 
-    def failed(scenario: tuple[str, str]) -> set[str]:
-        name, version = scenario
-        place = tmp_path / version / name
-        results = conform(url, place, "--scenario", name, "--spec-version", version)
-        return {f"{name}: {check}" for checks in results.values() for check in checks}
 
-    with bridged(command, home.environment) as url, ThreadPoolExecutor(2) as pool:
-        assert set().union(*pool.map(failed, asked)) == set()
+def test_a_prompt_that_says_something_else_takes_its_server_along(newer: Peer, home: Home) -> None:
+    assert ask(newer, "prompts/get", name="test_simple_prompt")["messages"]
+    newer.call("get_new_words")
+    changed = ask(newer, "prompts/get", name="test_simple_prompt")
+    assert "test_simple_prompt was changed" in changed["message"]
+    assert home.read("show", "shelf")["state"] == "quarantined"
+    assert "quarantined" in ask(newer, "resources/read", uri="test://static-text")["message"]
+    assert "quarantined" in text(newer.call("get_slowly"))

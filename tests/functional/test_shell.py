@@ -24,6 +24,7 @@ from registry.errors import KeyChanged
 from registry.pin import ATTEMPTS, set_pin, verify_pin
 from registry.records import Approval
 from registry.signing import Signer, fingerprint
+from sandbox.cleantext import clean_json
 from tests.functional.home import PIN, ROOT, Home, until
 from tests.functional.letters import Letters, letters_api, letters_home
 from tests.functional.peer import Peer
@@ -86,6 +87,22 @@ def test_a_person_with_the_pin_can(client: Peer, home: Home, letters: Letters) -
     approval = asked(client, home, "benign")
     home.person("approve", approval.id)
     assert (state(home, approval), letters.sent[-1]) == ("done", "benign")
+
+
+def test_a_client_is_shown_nothing_invisible_and_the_api_gets_what_was_approved(
+    client: Peer, home: Home, letters: Letters
+) -> None:
+    letter = "plain \U000e0041\u202e\x1b[31m\u200b letter"
+    approval = asked(client, home, letter)
+    home.person("approve", approval.id)
+    assert letters.sent[-1] == letter
+    for shown in (
+        client.call("status", approval=approval.id),
+        client.call("status"),
+        client.call("find", task=letter),
+    ):
+        assert clean_json(shown) == shown
+    assert "plain" in json.dumps(client.call("status", approval=approval.id))
 
 
 def test_a_row_written_by_hand(client: Peer, home: Home, letters: Letters) -> None:

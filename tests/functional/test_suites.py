@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from forge.brief import EXAMPLE, EXAMPLE_CODE, EXAMPLE_TESTS
-from tests.functional.home import Home
+from tests.functional.home import Home, until
 from tests.functional.peer import Peer
 from tests.functional.test_drafts import settled
 
@@ -89,3 +89,13 @@ def test_the_code_that_passes_is_registered_with_its_tests(
     assert kept.read_text() == EXAMPLE_TESTS
     report = toolwright_home.path / "servers" / "numerals" / "reports" / "suite.json"
     assert '"passed"' in report.read_text()
+
+
+def test_who_edits_the_files_is_held_to_the_tests(written: Written, toolwright_home: Home) -> None:
+    place = toolwright_home.path / "servers" / "numerals" / "server.py"
+    (place).write_text(FORGETFUL)
+    with toolwright_home.store() as store:
+        refused = until(lambda: [a for a in store.audit() if a.kind == "edit.refused"], "refusal")
+        assert "suite failed" in str(refused[-1].payload)
+        assert store.entry("numerals").version == 1
+    place.write_text(EXAMPLE_CODE)

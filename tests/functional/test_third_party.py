@@ -268,4 +268,4 @@ def test_a_removed_server_is_gone_with_its_permissions(
     assert home.run("remove", "gone").returncode == 0
     assert "archived" in text(call(peer, "gone.get_echo", text="x"))
     with home.store() as store:
-        assert store.grants() == ()
+        assert not [g for g in store.grants() if g.origin.startswith("gone ")]

@@ -17,10 +17,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.cli import toolwright
-from orchestrator.clients import CLIENTS, Client, Start, configure, machine, printed, serving
+from orchestrator.clients import (
+    CLIENTS,
+    Client,
+    Start,
+    beyond,
+    configure,
+    machine,
+    printed,
+    serving,
+)
 from orchestrator.commands import run
 from orchestrator.configtext import set_in_json
 from orchestrator.errors import OrchestratorError
+from orchestrator.front import TOOLS
 
 START = Start("toolwright", "/opt/bin/toolwright", ("serve",), {"TOOLWRIGHT_HOME": "/home/me/.t"})
 CODE = CLIENTS["claude-code"]
@@ -331,3 +341,20 @@ def test_a_forged_server_s_name_that_the_user_has_already_is_left_alone(
     assert "/elsewhere/toolwright" in other.read_text()
     configure(client, other, ours, remove=True)
     assert "github" not in other.read_text()
+
+
+def test_what_a_client_is_known_not_to_take_of_a_server_is_said() -> None:
+    many = [f"tool_{n}" for n in range(101)]
+    assert beyond(CLIENTS["codex"], "harbour", many) == ()
+    assert beyond(CLIENTS["vscode"], "harbour", many) == ()
+    for name in ("cursor", "windsurf"):
+        (told,) = beyond(CLIENTS[name], "harbour", many)
+        assert "has 101" in told
+    (told,) = beyond(CLIENTS["cursor"], "s" * 30, ["t" * 30, "u" * 31])
+    assert "u" * 31 in told
+    assert "t" * 30 not in told
+
+
+def test_every_client_takes_the_seven_tools() -> None:
+    for client in CLIENTS.values():
+        assert beyond(client, "toolwright", [tool["name"] for tool in TOOLS]) == ()

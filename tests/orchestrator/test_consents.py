@@ -11,16 +11,26 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from orchestrator.brokers import SOURCES, Brokers
 from orchestrator.checkup import check_all
 from orchestrator.cli import toolwright
 from orchestrator.consents import Consents
+from orchestrator.footnotes import Footnotes
 from orchestrator.granting import add_source, allow_host, forget, grant, revoke_permissions
+from orchestrator.outfitting import Outfitting
 from orchestrator.people import open_key
 from orchestrator.settings import Settings
 from registry.catalogue import install
+from registry.keys import KeyFile
 from registry.records import Source, entry_from
 from registry.signing import Signer
 from registry.store import Store
+from registry.vault import FileVault, Secret
+from sandbox.brake import Brake
+from sandbox.bundle import Bundle
+from sandbox.launch import Launch
+from sandbox.livehttp import LiveHttp
+from sandbox.throttle import Throttle
 from tests.granted import consents
 from tests.orchestrator.conftest import PIN
 from tests.registry.samples import bundle
@@ -228,3 +238,35 @@ def test_confirming_needs_the_pin(
     done = CliRunner().invoke(toolwright, words, env=home, catch_exceptions=False)
     assert done.exit_code == 1
     assert given.hosts() == frozenset()
+
+
+def test_a_secret_goes_only_where_its_grant_names_it(
+    tmp_path: Path, store: Store, given: Consents, signer: Signer
+) -> None:
+    vault = FileVault(tmp_path / "vault.json", key=KeyFile(tmp_path / "key"))
+    vault.put(SOURCES, "weather", Secret("sunny"))
+    vault.put(SOURCES, "admin", Secret("root"))
+    outfit = Outfitting(given, vault, lambda _: LiveHttp(), Throttle(), Brake(), Footnotes(store))
+
+    def launched(secret: str) -> Bundle:
+        launch = Launch("script", command=("python",), secrets={"KEY": secret})
+        return replace(bundle(), permissions=("env:KEY",), launch=launch)
+
+    name = launched("weather").name
+    grant(store, f"{name} env:KEY", "permission", "terminal", signer, "weather")
+    assert outfit(launched("weather")).environment == {"KEY": "sunny"}
+    assert outfit(launched("admin")).environment == {}
+
+
+def test_a_session_does_not_outlive_the_grant_of_its_private_host(
+    tmp_path: Path, store: Store, given: Consents, signer: Signer
+) -> None:
+    vault = FileVault(tmp_path / "vault.json", key=KeyFile(tmp_path / "key"))
+    brokers = Brokers(given, vault, lambda _: LiveHttp(), Throttle(), Brake())
+    made = replace(bundle(), base_url="http://127.0.0.1:8081")
+    before = brokers.given(made)
+    allow_host(store, "127.0.0.1:8081", "terminal", signer)
+    allowed = brokers.given(made)
+    forget(store, "127.0.0.1:8081", "terminal", 2.0)
+    assert before != allowed
+    assert brokers.given(made) == before

@@ -27,6 +27,7 @@ GUARDED = [
     ("GET", "/docs"),
     ("GET", "/search?text=x"),
     ("GET", "/jobs/x"),
+    ("POST", "/jobs/x/allow"),
     ("POST", "/login"),
     ("POST", "/do"),
     ("POST", "/calls/x/wrong"),

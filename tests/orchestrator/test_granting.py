@@ -5,7 +5,7 @@ import time
 import pytest
 
 from orchestrator.errors import OrchestratorError
-from orchestrator.granting import allow_host
+from orchestrator.granting import allow_host, allow_package, forget
 from orchestrator.people import open_key
 from orchestrator.settings import Settings
 from registry.signing import Signer
@@ -47,4 +47,22 @@ def test_who_waits_for_a_host_never_sees_it_without_its_private_address(
 def test_anything_but_one_host_and_port_is_refused(store: Store, signer: Signer, host: str) -> None:
     with pytest.raises(OrchestratorError, match="HOST:PORT"):
         allow_host(store, host, "test", signer)
+    assert store.grants() == ()
+
+
+def test_a_package_is_allowed_by_its_name_however_it_is_written(
+    settings: Settings, store: Store, signer: Signer
+) -> None:
+    allow_package(store, "pypi:Ruamel_yaml", "test", signer)
+    given = consents(settings, store)
+    assert given.packages() == {"ruamel-yaml"}
+    assert given.hosts() == frozenset()
+    assert forget(store, "pypi:ruamel.yaml", "test", time.time())
+    assert consents(settings, store).packages() == frozenset()
+
+
+@pytest.mark.parametrize("name", ["pypi:", "pypi:a b", "pypi:-r", "pypi:../x", "pypi:a==1"])
+def test_anything_but_a_packages_name_is_refused(store: Store, signer: Signer, name: str) -> None:
+    with pytest.raises(OrchestratorError, match="pypi:NAME"):
+        allow_package(store, name, "test", signer)
     assert store.grants() == ()

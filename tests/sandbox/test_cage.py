@@ -30,6 +30,13 @@ def test_code_that_reaches_further_is_not() -> None:
         assert admit(f"{line}\n{PLAIN}", (), (ADD,))
 
 
-def test_code_without_its_definitions_is_not() -> None:
-    assert admit(PLAIN)
+def test_code_that_does_not_match_its_definitions_is_not() -> None:
+    assert admit(PLAIN, (), ())
+    assert admit("from toolwright import tool", (), (ADD,))
     assert admit("not python", (), (ADD,))
+
+
+def test_without_definitions_code_is_judged_by_itself() -> None:
+    assert admit(PLAIN) == ()
+    assert admit(f"import os\n{PLAIN}")
+    assert admit("not python")

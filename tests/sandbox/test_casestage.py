@@ -183,7 +183,7 @@ def test_tools_that_call_an_api_are_left_to_the_mock_stage() -> None:
 
 def test_the_stage_comes_after_the_static_one_and_only_with_examples() -> None:
     with_examples = asyncio.run(prove(computing(), LocalRunner(), examples=CASES))
-    stages = ["static", "cases", "mock", "live", "redteam"]
+    stages = ["static", "cases", "adequacy", "mock", "live", "redteam"]
     assert [report.stage for report in with_examples.reports] == stages
     assert with_examples.passed
     without = asyncio.run(prove(computing(), LocalRunner()))

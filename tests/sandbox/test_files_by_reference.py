@@ -86,7 +86,8 @@ def test_what_nobody_granted_is_not_read(logs: Path, tmp_path: Path) -> None:
     for url in (secret.as_uri(), f"{logs.as_uri()}/../secret", "file:///etc/passwd"):
         outcome, _ = called(logs, {"log": url})
         assert outcome.failure is not None
-        assert outcome.failure.kind == "refused"
+        assert outcome.failure.kind == "arguments"
+        assert "toolwright grant SERVER fs:" in outcome.failure.message
 
 
 def test_only_marked_arguments_are_files(logs: Path) -> None:

@@ -187,3 +187,43 @@ def test_a_server_without_prompts_and_resources_is_asked_for_none() -> None:
             assert (listed.abilities, dict(listed.definitions)) == (frozenset(), {})
 
     run(work)
+
+
+MUTE = """
+import json, sys
+asked = 0
+for line in sys.stdin:
+    request = json.loads(line)
+    method, result = request["method"], {"contents": []}
+    if method == "initialize":
+        result = {"protocolVersion": "2025-06-18", "capabilities": {"resources": {}}}
+    if method == "tools/list":
+        result = {"tools": []}
+    if method == "resources/templates/list":
+        result = {"resourceTemplates": []}
+    if method == "resources/list":
+        asked += 1
+        if asked > 1:
+            continue
+        result = {"resources": [{"uri": "a:b"}]}
+    if "id" in request:
+        print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
+    if method == "resources/read":
+        changed = {"jsonrpc": "2.0", "method": "notifications/resources/list_changed"}
+        print(json.dumps(changed), flush=True)
+"""
+
+
+def test_a_server_that_falls_silent_over_its_lists_is_stopped() -> None:
+    async def work() -> None:
+        async with opened(bundle(MUTE)) as session:
+            await pinned(session)
+            session.limits = replace(session.limits, start_seconds=0.1)
+            await session.ask(READ, {"uri": "a:b"}, Tape())
+            await session.ask(READ, {"uri": "a:b"}, Tape())
+
+    async def read_again() -> None:
+        with pytest.raises(SessionBroken, match="say in time"):
+            await work()
+
+    run(read_again)

@@ -21,9 +21,9 @@ from sandbox.offer import (
 )
 
 ALL = frozenset({"prompts", "resources"})
-PROMPT = {"name": "greet", "description": "Greets.", "arguments": [{"name": "who"}]}
-TEXT = {"uri": "notes://one", "name": "One", "description": "The first.", "size": 3}
-TEMPLATE = {"uriTemplate": "notes://{id}", "name": "By number"}
+PROMPT: dict[str, Any] = {"name": "greet", "description": "Greets.", "arguments": [{"name": "who"}]}
+TEXT: dict[str, Any] = {"uri": "notes://one", "name": "One", "description": "The first.", "size": 3}
+TEMPLATE: dict[str, Any] = {"uriTemplate": "notes://{id}", "name": "By number"}
 
 
 def listed(

@@ -70,13 +70,13 @@ def test_a_crash_is_told_with_the_least_arguments_that_cause_it() -> None:
         assert cell.case.startswith("attack, seed 0: ")
         assert (cell.operation, cell.expected) == ("halve", "a result or a ToolError")
         assert json.loads(cell.got)["failure"] == "bug"
-    assert any(json.loads(c.given)["other"] == "x" for c in cells if "…" not in c.given)
+        assert cell.given.startswith('{"other": "x", ')
 
 
 def test_what_is_given_can_be_run_again() -> None:
     bundle = computing(code("return {'half': {'a': 1}[text[:1] or 'a']}", "text"), text=TEXT)
     cells = found(attacked(bundle, (case({"half": 1}, text="a"),)))
-    assert len(cells) == 3
+    assert len(cells) == 1
     again = found(attacked(bundle, (case({"half": 1}, text="a"),)))
     assert [(c.case, c.given) for c in cells] == [(c.case, c.given) for c in again]
 

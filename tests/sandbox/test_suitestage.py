@@ -17,11 +17,11 @@ from sandbox.broker import Broker
 from sandbox.bundle import Bundle
 from sandbox.cassette import Cassette
 from sandbox.policy import Policy
-from sandbox.prove import prove
+from sandbox.prove import prove, prove_specification
 from sandbox.report import CaseResult, StageReport, from_json, to_json
 from sandbox.static.suite import suite_findings
 from sandbox.suitestage import harness, prove_suite
-from tests.sandbox.computing import CASES, computing
+from tests.sandbox.computing import CASES, case, computing
 from tests.sandbox.local import LocalRunner
 
 RUNTIME = Path(__file__).parents[2] / "images" / "base" / "runtime"
@@ -146,6 +146,27 @@ def test_a_specification_is_tried_on_stubs_alone() -> None:
     report = tried(GOOD, "")
     assert (report.verdict, report.cases) == ("passed", ())
     assert "no code yet" in report.note
+
+
+def test_a_specification_is_judged_by_its_tools_tests_and_cases() -> None:
+    bundle = replace(computing(""), provenance=computing().provenance)
+
+    def specified(tests: str, examples: Any) -> Any:
+        return asyncio.run(prove_specification(bundle, LocalRunner(), tests, examples))
+
+    assert specified(GOOD, CASES).passed
+    assert [report.stage for report in specified(GOOD, CASES).reports] == [
+        "static",
+        "suite",
+        "cases",
+    ]
+    one = specified(GOOD, CASES[:1])
+    assert "always gives the same result" in one.reports[-1].failures()[0].evidence
+    assert (
+        "proves nothing"
+        in specified(GOOD, (*CASES, case({}, number=7))).reports[-1].failures()[0].evidence
+    )
+    assert not specified(GOOD.replace("== {", "!= {"), CASES).passed
 
 
 def test_a_test_without_an_end_fails_and_the_others_are_told() -> None:

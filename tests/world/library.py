@@ -9,6 +9,8 @@ import json
 import os
 import sys
 import time
+from collections.abc import Mapping
+from typing import Any
 
 MODERN = sys.argv[1:2] == ["modern"]
 WORDS = " ".join(sys.argv[1 + MODERN :]) or "A prompt of plain words."
@@ -19,7 +21,7 @@ PIXEL = (
 LEVELS = "debug info notice warning error critical alert emergency".split()
 OBJECT = {"type": "object"}
 READS = {"readOnlyHint": True}
-TOOLS = [
+TOOLS: list[dict[str, Any]] = [
     {"name": name, "description": told, "inputSchema": OBJECT, "annotations": READS}
     for name, told in (
         ("test_tool_with_logging", "Checks something and logs meanwhile."),
@@ -33,11 +35,11 @@ TOOLS = [
 TOOLS[2]["name"] = "get_watched_changed"
 
 
-def argument(name, required=True):
+def argument(name: str, required: bool = True) -> dict[str, Any]:
     return {"name": name, "description": f"The {name}.", "required": required}
 
 
-PROMPTS = [
+PROMPTS: list[dict[str, Any]] = [
     {"name": "test_simple_prompt", "description": WORDS},
     {
         "name": "test_prompt_with_arguments",
@@ -51,7 +53,7 @@ PROMPTS = [
     },
     {"name": "test_prompt_with_image", "description": "A prompt about a picture."},
 ]
-RESOURCES = [
+RESOURCES: list[dict[str, Any]] = [
     {
         "uri": "test://static-text",
         "name": "Text",
@@ -75,7 +77,7 @@ TEXTS = {
     "test://watched-resource": "Watched resource content",
     "test://secret": "seen\x1b[31m: " + os.environ.get("KEY", "nothing"),
 }
-watched = {}
+watched: dict[str, Any] = {}
 level = "info"
 
 
@@ -83,26 +85,26 @@ class Wrong(Exception):
     """A JSON-RPC error: code and message."""
 
 
-def send(message):
+def send(message: Mapping[str, Any]) -> None:
     sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
     sys.stdout.flush()
 
 
-def notify(method, **params):
+def notify(method: str, **params: Any) -> None:
     send({"method": f"notifications/{method}", "params": params})
 
 
-def log(said, at="info", asked=None):
+def log(said: str, at: str = "info", asked: str | None = None) -> None:
     wanted = asked if MODERN else level
     if wanted and LEVELS.index(at) >= LEVELS.index(wanted):
         notify("message", level=at, logger="library", data=said)
 
 
-def text(words):
+def text(words: str) -> dict[str, Any]:
     return {"type": "text", "text": words}
 
 
-def call(name, arguments, meta):
+def call(name: str, arguments: Mapping[str, Any], meta: Mapping[str, Any]) -> dict[str, Any]:
     asked = meta.get("io.modelcontextprotocol/logLevel")
     if name == "test_tool_with_logging":
         for step in ("started", "processing data", "completed"):
@@ -126,7 +128,7 @@ def call(name, arguments, meta):
     return {"content": [text("This is a simple text response for testing.")]}
 
 
-def read(uri):
+def read(uri: str) -> dict[str, Any]:
     if uri == "test://static-binary":
         return {"uri": uri, "mimeType": "image/png", "blob": PIXEL}
     if uri.startswith("test://template/"):
@@ -138,7 +140,7 @@ def read(uri):
     return {"uri": uri, "mimeType": "text/plain", "text": TEXTS[uri], "_meta": {"x": 1}}
 
 
-def prompt(name, given):
+def prompt(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     said = {
         "test_simple_prompt": [text("This is a simple prompt for testing.")],
         "test_prompt_with_arguments": [
@@ -163,7 +165,7 @@ def prompt(name, given):
     return {"messages": [{"role": "user", "content": content} for content in said]}
 
 
-def answer(request):
+def answer(request: Mapping[str, Any]) -> dict[str, Any] | None:
     global level
     method, params = request["method"], request.get("params") or {}
     meta = params.get("_meta") or {}
@@ -221,7 +223,7 @@ def answer(request):
     return dict([lists[method]])
 
 
-def main():
+def main() -> None:
     for line in sys.stdin:
         request = json.loads(line)
         if request.get("method") == "notifications/cancelled":

@@ -92,6 +92,37 @@ OPERATORS: tuple[Operator, ...] = (
         "return answer",
     ),
     _woven(
+        "bytes-reversed",
+        "Other bytes of the same number",
+        "answer = REQUEST\nif answer.text is None:\n    answer.data = answer.data[::-1]\n"
+        "return answer",
+    ),
+    _woven(
+        "bytes-of-another-type",
+        "Bytes under another media type",
+        "answer = REQUEST\nif answer.text is None:\n    answer.content_type = 'image/gif'\n"
+        "return answer",
+    ),
+    _woven(
+        "bytes-of-no-type",
+        "Bytes as what can be anything",
+        "answer = REQUEST\nif answer.text is None:\n"
+        "    answer.content_type = 'application/octet-stream'\nreturn answer",
+    ),
+    _woven(
+        "bytes-as-mojibake",
+        "Bytes as a text",
+        "answer = REQUEST\nif answer.text is None:\n"
+        "    answer.text = answer.data.decode('utf-8', 'replace')\nreturn answer",
+    ),
+    _woven(
+        "bytes-not-shown",
+        "What bytes are, without them",
+        "answer = REQUEST\nif answer.text is None:\n"
+        "    return {'status': answer.status, 'bytes': len(answer.data), 'content_type':"
+        " answer.content_type}\nreturn answer",
+    ),
+    _woven(
         "content-type-lost",
         "The content type is not told",
         "answer = REQUEST\nanswer.content_type = ''\nreturn answer",

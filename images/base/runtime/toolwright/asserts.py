@@ -27,7 +27,7 @@ class Unequal(AssertionError):
 
 def compiled(source: str, name: str) -> CodeType:
     """The code with its asserts rewritten. Raises SyntaxError, ValueError or RecursionError."""
-    tree = _Rewriter().visit(ast.parse(source, name))
+    tree = _Rewriter(source).visit(ast.parse(source, name))
     code: CodeType = compile(ast.fix_missing_locations(tree), name, "exec", dont_inherit=True)
     return code
 
@@ -42,8 +42,12 @@ def shown(value: object) -> str:
 
 
 class _Rewriter(ast.NodeTransformer):
+    def __init__(self, source: str) -> None:
+        self._source = source
+
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
-        said = ast.Constant(f"assert {ast.unparse(node.test)}"[:MAX_SOURCE])
+        written = ast.get_source_segment(self._source, node.test) or ""
+        said = ast.Constant(f"assert {' '.join(written.split())}"[:MAX_SOURCE])
         told = ast.Lambda(_NO_ARGUMENTS, node.msg or ast.Constant(""))
         test = node.test
         if isinstance(test, ast.Compare) and len(test.ops) == 1:

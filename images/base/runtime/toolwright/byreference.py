@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .errors import ArgumentInvalid
+from .errors import ArgumentInvalid, RequestFailed
 from .schema import first_problem
 
 TYPE_CHECKING = False
@@ -32,8 +32,8 @@ def marked(input_schema: Any) -> tuple[str, ...]:
 def contents(call: Call, names: tuple[str, ...], arguments: Mapping[str, Any]) -> dict[str, str]:
     """The texts of the files that arguments name as `file:///PATH`.
 
-    Raises RequestFailed where one may not be read, ArgumentInvalid where it is no text in UTF-8 or
-    not as the schema wants it.
+    Raises ArgumentInvalid where one may not be read, is no text in UTF-8 or not as the schema wants
+    it, and RequestFailed.
     """
     found = {}
     for name in names:
@@ -46,10 +46,17 @@ def contents(call: Call, names: tuple[str, ...], arguments: Mapping[str, Any]) -
 def _text(call: Call, name: str, url: str) -> str:
     raw = _ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), url[len(FILE) - 1 :].encode())
     try:
-        wanted = {"op": "read", "path": raw.decode()}
-        text = call.ask("file", wanted).data.decode("utf-8-sig")
+        path = raw.decode()
+        text = call.ask("file", {"op": "read", "path": path}).data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ArgumentInvalid(f"/{name[:60]}", "names no text in UTF-8") from error
+    except RequestFailed as error:
+        if error.kind != "refused":
+            raise
+        how = f"A person grants files: `toolwright grant SERVER fs:{path}:ro`"
+        raise ArgumentInvalid(
+            f"/{name[:60]}", f"names no file to be read. {error} {how}"
+        ) from error
     problem = first_problem(call.tool.definition["input_schema"]["properties"][name], text)
     if problem:
         raise ArgumentInvalid(f"/{name[:60]}", f"the file's text {problem[1]}")

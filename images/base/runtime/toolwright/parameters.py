@@ -38,12 +38,13 @@ def expand_path(template: str, values: Mapping[str, Any]) -> str:
     No value can change the route: each stays inside its segment, and one that leaves a segment
     empty, `.` or `..` raises ArgumentInvalid.
     """
-    return "/".join(_segment(segment, values) for segment in template.split("/"))
+    return "/".join([_segment(pieces, values) for pieces in _segments(template)])
 
 
 def expand_template_query(template: str, values: Mapping[str, Any]) -> str:
     """The query that stands in a template, with any placeholder filled in."""
-    return _fill(template, lambda name: percent_encode(scalar(_given(name, values))))
+    pieces = _pieces(template)
+    return _fill(pieces, lambda name: percent_encode(scalar(_given(name, values))))
 
 
 def query_pairs(name: str, value: Any) -> list[str]:
@@ -106,24 +107,26 @@ def _header_value(value: Any) -> str | None:
     return to_json(given.value, True) if given.style == "json" else _simple(given, str)
 
 
-def _segment(segment: str, values: Mapping[str, Any]) -> str:
-    pieces = _pieces(segment)
+@lru_cache(maxsize=256)
+def _segments(template: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(map(_pieces, template.split("/")))
+
+
+def _segment(pieces: tuple[str, ...], values: Mapping[str, Any]) -> str:
     if len(pieces) == 1:
         return pieces[0]
-    expanded = _fill(segment, lambda name: path_text(name, _given(name, values)))
+    expanded = _fill(pieces, lambda name: path_text(name, _given(name, values)))
     if expanded in _DOTS:
         raise ArgumentInvalid(f"/{pieces[1]}", f"{expanded!r} in a path would change the route")
     return expanded
 
 
-def _fill(template: str, text: Callable[[str], str]) -> str:
-    pieces = _pieces(template)
+def _fill(pieces: tuple[str, ...], text: Callable[[str], str]) -> str:
     return "".join(
         _filled(piece, text(piece)) if index % 2 else piece for index, piece in enumerate(pieces)
     )
 
 
-@lru_cache(maxsize=256)
 def _pieces(template: str) -> tuple[str, ...]:
     """A template's literal parts as they stand in a URL, and between them the names to fill in."""
     parts = PLACEHOLDER.split(template)

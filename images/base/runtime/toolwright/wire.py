@@ -68,7 +68,7 @@ def _write_by_pieces() -> Callable[[Any], str]:
 
     `JSONEncoder.encode` makes it anew for each value, which takes as long as writing a short one.
     """
-    make = json.encoder.c_make_encoder
+    make: Any = getattr(json.encoder, "c_make_encoder", None)
     if make is None:
         return _ENCODER.encode
     quoted = json.encoder.encode_basestring

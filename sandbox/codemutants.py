@@ -1,0 +1,165 @@
+"""Small mistakes made in a server's code on purpose: tests that notice none of them prove little.
+
+Mutation analysis (DeMillo, Lipton and Sayward, 1978; operators after Offutt et al., 1996).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from sandbox.static.source import Source, Unparsable, parse
+
+MAX_MUTANTS = 40
+MAX_SITES = 2_000
+
+_COMPARISONS: dict[type[ast.cmpop], ast.cmpop] = {
+    ast.Lt: ast.LtE(),
+    ast.LtE: ast.Lt(),
+    ast.Gt: ast.GtE(),
+    ast.GtE: ast.Gt(),
+    ast.Eq: ast.NotEq(),
+    ast.NotEq: ast.Eq(),
+    ast.In: ast.NotIn(),
+    ast.NotIn: ast.In(),
+    ast.Is: ast.IsNot(),
+    ast.IsNot: ast.Is(),
+}
+_ARITHMETIC: dict[type[ast.operator], ast.operator] = {
+    ast.Add: ast.Sub(),
+    ast.Sub: ast.Add(),
+    ast.Mult: ast.Add(),
+    ast.Div: ast.Mult(),
+    ast.FloorDiv: ast.Mult(),
+    ast.Mod: ast.FloorDiv(),
+    ast.Pow: ast.Mult(),
+}
+_TELLING = frozenset({"ToolError"})
+"""Calls whose arguments are words to a person: a change there changes no result."""
+
+
+@dataclass(frozen=True)
+class CodeMutant:
+    """The code with one change. `line` is the original's; `change` says what was done there."""
+
+    line: int
+    change: str
+    code: str
+
+
+@dataclass(frozen=True)
+class _Site:
+    """A node that can be changed, by its place among the tree's nodes."""
+
+    at: int
+    line: int
+    change: str
+    mutate: Callable[[ast.AST], ast.AST]
+
+
+def code_mutants(code: str, limit: int = MAX_MUTANTS) -> tuple[CodeMutant, ...]:
+    """At most `limit` mutants of a `server.py`, spread over its functions, the same ones each time;
+    none of code that does not parse.
+    """
+    source = parse(code)
+    if isinstance(source, Unparsable):
+        return ()
+    sites = list(_sites(source))[:MAX_SITES]
+    step = max(1.0, len(sites) / limit)
+    chosen = [sites[int(at * step)] for at in range(min(limit, len(sites)))]
+    return tuple(CodeMutant(site.line, site.change, _changed(code, site)) for site in chosen)
+
+
+def _changed(code: str, site: _Site) -> str:
+    """The code with the node at the site replaced. Trees of one code have their nodes in one order,
+    so the place finds it in a fresh tree, which may be changed.
+    """
+    tree = ast.parse(code)
+    target = next(node for at, node in enumerate(ast.walk(tree)) if at == site.at)
+
+    class Replacing(ast.NodeTransformer):
+        def visit(self, node: ast.AST) -> ast.AST:
+            return site.mutate(node) if node is target else super().generic_visit(node)
+
+    return ast.unparse(ast.fix_missing_locations(Replacing().visit(tree)))
+
+
+def _sites(source: Source) -> Iterator[_Site]:
+    silent = {id(node) for call in _told(source.tree) for node in ast.walk(call)}
+    inside = {
+        id(node)
+        for function in ast.walk(source.tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for statement in function.body
+        for node in ast.walk(statement)
+    }
+    for at, node in enumerate(ast.walk(source.tree)):
+        if id(node) in inside and id(node) not in silent:
+            for change, mutate in _changes(node):
+                yield _Site(at, getattr(node, "lineno", 0), change, mutate)
+
+
+def _told(tree: ast.AST) -> Iterator[ast.AST]:
+    """What is only said: arguments of errors, and docstrings."""
+    for node in ast.walk(tree):
+        named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        if named and node.func.id in _TELLING:  # type: ignore[attr-defined]
+            yield from node.args  # type: ignore[attr-defined]
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield node
+
+
+def _changes(node: ast.AST) -> Iterator[tuple[str, Callable[[ast.AST], ast.AST]]]:
+    if isinstance(node, ast.Compare) and type(node.ops[0]) in _COMPARISONS:
+        other = _COMPARISONS[type(node.ops[0])]
+        changed = ast.Compare(node.left, [other, *node.ops[1:]], node.comparators)
+        yield _became(node, changed)
+    elif isinstance(node, ast.BoolOp):
+        opposite = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+        yield _became(node, ast.BoolOp(opposite, node.values))
+    elif isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
+        yield _became(node, ast.BinOp(node.left, _ARITHMETIC[type(node.op)], node.right))
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield _became(node, node.operand)
+    elif isinstance(node, ast.Constant):
+        yield from _constant(node)
+    elif isinstance(node, ast.Raise):
+        yield _became(node, ast.Pass())
+    elif isinstance(node, ast.IfExp):
+        yield _became(node, node.orelse)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if not node.args and not node.keywords:
+            yield _became(node, node.func.value)
+
+
+def _constant(node: ast.Constant) -> Iterator[tuple[str, Callable[[ast.AST], ast.AST]]]:
+    value = node.value
+    if isinstance(value, bool):
+        yield _became(node, ast.Constant(not value))
+    elif isinstance(value, int | float):
+        yield _became(node, ast.Constant(value + 1))
+
+
+def _became(node: ast.AST, changed: ast.AST) -> tuple[str, Callable[[ast.AST], ast.AST]]:
+    """What the change is in words, and how it is made in another tree of the same code."""
+    before, after = _short(node), _short(changed)
+    return f"{before} became {after}", _like(changed)
+
+
+def _like(changed: ast.AST) -> Callable[[ast.AST], ast.AST]:
+    text = ast.unparse(changed)
+
+    def made(node: ast.AST) -> ast.AST:
+        statement = ast.parse(text).body[0]
+        if isinstance(node, ast.stmt):
+            return statement
+        assert isinstance(statement, ast.Expr)
+        return statement.value
+
+    return made
+
+
+def _short(node: ast.AST) -> str:
+    text = ast.unparse(node)
+    return text if len(text) <= 60 else f"{text[:60]}…"

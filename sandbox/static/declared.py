@@ -1,0 +1,55 @@
+"""Whether code uses what its bundle does not declare, as far as that can be read off its text."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from sandbox.bundle import Bundle
+from sandbox.policy import granted_hosts, origin_of
+from sandbox.static.source import Source, called_name
+
+Found = Iterator[tuple[int, str]]
+"""Line and detail of each place that breaks a rule."""
+_KINDS = {"files": "fs", "environment": "env"}
+"""The runtime's modules that reach this machine, and the permission that each needs."""
+
+
+def undeclared_use(source: Source, bundle: Bundle) -> Found:
+    """Something of this machine or the network is used that the bundle does not declare."""
+    kinds = {permission.partition(":")[0] for permission in bundle.permissions}
+    for line, module in _imported(source):
+        kind = _KINDS[module]
+        if kind not in kinds:
+            yield line, f"toolwright.{module} without a permission {kind}:…"
+    hosts = granted_hosts(bundle)
+    for node in source.nodes:
+        if not isinstance(node, ast.Call):
+            continue
+        called = called_name(node).removeprefix("toolwright.")
+        text = next((str(a.value) for a in node.args[:1] if isinstance(a, ast.Constant)), "")
+        if called == "environment.get" and f"env:{text}" not in bundle.permissions and text:
+            yield node.lineno, f"env:{text}"[:120]
+        elif called == "http.request":
+            yield from ((node.lineno, url) for url in _elsewhere(node, hosts))
+
+
+def _imported(source: Source) -> Iterator[tuple[int, str]]:
+    for node in source.nodes:
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)]
+        for module in _KINDS:
+            if f"toolwright.{module}" in names:
+                yield getattr(node, "lineno", 0), module
+
+
+def _elsewhere(node: ast.Call, hosts: frozenset[str]) -> Iterator[str]:
+    """The absolute URLs that a request is written with whose host was not declared."""
+    for each in node.args:
+        if isinstance(each, ast.Constant) and isinstance(each.value, str) and "://" in each.value:
+            origin = origin_of(each.value.replace("{", "").replace("}", ""))
+            if origin is None or not {origin.host, f"{origin.host}:{origin.port}"} & hosts:
+                yield each.value[:120]

@@ -1,0 +1,266 @@
+"""The servers' directory as catalogue: what comes, changes, goes and comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.edits import GONE_LOOKS, Edits
+from orchestrator.forging import Forged
+from orchestrator.shelf import Shelf
+from registry import catalogue
+from registry.errors import Unknown
+from registry.records import entry_from
+from registry.store import Store
+from sandbox.bundle import Bundle, write_bundle
+from sandbox.errors import EngineUnavailable
+from sandbox.example import Example
+from sandbox.report import Proof, StageReport
+from tests.engine.samples import bundle
+
+CODE = "from toolwright import tool\n\n@tool\ndef ready():\n    return {}\n"
+PASSED, FAILED = (StageReport("cases", verdict, 1.0) for verdict in ("passed", "failed"))
+EXAMPLE = b'{"cases": [{"tool": "ready", "arguments": {}, "result": {"n": 1}}]}'
+
+
+def server(name: str = "one", version: int = 1) -> Bundle:
+    made = bundle(CODE, "ready", pure=True)
+    return replace(made, name=name, version=version, permissions=())
+
+
+@dataclass
+class Stages:
+    """A forge whose stages say what the test says; everything else is the real one."""
+
+    store: Store
+    shelf: Shelf
+    report: StageReport = PASSED
+    trouble: Exception | None = None
+    proved: int = 0
+
+    def now(self) -> float:
+        return 1000.0
+
+    async def proof(self, bundle: Bundle, *_: Any) -> Proof:
+        self.proved += 1
+        if self.trouble:
+            raise self.trouble
+        return Proof(bundle.digest(), (self.report,))
+
+    async def adopt(
+        self, bundle: Bundle, report: Any, examples: tuple[Example, ...] = ()
+    ) -> Forged:
+        proof = await self.proof(bundle)
+        try:
+            version = self.store.entry(bundle.name).version + 1
+        except Unknown:
+            version = 1
+        made = replace(bundle, version=version)
+        entry = self.shelf.publish(made, entry_from(made, 1.0), proof.reports, None, examples)
+        return Forged(entry, made, proof)
+
+
+@dataclass
+class Place:
+    home: Path
+    store: Store
+    stages: Stages
+    edits: Edits
+
+    def at(self, name: str) -> Path:
+        return self.home / "servers" / name
+
+    def put(self, made: Bundle) -> None:
+        self.stages.shelf.publish(made, entry_from(made, 1.0), (PASSED,), None)
+
+    def drop(self, made: Bundle) -> None:
+        self.at(made.name).mkdir(parents=True)
+        write_bundle(made, self.at(made.name))
+
+    def look(self, times: int = 2) -> None:
+        async def looked() -> None:
+            for _ in range(times):
+                await self.edits.take_up()
+
+        asyncio.run(looked())
+
+    def state(self, name: str) -> str:
+        return self.store.entry(name).state
+
+    def refused(self) -> list[str]:
+        return [row.subject for row in self.store.audit() if row.kind == "edit.refused"]
+
+
+@pytest.fixture
+def place(tmp_path: Path, store: Store) -> Iterator[Place]:
+    stages = Stages(store, Shelf(tmp_path, store))
+    yield Place(tmp_path, store, stages, Edits(tmp_path, store, stages))  # type: ignore[arg-type]
+
+
+def test_a_bundle_dropped_in_is_usable_once_it_is_at_rest(place: Place) -> None:
+    place.drop(server())
+    place.look(1)
+    assert place.store.summaries() == ()
+    place.look(1)
+    assert place.store.entry("one").version == 1
+
+
+def test_a_half_written_bundle_is_not_picked_up_and_not_complained_about(place: Place) -> None:
+    place.at("one").mkdir(parents=True)
+    (place.at("one") / "server.py").write_text(CODE)
+    place.look(4)
+    assert (place.store.summaries(), place.refused()) == ((), [])
+    write_bundle(server(), place.at("one"))
+    place.look()
+    assert place.store.entry("one").version == 1
+
+
+def test_a_directory_that_is_deleted_archives_its_server_and_one_that_is_back_revives_it(
+    place: Place,
+) -> None:
+    place.put(server())
+    place.look()
+    place.at("one").rename(place.home / "aside")
+    place.look(GONE_LOOKS - 1)
+    assert place.state("one") == "active"
+    place.look(1)
+    assert place.state("one") == "archived"
+    assert catalogue.check(place.home, place.store) == ()
+    (place.home / "aside").rename(place.at("one"))
+    place.look()
+    assert place.state("one") == "active"
+    said = [row.payload for row in place.store.audit() if row.kind == "state"]
+    assert [payload.count('"by":"files"') for payload in said] == [1, 1]
+
+
+def test_a_directory_that_is_gone_for_a_moment_changes_nothing(place: Place) -> None:
+    place.put(server())
+    place.look()
+    for _ in range(3):
+        place.at("one").rename(place.home / "aside")
+        place.look(GONE_LOOKS - 1)
+        (place.home / "aside").rename(place.at("one"))
+        place.look(1)
+    assert place.state("one") == "active"
+
+
+def test_what_a_person_archived_stays_archived(place: Place) -> None:
+    place.put(server())
+    place.store.archive("one", 1.0, "terminal")
+    place.look(6)
+    assert place.state("one") == "archived"
+
+
+def test_a_quarantined_server_comes_back_quarantined(place: Place) -> None:
+    place.put(server())
+    place.store.set_state("one", "quarantined", 1.0, "trust")
+    place.look()
+    place.at("one").rename(place.home / "aside")
+    place.look(GONE_LOOKS)
+    (place.home / "aside").rename(place.at("one"))
+    place.look()
+    assert place.state("one") == "quarantined"
+
+
+def test_a_home_whose_servers_are_all_away_archives_nothing(place: Place) -> None:
+    place.put(server())
+    place.look()
+    (place.home / "servers").rename(place.home / "unmounted")
+    place.look(GONE_LOOKS + 3)
+    assert place.state("one") == "active"
+
+
+def test_a_checkout_of_many_takes_up_each_that_changed_and_none_that_did_not(place: Place) -> None:
+    for name in ("one", "two", "three"):
+        place.put(server(name))
+    place.look()
+    (place.at("one") / "server.py").write_text(f"{CODE}# changed\n")
+    (place.at("two") / "server.py").write_text(CODE)
+    shutil.rmtree(place.at("three"))
+    place.drop(server("four"))
+    place.look(GONE_LOOKS + 1)
+    versions = {each.name: (each.version, each.state) for each in place.store.summaries()}
+    assert versions == {
+        "one": (2, "active"),
+        "two": (1, "active"),
+        "three": (1, "archived"),
+        "four": (1, "active"),
+    }
+
+
+Harm = Callable[[Place], None]
+
+
+def _file(place: Place) -> None:
+    place.at("bad").write_text("no directory")
+
+
+def _unreadable(place: Place) -> None:
+    place.drop(server("bad"))
+    (place.at("bad") / "tools.json").write_text("[" * 100_000)
+
+
+def _other_name(place: Place) -> None:
+    place.at("bad").mkdir(parents=True)
+    write_bundle(server("good"), place.at("bad"))
+
+
+def _pipe(place: Place) -> None:
+    place.at("bad").mkdir(parents=True)
+    (place.at("bad") / "bundle.toml").symlink_to("/dev/zero")
+
+
+def _tests(place: Place) -> None:
+    place.drop(server("bad"))
+    (place.at("bad") / "tests").mkdir()
+    (place.at("bad") / "tests" / "cases.json").write_bytes(b"\xff{")
+
+
+@pytest.mark.parametrize("harm", [_file, _unreadable, _other_name, _pipe, _tests])
+def test_a_bad_one_keeps_no_other_from_being_taken_up(harm: Harm, place: Place) -> None:
+    (place.home / "servers").mkdir()
+    harm(place)
+    place.drop(server("zebra"))
+    place.look(4)
+    assert [each.name for each in place.store.summaries()] == ["zebra"]
+    assert place.refused() in (["bad"], [])
+
+
+def test_what_is_refused_is_told_once(place: Place) -> None:
+    place.stages.trouble = None
+    place.drop(replace(server(), source_code="def ("))
+    (place.at("one") / "tools.json").write_text("{}")
+    place.look(6)
+    assert place.refused() == ["one"]
+
+
+def test_an_edit_that_no_engine_could_prove_is_tried_again(place: Place) -> None:
+    place.stages.trouble = EngineUnavailable("away")
+    place.drop(server())
+    place.look(3)
+    assert place.store.summaries() == ()
+    assert place.refused() == ["one"]
+    place.stages.trouble = None
+    place.look(1)
+    assert place.store.entry("one").version == 1
+
+
+@pytest.mark.parametrize(("report", "kind"), [(PASSED, "tests.passed"), (FAILED, "edit.refused")])
+def test_tests_that_are_changed_are_tried_on_the_version_in_use(
+    report: StageReport, kind: str, place: Place
+) -> None:
+    place.put(server())
+    place.look()
+    assert place.stages.proved == 0
+    place.stages.report = report
+    (place.at("one") / "tests" / "cases.json").write_bytes(EXAMPLE)
+    place.look(4)
+    assert place.stages.proved == 1
+    assert next(iter(place.store.audit())).kind == kind
+    assert place.store.entry("one").version == 1
