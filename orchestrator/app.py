@@ -38,6 +38,7 @@ from orchestrator.needs import is_met
 from orchestrator.outfitting import Outfitting
 from orchestrator.people import authority
 from orchestrator.pulse import Pulse
+from orchestrator.repairs import Repairs
 from orchestrator.roster import Roster
 from orchestrator.rounds import Rounds
 from orchestrator.sessions import ReadSessions
@@ -334,12 +335,13 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
             consents,
             authors,
         )
-        app.healing = Healing(store, forge, dispatch.call, roster.forget, roster.on_trial)
+        app.healing = Healing(store, forge, roster.forget, roster.on_trial)
+        repairs = Repairs(store, forge, dispatch.call, roster.forget)
         ledger.stored = app.healing.noticed
         app.jobs = Jobs(
             store,
             process,
-            {"forge": app.forge_job, "do": app.do_job, "repair": app.healing.repair_job},
+            {"forge": app.forge_job, "do": app.do_job, "repair": repairs.repair_job},
             person=_person(app) if patient else None,
             met=lambda job: is_met(consents, job) and authors.can_go_on(job),
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import os
 import socket
 from collections.abc import AsyncIterator, Mapping
@@ -158,8 +157,9 @@ class DockerRunner:
         """The image of a bundle's packages, made where the engine has none."""
         digest = bundle.digest()
         if digest not in self._layers:
-            make = functools.partial(dependency_layer, self._client, bundle, lambda step: None)
-            self._layers[digest] = await asyncio.to_thread(make)
+            self._layers[digest] = await asyncio.to_thread(
+                dependency_layer, self._client, bundle, lambda step: None, self._image
+            )
         return self._layers[digest]
 
     def _replenish(self) -> None:

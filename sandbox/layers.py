@@ -69,14 +69,18 @@ def python_layer(
     return _layer(client, base, COMPILE, name, fetched, tree, progress)
 
 
-def dependency_layer(client: docker.DockerClient, bundle: Bundle, progress: Progress) -> str:
-    """The id of an image of a bundle's packages on our base image; they are fetched, if they are
-    what they were locked to, unless the engine has it. Raises like `python_layer`.
+def dependency_layer(
+    client: docker.DockerClient, bundle: Bundle, progress: Progress, base: str = ""
+) -> str:
+    """The id of an image of a bundle's packages on `base`, or our base image as it is; they are
+    fetched, if they are what they were locked to, unless the engine has it. Raises like
+    `python_layer`.
     """
-    base = build_base(client, progress).reference
+    base = base or build_base(client, progress).reference
     lock = tuple(package.locked for package in bundle.packages)
-    tag = _tag(base, COMPILE, bundle.name, lock)
-    with translated(f"looking for {tag}"):
+    with translated(f"looking for the packages of {bundle.name}"):
+        # By the base's content: its name stays when it is built anew.
+        tag = _tag(image_identity(client, base), COMPILE, bundle.name, lock)
         try:
             return image_identity(client, tag)
         except docker.errors.ImageNotFound:
@@ -86,7 +90,7 @@ def dependency_layer(client: docker.DockerClient, bundle: Bundle, progress: Prog
         tree.mkdir()
         fetch_locked(lock, tree, python_of(client, progress))
         fetched = Fetched(bundle.name, str(bundle.version), (), lock)
-        return _layer(client, base, COMPILE, bundle.name, fetched, tree, progress)
+        return _layer(client, base, COMPILE, bundle.name, fetched, tree, progress, tag)
 
 
 def resolved(
@@ -147,8 +151,9 @@ def _layer(
     fetched: Fetched,
     tree: Path,
     progress: Progress,
+    tag: str = "",
 ) -> str:
-    tag = _tag(base, step, name, fetched.lock)
+    tag = tag or _tag(base, step, name, fetched.lock)
     progress(f"building {tag} on {base}")
     labels = {
         "org.opencontainers.image.title": f"{fetched.name} {fetched.version}",
