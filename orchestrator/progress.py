@@ -7,6 +7,7 @@ from types import TracebackType
 
 from orchestrator.terminal import err
 from registry.store import Store
+from sandbox.cleantext import clean_text
 
 PERIOD_SECONDS = 0.05
 
@@ -45,5 +46,5 @@ class Progress:
         for event in job.log[self._shown :]:
             took = event.time - job.created
             err.print(f"[dim]{took:6.2f} s[/dim]  {event.stage:<9}", end=" ")
-            err.print(event.message, markup=False)
+            err.print(clean_text(event.message), markup=False)
         self._shown = len(job.log)

@@ -15,6 +15,7 @@ from orchestrator.errors import OrchestratorError
 from orchestrator.settings import Settings, load_settings
 from orchestrator.terminal import FAILED, engine_option, err, json_option, print_json, reported, run
 from registry.records import Job
+from sandbox.cleantext import clean_text
 from sandbox.validation import Problem
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -43,7 +44,7 @@ def command(job: str, draft: Path, why: str, as_json: bool, engine: str | None) 
     if as_json:
         print_json({"problems": [{"pointer": p.where, "reason": p.reason} for p in taken]})
     for problem in () if as_json else taken:
-        err.print(f"{problem.where}: {problem.reason}", markup=False)
+        err.print(clean_text(f"{problem.where}: {problem.reason}"), markup=False)
     raise SystemExit(FAILED)
 
 

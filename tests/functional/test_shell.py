@@ -266,7 +266,7 @@ def test_a_record_of_its_own(client: Peer, home: Home, letters: Letters) -> None
 
 def test_a_rule_of_its_own(client: Peer, home: Home, letters: Letters) -> None:
     now = time.time()
-    body = {
+    body: dict[str, object] = {
         "kind": "rule",
         "id": "r1",
         "server": "letters",

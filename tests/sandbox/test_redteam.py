@@ -88,6 +88,12 @@ def test_code_without_an_end_is_a_finding_and_ends_the_attack() -> None:
     assert report.coverage < 1
 
 
+def test_recursion_without_bound_is_a_finding() -> None:
+    body = "return {'half': deep(text)}\n\ndef deep(text):\n    return deep(text[1:]) + 1 if text else 0"
+    (cell,) = found(attacked(computing(code(body, "text"), text=TEXT), (case(text="a"),)))
+    assert "RecursionError" in cell.evidence
+
+
 def test_a_result_without_measure_is_a_finding() -> None:
     body = "return {'half': text * 50}"
     cells = found(attacked(computing(code(body, "text"), text=TEXT), (case(text="a"),)))
