@@ -133,7 +133,6 @@ class Forge:
         """
         timings: dict[str, float] = {}
         with _timed(timings, "find"):
-            report(Step("find", 0.05, "looking for an API description"))
             document = given or await self.find(order, report)
         with _timed(timings, "compile"):
             compilation = await asyncio.to_thread(self._compiled, document, order)
@@ -215,6 +214,7 @@ class Forge:
         """The machine-readable description, from the order itself or from where it points. Raises
         as `forge`.
         """
+        report(Step("find", 0.05, "looking for an API description"))
         if order.source == NO_SOURCE and not order.document:
             raise SourceMissing
         if order.document:

@@ -6,6 +6,7 @@ import hashlib
 import re
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import islice
 from urllib.parse import urldefrag, urljoin
 
 from forge.prose import visible
@@ -13,6 +14,7 @@ from sandbox.policy import origin_of
 
 MAX_PAGE_BYTES = 400_000
 MAX_LINE = 4_000
+MAX_LINKS = 400
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 _METHOD = rf"\b(?:{'|'.join(METHODS)})\b"
 _REQUEST = re.compile(
@@ -27,6 +29,7 @@ _MARKED = re.compile(r"[\x00-\x08\x0e-\x1f]")
 _API_WORDS = re.compile(
     r"api|doc|reference|endpoint|auth|rate|limit|error|resource|rest|guide|pagin|webhook", re.I
 )
+_LINK = re.compile(r"\[([^\[\]\n]{0,200})\]\(([^()\s]{1,500})\)")
 _NO_PAGE = re.compile(r"\.(?:png|jpe?g|gif|svg|css|js|zip|gz|pdf|ico|mp4|woff2?|xml)\Z", re.I)
 
 
@@ -69,7 +72,9 @@ def page_of(location: str, content: bytes) -> Page | None:
         read = import_module("forge.prosedocs.markup").read_markup(text)
         links = _same_origin(location, read.links)
         return Page(location, content, plain_lines(read.text), visible(read.title, 200), links)
-    return Page(location, content, plain_lines(text), _first_heading(text))
+    named = tuple((found[2], found[1]) for found in islice(_LINK.finditer(text), MAX_LINKS))
+    links = _same_origin(location, named)
+    return Page(location, content, plain_lines(text), _first_heading(text), links)
 
 
 def plain_lines(text: str) -> str:

@@ -23,7 +23,9 @@ _SAYS = re.compile(
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of a page. `number` counts the parts of all pages from 1."""
+    """A piece of a page, or several short pages. `number` counts the parts of all pages from 1,
+    `location` is where it begins.
+    """
 
     number: int
     location: str
@@ -34,7 +36,7 @@ def parts_of(pages: Iterable[Page]) -> tuple[tuple[Part, ...], int]:
     """The parts that say something of an API, at most MAX_PARTS, those with requests first where
     there are more; and how many there were.
     """
-    pieces = [(page.location, text) for page in pages for text in _packed(_sections(page.text))]
+    pieces = list(_packed(_pieces(pages)))
     telling = [piece for piece in pieces if shows_request(piece[1]) or _SAYS.search(piece[1])]
     chosen = telling
     if len(telling) > MAX_PARTS:
@@ -51,16 +53,25 @@ def _sections(text: str) -> Iterator[str]:
             yield text[start:end].rstrip()
 
 
-def _packed(sections: Iterable[str]) -> Iterator[str]:
-    """Sections together as far as they fit; one that is too long is cut between lines."""
-    held = ""
-    for piece in (piece for section in sections for piece in _cut(section)):
+def _pieces(pages: Iterable[Page]) -> Iterator[tuple[str, str]]:
+    """(location, text) of all sections; one that is too long is cut between lines."""
+    for page in pages:
+        for section in _sections(page.text):
+            for piece in _cut(section):
+                yield page.location, piece
+
+
+def _packed(pieces: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Pieces together as far as they fit, each part with where it begins."""
+    held, began = "", ""
+    for location, piece in pieces:
         if held and len(held.encode()) + len(piece.encode()) + 2 > PART_BYTES:
-            yield held
+            yield began, held
             held = ""
+        began = began if held else location
         held = f"{held}\n\n{piece}" if held else piece
     if held:
-        yield held
+        yield began, held
 
 
 def _cut(section: str) -> Iterator[str]:
