@@ -24,8 +24,12 @@ from sandbox.runner import Outcome, Session
 from sandbox.suitestage import RUN
 from sandbox.validation import checker
 
-ENOUGH = 0.6
-"""The share of mutants that has to be noticed: some change nothing, and some only speed."""
+ENOUGH = 0.85
+"""The share of mutants that has to be noticed: some change nothing, and some only speed. Drafts
+that models wrote with care came to 92 to 100 % (docs/benchmarks.md).
+"""
+FEW = 2
+"""So many may always go unnoticed."""
 MIN_MUTANTS = 5
 BUDGET_SECONDS = 2.0
 CALL_SECONDS = 2.0
@@ -143,7 +147,7 @@ async def _mutation(
         return [], f"there is little to get wrong: {tried} changes were tried"
     share = 1 - len(survivors) / tried
     note = f"{tried - len(survivors)} of {tried} changes to the code were noticed"
-    if share >= ENOUGH:
+    if share >= ENOUGH or len(survivors) <= FEW:
         return [CaseResult(TESTS, "adequacy", "passed", note)], note
     told = "; ".join(survivor.told() for survivor in survivors[:MAX_TOLD])
     reason = f"too little is tested: only {note}. Not noticed: {told}"
