@@ -40,7 +40,7 @@ def client(toolwright_home: Home) -> Iterator[Peer]:
 @pytest.fixture(scope="module")
 def written(client: Peer) -> Written:
     seen = Written()
-    job = client.value("forge", task="Roman numerals", name="numerals", source="none")["job"]
+    job = client.value("forge", task="Roman numerals", name="numbering", source="none")["job"]
     settled(client, job)
     client.value("submit", job=job, why="what it is to be", **{**SPECIFICATION, "tests": VACUOUS})
     seen.vacuous = settled(client, job)
@@ -52,7 +52,7 @@ def written(client: Peer) -> Written:
     client.value("submit", job=job, why="no numeral is none", code=EXAMPLE_CODE)
     seen.registered = settled(client, job)
     numeral = {"numeral": "MCMXC"}
-    seen.called = client.value("call_read", tool="numerals.from_roman", arguments=numeral)
+    seen.called = client.value("call_read", tool="numbering.from_roman", arguments=numeral)
     return seen
 
 
@@ -85,17 +85,20 @@ def test_the_code_that_passes_is_registered_with_its_tests(
 ) -> None:
     assert written.registered["state"] == "done"
     assert written.called == {"number": 1990}
-    kept = toolwright_home.path / "servers" / "numerals" / "tests" / "test_server.py"
+    kept = toolwright_home.path / "servers" / "numbering" / "tests" / "test_server.py"
     assert kept.read_text() == EXAMPLE_TESTS
-    report = toolwright_home.path / "servers" / "numerals" / "reports" / "suite.json"
+    report = toolwright_home.path / "servers" / "numbering" / "reports" / "suite.json"
     assert '"passed"' in report.read_text()
 
 
 def test_who_edits_the_files_is_held_to_the_tests(written: Written, toolwright_home: Home) -> None:
-    place = toolwright_home.path / "servers" / "numerals" / "server.py"
+    place = toolwright_home.path / "servers" / "numbering" / "server.py"
     (place).write_text(FORGETFUL)
     with toolwright_home.store() as store:
-        refused = until(lambda: [a for a in store.audit() if a.kind == "edit.refused"], "refusal")
+        mine = ("edit.refused", "numbering")
+        refused = until(
+            lambda: [a for a in store.audit() if (a.kind, a.subject) == mine], "it is refused"
+        )
         assert "suite failed" in str(refused[-1].payload)
-        assert store.entry("numerals").version == 1
+        assert store.entry("numbering").version == 1
     place.write_text(EXAMPLE_CODE)
