@@ -132,7 +132,7 @@ async def _mutation(
     pending = list(mutants)
     while pending and breaks < MAX_BREAKS and time.perf_counter() - started < BUDGET_SECONDS:
         async with open_harness() as session:
-            if not tried and not await _passes(session, judging, bundle.source_code):
+            if not tried and not await _holds(session, judging, bundle.source_code):
                 return [], "the tests do not pass on the code itself here: nothing can be said"
             while pending and time.perf_counter() - started < BUDGET_SECONDS:
                 mutant = pending.pop(0)
@@ -152,6 +152,14 @@ async def _mutation(
     told = "; ".join(survivor.told() for survivor in survivors[:MAX_TOLD])
     reason = f"too little is tested: only {note}. Not noticed: {told}"
     return [CaseResult(TESTS, "adequacy", "failed", reason)], note
+
+
+async def _holds(session: Session, judging: Sequence[str], code: str) -> bool:
+    """Whether all tests pass on the code and come to an end in time."""
+    try:
+        return await _passes(session, judging, code)
+    except (CallTimedOut, SessionBroken):
+        return False
 
 
 async def _passes(session: Session, judging: Sequence[str], code: str) -> bool:

@@ -10,9 +10,10 @@ from sandbox.image import REPOSITORY, image_identity
 def test_a_base_is_kept_as_long_as_it_is_needed(docker_engine: tuple[Client, str]) -> None:
     client, reference = docker_engine
     identity = image_identity(client, reference)
-    name = f"{REPOSITORY}:{KEPT}{identity.removeprefix('sha256:')[:12]}"
+    tag = KEPT + identity.removeprefix("sha256:")[:12]
+    name = f"{REPOSITORY}:{tag}"
     needed = {*kept_bases(client), identity}
-    client.api.tag(identity, *name.split(":"))
+    client.api.tag(identity, REPOSITORY, tag)
     assert kept_bases(client)[identity] == name
     assert forget_bases(client, needed) == ()
     assert forget_bases(client, needed - {identity}) == (name,)
