@@ -12,6 +12,7 @@ from forge.brief import Brief
 from forge.diagnosis import Diagnosis, diagnose
 from forge.draft import Draft
 from forge.heldback import merged, repeats
+from forge.literals import unasked
 from forge.mutation import Purpose, bundle_of, gains
 from forge.suite import altered
 from orchestrator.answers import draft_line
@@ -169,7 +170,9 @@ class Drafting:
         if "code" in given and "cases" in given and drafts:
             given["cases"] = merged(drafts[-1].content.get("cases"), given["cases"])
         content, draft = composed(given, parent, drafts)
-        problems = repeats(draft) if isinstance(draft, Draft) else draft
+        problems = draft
+        if isinstance(draft, Draft):
+            problems = (*repeats(draft), *unasked(Order.from_json(job.request).task, draft))
         digest = draft.digest() if isinstance(draft, Draft) else sha256(compact(content))
         by = (written.author, written.model)
         try:
@@ -190,6 +193,9 @@ class Drafting:
         kept, draft = composed(given, parent, drafts)
         if not isinstance(draft, Draft):
             return draft
+        missing = unasked(order.task, draft)
+        if missing:
+            return missing
         return self.store.hand_in(job.id, draft.digest(), kept, self.now())
 
     def _check_permissions(self, job: Job, row: DraftRow, bundle: Bundle, brief: Brief) -> None:

@@ -28,6 +28,7 @@ from bench.author.tasks import TASKS
 from bench.author.weakening import weakened
 from bench.runners import opened_runner
 from forge.draft import Draft, read_draft
+from forge.literals import unasked
 from forge.mutation import Purpose, bundle_of
 from sandbox.broker import Broker
 from sandbox.bundle import Bundle
@@ -86,8 +87,9 @@ async def tried(
     """What the stages and the hidden checks say of a draft."""
     started = time.perf_counter()
     draft = read_draft({key: given[key] for key in _FIELDS if key in given})
-    if not isinstance(draft, Draft):
-        return _refused(task, source, change, presented, str(draft[0]), started), None
+    problems = unasked(task.text, draft) if isinstance(draft, Draft) else draft
+    if not isinstance(draft, Draft) or problems:
+        return _refused(task, source, change, presented, str(problems[0]), started), None
     bundle = bundle_of(draft, Purpose(task.text, task.name, ""))
     proof = await prove(bundle, runner, examples=draft.examples, suite=draft.tests)
     seconds = time.perf_counter() - started
