@@ -60,8 +60,8 @@ def unasked(task: str, draft: Draft) -> tuple[Problem, ...]:
         return ()
     named = ", ".join(missing)
     reason = (
-        f"the task names {named}, and no test or case asks for them: say what comes of each, as the "
-        "task has it. Name in `why` what of them is no example"
+        f"the task names {named}, and no test or case asks for them: say what comes of each, as "
+        "the task has it. Name in `why` what of them is no example"
     )
     return (Problem("/tests", reason),)
 
@@ -72,7 +72,7 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _is_example(word: str) -> bool:
-    """Whether a word in a list of examples is one: capitals, or figures that are no plain number."""
+    """Whether a word in a list is an example: capitals, or figures that are no plain number."""
     capitals = _CAPITALS.match(word) and word not in _TERMS
     return bool(capitals or (_FIGURES.match(word) and not _NUMBER.match(word)))
 

@@ -170,9 +170,7 @@ class Drafting:
         if "code" in given and "cases" in given and drafts:
             given["cases"] = merged(drafts[-1].content.get("cases"), given["cases"])
         content, draft = composed(given, parent, drafts)
-        problems = draft
-        if isinstance(draft, Draft):
-            problems = (*repeats(draft), *unasked(Order.from_json(job.request).task, draft))
+        problems = draft if not isinstance(draft, Draft) else _missing(job, draft)
         digest = draft.digest() if isinstance(draft, Draft) else sha256(compact(content))
         by = (written.author, written.model)
         try:
@@ -313,6 +311,11 @@ class Drafting:
         if str(why):
             message = f"{why}\n{message}" if drafts else str(why)
         return DraftWanted(wanted, message, why.needs)
+
+
+def _missing(job: Job, draft: Draft) -> tuple[Problem, ...]:
+    """What the cases and tests of a model's draft leave out."""
+    return (*repeats(draft), *unasked(Order.from_json(job.request).task, draft))
 
 
 def _proved(row: DraftRow) -> bool:
