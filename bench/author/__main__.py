@@ -3,8 +3,9 @@ caught each.
 
     python -m bench.author [--engine wasm|docker|none] [--each N] [--drafts DIR] [--out FILE]
 
-Every stored draft is proved as it is; each good one then once more for `--each` of the operators,
-and as its author might weaken it: without the tests and cases that it fails. The hidden checks of
+Every stored draft that a model wrote is proved as it is; each good one then broken by `--each` of
+the operators, as code for the tests that were there, and by itself without those of its own tests
+and cases that it fails. So are the bad drafts that models wrote on purpose. The hidden checks of
 its task, which no stage sees, say which is good.
 """
 
@@ -27,6 +28,7 @@ from bench.author.tasks import TASKS
 from bench.author.weakening import weakened
 from bench.runners import opened_runner
 from forge.draft import Draft, read_draft
+from forge.literals import unasked
 from forge.mutation import Purpose, bundle_of
 from sandbox.broker import Broker
 from sandbox.bundle import Bundle
@@ -39,6 +41,11 @@ from sandbox.runner import Runner
 
 DRAFTS = Path(__file__).parent / "drafts"
 CALL_SECONDS = 3.0
+WRITTEN = "as written"
+LIVE, SPECIFIED, ALONE = "live", "after a specification", "with its own tests"
+"""How a draft is presented: as its author wrote it; as code for tests and cases that were there
+before it; and by itself, with tests and cases that it passes.
+"""
 
 
 @dataclass(frozen=True)
@@ -80,8 +87,9 @@ async def tried(
     """What the stages and the hidden checks say of a draft."""
     started = time.perf_counter()
     draft = read_draft({key: given[key] for key in _FIELDS if key in given})
-    if not isinstance(draft, Draft):
-        return _refused(task, source, change, presented, str(draft[0]), started), None
+    problems = unasked(task.text, draft) if isinstance(draft, Draft) else draft
+    if not isinstance(draft, Draft) or problems:
+        return _refused(task, source, change, presented, str(problems[0]), started), None
     bundle = bundle_of(draft, Purpose(task.text, task.name, ""))
     proof = await prove(bundle, runner, examples=draft.examples, suite=draft.tests)
     seconds = time.perf_counter() - started
@@ -136,25 +144,36 @@ async def missed(runner: Runner, bundle: Bundle, task: Task) -> int | None:
 
 async def measured(engine: str, each: int, directory: Path) -> list[Trial]:
     trials: list[Trial] = []
+    specifications: dict[str, Given] = {}
+
+    def noted(trial: Trial) -> None:
+        trials.append(trial)
+        print(_line(trial), flush=True)
+
     async with opened_runner(engine, spares=2) as runner:
-        turn = 0
-        for source, task, given in stored(directory):
-            first, _ = await tried(runner, task, source, "as written", "whole", given)
-            trials.append(first)
-            print(_line(first), flush=True)
-            if not (first.accepted and first.good):
+        drafts = list(stored(directory))
+        for source, task, given in drafts:
+            if "wrong" in given:
                 continue
-            for change, broken in _chosen(given, each, turn):
-                turn += 1
-                async for trial in _both(runner, task, source, change, broken):
-                    trials.append(trial)
-                    print(_line(trial), flush=True)
+            first, _ = await tried(runner, task, source, WRITTEN, LIVE, given)
+            noted(first)
+            if first.accepted and first.good:
+                specifications[task.name] = given
+                for change, broken in _chosen(given, each, len(trials)):
+                    async for trial in _both(runner, task, source, change, broken):
+                        noted(trial)
+        for source, task, given in drafts:
+            if "wrong" in given:
+                noted((await tried(runner, task, source, WRITTEN, ALONE, given))[0])
+                if task.name in specifications:
+                    kept = {**specifications[task.name], "code": given["code"]}
+                    noted((await tried(runner, task, source, WRITTEN, SPECIFIED, kept))[0])
     return trials
 
 
 async def _both(runner: Runner, task: Task, source: str, change: str, broken: Given) -> Any:
     """A broken draft with the tests that were there before it, and with its own weakened ones."""
-    trial, proof = await tried(runner, task, source, change, "tests kept", broken)
+    trial, proof = await tried(runner, task, source, change, SPECIFIED, broken)
     yield trial
     for _ in range(3):
         if proof is None or proof.passed:
@@ -163,7 +182,7 @@ async def _both(runner: Runner, task: Task, source: str, change: str, broken: Gi
         if weaker is None:
             return
         broken = weaker
-        trial, proof = await tried(runner, task, source, change, "own tests weakened", broken)
+        trial, proof = await tried(runner, task, source, change, ALONE, broken)
         if trial.accepted or trial.caught not in ("suite", "cases"):
             yield trial
             return
@@ -172,6 +191,8 @@ async def _both(runner: Runner, task: Task, source: str, change: str, broken: Gi
 def _chosen(given: Given, each: int, turn: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """So many operators' first results, beginning with another operator for each draft."""
     taken = 0
+    if not each:
+        return
     for at in range(len(OPERATORS)):
         operator = OPERATORS[(turn + at) % len(OPERATORS)]
         broken = next(operator.broken(given), None)
@@ -191,20 +212,16 @@ def _line(trial: Trial) -> str:
 
 
 def summary(trials: Sequence[Trial]) -> str:
-    fates = Counter(trial.fate for trial in trials)
-    caught = Counter(trial.caught for trial in trials if not trial.accepted)
     lines = [f"{len(trials)} drafts, {len({t.change for t in trials})} kinds of change"]
-    lines += [f"  {fate:14}{fates[fate]}" for fate in _FATES]
+    for presented in (LIVE, SPECIFIED, ALONE):
+        mine = [trial for trial in trials if trial.presented == presented]
+        fates = Counter(trial.fate for trial in mine)
+        told = ", ".join(f"{fate} {fates[fate]}" for fate in _FATES)
+        lines.append(f"  {presented:22} {len(mine):4}: {told}")
+    caught = Counter(trial.caught for trial in trials if not trial.accepted)
     lines.append("refused by " + ", ".join(f"{stage} {n}" for stage, n in caught.most_common()))
-    own = [t for t in trials if t.presented == "own tests weakened"]
-    lines.append(
-        f"{len(own)} passed their own weakened tests; accepted of them, bad: "
-        f"{sum(t.accepted and not t.good for t in own)}"
-    )
-    lines.append(
-        f"seconds per round: median {median(t.seconds for t in trials):.1f}, "
-        f"longest {max(t.seconds for t in trials):.1f}"
-    )
+    seconds = [trial.seconds for trial in trials]
+    lines.append(f"seconds per round: median {median(seconds):.1f}, longest {max(seconds):.1f}")
     return "\n".join(lines)
 
 

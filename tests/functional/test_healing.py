@@ -297,7 +297,9 @@ def test_versions_are_listed_compared_and_gone_back_to_by_command(play: Player) 
         name, forge = world.entry.name, world.app.forge
         paced = replace(forge.shelf.bundle(world.entry), paces=(Pace("127.0.0.1", 5),))
         replacing = Replacing(world.app.store, forge)
-        await replacing.replace(world.entry, paced, lambda step: None)
+        crowd = RecordedCase("a crowd", "get_thing", {}, (), Pace("127.0.0.1", 6), 9)
+        await replacing.replace(world.entry, paced, lambda step: None, case=crowd)
+        assert forge.shelf.recorded(name) == (crowd,)
         home = str(world.app.settings.home)
 
         def read(*words: str) -> Any:
@@ -310,6 +312,7 @@ def test_versions_are_listed_compared_and_gone_back_to_by_command(play: Player) 
         assert listed[0]["learned"] == ["5 requests in 1 s to 127.0.0.1"]
         assert "+requests = 5" in read("diff", name)["lines"]
         assert read("rollback", name)["version"] == 3
+        assert forge.shelf.recorded(name) == ()
         assert read("versions", name)["versions"][0]["learned"] == []
         assert read("rollback", name, "7") == 1
         assert read("show", name)["health"]["trial"]["outcome"] == "rolled back by terminal"
