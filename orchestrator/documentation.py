@@ -206,7 +206,7 @@ def _noted(made: Derived, pages: Sequence[Page], more: Sequence[Problem] = ()) -
     for page in pages:
         found = instruction(page.text)
         if found:
-            reason = f"it speaks to a model ({found!r}); nobody acted on it"
+            reason = f"it speaks to a model ({found!r}); it was read as material"
             problems.append(Problem(page.location, "", reason))
     return Derived(**{**vars(made), "problems": (*made.problems, *problems)})
 

@@ -72,7 +72,7 @@ class ProseFound(ForgeFailed):
         self.place, self.pages = place, pages
         super().__init__(
             f"no machine-readable API description was found at {place.location}, and the "
-            "documentation there was not read. `toolwright forge` reads it."
+            "documentation for people there was not read. `forge` with it as the source reads it."
         )
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from forge.prose import visible
 
 MAX_OPERATIONS = 200
-MAX_FIELDS = 60
-MAX_ANSWERS = 20
+MAX_FIELDS = 40
+MAX_ANSWERS = 12
 MAX_QUOTE = 600
 _QUOTE = {"type": "string", "description": "Words of the text, letter for letter."}
 _TEXT = {"type": "string"}

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from forge.prosedocs.page import METHODS
 from forge.recorded.address import with_placeholders
@@ -15,6 +16,8 @@ MIN_QUOTE = 6
 BESIDE = 300
 """Characters within which something stands beside something else."""
 MAX_OCCURRENCES = 200
+MAX_BESIDE = 20
+"""Places of a quotation that are looked at for what stands beside it."""
 _MARKS = re.compile(r"[`*]+")
 _SPACE = re.compile(r"\s+")
 _PLAIN = str.maketrans(
@@ -28,6 +31,11 @@ _AFTER = re.compile(rf"\W{{1,20}}({_METHOD}(?:\W{{1,6}}(?:and |or )?{_METHOD})*)
 _WORDS = re.compile(rf"\b{_METHOD}\b")
 _COLON = re.compile(r"(?<=/):([A-Za-z_]\w{0,59})(?!\w)")
 _VARIABLE_BASE = re.compile(r"(?:^|[^\w/}])\{[\w.]+\}\Z")
+_SPOKEN = re.compile(
+    r"\b(get|post|put|patch|delete)\s+request|\bhttp:(get|post|put|patch|delete)::", re.IGNORECASE
+)
+"""As sentences and Sphinx's HTTP domain have them."""
+_HAS_PATH = re.compile(r"(?:^|[\s\"'(])/[A-Za-z{]")
 _CURL_SENDS = re.compile(r"\bcurl\b.*\s(?:-d|--data\S*|--json|-F|--form)\s", re.DOTALL)
 
 
@@ -61,7 +69,7 @@ class Evidence:
         if wanted.search(words):
             return True
         for text in self.texts:
-            for at in _places(text, words):
+            for at in islice(_places(text, words), MAX_BESIDE):
                 near = text[max(0, at - BESIDE) : at + len(words) + BESIDE]
                 if wanted.search(near):
                     return True
@@ -72,20 +80,30 @@ class Evidence:
         return any(_word(word).search(text) for text in self.texts)
 
     def methods(self, path: str, prefixes: Iterable[str]) -> frozenset[str]:
-        """The methods that the text gives a path. A path begins where a word does, or after one of
-        the `prefixes`, such as a base URL. GET where it stands without any.
+        """The methods that the text gives a path: on its line, or where that has none on a line
+        around it that has no path of its own, and then GET as well, as where there is none at all.
+        A path begins where a word does, or after one of the `prefixes`, such as a base URL.
         """
         found: set[str] = set()
         starts = tuple(filter(None, prefixes))
-        stands = False
-        for line, at in self._occurrences(path, starts):
-            stands = True
-            found |= _methods_at(line, at, path)
-        return frozenset(found or ({"GET"} if stands else ()))
+        places = tuple(self._occurrences(path, starts))
+        for number, at in places:
+            found |= _methods_at(self.lines[number], at, path)
+        if not found and places:
+            found = {"GET"}.union(*(self._around(number) for number, _ in places))
+        return frozenset(found)
 
-    def _occurrences(self, path: str, prefixes: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+    def _around(self, number: int) -> set[str]:
+        for distance in (1, 2):
+            beside = (self.lines[max(0, number - distance)], *self.lines[number + distance :][:1])
+            found = [_methods_of(line) for line in beside if not _HAS_PATH.search(line)]
+            if any(found):
+                return set().union(*found)
+        return set()
+
+    def _occurrences(self, path: str, prefixes: tuple[str, ...]) -> Iterator[tuple[int, int]]:
         count = 0
-        for line in self.lines:
+        for number, line in enumerate(self.lines):
             for at in _places(line, path):
                 before, after = line[:at], line[at + len(path) :]
                 if not _ends(after) or not (_begins(before) or before.endswith(prefixes)):
@@ -93,7 +111,7 @@ class Evidence:
                 count += 1
                 if count > MAX_OCCURRENCES:
                     return
-                yield line, at
+                yield number, at
 
 
 def _methods_at(line: str, at: int, path: str) -> set[str]:
@@ -102,10 +120,15 @@ def _methods_at(line: str, at: int, path: str) -> set[str]:
     adjacent = _BEFORE.search(before[-200:]) or _AFTER.match(line[at + len(path) :][:60])
     if adjacent:
         return set(_WORDS.findall(adjacent[1]))
-    whole = set(_WORDS.findall(line))
+    whole = _methods_of(line)
     if not whole and _CURL_SENDS.search(line[:4000]):
         return {"POST"}
     return whole
+
+
+def _methods_of(line: str) -> set[str]:
+    spoken = (found[1] or found[2] for found in _SPOKEN.finditer(line))
+    return {*_WORDS.findall(line), *(method.upper() for method in spoken)}
 
 
 def opened(text: str) -> str:
@@ -139,4 +162,7 @@ def _ends(after: str) -> bool:
 
 
 def _word(word: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![A-Za-z0-9_]){re.escape(opened(plain(word)))}(?![A-Za-z0-9_])")
+    """Finds a name as a word of its own, and a path also behind a host."""
+    wanted = opened(plain(word))
+    before = "" if wanted.startswith("/") else "(?<![A-Za-z0-9_])"
+    return re.compile(rf"{before}{re.escape(wanted)}(?![A-Za-z0-9_])")

@@ -19,7 +19,9 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 _METHOD = rf"\b(?:{'|'.join(METHODS)})\b"
 _REQUEST = re.compile(
     rf"{_METHOD}[^\n/]{{0,40}}(?:https?://[^\s/]{{1,200}})?/[A-Za-z0-9{{:<]"
-    rf"|/[\w{{}}:<>/.-]{{2,100}}[^\n\w]{{1,20}}{_METHOD}|^[ \t>$`]{{0,12}}curl[ \t]",
+    rf"|/[\w{{}}:<>/.-]{{2,100}}[^\n\w]{{1,20}}{_METHOD}|^[ \t>$`]{{0,12}}curl[ \t]"
+    rf"|http:(?:get|post|put|patch|delete)::|{_METHOD}[^\n]{{0,40}}\n[^\n/]{{0,40}}"
+    rf"(?:https?://[^\s/]{{1,200}})?/[\w{{]",
     re.MULTILINE,
 )
 _HTML = re.compile(

@@ -183,6 +183,27 @@ def test_a_limit_is_kept_as_a_pace_of_the_same_rate(
         Pace("host", *pace)
 
 
+@pytest.mark.parametrize(
+    ("text", "method", "path", "quote"),
+    [
+        ("Create\n\nMethod: POST\nURL: /bookings\n", "POST", "/bookings", "URL: /bookings"),
+        ("Create\n\nURL: /bookings\n\nMethod: POST", "POST", "/bookings", "URL: /bookings"),
+        (".. http:post:: /bookings\n\n   Book.", "POST", "/bookings", ".. http:post:: /bookings"),
+        ("Send a put request to ``/lamps``.", "PUT", "/lamps", "put request to /lamps"),
+        ("Ask `GET`, `POST` or `PUT` /lamps", "PUT", "/lamps", "GET, POST or PUT /lamps"),
+        ("| /lamps | PATCH | change |", "PATCH", "/lamps", "/lamps | PATCH"),
+        ("POST $BASE/lamps/$LAMP_ID", "POST", "/lamps/$LAMP_ID", "$BASE/lamps/$LAMP_ID"),
+        ("Lamps are at <https://docs.example/lamps>.", "GET", "/lamps", "Lamps are at"),
+    ],
+)
+def test_a_method_stands_with_its_path_in_the_ways_that_people_write(
+    text: str, method: str, path: str, quote: str
+) -> None:
+    claims = [operation(method, path, quote), operation("DELETE", path, quote)]
+    made = read(text_page(text), {"operations": claims})
+    assert [name.split()[0] for name in requests(made)] == [method]
+
+
 def poisoned(base: str, quote: str, *more: dict[str, Any]) -> Derived:
     departures = operation("GET", "/departures", "GET /departures lists the next departures.")
     claims = {"base_url": {"url": base, "quote": quote}, "operations": [departures, *more]}
@@ -248,6 +269,8 @@ def test_a_thousand_operations_are_bounded() -> None:
     made = read(text_page(text), {"operations": claims})
     assert len(made.root["paths"]) == 200
     assert "800 operations more" in reasons(made)
+    again = read(text_page(text), *[{"operations": claims[:200]} for _ in range(3)])
+    assert "500 operations were looked at" in reasons(again)
 
 
 @pytest.mark.parametrize(
