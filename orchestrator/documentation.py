@@ -19,7 +19,7 @@ from forge.prosedocs.checking import Answered
 from forge.prosedocs.claims import is_claims, read_claims
 from forge.prosedocs.derived import Derived, derived
 from forge.prosedocs.page import Page
-from forge.prosedocs.parts import parts_of
+from forge.prosedocs.parts import Part, parts_of
 from orchestrator.authors import Authors
 from orchestrator.authorship import Choice
 from orchestrator.errors import DraftWanted, ForgeFailed, ForgeWaits, ProseFound, Unasked
@@ -36,6 +36,19 @@ WAITS_FOR = "document"
 ANSWER_TOKENS = 12_000
 UNUSABLE = ("malformed", "endless")
 """Failures that concern one part of the text: the others are asked about all the same."""
+
+
+@dataclass(frozen=True)
+class _Read:
+    answered: Answered
+    prompt: str
+    model: str
+
+
+@dataclass(frozen=True)
+class _Unread:
+    problem: Problem
+    error: AuthorFailed
 
 
 @dataclass(frozen=True)
@@ -123,39 +136,43 @@ class Documentation:
         """What a model reads out of the pages, part by part. Raises Unasked."""
         parts, count = parts_of(pages)
         report(Step("read", 0.1, f"{choice.told}: the documentation in {len(parts)} parts"))
-        answers, prompts, failed = [], [], []
-        name = ""
         try:
             author = await self.authors.asked(choice, job, order.name, partial(self._check, job))
-            for part in parts:
-                most = min(ANSWER_TOKENS, self.authors.settings.answer_tokens)
-                ask = ask_about(part, len(parts), order.task, most)
-                pointer = f"/part/{part.number}"
-                try:
-                    reply = await author.write(ask)
-                except AuthorFailed as error:
-                    if error.kind not in UNUSABLE:
-                        raise
-                    failed.append((Problem(part.location, pointer, f"{error.reason}"), error))
-                    continue
-                name = _name(author, reply.model)
-                prompts.append(ask.prompt)
-                answers.append(Answered(part.location, pointer, read_claims(reply.content)))
-                step = f"part {part.number}: {len(answers[-1].claims.operations)} operations named"
-                report(Step("read", 0.1 + 0.1 * part.number / len(parts), step))
+            read = [await self._part(author, part, len(parts), order, report) for part in parts]
         except AuthorFailed as error:
             raise _unasked(job, error) from error
         except BudgetSpent as error:
             needs = budget_needs(job.id, error.what, budgets(self.authors.consents, job.id))
             raise Unasked(f"{error} `{needs['how']}`", needs) from error
-        if failed and not answers:
-            raise _unasked(job, failed[0][1])
-        left = [problem for problem, _ in failed]
+        good = [one for one in read if isinstance(one, _Read)]
+        failed = [one for one in read if isinstance(one, _Unread)]
+        if failed and not good:
+            raise _unasked(job, failed[0].error)
+        left = [one.problem for one in failed]
         if count > len(parts):
             reason = f"only {len(parts)} of its {count} parts were read"
             left.append(Problem(pages[0].location, "", reason))
+        answers, prompts = [one.answered for one in good], [one.prompt for one in good]
+        name = f"{author.name} {good[-1].model}".strip() if good else ""
         made = await asyncio.to_thread(derived, pages, answers, name, prompts)
         return _noted(made, pages, left)
+
+    async def _part(
+        self, author: Author, part: Part, parts: int, order: Order, report: Report
+    ) -> _Read | _Unread:
+        """What a model says of one part. Raises AuthorFailed where others need not be tried."""
+        most = min(ANSWER_TOKENS, self.authors.settings.answer_tokens)
+        ask, pointer = ask_about(part, parts, order.task, most), f"/part/{part.number}"
+        try:
+            reply = await author.write(ask)
+        except AuthorFailed as error:
+            if error.kind not in UNUSABLE:
+                raise
+            return _Unread(Problem(part.location, pointer, f"not read: {error.reason}"), error)
+        answered = Answered(part.location, pointer, read_claims(reply.content))
+        step = f"part {part.number}: {len(answered.claims.operations)} operations named"
+        report(Step("read", 0.1 + 0.1 * part.number / parts, step))
+        return _Read(answered, ask.prompt, reply.model)
 
     def _check(self, job: Job) -> None:
         """Raises JobLost where the job was cancelled or taken over while its model read."""
@@ -214,10 +231,6 @@ def _noted(made: Derived, pages: Sequence[Page], more: Sequence[Problem] = ()) -
 def _unasked(job: Job, error: AuthorFailed) -> Unasked:
     how = f"`toolwright jobs {job.id} --resume` asks it again"
     return Unasked(f"{error} {how}; or read the brief, then `submit`")
-
-
-def _name(author: Author, model: str) -> str:
-    return f"{author.name} {model}".strip()
 
 
 def _fence(job: Job) -> tuple[str, int]:

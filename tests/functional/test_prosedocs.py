@@ -105,6 +105,26 @@ def test_a_failed_answer_parks_the_job_and_what_was_read_is_not_asked_for_again(
         story(settings, here, told)
 
 
+def test_a_part_that_no_model_can_read_is_told_and_the_rest_is_registered(
+    settings: Settings, tmp_path: Path
+) -> None:
+    async def told(app: App, author: Model) -> None:
+        good = author.answer
+        author.answer = lambda request: (
+            Said("no") if "part 2 of 2" in json.dumps(request) else good(request)
+        )
+        guide = tmp_path / "guide.md"
+        more = "\n".join(f"GET /berths/extra/{n} gives one more." for n in range(500))
+        guide.write_text(f"{here.page}\n\n## More\n\n{more}\n")
+        job = await order(app, here, source=str(guide))
+        assert job.state == "done", job.message
+        assert any("part/2" in problem for problem in job.result["problems"])
+        assert len(app.store.entry("quay").tools) == 4
+
+    with quay() as here:
+        story(settings, here, told)
+
+
 def test_a_base_url_elsewhere_waits_for_a_person_and_nothing_is_asked_twice(
     settings: Settings,
 ) -> None:
