@@ -10,14 +10,14 @@ from typing import Any
 
 from forge.brief import Brief
 from forge.diagnosis import Diagnosis, diagnose
-from forge.draft import Draft
+from forge.draft import ASKED_LOCALLY, Draft
 from forge.heldback import merged, repeats
 from forge.literals import unasked
 from forge.mutation import Purpose, bundle_of, gains
 from forge.suite import altered
 from orchestrator.answers import draft_line
 from orchestrator.briefing import Briefing
-from orchestrator.composing import Parent, composed, read
+from orchestrator.composing import EARLIER, Parent, composed, read
 from orchestrator.errors import DraftWanted, ForgeFailed, ForgeWaits, Unasked
 from orchestrator.forging import Forge, Forged, Order, Report, Step
 from orchestrator.needs import (
@@ -133,7 +133,8 @@ class Drafting:
             order.experimental and is_last(drafts, order.author) and not draft.is_specification
         )
         if not proof.passed and not experimental:
-            self._judge(fence, row, "failed", proof, diagnose(proof, bundle.source_code))
+            found = diagnose(proof, bundle.source_code, row.content.get(EARLIER, ()))
+            self._judge(fence, row, "failed", proof, found)
             return None
         if proof.passed:
             self._check_tests(job, parent, drafts, draft)
@@ -197,21 +198,22 @@ class Drafting:
         return self.store.hand_in(job.id, draft.digest(), kept, self.now())
 
     def _check_permissions(self, job: Job, row: DraftRow, bundle: Bundle, brief: Brief) -> None:
-        """What a model asks for beyond the parent's permissions is a person's to allow. Raises
-        Unasked, ForgeWaits.
+        """What a model asks for beyond the parent's permissions is a person's to allow, and what
+        reaches this machine whoever asks. Raises Unasked, ForgeWaits.
         """
-        if row.author == "client":
-            return
         consents = self.forge.consents
         before = brief.parent.permissions if brief.parent else ()
         wanted = [p for p in bundle.permissions if p not in before]
         asked = [p for p in wanted if not p.startswith(ASKED_BY_PERSON)]
+        if row.author == "client":
+            asked = [p for p in asked if p.partition(":")[0] in ASKED_LOCALLY]
         missing = ungranted(consents, bundle.name, asked)
         if missing and brief.parent is None:
             needs = permission_needs(job.id, bundle.name, missing)
             what = ", ".join(missing)
             raise Unasked(f"{bundle.name} asks for {what}. Allow it: {needs['how']}", needs)
-        self.forge.check_hosts(bundle, wanted)
+        if row.author != "client":
+            self.forge.check_hosts(bundle, wanted)
 
     def _check_tests(
         self, job: Job, parent: Parent | None, drafts: Sequence[DraftRow], draft: Draft

@@ -13,6 +13,7 @@ Found = Iterator[tuple[int, str]]
 """Line and detail of each place that breaks a rule."""
 _KINDS = {"files": "fs", "environment": "env"}
 """The runtime's modules that reach this machine, and the permission that each needs."""
+_DECLARED = {"fs": "fs:/path:ro", "env": "env:NAME"}
 
 
 def undeclared_use(source: Source, bundle: Bundle) -> Found:
@@ -21,7 +22,7 @@ def undeclared_use(source: Source, bundle: Bundle) -> Found:
     for line, module in _imported(source):
         kind = _KINDS[module]
         if kind not in kinds:
-            yield line, f"toolwright.{module} without a permission {kind}:…"
+            yield line, f"toolwright.{module} without a permission {kind}:…; {_advice(kind)}"
     hosts = granted_hosts(bundle)
     for node in source.nodes:
         if not isinstance(node, ast.Call):
@@ -29,9 +30,14 @@ def undeclared_use(source: Source, bundle: Bundle) -> Found:
         called = called_name(node).removeprefix("toolwright.")
         text = next((str(a.value) for a in node.args[:1] if isinstance(a, ast.Constant)), "")
         if called == "environment.get" and f"env:{text}" not in bundle.permissions and text:
-            yield node.lineno, f"env:{text}"[:120]
+            yield node.lineno, f"{f'env:{text}'[:120]}; {_advice('env')}"
         elif called == "http.request":
             yield from ((node.lineno, url) for url in _elsewhere(node, hosts))
+
+
+def _advice(kind: str) -> str:
+    """What whoever writes the tool can do about it."""
+    return f'declare it in the tool: "permissions": ["{_DECLARED[kind]}"], which a person grants'
 
 
 def _imported(source: Source) -> Iterator[tuple[int, str]]:
