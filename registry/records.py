@@ -21,9 +21,7 @@ ApprovalState = Literal[
 ]
 JobState = Literal["queued", "running", "waiting", "done", "failed", "cancelled"]
 JobKind = Literal["forge", "call", "do", "repair"]
-GrantKind = Literal[
-    "host", "private_host", "permission", "source", "budget", "package", "tests"
-]
+GrantKind = Literal["host", "private_host", "permission", "source", "budget", "package", "tests"]
 
 ENDED_JOBS: tuple[JobState, ...] = ("done", "failed", "cancelled")
 """The states that a job never leaves."""
@@ -254,7 +252,8 @@ class JobEvent:
 class Job:
     """Work that outlives a call. `progress` is 0..1; `attempt` counts claims and fences writes.
     `needs` is what a person would have to allow for it to go on: `kind` (`host`, `package`,
-    `permission`, `budget`, `unfreeze`), `what` and `how`; empty where it is not a person that it waits for.
+    `permission`, `budget`, `tests`, `unfreeze`), `what` and `how`; empty where it is not a person
+    that it waits for.
     """
 
     id: str

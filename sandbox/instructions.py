@@ -36,58 +36,59 @@ SECRETS = re.compile(
     r"[^.\n]{0,40}(?:\benvironment\s{1,4}variables?\b|\benv\s{1,4}vars?\b|\bos\.environ\b|\.env\b"
     r"|\b[A-Z][A-Z0-9]{0,30}_(?:API_)?(?:KEY|TOKEN|SECRET|PASSWORD)\b|\b(?:user'?s?|your|all|any"
     r"|every|stored|saved)\s{1,4}(?:\w{1,20}\s{1,4}){0,2}(?:credentials?|secrets?|passwords?"
-    r"|(?:api|private|ssh)\s{1,4}keys?)\b)[^.\n]{0,80}\b(?:and|then)\s{1,4}(?:then\s{1,4})?(?:pass|send|include"
-    r"|put|give|provide|copy|forward|supply|attach|insert|append|return)\b",
+    r"|(?:api|private|ssh)\s{1,4}keys?)\b)[^.\n]{0,80}\b(?:and|then)\s{1,4}(?:then\s{1,4})?(?:pass|send"
+    r"|include|put|give|provide|copy|forward|supply|attach|insert|append|return)\b",
     re.IGNORECASE,
 )
 """An order to hand on a secret of whoever calls."""
-_OTHERS = tuple(
-    re.compile(sign, re.IGNORECASE)
-    for sign in (
-        r"\b(?:ignore|disregard|forget|override)\b[^.\n]{0,40}\b(?:previous|prior|above|earlier|all"
-        r"|other)\b[^.\n]{0,40}\b(?:instruction|prompt|rule|direction|message)s?\b",
-        r"\b(?:do not|don't|never|must not|without)\s+(?:tell|inform|mention|reveal|notify|show|ask"
-        r"|telling|mentioning|informing|notifying|asking)\b[^.\n]{0,60}\b(?:user|human|person"
-        r"|operator)\b",
-        r"<\s*/?\s*(?:important|system|instructions?|secret|hidden|assistant)\s*>",
-        r"\b(?:before|after|when|whenever)\s+(?:using|calling|invoking|running|you (?:use|call))\s+"
-        r"(?:this|any|other|the|another)\b[^.\n]{0,20}\btools?\b[^.\n]{0,80}\b(?:read|send|call|pass"
-        r"|include|fetch|use|run|first|must)\b",
-        r"\b(?:pass|send|include|put|copy|forward|read)\b[^.\n]{0,60}(?:\bchat history\b"
-        r"|\bsystem prompt\b|\b(?:all|any|every) other tools?\b|~/\.|\.ssh/)",
-    )
-)
-_SIGNS = (ROLE, IGNORING, BEFORE_CALLS, SECRETS, *_OTHERS)
-_WORDS = (
-    *(
-        "tell",
-        "mention",
-        "inform",
-        "reveal",
-        "notify",
-        "ask",
-        "show",
-        "ignore",
-        "disregard",
-        "forget",
+_SIGNS = (
+    (("system", "assistant", "developer", "<|", "[inst", "[/inst"), ROLE),
+    (("ignore", "disregard", "forget"), IGNORING),
+    (("before", "prior"), BEFORE_CALLS),
+    (("env", "credential", "secret", "password", "key", "token"), SECRETS),
+    (
+        ("ignore", "disregard", "forget", "override"),
+        re.compile(
+            r"\b(?:ignore|disregard|forget|override)\b[^.\n]{0,40}\b(?:previous|prior|above|earlier"
+            r"|all|other)\b[^.\n]{0,40}\b(?:instruction|prompt|rule|direction|message)s?\b",
+            re.IGNORECASE,
+        ),
     ),
-    *(
-        "override",
-        "tool",
-        "prompt",
-        "chat h",
-        "<",
-        "~",
-        ".ssh",
-        "[inst",
-        "[/inst",
-        "system",
-        "assistant",
+    (
+        ("tell", "inform", "mention", "reveal", "notif", "show", "ask"),
+        re.compile(
+            r"\b(?:do not|don't|never|must not|without)\s+(?:tell|inform|mention|reveal|notify|show"
+            r"|ask|telling|mentioning|informing|notifying|asking)\b[^.\n]{0,60}\b(?:user|human|person"
+            r"|operator)\b",
+            re.IGNORECASE,
+        ),
     ),
-    *("developer", "before", "prior to", "environ", "env var", ".env", "credential", "secret"),
-    *("password", "_key", "_token", "api key", "private key", "ssh key"),
+    (
+        ("<",),
+        re.compile(
+            r"<\s*/?\s*(?:important|system|instructions?|secret|hidden|assistant)\s*>",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        ("tool",),
+        re.compile(
+            r"\b(?:before|after|when|whenever)\s+(?:using|calling|invoking|running"
+            r"|you (?:use|call))\s+(?:this|any|other|the|another)\b"
+            r"[^.\n]{0,20}\btools?\b[^.\n]{0,80}\b(?:read|send|call|pass|include|fetch|use|run|first|must)\b",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        ("chat history", "system prompt", "tool", "~", ".ssh"),
+        re.compile(
+            r"\b(?:pass|send|include|put|copy|forward|read)\b[^.\n]{0,60}(?:\bchat history\b"
+            r"|\bsystem prompt\b|\b(?:all|any|every) other tools?\b|~/\.|\.ssh/)",
+            re.IGNORECASE,
+        ),
+    ),
 )
-"""One of these is in every text that a sign can stand in; most texts hold none."""
+"""Each with words of which one is in every text that it can stand in; most texts hold none."""
 MAX_READ = 20_000
 
 
@@ -96,8 +97,8 @@ def instruction(text: str) -> str:
     is worded otherwise is not found.
     """
     lower = text[:MAX_READ].lower()
-    for sign in _SIGNS if any(word in lower for word in _WORDS) else ():
-        found = sign.search(text, 0, MAX_READ)
+    for words, sign in _SIGNS:
+        found = sign.search(text, 0, MAX_READ) if any(w in lower for w in words) else None
         if found:
             return found[0][:120]
     return ""

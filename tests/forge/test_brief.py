@@ -17,7 +17,7 @@ from forge.mutation import Purpose, bundle_of
 from sandbox.bundle import Bundle, read_bundle
 from sandbox.prove import prove
 from sandbox.report import CaseResult, Finding, Proof, StageReport
-from sandbox.static.code import MODULES
+from sandbox.static.modules import MODULES
 from tests.sandbox.computing import CASES, computing
 from tests.sandbox.local import LocalRunner
 

@@ -28,6 +28,7 @@ def kept(*given: Mapping[str, Any]) -> tuple[dict[str, Any], Draft]:
         assert isinstance(draft, Draft), draft
         reports = ({"stage": "suite"},)
         rows.append(DraftRow("j", number, draft.digest(), 1.0, content, "failed", reports))
+    assert isinstance(draft, Draft)
     return content, draft
 
 
