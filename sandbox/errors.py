@@ -75,7 +75,9 @@ class RateLimited(SandboxError):
 
 
 class TurnTooLate(SandboxError):
-    """A server is held to a pace that it learned or that its API's documentation states, and its turn comes too late for this caller."""
+    """A server is held to a pace, learned or documented, and its turn comes too late for this
+    caller.
+    """
 
     def __init__(self, pace: str, seconds: float) -> None:
         self.seconds = seconds
