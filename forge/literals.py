@@ -24,7 +24,8 @@ _MIXED = re.compile(r"(?=.*\d)(?=.*[A-Za-z_])[A-Za-z0-9_.:/+-]+\Z")
 _DATE = re.compile(r"\d{1,4}-\d{1,2}-\d{1,4}\Z")
 _CAPITALS = re.compile(r"[A-Z]{2,12}\Z")
 _FIGURES = re.compile(r"(?=.*\d)[\w.:+-]+\Z")
-_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?\Z")
+_NUMBER = re.compile(r"[+-]?\d+(?:[.-]\d+)?\Z")
+"""Also a range, or a name such as `97-10`."""
 _NAMES = re.compile(
     r"(?:RFC|ISO|UTF|SHA|MD|BASE|HTTP|V|MP|H|WIN|ASCII|NF|E)-?\d+[a-z]?\Z|https?:.*\Z",
     re.IGNORECASE,
