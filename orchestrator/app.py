@@ -101,7 +101,7 @@ class App:
 
     def tool(self, server: str, tool: str) -> ToolDefinition:
         """A tool as it counts. Raises UnknownTool, BundleInvalid."""
-        return self.roster.find(server, tool).bundle.tool(tool)
+        return self.roster.tool(server, tool)
 
     def exists(self, server: str, tool: str) -> bool:
         try:
@@ -319,7 +319,9 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
         forge = Forge(store, consents, vault, shelf, engine, brokers, brake, network.upstream)
         authors = Authors(settings.of_model, store, vault, consents, brake, time.time)
         stack.push_async_callback(authors.close)
-        drafting = Drafting(store, forge, Briefing(store, shelf), Rounds(store, authors))
+        drafting = Drafting(
+            store, forge, Briefing(store, shelf), Rounds(store, authors), roster.tool
+        )
         app = App(
             settings,
             process,

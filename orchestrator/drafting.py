@@ -16,6 +16,7 @@ from forge.mutation import Purpose, bundle_of, gains
 from orchestrator.answers import draft_line
 from orchestrator.briefing import Briefing
 from orchestrator.composing import Parent, composed, read
+from orchestrator.composition import Find, composition_findings
 from orchestrator.errors import DraftWanted, ForgeFailed, ForgeWaits, Unasked
 from orchestrator.forging import Forge, Forged, Order, Report, Step
 from orchestrator.needs import permission_needs, unfreeze_needs, ungranted, waiting_needs
@@ -30,6 +31,7 @@ from registry.jsontext import compact, sha256
 from registry.records import DraftRow, Job
 from registry.store import Store
 from sandbox import report as stage_report
+from sandbox.asked import METHODS
 from sandbox.bundle import Bundle
 from sandbox.errors import Frozen, PackagesNeedDocker, PackageUnusable, SandboxError
 from sandbox.recordedcase import RecordedCase, added
@@ -37,7 +39,8 @@ from sandbox.report import Finding, Proof, StageReport
 from sandbox.static.stage import prove_static
 from sandbox.validation import Problem
 
-ASKED_BY_PERSON = "network:"
+REACHING = tuple(f"{kind}:" for kind in METHODS)
+ASKED_BY_PERSON = ("network:", *REACHING)
 """Permissions that a person can grant: what a server may reach."""
 
 
@@ -49,6 +52,7 @@ class Drafting:
     forge: Forge
     briefing: Briefing
     rounds: Rounds
+    tool_of: Find
     now: Callable[[], float] = time.time
 
     async def carry_on(self, job: Job, order: Order, report: Report) -> Forged:
@@ -110,7 +114,8 @@ class Drafting:
             return None
         bundle = self.forge.versioned(made)
         report(Step("read", 0.25, f"draft {row.number}: {len(bundle.tools)} tools"))
-        self._check_permissions(job, row, bundle, brief)
+        if not composition_findings(bundle, self.tool_of):
+            self._check_permissions(job, row, bundle, brief)
         timings: dict[str, float] = {}
         recorded = await asyncio.to_thread(self._recorded, order, brief)
         proof = await self._proof(bundle, draft, brief, report, timings, recorded)
@@ -183,21 +188,24 @@ class Drafting:
         return self.store.hand_in(job.id, draft.digest(), kept, self.now())
 
     def _check_permissions(self, job: Job, row: DraftRow, bundle: Bundle, brief: Brief) -> None:
-        """What a model asks for beyond the parent's permissions is a person's to allow. Raises
-        Unasked, ForgeWaits.
+        """What a model asks for beyond the parent's permissions is a person's to allow, and what
+        reaches further than its sandbox whoever wrote it. Raises Unasked, ForgeWaits.
         """
-        if row.author == "client":
-            return
         consents = self.forge.consents
         before = brief.parent.permissions if brief.parent else ()
         wanted = [p for p in bundle.permissions if p not in before]
-        asked = [p for p in wanted if not p.startswith(ASKED_BY_PERSON)]
-        missing = ungranted(consents, bundle.name, asked)
-        if missing and brief.parent is None:
+        reaching = [p for p in wanted if p.startswith(REACHING)]
+        if row.author == "client":
+            asked = reaching
+        else:
+            asked = [p for p in wanted if not p.startswith("network:")]
+        missing = ungranted(consents, bundle.name, asked if brief.parent is None else reaching)
+        if missing:
             needs = permission_needs(job.id, bundle.name, missing)
             what = ", ".join(missing)
             raise Unasked(f"{bundle.name} asks for {what}. Allow it: {needs['how']}", needs)
-        self.forge.check_hosts(bundle, wanted)
+        if row.author != "client":
+            self.forge.check_hosts(bundle, wanted)
 
     async def _proof(
         self,
@@ -213,6 +221,9 @@ class Drafting:
         unasked = [g for g in gained if brief.parent and not g.startswith(ASKED_BY_PERSON)]
         if unasked:
             return Proof(bundle.digest(), (_overreach(unasked, brief),))
+        if wrong := composition_findings(bundle, self.tool_of):
+            reports = (StageReport("static", "failed", 0.0, findings=wrong),)
+            return Proof(bundle.digest(), reports)
         if draft.is_specification or prove_static(bundle).passed:
             self.forge.check_hosts(bundle, gained)
         if draft.is_specification:

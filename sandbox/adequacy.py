@@ -17,11 +17,12 @@ from sandbox.bundle import Bundle, ToolDefinition
 from sandbox.casestage import OpenSession
 from sandbox.codemutants import CodeMutant, code_mutants
 from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken
-from sandbox.example import Example
+from sandbox.example import Example, answer_json
 from sandbox.neighbours import neighbours
 from sandbox.report import CaseResult, StageReport, Verdict
 from sandbox.runner import Outcome, Session
 from sandbox.suitestage import RUN
+from sandbox.toolcall import calls_of
 from sandbox.validation import checker
 
 ENOUGH = 0.6
@@ -39,6 +40,7 @@ import json as _json
 import math as _math
 import server as _server
 from toolwright import ToolError as _ToolError, UNSET as _UNSET
+from toolwright.testing import tools as _tools
 
 def _same(a, b):
     if isinstance(a, bool) or isinstance(b, bool):
@@ -109,7 +111,10 @@ def as_tests(bundle: Bundle, examples: Sequence[Example]) -> str:
             continue
         wanted = json.dumps(example.structured)
         given = [example.tool, json.dumps(dict(example.arguments)), wanted, bool(example.failure)]
-        lines.append(f"def test_case_{at}():\n    assert _holds{tuple(given)!r}\n")
+        known = tuple(answer_json(answer) for answer in example.answers)
+        asserted = f"assert _holds{tuple(given)!r}\n"
+        body = f"with _tools(*{known!r}):\n        {asserted}" if known else asserted
+        lines.append(f"def test_case_{at}():\n    {body}")
     return "\n".join(lines)
 
 
@@ -172,6 +177,8 @@ async def _rote(
     cells: list[CaseResult] = []
     async with open_session() as session:
         for tool in tools:
+            if calls_of(tool):
+                continue  # What it is asked beside its cases, no answer is known to.
             own = [e for e in examples if e.tool == tool.name and not e.failure]
             if len({example.expected() for example in own}) < MIN_DISTINCT:
                 continue

@@ -1,4 +1,6 @@
-"""What a server may be given besides its pipe: `network:HOST:PORT`, `env:NAME`, `fs:PATH:ro|rw`."""
+"""What a server may be given besides its pipe: `network:HOST:PORT`, `env:NAME`, `fs:PATH:ro|rw`,
+and the tools of other servers, `call:SERVER.TOOL`.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,12 @@ from typing import Literal
 from sandbox.errors import PathRefused
 from sandbox.target import Target, parse_target
 
-Kind = Literal["network", "env", "fs"]
+Kind = Literal["network", "env", "fs", "call"]
 MAX_PATH = 250
 SYSTEM = ("/proc", "/sys", "/dev", "/run", "/var/run", "/boot", "/etc", "/var/lib/docker")
 """No part of these is given to a server: devices, the engine's socket, the machine's secrets."""
 
+_TOOL = re.compile(r"[a-z][a-z0-9_]{0,39}\.[a-z][a-z0-9_]{0,39}\Z")
 _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 _LOADERS = re.compile(r"LD_.*|.*_PROXY|NO_PROXY|PATH|HOME|NODE_OPTIONS|PYTHON.*\Z", re.IGNORECASE)
 """Variables that would change what is started, or where its connections go."""
@@ -25,7 +28,7 @@ _LOADERS = re.compile(r"LD_.*|.*_PROXY|NO_PROXY|PATH|HOME|NODE_OPTIONS|PYTHON.*\
 
 @dataclass(frozen=True)
 class Permission:
-    """One permission. `name` is a variable, an absolute path, or `HOST:PORT`."""
+    """One permission. `name` is a variable, an absolute path, `HOST:PORT` or `SERVER.TOOL`."""
 
     kind: Kind
     name: str
@@ -59,13 +62,17 @@ def parse_permission(text: str) -> Permission:
         if _LOADERS.match(rest):
             raise ValueError(f"{rest} changes what is started, and is not a server's to have")
         return Permission("env", rest)
+    if kind == "call" and _TOOL.match(rest):
+        return Permission("call", rest)
     path, _, mode = rest.rpartition(":")
     if kind == "fs" and mode in ("ro", "rw"):
         problem = _form_problem(path)
         if problem:
             raise ValueError(f"{path[:200]!r} {problem}")
         return Permission("fs", path, mode == "rw")
-    raise ValueError(f"{text[:200]!r} is none of network:HOST[:PORT], env:NAME, fs:/PATH:ro|rw")
+    raise ValueError(
+        f"{text[:200]!r} is none of network:HOST[:PORT], env:NAME, fs:/PATH:ro|rw, call:SERVER.TOOL"
+    )
 
 
 def permissions_of(texts: Iterable[str]) -> tuple[Permission, ...]:

@@ -24,6 +24,7 @@ from sandbox.localaccess import WITHHELD, is_secret, local_request
 from sandbox.recording import Tape
 from sandbox.redaction import Redaction
 from sandbox.runner import Failure, Limits, Outcome
+from sandbox.toolcall import call_request
 from sandbox.validation import Checker, checker
 
 PROTOCOL = "2025-11-25"
@@ -279,7 +280,7 @@ class PipeSession:
             return _refusal("unsupported", reason)
         place = len(tape.exchanges)
         tape.exchanges.append(Exchange(request, None, CUT, "the call ended before an answer came"))
-        exchange = tape.exchanges[place] = await self.broker.perform(request)
+        exchange = tape.exchanges[place] = await self.broker.perform(request, tape.calls)
         if exchange.response is None:
             return _refusal(exchange.refusal, exchange.reason, exchange.retry_after)
         if is_secret(request):
@@ -363,9 +364,9 @@ def _failed(
 
 def _wire_request(params: Mapping[str, Any]) -> WireRequest | None:
     """The request that a sandbox asks for, or None where it is not well-formed."""
-    if params.get("kind") in ("file", "env"):
-        body = _bytes(params)
-        return None if body is None else local_request(params, body)
+    if params.get("kind") in ("file", "env", "call"):
+        body, read = _bytes(params), call_request if params["kind"] == "call" else local_request
+        return None if body is None else read(params, body)
     method, url, headers = params.get("method"), params.get("url"), params.get("headers", [])
     if params.get("kind") != "http" or not isinstance(method, str) or not isinstance(url, str):
         return None

@@ -11,7 +11,7 @@ from sandbox.static.source import Source, called_name
 
 Found = Iterator[tuple[int, str]]
 """Line and detail of each place that breaks a rule."""
-_KINDS = {"files": "fs", "environment": "env"}
+_KINDS = {"files": "fs", "environment": "env", "servers": "call"}
 """The runtime's modules that reach this machine, and the permission that each needs."""
 
 
@@ -28,7 +28,9 @@ def undeclared_use(source: Source, bundle: Bundle) -> Found:
             continue
         called = called_name(node).removeprefix("toolwright.")
         text = next((str(a.value) for a in node.args[:1] if isinstance(a, ast.Constant)), "")
-        if called == "environment.get" and f"env:{text}" not in bundle.permissions and text:
+        if called == "servers.call" and f"call:{text}" not in bundle.permissions and text:
+            yield node.lineno, f"call:{text}"[:120]
+        elif called == "environment.get" and f"env:{text}" not in bundle.permissions and text:
             yield node.lineno, f"env:{text}"[:120]
         elif called == "http.request":
             yield from ((node.lineno, url) for url in _elsewhere(node, hosts))

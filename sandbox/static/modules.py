@@ -36,6 +36,7 @@ MODULES = frozenset(
         "toolwright.files",
         "toolwright.graphql",
         "toolwright.pages",
+        "toolwright.servers",
         "toolwright.styles",
         "typing",
         "unicodedata",
@@ -48,13 +49,14 @@ RUNTIME: Mapping[str, frozenset[str]] = {
     module: frozenset(names.split())
     for module, names in {
         "toolwright": "UNSET Answer HttpError MalformedAnswer ToolError Unset content environment "
-        "files graphql http pages progress styles tool",
+        "files graphql http pages progress servers styles tool",
         "toolwright.content": "Content audio document image mixed text",
         "toolwright.environment": "get",
         "toolwright.files": "entries read read_text write",
         "toolwright.graphql": "GraphqlError request",
         "toolwright.http": "request",
         "toolwright.pages": "Pages by_cursor by_id by_link by_offset by_page by_url",
+        "toolwright.servers": "CallFailed call",
         "toolwright.styles": "Part Styled csv deep exploded file json_lines json_sequence "
         "json_text label matrix part pipes raw ssv tsv unescaped whole xml_text",
     }.items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import content, http
+from . import content, http, servers
 from .answers import Answer
 from .calls import progress
 from .errors import HttpError, MalformedAnswer, ToolError
@@ -25,6 +25,7 @@ __all__ = [
     "content",
     "http",
     "progress",
+    "servers",
     "tool",
 ]
 

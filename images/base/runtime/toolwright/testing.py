@@ -34,9 +34,21 @@ def answers(*replies: Any) -> Iterator[list[WireRequest]]:
     A reply is `(status, body)` or `(status, body, headers)`, where a body that is no text or bytes
     is sent as JSON, or one of the kinds in which no answer comes: `"timeout"`, `"unreachable"`,
     `"too_large"`, `"rate_limited"`, `"refused"`. Files and values are asked for as `READ`, `LIST`
-    and `WRITE` of `file:///…` and `env:NAME`.
+    and `WRITE` of `file:///…` and `env:NAME`, tools of other servers as `CALL` of
+    `call:SERVER.TOOL`: 200 with what the tool gives, 500 with {"kind": …, "message": …}.
     """
     upstream = _Played(replies)
+    with playing(Call("test", None, upstream)):  # type: ignore[arg-type]
+        yield upstream.asked
+
+
+@contextmanager
+def tools(*known: Mapping[str, Any]) -> Iterator[list[WireRequest]]:
+    """Answer calls of other servers' tools in this block by what is called: each of `known` is
+    `{"tool": "server.tool", "arguments": {…}, "result": …}`, or has the message of a `failure` in
+    place of the result. Gives the list of what was asked.
+    """
+    upstream = _Known(known)
     with playing(Call("test", None, upstream)):  # type: ignore[arg-type]
         yield upstream.asked
 
@@ -64,11 +76,33 @@ class _Played:
     def ask(self, kind: str, wanted: Mapping[str, Any], body: bytes, call: Call) -> Answer:
         if kind == PROGRESS:
             return Answer(204, [], b"")
-        if kind == "file":
+        if kind == "call":
+            method, url = "CALL", f"call:{wanted['tool']}"
+        elif kind == "file":
             method, url = str(wanted["op"]).upper(), f"file://{wanted['path']}"
         else:
             method, url = "READ", f"env:{wanted['name']}"
         return self.send(WireRequest(method, url, [], body), call)
+
+
+class _Known(_Played):
+    """A transport that answers calls of the tools that it knows, and nothing else."""
+
+    def __init__(self, known: tuple[Mapping[str, Any], ...]) -> None:
+        super().__init__(())
+        self._known = known
+
+    def send(self, request: WireRequest, call: Call) -> Answer:
+        self.asked.append(request)
+        asked = json.loads(request.body) if request.method == "CALL" else None
+        for each in self._known:
+            if request.url == f"call:{each['tool']}" and asked == each["arguments"]:
+                if "failure" in each:
+                    return Answer(500, [], _bytes({"kind": "tool", "message": each["failure"]}))
+                result = each["result"]
+                given = result if isinstance(result, dict) else {"result": result}
+                return Answer(200, [], _bytes(given))
+        raise RequestFailed("refused", "the test has no answer for this call")
 
 
 def _checked(reply: Any) -> Answer | str:

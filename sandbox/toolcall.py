@@ -1,0 +1,131 @@
+"""Calls of other servers' tools, as a forged server asks for them: `CALL` of `call:SERVER.TOOL`.
+
+The body is the arguments' JSON. The answer is 200 with what the tool gave, or 500 with the `kind`
+and `message` of its failure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sandbox.bundle import ToolDefinition
+from sandbox.example import Answered, same
+from sandbox.exchange import Exchange, WireRequest, WireResponse
+from sandbox.writemode import WriteMode
+
+METHOD, CALL = "CALL", "call:"
+MAX_NAME = 100
+MAX_MESSAGE = 2000
+RECORD = "toolwright-call"
+"""The header of an answer that has the id of the call's own record."""
+
+
+@dataclass(frozen=True)
+class Called:
+    """What became of a call. `captured` is the write that it would have made and that was held,
+    `written` the one that it made.
+    """
+
+    exchange: Exchange
+    captured: WireRequest | None = None
+    written: Exchange | None = None
+
+
+class ToolCalls(Protocol):
+    """Who answers the calls of one running call."""
+
+    async def perform(self, request: WireRequest, writes: WriteMode) -> Called:
+        """The call, as far as it may be made; a tool that writes as `writes` says, and not at all
+        where that is None.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class KnownCalls:
+    """Answers as examples say, without any server: there is none while a tool is proved."""
+
+    answers: tuple[Answered, ...] = ()
+
+    async def perform(self, request: WireRequest, writes: WriteMode) -> Called:
+        name, arguments = called_tool(request), arguments_of(request)
+        for known in self.answers:
+            if known.tool == name and same(dict(known.arguments), arguments):
+                return Called(Exchange(request, _known_response(known)))
+        reason = f"no case has an answer of {name} to {request.body.decode()[:300]}"
+        return Called(Exchange(request, None, "refused", reason))
+
+
+NO_CALLS = KnownCalls()
+
+
+def call_request(params: Mapping[str, Any], body: bytes) -> WireRequest | None:
+    """The request of a `toolwright/request` of kind `call`, or None where it is not well-formed."""
+    tool = params.get("tool")
+    if not isinstance(tool, str) or not 0 < len(tool) <= MAX_NAME or not tool.isascii():
+        return None
+    if not tool.isprintable() or " " in tool or not _is_object(body):
+        return None
+    return WireRequest(METHOD, CALL + tool, (), body)
+
+
+def is_call(request: WireRequest) -> bool:
+    return request.url.startswith(CALL)
+
+
+def called_tool(request: WireRequest) -> str:
+    """The `server.tool` that is called."""
+    return request.url.removeprefix(CALL)
+
+
+def arguments_of(request: WireRequest) -> dict[str, Any]:
+    arguments: dict[str, Any] = json.loads(request.body)
+    return arguments
+
+
+def given(value: Any, record: str = "") -> WireResponse:
+    """The answer of a call that succeeded."""
+    return WireResponse(200, _headers(record), _json(value))
+
+
+def failed(kind: str, message: str, record: str = "") -> WireResponse:
+    """The answer of a call that failed."""
+    return WireResponse(
+        500, _headers(record), _json({"kind": kind, "message": message[:MAX_MESSAGE]})
+    )
+
+
+def calls_of(tool: ToolDefinition) -> tuple[str, ...]:
+    """The `server.tool`s that a tool may call."""
+    return tuple(
+        request.url.removeprefix(CALL) for request in tool.requests if request.method == METHOD
+    )
+
+
+def answers_in(examples: Iterable[Any], tool: str) -> KnownCalls:
+    """All answers that the examples of a tool have."""
+    found = (answer for each in examples if each.tool == tool for answer in each.answers)
+    return KnownCalls(tuple(found))
+
+
+def _known_response(known: Answered) -> WireResponse:
+    return failed("tool", known.failure) if known.failure else given(known.structured)
+
+
+def _is_object(body: bytes) -> bool:
+    try:
+        return isinstance(json.loads(body), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _headers(record: str) -> tuple[tuple[str, str], ...]:
+    kind = ("content-type", "application/json")
+    return (kind, (RECORD, record)) if record else (kind,)
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
