@@ -35,10 +35,7 @@ _FIELDS = frozenset(
     "name description title input_schema output_schema access idempotent destructive operation "
     "requests permissions".split()
 )
-_PERMISSION = re.compile(
-    rf"(network:[a-z0-9.-]{{1,253}}(:\d{{1,5}})?|{CLOCK}|{RANDOM}"
-    r"|call:[a-z][a-z0-9_]{0,39}\.[a-z][a-z0-9_]{0,39})\Z"
-)
+_PERMISSION = re.compile(rf"(network:[a-z0-9.-]{{1,253}}(:\d{{1,5}})?|{CLOCK}|{RANDOM})\Z")
 _PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(==[A-Za-z0-9.!+_-]{1,50})?\Z")
 _CASE = frozenset({"tool", "arguments", "result", "failure", "answers"})
 
@@ -300,9 +297,16 @@ def _requests_problem(value: Any) -> str:
 
 def _permissions_problem(value: Any) -> str:
     if isinstance(value, list) and len(value) <= MAX_REQUESTS:
-        if all(isinstance(item, str) and _PERMISSION.match(item) for item in value):
+        if all(isinstance(item, str) and _is_permission(item) for item in value):
             return ""
-    return f"is not an array of network:HOST, call:SERVER.TOOL, {CLOCK} and {RANDOM}"
+    return (
+        "is not an array of network:HOST, call:SERVER.TOOL, tls:HOST:PORT, dns:ZONE, "
+        f"tcp:HOST:PORT, {CLOCK} and {RANDOM}"
+    )
+
+
+def _is_permission(text: str) -> bool:
+    return bool(_PERMISSION.match(text)) or pattern_of(text) is not None
 
 
 _FIELD_PROBLEMS = {

@@ -34,6 +34,7 @@ from sandbox import report as stage_report
 from sandbox.asked import METHODS
 from sandbox.bundle import Bundle
 from sandbox.errors import Frozen, PackagesNeedDocker, PackageUnusable, SandboxError
+from sandbox.permissions import permissions_of
 from sandbox.recordedcase import RecordedCase, added
 from sandbox.report import Finding, Proof, StageReport
 from sandbox.static.stage import prove_static
@@ -202,7 +203,8 @@ class Drafting:
         missing = ungranted(consents, bundle.name, asked if brief.parent is None else reaching)
         if missing:
             needs = permission_needs(job.id, bundle.name, missing)
-            what = ", ".join(missing)
+            loud = {str(each): each.loud for each in permissions_of(missing)}
+            what = ", ".join(f"{p} ({loud[p]})" if loud.get(p) else p for p in missing)
             raise Unasked(f"{bundle.name} asks for {what}. Allow it: {needs['how']}", needs)
         if row.author != "client":
             self.forge.check_hosts(bundle, wanted)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sandbox.asked import is_asked
 from sandbox.bundle import Bundle, ToolDefinition
 from sandbox.casestage import OpenSession
 from sandbox.codemutants import CodeMutant, code_mutants
@@ -22,7 +23,6 @@ from sandbox.neighbours import neighbours
 from sandbox.report import CaseResult, StageReport, Verdict
 from sandbox.runner import Outcome, Session
 from sandbox.suitestage import RUN
-from sandbox.toolcall import calls_of
 from sandbox.validation import checker
 
 ENOUGH = 0.6
@@ -177,7 +177,7 @@ async def _rote(
     cells: list[CaseResult] = []
     async with open_session() as session:
         for tool in tools:
-            if calls_of(tool):
+            if any(map(is_asked, tool.requests)):
                 continue  # What it is asked beside its cases, no answer is known to.
             own = [e for e in examples if e.tool == tool.name and not e.failure]
             if len({example.expected() for example in own}) < MIN_DISTINCT:

@@ -18,14 +18,15 @@ from sandbox.caps import Caps as Caps
 from sandbox.clock import Clock, SystemClock
 from sandbox.content import without_secrets
 from sandbox.credentials import CredentialSource
-from sandbox.errors import SandboxError
+from sandbox.errors import SandboxError, UpstreamUnreachable
 from sandbox.exchange import Exchange, Upstream, WireRequest
 from sandbox.localaccess import WRITE, is_local
+from sandbox.netaccess import TALK, is_network
 from sandbox.plainrequest import problem_of
 from sandbox.policy import SAFE_METHODS, Policy, Rule, origin_of
 from sandbox.sender import Paced, Sender, refused
 from sandbox.throttle import Throttle
-from sandbox.toolcall import ToolCalls, is_call
+from sandbox.toolcall import KnownCalls, ToolCalls, is_call
 from sandbox.writemode import Capture as Capture
 from sandbox.writemode import Release as Release
 from sandbox.writemode import WriteMode as WriteMode
@@ -108,9 +109,9 @@ class Broker:
         problem = problem_of(request, self.caps)
         if problem or self._count > self.caps.exchanges:
             return refused(request, "refused", problem or "too many requests in one session")
-        if is_call(request):
+        if is_call(request) or (is_network(request) and isinstance(calls, KnownCalls)):
             return await self._called(request, calls)
-        if is_local(request):
+        if is_local(request) or is_network(request):
             return await self._asked_here(request)
         rule = self.policy.match(request.method, request.url, request.body)
         if rule is None:
@@ -121,12 +122,14 @@ class Broker:
         return await self._sent(request, rule)
 
     async def _asked_here(self, request: WireRequest) -> Exchange:
-        """A file or value of this machine, which `local` judges."""
-        held = self.claim(request) if request.method == WRITE else None
+        """A file or value of this machine, or the network besides HTTP, which `local` judges."""
+        held = self.claim(request) if request.method in (WRITE, TALK) else None
         if held is not None:
             return held
         try:
             return Exchange(request, await self._local.send(request))
+        except UpstreamUnreachable as error:
+            return refused(request, "unreachable", str(error))
         except SandboxError as error:
             return refused(request, "refused", str(error))
 

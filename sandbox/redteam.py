@@ -23,8 +23,10 @@ from sandbox.caps import Caps
 from sandbox.clock import VirtualClock
 from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken
 from sandbox.example import Example
+from sandbox.exchange import WireRequest
 from sandbox.judge import Judge
 from sandbox.mockstage import mock_policy
+from sandbox.netaccess import is_network
 from sandbox.outages import OUTAGES, BrokenApi, Outage
 from sandbox.permissions import permissions_of
 from sandbox.recording import CLOCK, RANDOM, Tape
@@ -294,6 +296,8 @@ class _Team:
             request = exchange.request
             if is_call(request) and called_tool(request) in calls_of(target.tool):
                 continue
+            if is_network(request) and _kind(request) in _kinds(target.tool):
+                continue
             local = request.url.startswith(("file:", "env:"))
             kind = "fs" if request.url.startswith("file:") else "env"
             if exchange.refusal in ("refused", "unsupported"):
@@ -324,6 +328,15 @@ class _Team:
                 _got(came),
             )
         )
+
+
+def _kind(request: WireRequest) -> str:
+    return request.url.partition(":")[0]
+
+
+def _kinds(tool: ToolDefinition) -> frozenset[str]:
+    """The kinds of what a tool may ask for besides HTTP."""
+    return frozenset(request.url.partition(":")[0] for request in tool.requests)
 
 
 def _same_crash(one: Outcome, other: Outcome) -> bool:

@@ -21,6 +21,7 @@ from sandbox.errors import CallTimedOut, Frozen, LoadFailed, SessionBroken
 from sandbox.exchange import Exchange, WireRequest, WireResponse
 from sandbox.guard import LineGuard, parse_message
 from sandbox.localaccess import WITHHELD, is_secret, local_request
+from sandbox.netaccess import network_request
 from sandbox.recording import Tape
 from sandbox.redaction import Redaction
 from sandbox.runner import Failure, Limits, Outcome
@@ -364,8 +365,10 @@ def _failed(
 
 def _wire_request(params: Mapping[str, Any]) -> WireRequest | None:
     """The request that a sandbox asks for, or None where it is not well-formed."""
-    if params.get("kind") in ("file", "env", "call"):
-        body, read = _bytes(params), call_request if params["kind"] == "call" else local_request
+    kind = params.get("kind")
+    read = _READERS.get(kind) if isinstance(kind, str) else None
+    if read is not None:
+        body = _bytes(params)
         return None if body is None else read(params, body)
     method, url, headers = params.get("method"), params.get("url"), params.get("headers", [])
     if params.get("kind") != "http" or not isinstance(method, str) or not isinstance(url, str):
@@ -379,6 +382,16 @@ def _wire_request(params: Mapping[str, Any]) -> WireRequest | None:
     if body is None:
         return None
     return WireRequest(method, url, tuple([(name, value) for name, value in headers]), body)
+
+
+_READERS = {
+    "call": call_request,
+    "dns": network_request,
+    "env": local_request,
+    "file": local_request,
+    "tcp": network_request,
+    "tls": network_request,
+}
 
 
 def _is_pair(header: Any) -> bool:

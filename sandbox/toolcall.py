@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from sandbox.bundle import ToolDefinition
 from sandbox.example import Answered, same
 from sandbox.exchange import Exchange, WireRequest, WireResponse
+from sandbox.netaccess import asked_of
 from sandbox.writemode import WriteMode
 
 METHOD, CALL = "CALL", "call:"
@@ -46,17 +47,30 @@ class ToolCalls(Protocol):
 
 @dataclass(frozen=True)
 class KnownCalls:
-    """Answers as examples say, without any server: there is none while a tool is proved."""
+    """Answers as examples say, without any server or network: there is none while a tool is proved.
+    What is asked of the network stands under `network.dns`, `network.tls_peer` and `network.tcp`.
+    """
 
     answers: tuple[Answered, ...] = ()
 
     async def perform(self, request: WireRequest, writes: WriteMode) -> Called:
-        name, arguments = called_tool(request), arguments_of(request)
-        for known in self.answers:
-            if known.tool == name and same(dict(known.arguments), arguments):
-                return Called(Exchange(request, _known_response(known)))
-        reason = f"no case has an answer of {name} to {request.body.decode()[:300]}"
-        return Called(Exchange(request, None, "refused", reason))
+        if is_call(request):
+            name, arguments = called_tool(request), arguments_of(request)
+            fits = [k for k in self.answers if k.tool == name]
+            fits = [k for k in fits if same(dict(k.arguments), arguments)]
+        else:
+            name, arguments = asked_of(request)
+            fits = [k for k in self.answers if k.tool == name]
+            fits = [k for k in fits if same({**arguments, **k.arguments}, arguments)]
+        if not fits:
+            shown = json.dumps(arguments, ensure_ascii=False)[:300]
+            reason = f"no case has an answer of {name} to {shown}"
+            return Called(Exchange(request, None, "refused", reason))
+        if fits[0].failure and not is_call(request):
+            return Called(Exchange(request, None, "unreachable", fits[0].failure))
+        if isinstance(fits[0].result, str) and not is_call(request):
+            return Called(Exchange(request, WireResponse(200, (), fits[0].result.encode())))
+        return Called(Exchange(request, _known_response(fits[0])))
 
 
 NO_CALLS = KnownCalls()

@@ -11,7 +11,13 @@ from sandbox.static.source import Source, called_name
 
 Found = Iterator[tuple[int, str]]
 """Line and detail of each place that breaks a rule."""
-_KINDS = {"files": "fs", "environment": "env", "servers": "call"}
+_KINDS = {
+    "files": ("fs",),
+    "environment": ("env",),
+    "servers": ("call",),
+    "network": ("dns", "tls", "tcp"),
+}
+_ASKING = {"network.dns": "dns", "network.tls_peer": "tls", "network.tcp": "tcp"}
 """The runtime's modules that reach this machine, and the permission that each needs."""
 
 
@@ -19,16 +25,19 @@ def undeclared_use(source: Source, bundle: Bundle) -> Found:
     """Something of this machine or the network is used that the bundle does not declare."""
     kinds = {permission.partition(":")[0] for permission in bundle.permissions}
     for line, module in _imported(source):
-        kind = _KINDS[module]
-        if kind not in kinds:
-            yield line, f"toolwright.{module} without a permission {kind}:…"
+        wanted = _KINDS[module]
+        if not kinds & {*wanted}:
+            told = " or ".join(f"{kind}:…" for kind in wanted)
+            yield line, f"toolwright.{module} without a permission {told}"
     hosts = granted_hosts(bundle)
     for node in source.nodes:
         if not isinstance(node, ast.Call):
             continue
         called = called_name(node).removeprefix("toolwright.")
         text = next((str(a.value) for a in node.args[:1] if isinstance(a, ast.Constant)), "")
-        if called == "servers.call" and f"call:{text}" not in bundle.permissions and text:
+        if called in _ASKING and _ASKING[called] not in kinds:
+            yield node.lineno, f"{called} without a permission {_ASKING[called]}:…"
+        elif called == "servers.call" and f"call:{text}" not in bundle.permissions and text:
             yield node.lineno, f"call:{text}"[:120]
         elif called == "environment.get" and f"env:{text}" not in bundle.permissions and text:
             yield node.lineno, f"env:{text}"[:120]

@@ -35,6 +35,7 @@ MODULES = frozenset(
         "toolwright.environment",
         "toolwright.files",
         "toolwright.graphql",
+        "toolwright.network",
         "toolwright.pages",
         "toolwright.servers",
         "toolwright.styles",
@@ -49,12 +50,13 @@ RUNTIME: Mapping[str, frozenset[str]] = {
     module: frozenset(names.split())
     for module, names in {
         "toolwright": "UNSET Answer HttpError MalformedAnswer ToolError Unset content environment "
-        "files graphql http pages progress servers styles tool",
+        "files graphql http network pages progress servers styles tool",
         "toolwright.content": "Content audio document image mixed text",
         "toolwright.environment": "get",
         "toolwright.files": "entries read read_text write",
         "toolwright.graphql": "GraphqlError request",
         "toolwright.http": "request",
+        "toolwright.network": "dns tcp tls_peer",
         "toolwright.pages": "Pages by_cursor by_id by_link by_offset by_page by_url",
         "toolwright.servers": "CallFailed call",
         "toolwright.styles": "Part Styled csv deep exploded file json_lines json_sequence "

@@ -28,6 +28,7 @@ from tests.engine.samples import body, bundle
 from tests.functional.home import ROOT
 from tests.granted import PIN, allow, person
 from tests.world.harbour import HarbourApi, harbour_api
+from tests.world.network import line_server
 
 EXAMPLE = ROOT / "examples" / "mooring"
 T = TypeVar("T")
@@ -379,6 +380,44 @@ def test_frozen_stops_calls(place: Place) -> None:
         place.run(frozen(place.app, engaged=False))
     assert isinstance(reply, Refused)
     assert "frozen" in reply.reason
+
+
+TALKER = """
+from toolwright import network, tool
+
+@tool
+def talk(port=0, line=""):
+    return {"got": network.tcp("127.0.0.1", port, line + "\\n").decode()}
+
+@tool
+def look(port=0):
+    return {"got": network.tcp("127.0.0.1", port, "look\\n").decode()}
+"""
+
+
+def test_a_tool_that_talks_waits_for_a_person_and_lends_its_right_to_no_other(
+    place: Place,
+) -> None:
+    with line_server({b"hello": b"hi", b"look": b"seen"}) as lines:
+        permission = f"tcp:127.0.0.1:{lines.port}"
+        asked = pattern_of(permission)
+        assert asked
+        made = replace(bundle(TALKER, "talk", "look", pure=True), name="talker")
+        talk = replace(made.tools[0], requests=(asked,), access="write")
+        made = replace(made, tools=(talk, made.tools[1]), permissions=(permission,))
+        place.publish(made)
+        wanted = {"port": lines.port, "line": "hello"}
+        assert "toolwright grant" in refusal(place.call("talker.look", port=lines.port))
+        place.grant("talker", permission)
+        assert "declare" in refusal(place.call("talker.look", port=lines.port))
+        pending = place.call("talker.talk", **wanted)
+        assert isinstance(pending, Pending)
+        wire = pending.approval.wire
+        assert (wire.method, wire.url) == ("TALK", f"tcp://127.0.0.1:{lines.port}")
+        assert lines.asked == []
+        assert ok(place.approve(pending.approval)).outcome.structured == {"got": "hi"}
+        assert lines.asked == [b"hello"]
+        assert place.app.store.approval(pending.approval.id).state == "done"
 
 
 async def frozen(app: App, *, engaged: bool) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 BASE_URL = "https://api.test"
 """What relative paths extend while a tool is tested."""
+_NETWORK = {"dns": "network.dns", "tls": "network.tls_peer", "tcp": "network.tcp"}
 PROGRESS = "progress"
 
 
@@ -46,7 +47,8 @@ def answers(*replies: Any) -> Iterator[list[WireRequest]]:
 def tools(*known: Mapping[str, Any]) -> Iterator[list[WireRequest]]:
     """Answer calls of other servers' tools in this block by what is called: each of `known` is
     `{"tool": "server.tool", "arguments": {…}, "result": …}`, or has the message of a `failure` in
-    place of the result. Gives the list of what was asked.
+    place of the result. What is asked of the network is known as the tools `network.dns`,
+    `network.tls_peer` and `network.tcp`. Gives the list of what was asked.
     """
     upstream = _Known(known)
     with playing(Call("test", None, upstream)):  # type: ignore[arg-type]
@@ -78,6 +80,12 @@ class _Played:
             return Answer(204, [], b"")
         if kind == "call":
             method, url = "CALL", f"call:{wanted['tool']}"
+        elif kind == "dns":
+            place = f"//{wanted['server']}/" if wanted["server"] else ""
+            method, url = "READ", f"dns:{place}{wanted['name']}?type={wanted['type']}"
+        elif kind in ("tls", "tcp"):
+            place = f"{wanted['host']}:{wanted['port']}"
+            method, url = "READ" if kind == "tls" else "TALK", f"{kind}://{place}"
         elif kind == "file":
             method, url = str(wanted["op"]).upper(), f"file://{wanted['path']}"
         else:
@@ -91,6 +99,18 @@ class _Known(_Played):
     def __init__(self, known: tuple[Mapping[str, Any], ...]) -> None:
         super().__init__(())
         self._known = known
+
+    def ask(self, kind: str, wanted: Mapping[str, Any], body: bytes, call: Call) -> Answer:
+        if kind not in _NETWORK:
+            return super().ask(kind, wanted, body, call)
+        self.asked.append(WireRequest("READ", f"{kind}:", [], body))
+        asked = {**wanted, "data": body.decode("utf-8", "replace")} if kind == "tcp" else wanted
+        for each in self._known:
+            if each["tool"] == _NETWORK[kind] and {**asked, **each["arguments"]} == asked:
+                if "failure" in each:
+                    raise RequestFailed("unreachable", each["failure"])
+                return Answer(200, [], _bytes(each["result"]))
+        raise RequestFailed("refused", "the test has no answer for this question")
 
     def send(self, request: WireRequest, call: Call) -> Answer:
         self.asked.append(request)
