@@ -128,10 +128,9 @@ class Broker:
             return held
         try:
             return Exchange(request, await self._local.send(request))
-        except UpstreamUnreachable as error:
-            return refused(request, "unreachable", str(error))
         except SandboxError as error:
-            return refused(request, "refused", str(error))
+            lost = is_network(request) and isinstance(error, UpstreamUnreachable)
+            return refused(request, "unreachable" if lost else "refused", str(error))
 
     async def _called(self, request: WireRequest, calls: ToolCalls | None) -> Exchange:
         """A call of a tool, which may make this call's one write."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -23,6 +23,7 @@ SYSTEM = ("/proc", "/sys", "/dev", "/run", "/var/run", "/boot", "/etc", "/var/li
 
 _TOOL = re.compile(r"[a-z][a-z0-9_]{0,39}\.[a-z][a-z0-9_]{0,39}\Z")
 _ANY_HOST = re.compile(r"\*:[1-9][0-9]{0,4}\Z")
+_NETWORK: Mapping[str, Kind] = {"tls": "tls", "dns": "dns", "tcp": "tcp"}
 DNS_PORT = 53
 _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 _LOADERS = re.compile(r"LD_.*|.*_PROXY|NO_PROXY|PATH|HOME|NODE_OPTIONS|PYTHON.*\Z", re.IGNORECASE)
@@ -78,8 +79,8 @@ def parse_permission(text: str) -> Permission:
         return Permission("env", rest)
     if kind == "call" and _TOOL.match(rest):
         return Permission("call", rest)
-    if kind in ("tls", "tcp", "dns"):
-        return _of_network(kind, rest)
+    if kind in _NETWORK:
+        return _of_network(_NETWORK[kind], rest)
     path, _, mode = rest.rpartition(":")
     if kind == "fs" and mode in ("ro", "rw"):
         problem = _form_problem(path)

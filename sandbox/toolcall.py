@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 from sandbox.bundle import ToolDefinition
 from sandbox.example import Answered, same
-from sandbox.exchange import Exchange, WireRequest, WireResponse
+from sandbox.errors import SandboxError
+from sandbox.exchange import Exchange, Upstream, WireRequest, WireResponse
 from sandbox.netaccess import asked_of
 from sandbox.writemode import WriteMode
 
@@ -71,6 +72,19 @@ class KnownCalls:
         if isinstance(fits[0].result, str) and not is_call(request):
             return Called(Exchange(request, WireResponse(200, (), fits[0].result.encode())))
         return Called(Exchange(request, _known_response(fits[0])))
+
+
+@dataclass(frozen=True)
+class RecordedCalls:
+    """Answers calls by an upstream that remembers them."""
+
+    upstream: Upstream
+
+    async def perform(self, request: WireRequest, writes: WriteMode) -> Called:
+        try:
+            return Called(Exchange(request, await self.upstream.send(request)))
+        except SandboxError as error:
+            return Called(Exchange(request, None, "refused", str(error)))
 
 
 NO_CALLS = KnownCalls()

@@ -229,7 +229,11 @@ def test_a_replay_answers_calls_from_the_recording(place: Place, mooring: tuple[
 def test_the_write_of_a_called_tool_is_shown_and_made_once_and_exactly_so(
     place: Place, mooring: tuple[Job, Job]
 ) -> None:
-    wanted = {"boat": small_boat(place)["name"], "arrival": "2027-06-01", "nights": 2}
+    wanted: dict[str, Any] = {
+        "boat": small_boat(place)["name"],
+        "arrival": "2027-06-01",
+        "nights": 2,
+    }
     sent = len(place.api.received("POST"))
     pending = place.call("mooring.move_boat", **wanted)
     assert isinstance(pending, Pending)
@@ -248,7 +252,11 @@ def test_the_write_of_a_called_tool_is_shown_and_made_once_and_exactly_so(
 def test_an_approval_is_of_one_request_whatever_the_calls_answer_later(
     place: Place, mooring: tuple[Job, Job]
 ) -> None:
-    wanted = {"boat": small_boat(place)["name"], "arrival": "2027-06-01", "nights": 1}
+    wanted: dict[str, Any] = {
+        "boat": small_boat(place)["name"],
+        "arrival": "2027-06-01",
+        "nights": 1,
+    }
     first, second = (place.call("mooring.move_boat", **wanted) for _ in range(2))
     assert isinstance(first, Pending)
     assert isinstance(second, Pending)
@@ -406,7 +414,7 @@ def test_a_tool_that_talks_waits_for_a_person_and_lends_its_right_to_no_other(
         talk = replace(made.tools[0], requests=(asked,), access="write")
         made = replace(made, tools=(talk, made.tools[1]), permissions=(permission,))
         place.publish(made)
-        wanted = {"port": lines.port, "line": "hello"}
+        wanted: dict[str, Any] = {"port": lines.port, "line": "hello"}
         assert "toolwright grant" in refusal(place.call("talker.look", port=lines.port))
         place.grant("talker", permission)
         assert "declare" in refusal(place.call("talker.look", port=lines.port))

@@ -22,10 +22,13 @@ from sandbox.netaccess import NetworkAccess
 from sandbox.permissions import Permission, parse_permission
 from sandbox.policy import Policy
 from sandbox.prove import prove
+from sandbox.recordedcase import RecordedCase
+from sandbox.recordedstage import prove_recorded
 from sandbox.recording import Tape
 from sandbox.replay import Replay
 from sandbox.runner import Outcome
 from sandbox.static.stage import prove_static
+from sandbox.toolcall import KnownCalls
 from tests.engine.samples import body, bundle
 from tests.sandbox.local import LocalRunner
 from tests.world.network import line_server, name_server, tls_server
@@ -89,9 +92,9 @@ def test_a_certificate_that_nobody_vouches_for_is_told_with_the_problem(tmp_path
 
 def test_any_host_on_a_port_is_any_public_host(tmp_path: Path) -> None:
     with line_server({}) as lines:
-        at = {"host": "127.0.0.1", "port": lines.port}
+        at: dict[str, Any] = {"host": "127.0.0.1", "port": lines.port}
         any_host = [f"tls:*:{lines.port}"]
-        kind, message = failure(asked("tls", any_host, private=[tuple(at.values())], **at)[0])  # type: ignore[list-item]
+        kind, message = failure(asked("tls", any_host, private=[tuple(at.values())], **at)[0])
         assert (kind, "private address" in message) == ("unreachable", True)
         assert failure(asked("tls", ["tls:*:443"], **at)[0])[0] == "refused"
         assert failure(asked("tls", [f"tcp:127.0.0.1:{lines.port}"], **at)[0])[0] == "refused"
@@ -105,7 +108,7 @@ def test_a_name_that_leads_to_a_private_address_needs_a_word_of_its_own() -> Non
     with line_server({b"hello": b"world"}) as lines:
         target = ("inside.test", lines.port)
         given = (Permission("tcp", f"inside.test:{lines.port}"),)
-        at = {"host": "inside.test", "port": lines.port, "data": "hello\n"}
+        at: dict[str, Any] = {"host": "inside.test", "port": lines.port, "data": "hello\n"}
         for private, kind in (((), "unreachable"), ((target,), "")):
             access = NetworkAccess(lambda: given, lambda p=private: p, inside)  # type: ignore[misc]
             outcome = called(Broker(Policy(()), body(b"{}"), local=access), "tcp", **at)
@@ -147,7 +150,7 @@ def test_a_long_answer_of_the_name_system_comes_over_tcp() -> None:
 def test_one_request_has_one_bounded_answer() -> None:
     with line_server({b"who": b"first\nsecond\n"}) as lines:
         granted = [f"tcp:127.0.0.1:{lines.port}"]
-        at = {"host": "127.0.0.1", "port": lines.port, "data": "who\r\n"}
+        at: dict[str, Any] = {"host": "127.0.0.1", "port": lines.port, "data": "who\r\n"}
         assert asked("tcp", granted, **at)[0].structured == {"got": "first\nsecond\n"}
         assert asked("tcp", granted, **at, until="\n")[0].structured == {"got": "first\n"}
         assert asked("tcp", granted, **at, max_bytes=3)[0].structured == {"got": "fir"}
@@ -159,7 +162,7 @@ def test_what_never_answers_ends_in_time() -> None:
     with line_server({}, silent=True) as lines:
         given = (Permission("tcp", f"127.0.0.1:{lines.port}"),)
         access = NetworkAccess(lambda: given, seconds=0.2)
-        at = {"host": "127.0.0.1", "port": lines.port, "data": "x\n"}
+        at: dict[str, Any] = {"host": "127.0.0.1", "port": lines.port, "data": "x\n"}
         outcome = called(Broker(Policy(()), body(b"{}"), local=access), "tcp", **at)
     kind, message = failure(outcome)
     assert (kind, "within 0.2 s" in message) == ("unreachable", True)
@@ -168,7 +171,7 @@ def test_what_never_answers_ends_in_time() -> None:
 def test_what_is_sent_waits_for_a_person_like_a_write() -> None:
     with line_server({b"hello": b"hi"}) as lines:
         granted = [f"tcp:127.0.0.1:{lines.port}"]
-        at = {"host": "127.0.0.1", "port": lines.port}
+        at: dict[str, Any] = {"host": "127.0.0.1", "port": lines.port}
         held, broker = asked("tcp", granted, Capture(), **at, data="hello\n")
         assert failure(held)[0] == "captured"
         assert broker.captured is not None
@@ -183,7 +186,7 @@ def test_what_is_sent_waits_for_a_person_like_a_write() -> None:
 
 def test_frozen_and_ungranted_ask_nothing() -> None:
     with line_server({}) as lines:
-        at = {"host": "127.0.0.1", "port": lines.port, "data": "x\n"}
+        at: dict[str, Any] = {"host": "127.0.0.1", "port": lines.port, "data": "x\n"}
         assert failure(asked("tcp", [], **at)[0])[0] == "refused"
         access = NetworkAccess(lambda: (Permission("tcp", f"127.0.0.1:{lines.port}"),))
         brake = Brake()
@@ -196,7 +199,7 @@ def test_frozen_and_ungranted_ask_nothing() -> None:
 def test_what_was_recorded_is_answered_again_without_a_network() -> None:
     tape = Tape()
     with line_server({b"hello": b"hi"}) as lines:
-        at = {"host": "127.0.0.1", "port": lines.port, "data": "hello\n"}
+        at: dict[str, Any] = {"host": "127.0.0.1", "port": lines.port, "data": "hello\n"}
         access = NetworkAccess(lambda: (Permission("tcp", f"127.0.0.1:{lines.port}"),))
         called(Broker(Policy(()), body(b"{}"), local=access), "tcp", tape, **at)
     replay = Replay(tuple(tape.exchanges))
@@ -283,6 +286,25 @@ def test_a_tool_that_talks_is_a_write() -> None:
     made = replace(ASKING, tools=(talking,), permissions=("tcp:a.test:1",))
     rules = {finding.rule for finding in prove_static(made).findings}
     assert "unsafe-read" in rules
+
+
+def test_a_recorded_call_is_a_case_of_later_versions() -> None:
+    made, draft = example("mooring")
+    (one, *_) = draft.examples
+    answers = KnownCalls(one.answers)
+    tape = Tape(calls=answers)
+
+    async def work() -> Outcome:
+        broker = Broker(Policy(()), body(b"{}"))
+        async with LocalRunner().open(made, broker) as session:
+            return await session.call(one.tool, one.arguments, tape=tape)
+
+    assert asyncio.run(work()).ok
+    kept = RecordedCase("it", one.tool, one.arguments, tuple(tape.exchanges))
+    report = asyncio.run(prove_recorded(made, (kept,), LocalRunner()))
+    assert report.verdict == "passed", report.cases
+    lost = RecordedCase("it", one.tool, one.arguments, tuple(tape.exchanges)[:2])
+    assert asyncio.run(prove_recorded(made, (lost,), LocalRunner())).verdict == "failed"
 
 
 def example(name: str, **instead: str) -> tuple[Bundle, Draft]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import socket
 import socketserver
 import ssl
 import struct
@@ -140,10 +139,9 @@ def name_server(zone: Mapping[tuple[str, str], tuple[str, ...]], ttl: int = 300)
 
 
 @contextmanager
-def _served(server: socketserver.BaseServer) -> Iterator[int]:
+def _served(server: socketserver.TCPServer | socketserver.UDPServer) -> Iterator[int]:
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
-    assert isinstance(server.socket, socket.socket)
     try:
         yield int(server.socket.getsockname()[1])
     finally:
