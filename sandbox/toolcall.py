@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sandbox.bundle import ToolDefinition
-from sandbox.example import Answered, same
 from sandbox.errors import SandboxError
+from sandbox.example import Answered, same
 from sandbox.exchange import Exchange, Upstream, WireRequest, WireResponse
 from sandbox.netaccess import asked_of
 from sandbox.writemode import WriteMode
