@@ -31,7 +31,7 @@ from orchestrator.settings import Settings, load_settings
 from registry.pin import set_pin
 from registry.records import ENDED_JOBS, Job
 
-CROWD = 40
+CROWD = 20
 PIN = "a bench's own"
 
 

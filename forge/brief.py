@@ -224,7 +224,8 @@ _DONE = """# Done when
 - Every test passes, and none passes where the functions give nothing, something empty or their
   first argument: let each assert also what such a function would not give.
 - A test stays as it was in later drafts. Where one is wrong, change it and name it in `why`, or
-  say `drop NAME`; both are kept.
+  say `drop NAME`; both are kept, and a person looks at it.
+- What the task names literally (IIII, 2026-02-30) is asked for by a test or a case.
 - Every case comes out, the same in two runs; fractions within 1e-9.
 - Tests and cases notice mistakes: of small changes to the code (< to <=, a raise left out, a number
   one larger) most make one fail. And the code computes: a table of its own cases is sent back.

@@ -40,6 +40,19 @@ def carried(
     return problems or merged
 
 
+def altered(tests: str, earlier: str, gone: Collection[str] = ()) -> tuple[str, ...]:
+    """The tests of an earlier suite that are not in this one, or not what they were, but for those
+    about tools that are `gone`.
+    """
+    before, after = definitions(earlier) or {}, definitions(tests) or {}
+    return tuple(
+        name
+        for name in _tests(before)
+        if not _uses(before, name, gone)
+        and (name not in after or _whole(before, name) != _whole(after, name))
+    )
+
+
 def without_imports(tests: str, gone: Collection[str]) -> str:
     """The tests without importing these names from the server."""
     try:

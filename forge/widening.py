@@ -177,9 +177,7 @@ def _rewritten(
     return made
 
 
-def _wider(
-    schema: Mapping[str, Any], defs: Mapping[str, Schema], one: Widening
-) -> dict[str, Any]:
+def _wider(schema: Mapping[str, Any], defs: Mapping[str, Schema], one: Widening) -> dict[str, Any]:
     """The schema with the types and values added, where it does not take them already."""
     made = dict(schema)
     if "allOf" in made:

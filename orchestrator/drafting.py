@@ -12,14 +12,23 @@ from forge.brief import Brief
 from forge.diagnosis import Diagnosis, diagnose
 from forge.draft import Draft
 from forge.heldback import merged, repeats
+from forge.literals import unasked
 from forge.mutation import Purpose, bundle_of, gains
+from forge.suite import altered
 from orchestrator.answers import draft_line
 from orchestrator.briefing import Briefing
 from orchestrator.composing import Parent, composed, read
 from orchestrator.composition import Find, composition_findings
 from orchestrator.errors import DraftWanted, ForgeFailed, ForgeWaits, Unasked
 from orchestrator.forging import Forge, Forged, Order, Report, Step
-from orchestrator.needs import permission_needs, unfreeze_needs, ungranted, waiting_needs
+from orchestrator.needs import (
+    are_allowed,
+    permission_needs,
+    tests_needs,
+    unfreeze_needs,
+    ungranted,
+    waiting_needs,
+)
 from orchestrator.packages import locked
 from orchestrator.rehearsal import CALLS, Rehearsal
 from orchestrator.remedies import case_of
@@ -132,6 +141,8 @@ class Drafting:
         if not proof.passed and not experimental:
             self._judge(fence, row, "failed", proof, diagnose(proof, bundle.source_code))
             return None
+        if proof.passed:
+            self._check_tests(job, parent, drafts, draft)
         entry = await self.forge.registered(
             bundle, proof, draft.examples, fence, report, suite=draft.tests, recorded=recorded
         )
@@ -165,7 +176,7 @@ class Drafting:
         if "code" in given and "cases" in given and drafts:
             given["cases"] = merged(drafts[-1].content.get("cases"), given["cases"])
         content, draft = composed(given, parent, drafts)
-        problems = repeats(draft) if isinstance(draft, Draft) else draft
+        problems = draft if not isinstance(draft, Draft) else _missing(job, draft)
         digest = draft.digest() if isinstance(draft, Draft) else sha256(compact(content))
         by = (written.author, written.model)
         try:
@@ -186,6 +197,9 @@ class Drafting:
         kept, draft = composed(given, parent, drafts)
         if not isinstance(draft, Draft):
             return draft
+        missing = unasked(order.task, draft)
+        if missing:
+            return missing
         return self.store.hand_in(job.id, draft.digest(), kept, self.now())
 
     def _check_permissions(self, job: Job, row: DraftRow, bundle: Bundle, brief: Brief) -> None:
@@ -208,6 +222,25 @@ class Drafting:
             raise Unasked(f"{bundle.name} asks for {what}. Allow it: {needs['how']}", needs)
         if row.author != "client":
             self.forge.check_hosts(bundle, wanted)
+
+    def _check_tests(
+        self, job: Job, parent: Parent | None, drafts: Sequence[DraftRow], draft: Draft
+    ) -> None:
+        """Code that passes other tests than were written before it is a person's to take: what
+        changed may be a mistake of the tests, or the one that they found. Raises Unasked.
+        """
+        earlier = [str(row.content.get("tests", "")) for row in drafts[:-1] if _proved(row)]
+        earlier += [parent.suite] if parent else []
+        before = {tool.name for tool in parent.bundle.tools} if parent else set()
+        gone = before - {tool.name for tool in draft.tools}
+        changed = [name for suite in earlier for name in altered(draft.tests, suite, gone)]
+        if changed and not are_allowed(self.forge.consents, job.id, draft.tests):
+            needs = tests_needs(job.id, dict.fromkeys(changed), draft.tests)
+            raise Unasked(
+                f"the draft passes, with other tests than before ({needs['what']}). Look at them, "
+                f"and take it: {needs['how']}; or hand in a draft that passes the earlier ones",
+                needs,
+            )
 
     async def _proof(
         self,
@@ -291,6 +324,19 @@ class Drafting:
         if str(why):
             message = f"{why}\n{message}" if drafts else str(why)
         return DraftWanted(wanted, message, why.needs)
+
+
+def _missing(job: Job, draft: Draft) -> tuple[Problem, ...]:
+    """What the cases and tests of a model's draft leave out."""
+    return (*repeats(draft), *unasked(Order.from_json(job.request).task, draft))
+
+
+def _proved(row: DraftRow) -> bool:
+    """Whether the stages said of a draft's tests that they prove something."""
+    suites = [report for report in row.reports if report.get("stage") == "suite"]
+    cells = [cell for report in suites for cell in report.get("cases", ())]
+    stubbed = any("proves nothing" in str(cell.get("evidence", "")) for cell in cells)
+    return bool(suites) and not stubbed and not any(r.get("findings") for r in suites)
 
 
 def _message(drafts: Sequence[DraftRow], problems: str) -> str:

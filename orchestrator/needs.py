@@ -17,7 +17,7 @@ from registry.signing import Signer
 from registry.store import Store
 
 Needs = Mapping[str, str]
-ALLOWED = ("host", "package", "budget", "permission")
+ALLOWED = ("host", "package", "budget", "permission", "tests")
 """The kinds that a person allows for the job itself."""
 
 
@@ -34,6 +34,17 @@ def permission_needs(job: str, server: str, permissions: Iterable[str]) -> Needs
     """What a server to be asks for that nobody has granted it."""
     what = " ".join(f"{server}:{permission}" for permission in permissions)
     return {"kind": "permission", "what": what, "how": _allowing(job)}
+
+
+def tests_needs(job: str, names: Iterable[str], suite: str) -> Needs:
+    """Other tests than a job had before, for code that passes these."""
+    what = ", ".join(names)
+    return {"kind": "tests", "what": what, "how": _allowing(job), "suite": sha256(suite)}
+
+
+def are_allowed(consents: Consents, job: str, suite: str) -> bool:
+    """Whether a person allowed a job these tests in place of its earlier ones."""
+    return _allows(consents, job, sha256(suite))
 
 
 def waiting_needs(kind: str, what: str, how: str) -> Needs:
@@ -68,6 +79,8 @@ def is_met(consents: Consents, job: Job) -> bool:
         return consents.packages().issuperset(_packages(needs))
     if needs.get("kind") == "budget":
         return budgets(consents, job.id) > int(needs["had"])
+    if needs.get("kind") == "tests":
+        return _allows(consents, job.id, needs["suite"])
     if needs.get("kind") == "permission":
         return not any(ungranted(consents, *wanted) for wanted in _wanted(needs))
     return False
@@ -95,6 +108,8 @@ def allow(store: Store, consents: Consents, job: Job, by: str, signer: Signer) -
     elif needs["kind"] == "budget":
         had = budgets(consents, job.id)
         grant(store, job.id, "budget", by, signer, str(had + 1))
+    elif needs["kind"] == "tests":
+        grant(store, job.id, "tests", by, signer, needs["suite"])
     else:
         for server, permissions in _wanted(needs):
             for permission in permissions:
@@ -105,6 +120,10 @@ def allow(store: Store, consents: Consents, job: Job, by: str, signer: Signer) -
 def digest_of(needs: Needs) -> str:
     """sha256 of what is needed, in hex: what was shown is what is allowed."""
     return sha256(canonical(dict(needs)))
+
+
+def _allows(consents: Consents, job: str, suite: str) -> bool:
+    return any(g.origin == job and g.detail == suite for g in consents.grants("tests"))
 
 
 def _wanted(needs: Needs) -> Iterable[tuple[str, tuple[str, ...]]]:

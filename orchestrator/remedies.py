@@ -52,7 +52,9 @@ def paced(bundle: Bundle, failing: Failing, calls: Iterable[Invocation]) -> Reme
     """The bundle with the rate that its API's refusals in these calls teach. Raises NoRemedy."""
     host = _granted(bundle, failing.cause.host)
     known = [pace.per_second for pace in bundle.paces if pace.host == host]
-    rate = learned(_sent(calls, failing.cause.host), min(known, default=float("inf")))
+    calls = tuple(calls)
+    own = (call for call in calls if call.version == failing.call.version)
+    rate = learned(_sent(own, failing.cause.host), min(known, default=float("inf")))
     if rate is None:
         raise NoRemedy("its refusals teach no rate: too few of them, or nothing was taken between")
     try:

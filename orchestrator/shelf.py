@@ -61,11 +61,13 @@ class Shelf:
     def recorded(self, name: str) -> tuple[RecordedCase, ...]:
         """The recorded cases that lie with a server's files. Raises BundleInvalid."""
         place = catalogue.directory(self._home, name)
-        content = catalogue.test_content(place, recordedcase.FILE)
-        try:
-            return recordedcase.read(content) if content is not None else ()
-        except ValueError as error:
-            raise BundleInvalid(name, f"tests/{recordedcase.FILE}", str(error)) from error
+        return _recorded(name, catalogue.test_content(place, recordedcase.FILE))
+
+    def registered_recorded(self, entry: Entry) -> tuple[RecordedCase, ...]:
+        """The recorded cases that an entry's bundle was registered with. Raises BundleInvalid."""
+        file = recordedcase.FILE
+        content = catalogue.read_test(self._home, entry.name, entry.digest, file)
+        return _recorded(entry.name, content)
 
     def publish(
         self,
@@ -105,6 +107,13 @@ class Shelf:
     def recover(self) -> tuple[str, ...]:
         """Settle what crashes left half-done; the names of the servers concerned."""
         return catalogue.recover(self._home, self._store)
+
+
+def _recorded(name: str, content: bytes | None) -> tuple[RecordedCase, ...]:
+    try:
+        return recordedcase.read(content) if content is not None else ()
+    except ValueError as error:
+        raise BundleInvalid(name, f"tests/{recordedcase.FILE}", str(error)) from error
 
 
 def _text(name: str, content: bytes | None) -> str:

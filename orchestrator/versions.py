@@ -68,7 +68,7 @@ def planned(store: Store, shelf: Shelf, name: str, version: int | None) -> Retur
 
 
 def go_back(store: Store, shelf: Shelf, plan: Return, by: str, reason: str, now: float) -> Entry:
-    """Register the earlier version's content again, with the proofs that it had.
+    """Register the earlier version's content again, with the proofs and cases that it had.
 
     Raises RegistryError, DiskUnusable; the current version stays then.
     """
@@ -83,7 +83,7 @@ def go_back(store: Store, shelf: Shelf, plan: Return, by: str, reason: str, now:
         reports,
         None,
         shelf.examples(target),
-        None,
+        shelf.registered_recorded(target),
         shelf.registered_suite(target),
     )
     payload = {

@@ -13,7 +13,7 @@ MARGIN = 0.8
 """Of what it took is asked: its clock and ours are not the same, and others may ask as well."""
 LEAST_REFUSED = 2
 MAX_REQUESTS = 200
-AGREEING = 0.9
+TOLERATED = 0.1
 MAX_EVENTS = 2000
 
 
@@ -38,18 +38,22 @@ def learned(sent: Iterable[Sent], at_most: float = float("inf")) -> Learned | No
     """The rate that would not have been refused; None where these requests teach none: too few
     were refused, or none was taken, which is an outage.
 
-    Of the windows the shortest counts in which nearly every refusal came when the window was full.
-    It is never more than `at_most` per second, so that being refused again slows down further.
+    Of the windows that these requests span the shortest counts in which nearly every refusal came
+    when the window was full, or else the one in which most did. The rate is never more than
+    `at_most` per second, so that being refused again slows down further.
     """
     events = sorted(sent, key=lambda each: (each.at, not each.taken))[-MAX_EVENTS:]
     refused = sum(not each.taken for each in events)
     if refused < LEAST_REFUSED or refused == len(events):
         return None
-    for per in WINDOWS:
-        limit = _limit(events, per)
-        if limit and (per == WINDOWS[-1] or _explains(events, per, limit)):
-            return _with_margin(limit, per, at_most)
-    return None
+    span = events[-1].at - events[0].at
+    limits = {per: _limit(events, per) for per in WINDOWS if per <= max(span, WINDOWS[0])}
+    misfits = {per: _misfit(events, per, limit) for per, limit in limits.items() if limit}
+    fitting = [per for per, misfit in misfits.items() if misfit <= TOLERATED]
+    if not misfits:
+        return None
+    per = min(fitting) if fitting else min(misfits, key=lambda each: (misfits[each], each))
+    return _with_margin(limits[per], per, at_most)
 
 
 def _with_margin(limit: int, per: float, at_most: float) -> Learned | None:
@@ -71,13 +75,15 @@ def _limit(events: Sequence[Sent], per: float) -> int:
     return median_low([count for count in counts if count] or [0])
 
 
-def _explains(events: Sequence[Sent], per: float, limit: int) -> bool:
-    """Whether refusals came when a window was full, about, and nothing was taken beyond it."""
+def _misfit(events: Sequence[Sent], per: float, limit: int) -> float:
+    """How badly a limit explains what happened, 0..1: refusals in a window that was far from full,
+    and requests that were taken beyond it.
+    """
     counts = [(_taken_before(events, at, per), each.taken) for at, each in enumerate(events)]
     full = [count for count, taken in counts if not taken]
     beyond = sum(taken and count >= limit for count, taken in counts)
-    near = sum(count >= limit * 0.5 for count in full)
-    return near >= AGREEING * len(full) and beyond <= (1 - AGREEING) * len(counts)
+    far = sum(count < limit * 0.5 for count in full)
+    return max(far / len(full), beyond / len(counts))
 
 
 def _taken_before(events: Sequence[Sent], index: int, per: float) -> int:

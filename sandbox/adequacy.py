@@ -25,8 +25,12 @@ from sandbox.runner import Outcome, Session
 from sandbox.suitestage import RUN
 from sandbox.validation import checker
 
-ENOUGH = 0.6
-"""The share of mutants that has to be noticed: some change nothing, and some only speed."""
+ENOUGH = 0.85
+"""The share of mutants that has to be noticed: some change nothing, and some only speed. Drafts
+that models wrote with care came to 92 to 100 % (docs/benchmarks.md).
+"""
+FEW = 2
+"""So many may always go unnoticed."""
 MIN_MUTANTS = 5
 BUDGET_SECONDS = 2.0
 CALL_SECONDS = 2.0
@@ -133,7 +137,7 @@ async def _mutation(
     pending = list(mutants)
     while pending and breaks < MAX_BREAKS and time.perf_counter() - started < BUDGET_SECONDS:
         async with open_harness() as session:
-            if not tried and not await _passes(session, judging, bundle.source_code):
+            if not tried and not await _holds(session, judging, bundle.source_code):
                 return [], "the tests do not pass on the code itself here: nothing can be said"
             while pending and time.perf_counter() - started < BUDGET_SECONDS:
                 mutant = pending.pop(0)
@@ -148,11 +152,19 @@ async def _mutation(
         return [], f"there is little to get wrong: {tried} changes were tried"
     share = 1 - len(survivors) / tried
     note = f"{tried - len(survivors)} of {tried} changes to the code were noticed"
-    if share >= ENOUGH:
+    if share >= ENOUGH or len(survivors) <= FEW:
         return [CaseResult(TESTS, "adequacy", "passed", note)], note
     told = "; ".join(survivor.told() for survivor in survivors[:MAX_TOLD])
     reason = f"too little is tested: only {note}. Not noticed: {told}"
     return [CaseResult(TESTS, "adequacy", "failed", reason)], note
+
+
+async def _holds(session: Session, judging: Sequence[str], code: str) -> bool:
+    """Whether all tests pass on the code and come to an end in time."""
+    try:
+        return await _passes(session, judging, code)
+    except (CallTimedOut, SessionBroken):
+        return False
 
 
 async def _passes(session: Session, judging: Sequence[str], code: str) -> bool:

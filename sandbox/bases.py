@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-import docker
-
+from sandbox.docker_engine import Client
 from sandbox.image import (
     PREFERRED_BASE,
     REPOSITORY,
@@ -22,7 +21,7 @@ from sandbox.image import (
 KEPT = "kept-"
 
 
-def rebuilt(client: docker.DockerClient, progress: Callable[[str], None]) -> BaseImage:
+def rebuilt(client: Client, progress: Callable[[str], None]) -> BaseImage:
     """The base image built again on what its own base is by now, under a name of its own; with the
     present one's id where nothing has changed. Raises EngineUnavailable, BaseImageBuildFailed.
     """
@@ -32,7 +31,7 @@ def rebuilt(client: docker.DockerClient, progress: Callable[[str], None]) -> Bas
         return build_on(client, base or debian_root(client, progress), reference, progress)
 
 
-def promote(client: docker.DockerClient, image: BaseImage) -> None:
+def promote(client: Client, image: BaseImage) -> None:
     """Make an image the base of what is started from now on, and keep the one before by its id, for
     the servers that were proved on it. Raises EngineUnavailable, BaseImageBuildFailed.
     """
@@ -45,7 +44,7 @@ def promote(client: docker.DockerClient, image: BaseImage) -> None:
         client.api.remove_image(image.reference, noprune=True)
 
 
-def kept_bases(client: docker.DockerClient) -> Mapping[str, str]:
+def kept_bases(client: Client) -> Mapping[str, str]:
     """The earlier base images that are kept: their names by their ids."""
     found: dict[str, str] = {}
     with translated("listing base images"):
@@ -56,7 +55,7 @@ def kept_bases(client: docker.DockerClient) -> Mapping[str, str]:
     return found
 
 
-def forget_bases(client: docker.DockerClient, needed: Collection[str]) -> tuple[str, ...]:
+def forget_bases(client: Client, needed: Collection[str]) -> tuple[str, ...]:
     """Give up the kept base images that nothing needs; their names."""
     given_up = [name for id, name in kept_bases(client).items() if id not in needed]
     with translated("removing base images"):

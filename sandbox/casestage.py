@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any, Literal
 
 from sandbox.bundle import Bundle, ToolDefinition
 from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken
+from sandbox.evidence import MAX_SHOWN, got, shown, whole
 from sandbox.example import Example, same
 from sandbox.extremes import extreme, malformed
 from sandbox.recording import CLOCK, RANDOM, Tape
@@ -24,7 +24,6 @@ from sandbox.validation import checker
 CALL_SECONDS = 5.0
 MAX_BREAKS = 3
 MAX_TRIALS = 200
-MAX_SHOWN = 400
 REFUSES = "the input schema refuses these arguments before the code runs"
 
 OpenSession = Callable[[], AbstractAsyncContextManager[Session]]
@@ -90,7 +89,7 @@ def check_examples(bundle: Bundle, examples: Sequence[Example]) -> StageReport:
             problem = _unfit(trial.tool, trial.example)
             verdict: Verdict = "failed" if problem else "passed"
             expected = trial.example.expected()[:MAX_SHOWN]
-            given = _shown(dict(trial.arguments))
+            given = shown(dict(trial.arguments))
             cells.append(CaseResult(trial.tool.name, trial.name, verdict, problem, given, expected))
     failed = any(cell.verdict == "failed" for cell in cells)
     note = "there is no code yet"
@@ -188,9 +187,9 @@ def _judged(trial: Trial, came: Came, again: Came | None) -> CaseResult:
         case=trial.name,
         verdict="failed" if problem else "passed",
         evidence=problem or _told(came),
-        given=_shown(dict(trial.arguments)),
+        given=shown(dict(trial.arguments)),
         expected=expected[:MAX_SHOWN],
-        got=_got(came),
+        got=got(came),
     )
 
 
@@ -219,10 +218,10 @@ def _unfit(tool: ToolDefinition, example: Example) -> str:
 
 
 def _unsteady(came: Outcome, again: Came | None) -> str:
-    if isinstance(again, Outcome) and _bytes(again.result) == _bytes(came.result):
+    if isinstance(again, Outcome) and whole(again) == whole(came):
         return ""
     return (
-        f"the second run, in a fresh sandbox, gave {_got(again or '')[:200]}: take time and chance "
+        f"the second run, in a fresh sandbox, gave {got(again or '')[:200]}: take time and chance "
         "as arguments, and keep nothing between calls"
     )
 
@@ -249,25 +248,6 @@ def _told(came: Came) -> str:
     if isinstance(came, str):
         return came
     return f"told as {came.failure.kind}" if came.failure else "as expected"
-
-
-def _got(came: Came) -> str:
-    if isinstance(came, str):
-        return came[:MAX_SHOWN]
-    if came.failure:
-        failure = {"failure": came.failure.kind, "message": came.failure.message[:300]}
-        return _shown(failure)
-    return _shown(came.structured)
-
-
-def _shown(value: Any) -> str:
-    """JSON for a reader, bounded."""
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}… ({len(text)} characters)"
-
-
-def _bytes(result: Mapping[str, Any]) -> str:
-    return json.dumps(result, sort_keys=True)
 
 
 def _since(started: float) -> float:

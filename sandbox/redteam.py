@@ -7,7 +7,6 @@ nothing of its own to attack, and no such stage.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -22,6 +21,7 @@ from sandbox.bundle import Bundle, ToolDefinition
 from sandbox.caps import Caps
 from sandbox.clock import VirtualClock
 from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken
+from sandbox.evidence import MAX_SHOWN, got, shown, whole
 from sandbox.example import Example
 from sandbox.exchange import WireRequest
 from sandbox.judge import Judge
@@ -45,7 +45,6 @@ MAX_SIMPLER = 12
 MAX_FINDINGS = 3
 """So many of one tool are told."""
 MAX_RESULT = 4 * 1024 * 1024
-MAX_SHOWN = 400
 CRASHES = ("bug", "schema")
 
 
@@ -240,16 +239,16 @@ class _Team:
             ("the arguments in another order", dict(reversed(list(target.usual.items())))),
         ):
             came = await self._called(target, given)
-            if isinstance(came, Outcome) and _bytes(came) != _bytes(first):
+            if isinstance(came, Outcome) and whole(came) != whole(first):
                 self.cells.append(
                     CaseResult(
                         target.tool.name,
                         what,
                         "failed",
                         "the result is another, so it depends on more than its arguments say",
-                        _shown(dict(given)),
-                        _shown(first.structured),
-                        _got(came),
+                        shown(dict(given)),
+                        shown(first.structured),
+                        got(came),
                     )
                 )
 
@@ -286,7 +285,7 @@ class _Team:
             where = f" at {came.failure.where}" if came.failure.where else ""
             said = f"({came.failure.kind}{where}): {came.failure.message[:200]}"
             return f"the input schema admits these arguments, but the call failed {said}"
-        size = len(_bytes(came))
+        size = len(whole(came))
         return f"the result has {size} characters" if size > MAX_RESULT else ""
 
     def _beyond(self, target: Target, came: Outcome) -> Iterator[str]:
@@ -316,7 +315,7 @@ class _Team:
         expected = "a result or a ToolError"
         if not problem:
             problem, expected = "it says that it succeeded", "a failure"
-        given = _shown(dict(arguments))
+        given = shown(dict(arguments))
         self.cells.append(
             CaseResult(
                 target.tool.name,
@@ -325,7 +324,7 @@ class _Team:
                 problem if outage is None else f"where the API is out of order, {problem}",
                 given,
                 expected,
-                _got(came),
+                got(came),
             )
         )
 
@@ -343,24 +342,6 @@ def _same_crash(one: Outcome, other: Outcome) -> bool:
     if one.failure is None or other.failure is None:
         return False
     return (one.failure.kind, one.failure.message) == (other.failure.kind, other.failure.message)
-
-
-def _got(came: Outcome | str) -> str:
-    if isinstance(came, str):
-        return came[:MAX_SHOWN]
-    if came.failure:
-        return _shown({"failure": came.failure.kind, "message": came.failure.message[:300]})
-    return _shown(came.structured)
-
-
-def _shown(value: Any) -> str:
-    """JSON for a reader, bounded."""
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}… ({len(text)} characters)"
-
-
-def _bytes(came: Outcome) -> str:
-    return json.dumps(came.result, sort_keys=True)
 
 
 def _since(started: float) -> float:

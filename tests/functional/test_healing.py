@@ -230,7 +230,7 @@ def test_an_api_cannot_drive_repairs_in_a_loop(play: Player) -> None:
             return page({"name": "oar", "state": f"word{next(words)}"})
 
         world.api.pages["/thing"] = lying
-        for _ in range(REPAIRS_A_DAY * 8):
+        for _ in range(REPAIRS_A_DAY * 4):
             await world.call()
             for job in world.app.store.repairs(world.entry.name, time.time()):
                 while world.app.store.job(job.id).state not in ENDED_JOBS:
@@ -297,7 +297,9 @@ def test_versions_are_listed_compared_and_gone_back_to_by_command(play: Player) 
         name, forge = world.entry.name, world.app.forge
         paced = replace(forge.shelf.bundle(world.entry), paces=(Pace("127.0.0.1", 5),))
         replacing = Replacing(world.app.store, forge)
-        await replacing.replace(world.entry, paced, lambda step: None)
+        crowd = RecordedCase("a crowd", "get_thing", {}, (), Pace("127.0.0.1", 6), 9)
+        await replacing.replace(world.entry, paced, lambda step: None, case=crowd)
+        assert forge.shelf.recorded(name) == (crowd,)
         home = str(world.app.settings.home)
 
         def read(*words: str) -> Any:
@@ -310,6 +312,7 @@ def test_versions_are_listed_compared_and_gone_back_to_by_command(play: Player) 
         assert listed[0]["learned"] == ["5 requests in 1 s to 127.0.0.1"]
         assert "+requests = 5" in read("diff", name)["lines"]
         assert read("rollback", name)["version"] == 3
+        assert forge.shelf.recorded(name) == ()
         assert read("versions", name)["versions"][0]["learned"] == []
         assert read("rollback", name, "7") == 1
         assert read("show", name)["health"]["trial"]["outcome"] == "rolled back by terminal"

@@ -27,6 +27,7 @@ class Written:
     specified: dict[str, Any] = field(default_factory=dict)
     wrong: dict[str, Any] = field(default_factory=dict)
     loosened: dict[str, Any] = field(default_factory=dict)
+    other: dict[str, Any] = field(default_factory=dict)
     registered: dict[str, Any] = field(default_factory=dict)
     called: dict[str, Any] = field(default_factory=dict)
 
@@ -38,9 +39,9 @@ def client(toolwright_home: Home) -> Iterator[Peer]:
 
 
 @pytest.fixture(scope="module")
-def written(client: Peer) -> Written:
+def written(client: Peer, toolwright_home: Home) -> Written:
     seen = Written()
-    job = client.value("forge", task="Roman numerals", name="numerals", source="none")["job"]
+    job = client.value("forge", task="Roman numerals", name="numbering", source="none")["job"]
     settled(client, job)
     client.value("submit", job=job, why="what it is to be", **{**SPECIFICATION, "tests": VACUOUS})
     seen.vacuous = settled(client, job)
@@ -49,10 +50,13 @@ def written(client: Peer) -> Written:
     client.value("submit", job=job, why="the code", code=FORGETFUL)
     seen.wrong = settled(client, job)
     seen.loosened = client.call("submit", job=job, why="better", code=FORGETFUL, tests=LOOSE)
-    client.value("submit", job=job, why="no numeral is none", code=EXAMPLE_CODE)
+    why = "no numeral is none; test_normal: two is the better example"
+    client.value("submit", job=job, why=why, code=EXAMPLE_CODE, tests=LOOSE)
+    seen.other = settled(client, job)
+    toolwright_home.person("jobs", job, "--allow")
     seen.registered = settled(client, job)
     numeral = {"numeral": "MCMXC"}
-    seen.called = client.value("call_read", tool="numerals.from_roman", arguments=numeral)
+    seen.called = client.value("call_read", tool="numbering.from_roman", arguments=numeral)
     return seen
 
 
@@ -80,22 +84,30 @@ def test_no_test_is_weakened_without_a_word(written: Written) -> None:
     assert "test_normal" in problem["reason"]
 
 
+def test_code_that_passes_other_tests_than_before_waits_for_a_person(written: Written) -> None:
+    assert written.other["state"] == "waiting"
+    assert "other tests than before (test_normal)" in written.other["message"]
+
+
 def test_the_code_that_passes_is_registered_with_its_tests(
     written: Written, toolwright_home: Home
 ) -> None:
     assert written.registered["state"] == "done"
     assert written.called == {"number": 1990}
-    kept = toolwright_home.path / "servers" / "numerals" / "tests" / "test_server.py"
-    assert kept.read_text() == EXAMPLE_TESTS
-    report = toolwright_home.path / "servers" / "numerals" / "reports" / "suite.json"
+    kept = toolwright_home.path / "servers" / "numbering" / "tests" / "test_server.py"
+    assert kept.read_text() == LOOSE
+    report = toolwright_home.path / "servers" / "numbering" / "reports" / "suite.json"
     assert '"passed"' in report.read_text()
 
 
 def test_who_edits_the_files_is_held_to_the_tests(written: Written, toolwright_home: Home) -> None:
-    place = toolwright_home.path / "servers" / "numerals" / "server.py"
+    place = toolwright_home.path / "servers" / "numbering" / "server.py"
     (place).write_text(FORGETFUL)
     with toolwright_home.store() as store:
-        refused = until(lambda: [a for a in store.audit() if a.kind == "edit.refused"], "refusal")
+        mine = ("edit.refused", "numbering")
+        refused = until(
+            lambda: [a for a in store.audit() if (a.kind, a.subject) == mine], "it is refused"
+        )
         assert "suite failed" in str(refused[-1].payload)
-        assert store.entry("numerals").version == 1
+        assert store.entry("numbering").version == 1
     place.write_text(EXAMPLE_CODE)

@@ -41,6 +41,13 @@ def test_no_more_is_learned_than_was_taken(limit: int, per: float, asked: int, s
     assert rate is None or rate.requests <= max(1, limit * max(1.0, rate.per / per) + 1)
 
 
+def test_a_short_crowd_says_nothing_of_long_windows() -> None:
+    sent = [Sent(100 + at * 0.37, at % 3 != 1) for at in range(12)]
+    rate = learned(sent)
+    assert rate is not None
+    assert rate.per == 1.0
+
+
 @pytest.mark.parametrize("taken", [[], [True] * 20, [False] * 20, [True] * 9 + [False]])
 def test_an_api_that_refuses_nothing_or_everything_teaches_no_rate(taken: list[bool]) -> None:
     assert learned(Sent(100 + at / 10, good) for at, good in enumerate(taken)) is None

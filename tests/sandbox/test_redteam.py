@@ -89,7 +89,8 @@ def test_code_without_an_end_is_a_finding_and_ends_the_attack() -> None:
 
 
 def test_recursion_without_bound_is_a_finding() -> None:
-    body = "return {'half': deep(text)}\n\ndef deep(text):\n    return deep(text[1:]) + 1 if text else 0"
+    deep = "def deep(text):\n    return deep(text[1:]) + 1 if text else 0"
+    body = f"return {{'half': deep(text)}}\n\n{deep}"
     (cell,) = found(attacked(computing(code(body, "text"), text=TEXT), (case(text="a"),)))
     assert "RecursionError" in cell.evidence
 

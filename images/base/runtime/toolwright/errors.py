@@ -131,7 +131,7 @@ class LoadError(Exception):
 
 
 def quoted(answer: Answer) -> str:
-    """What an answer said, for the end of a message: nothing of it is lost but what is very long."""
+    """What an answer said, for the end of a message; only what is very long is cut."""
     text = answer.printable()
     if len(text) > MAX_BODY_TEXT:
         text = f"{text[:MAX_BODY_TEXT]}… ({len(text)} characters in all)"

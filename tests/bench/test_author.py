@@ -1,0 +1,53 @@
+"""What `bench.author` measures with: tasks, hidden checks, drafts and ways to break them."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from bench.author.__main__ import DRAFTS, stored
+from bench.author.operators import OPERATORS, Operator
+from bench.author.task import Check, Task
+from bench.author.tasks import TASKS
+from forge.brief import EXAMPLE
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_a_task_has_checks_enough_of_results_that_differ(task: Task) -> None:
+    assert len(task.checks) >= 20
+    wanted = {repr((check.result, check.refused)) for check in task.checks}
+    assert len(wanted) >= 5
+
+
+def test_there_are_drafts_of_every_task_and_bad_ones_enough() -> None:
+    drafts = list(stored(DRAFTS))
+    assert {task.name for _, task, _ in drafts} == {task.name for task in TASKS}
+    assert sum("wrong" in given for _, _, given in drafts) >= 15
+
+
+def test_there_are_ways_enough_to_break_one() -> None:
+    assert len({operator.name for operator in OPERATORS}) == len(OPERATORS) >= 25
+
+
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)
+def test_what_an_operator_breaks_is_another_draft_whose_code_still_parses(
+    operator: Operator,
+) -> None:
+    good = [{**EXAMPLE}, *(given for _, _, given in stored(DRAFTS) if "wrong" not in given)]
+    broken = [(given, made) for given in good for made in operator.broken(given)]
+    assert broken, "it finds nothing to break in any draft"
+    for given, made in broken[:5]:
+        assert made != given
+        ast.parse(made["code"])
+
+
+def test_a_check_holds_for_its_result_alone() -> None:
+    check = Check("t", {}, {"number": 2})
+    assert check.holds({"number": 2.0}, "")
+    assert not check.holds({"number": 3}, "")
+    assert not check.holds({"number": 2}, "tool")
+    refused = Check("t", {}, refused=True)
+    assert refused.holds(None, "arguments")
+    assert not refused.holds({}, "")
+    assert not refused.holds(None, "bug")
