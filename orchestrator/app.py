@@ -349,6 +349,7 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
         )
         stack.push_async_callback(_ended, app.carrying_out)
         stack.push_async_callback(_ended, dispatch.writing)
+        stack.push_async_callback(_ended, dispatch.within_writing)
         stack.push_async_callback(app.jobs.close)
         stack.enter_context(pulse.running())
         _register(store, process, kind)
@@ -373,7 +374,7 @@ def _why(call: Invocation) -> dict[str, str]:
     return {"cause": cause.text} if cause else {}
 
 
-async def _ended(tasks: Iterable[asyncio.Task[Reply]]) -> None:
+async def _ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
     """Let writes end that have begun; what takes too long is cut, its outcome unknown."""
     begun = tuple(tasks)
     if begun:
