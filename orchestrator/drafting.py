@@ -322,7 +322,8 @@ class Drafting:
         }
         message = _message(drafts, problems)
         if str(why):
-            message = f"{why}\n{message}" if drafts else str(why)
+            judged = bool(drafts) and bool(drafts[-1].verdict)
+            message = f"{why}\n{message}" if judged else str(why)
         return DraftWanted(wanted, message, why.needs)
 
 

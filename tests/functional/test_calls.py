@@ -13,17 +13,19 @@ from typing import Any, TypeVar
 import pytest
 
 from orchestrator.app import App, open_app
-from orchestrator.calls import Call, Done, Pending, Refused, Reply
+from orchestrator.calls import Call, Done, Pending, Reply
 from orchestrator.needs import allow as allow_needs
 from orchestrator.people import Decision, decide
 from orchestrator.replay import Replays
 from orchestrator.settings import Settings, load_settings
 from registry.records import Approval, Invocation, Job, entry_from
 from sandbox.asked import pattern_of
-from sandbox.broker import Broker
+from sandbox.brake import Brake
+from sandbox.broker import Broker, WriteMode
 from sandbox.bundle import Bundle
+from sandbox.exchange import Exchange, WireRequest
 from sandbox.policy import Policy
-from sandbox.recording import Tape
+from sandbox.toolcall import Called, call_request, called_tool, given
 from tests.engine.samples import body, bundle
 from tests.functional.home import ROOT
 from tests.granted import PIN, allow, person
@@ -371,23 +373,24 @@ def test_a_called_server_keeps_its_gate(place: Place) -> None:
     assert "quarantined" in refusal(place.call("hopeful.relay", to="shut.one"))
 
 
-def test_frozen_stops_calls(place: Place) -> None:
-    broker = Broker(Policy(()), body(b"{}"), brake=place.app.brake)
-    place.publish(relaying("cold", "leaf.one"), "call:leaf.one")
+def test_nothing_is_called_while_all_is_frozen_or_from_where_nothing_answers() -> None:
+    class Asked:
+        def __init__(self) -> None:
+            self.names: list[str] = []
 
-    async def work() -> Any:
-        async with place.app.dispatch.engine.open(relaying("cold", "leaf.one"), broker) as session:
-            return await session.call("relay", {"to": "leaf.one"}, tape=Tape())
+        async def perform(self, request: WireRequest, writes: WriteMode) -> Called:
+            self.names.append(called_tool(request))
+            return Called(Exchange(request, given({"n": 1})))
 
-    alone = place.run(work())
-    assert alone.failure.kind == "refused"
-    place.run(frozen(place.app, engaged=True))
-    try:
-        reply = place.call("cold.relay", to="leaf.one")
-    finally:
-        place.run(frozen(place.app, engaged=False))
-    assert isinstance(reply, Refused)
-    assert "frozen" in reply.reason
+    request = call_request({"tool": "leaf.one"}, b"{}")
+    assert request
+    calls, brake = Asked(), Brake()
+    broker = Broker(Policy(()), body(b"{}"), brake=brake)
+    assert asyncio.run(broker.perform(request, calls)).response
+    assert asyncio.run(broker.perform(request)).refusal == "refused"
+    brake.engage()
+    assert asyncio.run(broker.perform(request, calls)).refusal == "frozen"
+    assert calls.names == ["leaf.one"]
 
 
 TALKER = """
@@ -426,10 +429,3 @@ def test_a_tool_that_talks_waits_for_a_person_and_lends_its_right_to_no_other(
         assert ok(place.approve(pending.approval)).outcome.structured == {"got": "hi"}
         assert lines.asked == [b"hello"]
         assert place.app.store.approval(pending.approval.id).state == "done"
-
-
-async def frozen(app: App, *, engaged: bool) -> None:
-    if engaged:
-        app.brake.engage()
-    else:
-        app.brake.release()
