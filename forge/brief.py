@@ -34,7 +34,7 @@ DIGITS = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 
 @tool
 def from_roman(numeral):
-    """The number that a Roman numeral stands for."""
+    """What the letters add up to, a smaller one before a larger one subtracted: also IIII is 4."""
     values = [DIGITS.get(letter, 0) for letter in numeral.upper()]
     if not values or 0 in values:
         raise ToolError("not a Roman numeral")
@@ -46,7 +46,7 @@ from server import from_roman
 from toolwright import ToolError
 
 
-@pytest.mark.parametrize(("numeral", "number"), [("XIV", 14), ("mdc", 1600), ("I", 1)])
+@pytest.mark.parametrize(("numeral", "number"), [("XIV", 14), ("IIII", 4), ("mdc", 1600), ("I", 1)])
 def test_normal(numeral, number):
     assert from_roman(numeral=numeral) == {"number": number}
 
@@ -65,7 +65,8 @@ EXAMPLE: dict[str, Any] = {
     "tools": [
         {
             "name": "from_roman",
-            "description": "Convert a Roman numeral such as XIV to a number.",
+            "description": "Convert a Roman numeral such as XIV to a number: letters add up, a "
+            "smaller one before a larger one is subtracted, in unusual forms (IIII) as well.",
             "input_schema": {
                 "type": "object",
                 "properties": {"numeral": {"type": "string", "maxLength": 40}},
@@ -170,8 +171,11 @@ First the specification: tools, cases and tests, without code. It is kept, or yo
 test proves nothing. Then the code; what you leave out stays. All at once will do too.
 - tools: [{name, description, input_schema, output_schema}], JSON Schema 2020-12, both with
   "type": "object" at the root. A tool that only computes is a read.
+  permissions: ["env:NAME", "fs:/path:ro"] in a tool whose code uses toolwright.environment or
+  toolwright.files; a person has to grant each.
 - cases: [{tool, arguments, result}] or [{tool, arguments, failure: "tool"}]: what a call has to
-  give. Work the results out from the task, not from your code.
+  give. Work the results out from the task, not from your code. Arguments of a case with a failure
+  pass input_schema too: what that refuses is tried without you.
 - tests: a pytest file as text that imports the tools' functions from `server` and calls them with
   named arguments. Plain functions `test_…` with asserts; of pytest only mark.parametrize on tests
   and `with pytest.raises(…)`; no fixtures, no classes; math.isclose for fractions. Of each tool
@@ -220,7 +224,8 @@ _RULES = f"""# Rules that are checked
 
 _DONE = """# Done when
 - Every tool that computes has at least two cases that expect different things. A case whose
-  result is empty (0, "", [], {}, false, null) proves nothing and is sent back.
+  result is empty (0, "", [], {}, false, null) proves nothing and is sent back: an answer that is
+  truly empty or zero belongs in a test, beside one that is not.
 - Every test passes, and none passes where the functions give nothing, something empty or their
   first argument: let each assert also what such a function would not give.
 - A test stays as it was in later drafts. Where one is wrong, change it and name it in `why`, or
@@ -229,8 +234,9 @@ _DONE = """# Done when
 - Every case comes out, the same in two runs; fractions within 1e-9.
 - Tests and cases notice mistakes: of small changes to the code (< to <=, a raise left out, a number
   one larger) most make one fail. And the code computes: a table of its own cases is sent back.
+- 5.0 is an integer to JSON Schema, and reaches the code as a float: int(n) where that matters.
 - Whatever input_schema admits gives a result or a ToolError, never another exception, within 5 s:
-  the empty text, 10,000 letters, 1e308, -1, an empty list, nested values, letters of any script.
+  the empty text, 10,000 letters, 1e308, 10**400, -1, an empty list, nested values, any script.
   A red team tries such by the hundred, and outages of an API. Bound with minimum, maximum,
   maxLength, maxItems, enum, or check and raise ToolError. Infinity and NaN are no JSON.
 - Whatever it refuses is refused: name required, and additionalProperties: false.

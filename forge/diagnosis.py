@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 
 from sandbox.report import CaseResult, Finding, Proof, StageReport
 
@@ -44,9 +44,12 @@ class Diagnosis:
         return "\n".join(parts)
 
 
-def diagnose(proof: Proof, code: str) -> tuple[Diagnosis, ...]:
-    """What failed, the first of each tool before the second of any, at most MAX_TOLD."""
-    found = [d for report in proof.reports for d in _of_stage(report, code)]
+def diagnose(proof: Proof, code: str, earlier_tests: Collection[str] = ()) -> tuple[Diagnosis, ...]:
+    """What failed, the first of each tool before the second of any, at most MAX_TOLD.
+
+    `earlier_tests` are those that the author's own text of tests did not have.
+    """
+    found = [_sourced(d, earlier_tests) for r in proof.reports for d in _of_stage(r, code)]
     turn: dict[str, int] = {}
     ordered = []
     for diagnosis in found:
@@ -54,6 +57,14 @@ def diagnose(proof: Proof, code: str) -> tuple[Diagnosis, ...]:
         ordered.append((turn[diagnosis.where], diagnosis))
     ordered.sort(key=lambda pair: pair[0])
     return tuple(diagnosis for _, diagnosis in ordered[:MAX_TOLD])
+
+
+def _sourced(diagnosis: Diagnosis, earlier_tests: Collection[str]) -> Diagnosis:
+    name = diagnosis.case.partition("[")[0]
+    if name not in earlier_tests:
+        return diagnosis
+    told = f"{diagnosis.reason} (it is from an earlier draft; `drop {name}` in why removes it)"
+    return replace(diagnosis, reason=told)
 
 
 def _of_stage(report: StageReport, code: str) -> Iterator[Diagnosis]:

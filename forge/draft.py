@@ -15,6 +15,7 @@ from sandbox.apispec import Access
 from sandbox.asked import pattern_of
 from sandbox.bundle import NAME, Bundle, RequestPattern, ToolDefinition, file_arguments
 from sandbox.example import FAILURES, MAX_EXAMPLES, Example, read_answers, to_json
+from sandbox.permissions import is_readable, parse_permission
 from sandbox.recording import CLOCK, RANDOM
 from sandbox.validation import Problem
 
@@ -35,7 +36,9 @@ _FIELDS = frozenset(
     "name description title input_schema output_schema access idempotent destructive operation "
     "requests permissions".split()
 )
-_PERMISSION = re.compile(rf"(network:[a-z0-9.-]{{1,253}}(:\d{{1,5}})?|{CLOCK}|{RANDOM})\Z")
+_NETWORK = re.compile(r"network:[a-z0-9.-]{1,253}(:\d{1,5})?\Z")
+ASKED_LOCALLY = ("env", "fs")
+"""The kinds of permissions that reach this machine."""
 _PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(==[A-Za-z0-9.!+_-]{1,50})?\Z")
 _CASE = frozenset({"tool", "arguments", "result", "failure", "answers"})
 
@@ -300,13 +303,20 @@ def _permissions_problem(value: Any) -> str:
         if all(isinstance(item, str) and _is_permission(item) for item in value):
             return ""
     return (
-        "is not an array of network:HOST, call:SERVER.TOOL, tls:HOST:PORT, dns:ZONE, "
-        f"tcp:HOST:PORT, {CLOCK} and {RANDOM}"
+        "is not an array of network:HOST, env:NAME, fs:/PATH:ro, call:SERVER.TOOL, tls:HOST:PORT, "
+        f"dns:ZONE, tcp:HOST:PORT, {CLOCK} and {RANDOM}"
     )
 
 
 def _is_permission(text: str) -> bool:
-    return bool(_PERMISSION.match(text)) or pattern_of(text) is not None
+    if text in (CLOCK, RANDOM) or _NETWORK.match(text) or pattern_of(text) is not None:
+        return True
+    try:
+        found = parse_permission(text)
+    except ValueError:
+        return False
+    # A person is shown what is asked for as words between spaces.
+    return (found.kind == "env" or is_readable(found)) and not any(map(str.isspace, text))
 
 
 _FIELD_PROBLEMS = {

@@ -14,6 +14,8 @@ from sandbox.asked import is_asked
 from sandbox.bundle import Bundle, Provenance, ToolDefinition
 
 MAX_WORDS = 4
+DESCRIBED = 300
+"""So many characters of its task are a server's description."""
 _FILLERS = frozenset(
     "a an and also any all as at be by can for from i in into is it me my of on or our please "
     "some that the their them this to us want we with you your need make tool server write".split()
@@ -43,7 +45,7 @@ def bundle_of(draft: Draft, purpose: Purpose, parent: Bundle | None = None) -> B
     as far as its tools need them.
     """
     title = purpose.name.replace("_", " ").capitalize()
-    about = visible(purpose.task, 300)
+    about = visible(purpose.task, DESCRIBED)
     made = Provenance(
         source=about,
         source_digest=hashlib.sha256(purpose.task.encode("utf-8", "replace")).hexdigest(),

@@ -8,6 +8,8 @@ import re
 import unicodedata
 from typing import Any
 
+from sandbox.instructions import instruction
+
 # Each alternative stops at the next of its opening signs, so that no text takes quadratic time.
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>|<!--.*?(?:-->|\Z)", re.DOTALL)
 _LINK = re.compile(r"!?\[([^\[\]]{0,200})\]\([^()\s]{0,500}\)")
@@ -74,10 +76,10 @@ def defused(line: str) -> str:
     A net with wide meshes for what is known; that descriptions are data, clients have to know.
     """
     lower = line.lower()
-    if not any(word in lower for word in _SUSPECTS):
+    if not any(word in lower for word in _SUSPECTS) and not instruction(line):
         return line
     parts = (
-        f"{LEFT_OUT} " if _TO_A_MODEL.search(sentence) else sentence
+        f"{LEFT_OUT} " if _TO_A_MODEL.search(sentence) or instruction(sentence) else sentence
         for sentence in _SENTENCES.findall(line)
     )
     return "".join(part for part, _ in itertools.groupby(parts)).strip()

@@ -71,6 +71,11 @@ def without_imports(tests: str, gone: Collection[str]) -> str:
     return "\n".join(lines).rstrip() + "\n" if any(lines) else ""
 
 
+def test_names(tests: str) -> tuple[str, ...]:
+    """The names of a suite's tests; none of a text that does not parse."""
+    return tuple(_tests(definitions(tests) or {}))
+
+
 def _tests(known: Mapping[str, Defining]) -> Iterator[str]:
     for name, node in known.items():
         if name.startswith("test") and isinstance(node, ast.FunctionDef):

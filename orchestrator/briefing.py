@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
-from forge.brief import Brief, Near
-from forge.mutation import name_for, reference
+from forge.brief import MAX_NEAR, Brief, Near
+from forge.mutation import DESCRIBED, name_for, reference
+from forge.prose import visible
 from orchestrator.authorship import WRITERS
 from orchestrator.composing import Parent
 from orchestrator.errors import ForgeFailed
 from orchestrator.forging import Order
 from orchestrator.shelf import Shelf
 from registry.errors import Unknown
-from registry.records import Entry, Job
+from registry.records import Entry, Job, Match
 from registry.store import Store
+from registry.wording import likeness
 
 NEAR = 0.5
 """The score from which on a registered tool may well do the task already."""
+ALIKE = 0.6
+"""So much the same the task is as a tool's description, or as its server's, that it may do it."""
+SOUGHT = 50
 
 
 @dataclass(frozen=True)
@@ -59,12 +66,8 @@ class Briefing:
         return order.name or name_for(order.task, order.parent, taken)
 
     def _near(self, order: Order) -> tuple[Near, ...]:
-        found = self.store.search(order.task, 3)
-        return tuple(
-            Near(f"{match.entry}.{match.tool}", match.description)
-            for match in found
-            if match.score >= NEAR and match.entry != order.parent
-        )
+        found = self.store.search(order.task, SOUGHT)
+        return near_to(order.task, [match for match in found if match.entry != order.parent])
 
     def parent(self, job: Job, order: Order) -> Parent | None:
         """The parent as it was when the job was begun. Raises Unknown, BundleInvalid."""
@@ -108,6 +111,23 @@ class Briefing:
         """Whether an entry was registered for this very brief, by an attempt that then died."""
         made = self.shelf.bundle(entry).provenance
         return made.author in WRITERS and made.prompt_digest == brief.digest()
+
+
+def near_to(task: str, found: Iterable[Match]) -> tuple[Near, ...]:
+    """Those that may well do a task already, of what the search found for it; the most like it
+    first.
+    """
+    # A server that was written for a task has the beginning of that as its description.
+    short = visible(task, DESCRIBED)
+    near = []
+    for match in found:
+        told = f"{match.tool} {match.description}"
+        alike = max(likeness(short, match.entry_description), likeness(task, told))
+        if match.score >= NEAR or alike >= ALIKE:
+            near.append(
+                (-max(alike, match.score), Near(f"{match.entry}.{match.tool}", match.description))
+            )
+    return tuple(each for _, each in sorted(near, key=itemgetter(0))[:MAX_NEAR])
 
 
 def _taken(name: str) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from forge.draft import Draft, read_draft
+from forge.inheritance import definitions
+from forge.suite import test_names
 from registry.records import DraftRow
 from sandbox.bundle import Bundle
 from sandbox.example import Example
@@ -15,6 +17,9 @@ from sandbox.validation import Problem
 CONTENT = ("code", "tools", "cases", "tests", "packages", "why")
 KEPT = ("tools", "cases", "tests", "packages")
 """What a draft takes over from the job's draft before it where it says nothing of it."""
+EARLIER = "earlier_tests"
+"""The key of a kept draft's content that names the tests which its own text of tests did not have.
+"""
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,9 @@ def composed(
     before = readable[-1].content if readable else {}
     content = {key: before[key] for key in KEPT if key in before} | content
     earlier = before.get("tests", "") or (parent.suite if parent else "")
-    if "code" not in given:
+    if "code" not in given and (code := _code(content, parent, readable)):
+        content["code"] = code
+    elif "code" not in given:
         # Tests that are there already are no sign that code is to come.
         content |= {"tests": given.get("tests", "")}
     draft = read(content, parent, earlier)
@@ -54,4 +61,17 @@ def composed(
         content |= {"tests": draft.tests} if draft.tests else {}
         if not draft.is_specification:
             content.setdefault("code", "")
+        if given.get("tests"):
+            own = {*test_names(given["tests"])}
+            content[EARLIER] = [name for name in test_names(draft.tests) if name not in own]
     return content, draft
+
+
+def _code(content: Mapping[str, Any], parent: Parent | None, drafts: Sequence[DraftRow]) -> str:
+    """The newest code of the drafts, where it or the parent has every tool; else ""."""
+    code = next((row.content["code"] for row in reversed(drafts) if row.content.get("code")), "")
+    known = {*(definitions(code) or ())}
+    known |= {tool.name for tool in parent.bundle.tools} if parent else set()
+    tools = content.get("tools")
+    named = [t.get("name") for t in tools if isinstance(t, dict)] if isinstance(tools, list) else []
+    return code if all(isinstance(name, str) and name in known for name in named) else ""

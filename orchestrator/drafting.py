@@ -10,14 +10,14 @@ from typing import Any
 
 from forge.brief import Brief
 from forge.diagnosis import Diagnosis, diagnose
-from forge.draft import Draft
+from forge.draft import ASKED_LOCALLY, Draft
 from forge.heldback import merged, repeats
 from forge.literals import unasked
 from forge.mutation import Purpose, bundle_of, gains
 from forge.suite import altered
 from orchestrator.answers import draft_line
 from orchestrator.briefing import Briefing
-from orchestrator.composing import Parent, composed, read
+from orchestrator.composing import EARLIER, Parent, composed, read
 from orchestrator.composition import Find, composition_findings
 from orchestrator.errors import DraftWanted, ForgeFailed, ForgeWaits, Unasked
 from orchestrator.forging import Forge, Forged, Order, Report, Step
@@ -139,7 +139,8 @@ class Drafting:
             order.experimental and is_last(drafts, order.author) and not draft.is_specification
         )
         if not proof.passed and not experimental:
-            self._judge(fence, row, "failed", proof, diagnose(proof, bundle.source_code))
+            found = diagnose(proof, bundle.source_code, row.content.get(EARLIER, ()))
+            self._judge(fence, row, "failed", proof, found)
             return None
         if proof.passed:
             self._check_tests(job, parent, drafts, draft)
@@ -204,17 +205,17 @@ class Drafting:
 
     def _check_permissions(self, job: Job, row: DraftRow, bundle: Bundle, brief: Brief) -> None:
         """What a model asks for beyond the parent's permissions is a person's to allow, and what
-        reaches further than its sandbox whoever wrote it. Raises Unasked, ForgeWaits.
+        reaches this machine or further whoever asks. Raises Unasked, ForgeWaits.
         """
         consents = self.forge.consents
         before = brief.parent.permissions if brief.parent else ()
         wanted = [p for p in bundle.permissions if p not in before]
-        reaching = [p for p in wanted if p.startswith(REACHING)]
+        asked = [p for p in wanted if not p.startswith("network:")]
         if row.author == "client":
-            asked = reaching
-        else:
-            asked = [p for p in wanted if not p.startswith("network:")]
-        missing = ungranted(consents, bundle.name, asked if brief.parent is None else reaching)
+            asked = [p for p in asked if p.partition(":")[0] in (*ASKED_LOCALLY, *METHODS)]
+        if brief.parent is not None:
+            asked = [p for p in asked if p.startswith(REACHING)]
+        missing = ungranted(consents, bundle.name, asked)
         if missing:
             needs = permission_needs(job.id, bundle.name, missing)
             loud = {str(each): each.loud for each in permissions_of(missing)}

@@ -254,7 +254,8 @@ class JobEvent:
 class Job:
     """Work that outlives a call. `progress` is 0..1; `attempt` counts claims and fences writes.
     `needs` is what a person would have to allow for it to go on: `kind` (`host`, `package`,
-    `permission`, `budget`, `unfreeze`), `what` and `how`; empty where it is not a person that it waits for.
+    `permission`, `budget`, `tests`, `unfreeze`), `what` and `how`; empty where it is not a person
+    that it waits for.
     """
 
     id: str

@@ -95,6 +95,12 @@ def read_task(text: str) -> Task:
     return Task(tuple(terms.values()), frozenset(_forms(said)), _access(said))
 
 
+def likeness(one: str, other: str) -> float:
+    """From 0 to 1: the share that two texts have in common of the words that tell anything."""
+    said, meant = ({stem(term.word) for term in read_task(text).terms} for text in (one, other))
+    return len(said & meant) / max(len(said | meant), 1)
+
+
 def words(phrase: str) -> list[str]:
     """The words of a text or an identifier, in lower case.
 

@@ -44,19 +44,25 @@ _TEXTS: tuple[tuple[str, str], ...] = (
     ("emoji of several parts", "\U0001f469\u200d\U0001f469\u200d\U0001f467"),
     ("a very long text", "word, " * (LONGEST // 6)),
 )
+_BEYOND_FLOAT: tuple[tuple[str, Any], ...] = (
+    ("400 digits, more than a float holds", 10**400),
+    ("minus 400 digits, more than a float holds", -(10**400)),
+)
 _NUMBERS: tuple[tuple[str, Any], ...] = (
     ("minus zero", -0.0),
     ("the smallest", 5e-324),
     ("beyond exact", 2**53 + 1),
     ("a third", 1 / 3),
     ("nearly one", 0.9999999999999999),
-    ("a thousand digits", 10**40),
+    ("forty digits", 10**40),
+    *_BEYOND_FLOAT,
 )
 _INTEGERS: tuple[tuple[str, Any], ...] = (
     ("one", 1),
     ("beyond exact", 2**53 + 1),
     ("forty digits", 10**40),
     ("minus forty digits", -(10**40)),
+    *_BEYOND_FLOAT,
 )
 _JSON: tuple[tuple[str, Any], ...] = (
     ("true for a number", True),

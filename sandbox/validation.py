@@ -35,6 +35,9 @@ _Validator = extend(  # type: ignore[no-untyped-call]
 )
 
 
+_INAPPLICABLE = (Unresolvable, SchemaError, re.error, TypeError, ValueError, OverflowError)
+
+
 class Checker:
     """A compiled schema."""
 
@@ -54,7 +57,7 @@ class Checker:
             return Problem("", "the schema takes too many steps to check")
         except RecursionError:
             return Problem("", "the schema refers to itself without end")
-        except (Unresolvable, SchemaError, re.error, TypeError, ValueError) as reason:
+        except _INAPPLICABLE as reason:
             return Problem("", f"the schema cannot be applied: {reason}"[:MAX_REASON])
         return _located(error) if error else None
 

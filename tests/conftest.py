@@ -29,8 +29,15 @@ NEED_DOCKER = frozenset({"base_image", "docker_engine"})
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as `docker` what uses one of Docker's fixtures."""
+    """Mark as `docker` what uses one of Docker's fixtures, and say what has to run in one process:
+    all of an engine, whose home and servers are made once, and else a file.
+    """
     for item in items:
+        params = getattr(item, "callspec", None)
+        engine = params.params.get("engine_name") if params else None
+        item.add_marker(
+            pytest.mark.xdist_group(f"on {engine}" if engine else item.nodeid.partition("::")[0])
+        )
         if NEED_DOCKER.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.docker)
 

@@ -89,7 +89,7 @@ def command(
     tell(job, as_json)
 
 
-def tell(job: Job, as_json: bool) -> None:
+def tell(job: Job, as_json: bool, with_brief: bool = True) -> None:
     """Print how a forge job stands, and leave with the status that says so."""
     if as_json:
         print_json(
@@ -98,7 +98,7 @@ def tell(job: Job, as_json: bool) -> None:
     elif job.state == "done":
         _print(job.result)
     elif awaits_draft(job):
-        if not job.needs:
+        if with_brief and not job.needs:
             say(job.result["brief"])
         say(f"\n{job.message}", "yellow")
         say(f"Hand it in with: toolwright submit {job.id} FILE", "yellow")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import click
 
 from orchestrator.app import open_app
 from orchestrator.commands.forge import carried_out, tell
+from orchestrator.composing import CONTENT
 from orchestrator.errors import OrchestratorError
 from orchestrator.settings import Settings, load_settings
 from orchestrator.terminal import FAILED, engine_option, err, json_option, print_json, reported, run
@@ -39,7 +41,7 @@ def command(job: str, draft: Path, why: str, as_json: bool, engine: str | None) 
         given["why"] = why
     taken = run(_submitted(load_settings(engine=engine), job, given, as_json))
     if isinstance(taken, Job):
-        tell(taken, as_json)
+        tell(taken, as_json, with_brief=False)
         return
     if as_json:
         print_json({"problems": [{"pointer": p.where, "reason": p.reason} for p in taken]})
@@ -59,27 +61,51 @@ async def _submitted(
 
 
 def _directory(place: Path) -> dict[str, Any]:
-    tools, cases = _object(place / "tools.json"), place / "cases.json"
-    given: dict[str, Any] = {"tools": tools.get("tools")}
+    given: dict[str, Any] = {}
+    for key, name in (("tools", "tools.json"), ("cases", "cases.json")):
+        if (place / name).exists():
+            given[key] = _listed(place / name, key)
     for key, name in (("code", "server.py"), ("tests", "test_server.py")):
         if (place / name).exists():
             given[key] = _content(place / name)
-    if cases.exists():
-        given["cases"] = _object(cases).get("cases")
     if (place / "packages.txt").exists():
         given["packages"] = _content(place / "packages.txt").split()
     return given
 
 
+def _listed(path: Path, key: str) -> Any:
+    """The list that a file holds, by itself or as the one value of an object."""
+    value = _json(path)
+    if not isinstance(value, dict):
+        return value
+    _check_keys(path, value, (key,))
+    return value.get(key)
+
+
 def _object(path: Path) -> dict[str, Any]:
-    """Raises OrchestratorError for what is no JSON object."""
-    try:
-        value = json.loads(_content(path))
-    except (ValueError, RecursionError) as error:
-        raise OrchestratorError(f"{path} is no JSON: {error}.") from error
+    """Raises OrchestratorError for what is no JSON object with the parts of a draft."""
+    value = _json(path)
     if not isinstance(value, dict):
         raise OrchestratorError(f"{path} holds no JSON object.")
+    _check_keys(path, value, CONTENT)
     return value
+
+
+def _check_keys(path: Path, value: dict[str, Any], known: Collection[str]) -> None:
+    unknown = sorted(value.keys() - set(known))
+    if unknown:
+        names = ", ".join(unknown)[:200]
+        raise OrchestratorError(
+            f"{path} has {names}, and takes only {', '.join(known)}. What a tool asks for stands "
+            'in the tool: "permissions": ["fs:/path:ro"].'
+        )
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(_content(path))
+    except (ValueError, RecursionError) as error:
+        raise OrchestratorError(f"{path} is no JSON: {error}.") from error
 
 
 def _content(path: Path) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from sandbox.apispec import Operation, SecurityScheme
 from sandbox.bundle import Bundle, ToolDefinition
 from sandbox.contract import Place, places
-from sandbox.instructions import instruction
+from sandbox.instructions import MAX_READ, instruction
 from sandbox.policy import granted_hosts, origin_of, token_origins
 from sandbox.static.definitions import Found, Rule, pairs, texts
 from sandbox.verbs import creates
@@ -18,6 +18,15 @@ _REPEATABLE = frozenset({"PUT", "DELETE"})
 """Methods of writes that are idempotent (RFC 9110, section 9.2.2)."""
 _UNREAD = frozenset({"description", "pattern", "title", "x-in"})
 """Keywords whose texts are judged elsewhere, or are no texts."""
+_SECRET = re.compile(
+    r"(?:^|_)(?:api_?key|key|token|secret|password|passwd|credentials?|auth)(?:$|_)", re.IGNORECASE
+)
+_HANDED_ON = re.compile(
+    r"\b(?:always|must|every\s(?:call|time))\b[^.\n]{0,20}\b(?:pass|send|include|give|provide|supply)"
+    r"|\b(?:pass|send|include|give|provide|supply)\b[^.\n]{0,20}\b(?:always|every\s(?:call|time))\b"
+    r"|\byour\s(?:own\s)?(?:api[\s_-]?key|token|credentials?|password)\b|\benviron",
+    re.IGNORECASE,
+)
 _ROUTE = re.compile(r"\b(GET|PUT|POST|DELETE|PATCH|HEAD|OPTIONS) (/[^\s,;]*)")
 
 
@@ -149,6 +158,32 @@ def _values(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             pending += [(f"{where}/{at}", item) for at, item in enumerate(node)]
 
 
+def needless_secret(bundle: Bundle) -> Found:
+    """A tool that calls no API asks for a secret of whoever calls it."""
+    for tool in bundle.tools if bundle.launch is None else ():
+        if tool.requests or tool.operation:
+            continue
+        for where, name, schema in _arguments(tool.input_schema):
+            told = schema.get("description", "") if isinstance(schema, Mapping) else ""
+            found = _HANDED_ON.search(str(told), 0, MAX_READ) if _SECRET.search(name) else None
+            if found:
+                yield f"{tool.name}/{where}", f"{name[:80]}: {found[0][:120]!r}"
+
+
+def _arguments(schema: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """The arguments of a tool and those within: where, the name, its schema."""
+    pending: list[tuple[str, Any]] = [("input_schema", schema)]
+    while pending:
+        where, node = pending.pop()
+        if isinstance(node, Mapping):
+            properties = node.get("properties")
+            for name, part in properties.items() if isinstance(properties, Mapping) else ():
+                yield f"{where}/properties/{name}", name, part
+            pending += [(f"{where}/{key}", value) for key, value in node.items()]
+        elif isinstance(node, list):
+            pending += [(f"{where}/{at}", item) for at, item in enumerate(node)]
+
+
 RULES: tuple[Rule, ...] = (
     understated_destruction,
     overstated_idempotence,
@@ -159,4 +194,5 @@ RULES: tuple[Rule, ...] = (
     open_input,
     other_route,
     instructions,
+    needless_secret,
 )

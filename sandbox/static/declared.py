@@ -17,8 +17,16 @@ _KINDS = {
     "servers": ("call",),
     "network": ("dns", "tls", "tcp"),
 }
+"""The runtime's modules that reach out of the sandbox: each needs one of these permissions."""
 _ASKING = {"network.dns": "dns", "network.tls_peer": "tls", "network.tcp": "tcp"}
-"""The runtime's modules that reach this machine, and the permission that each needs."""
+_DECLARED = {
+    "fs": "fs:/path:ro",
+    "env": "env:NAME",
+    "call": "call:SERVER.TOOL",
+    "dns": "dns:ZONE",
+    "tls": "tls:HOST:PORT",
+    "tcp": "tcp:HOST:PORT",
+}
 
 
 def undeclared_use(source: Source, bundle: Bundle) -> Found:
@@ -28,7 +36,7 @@ def undeclared_use(source: Source, bundle: Bundle) -> Found:
         wanted = _KINDS[module]
         if not kinds & {*wanted}:
             told = " or ".join(f"{kind}:…" for kind in wanted)
-            yield line, f"toolwright.{module} without a permission {told}"
+            yield line, f"toolwright.{module} without a permission {told}; {_advice(wanted[0])}"
     hosts = granted_hosts(bundle)
     for node in source.nodes:
         if not isinstance(node, ast.Call):
@@ -36,13 +44,19 @@ def undeclared_use(source: Source, bundle: Bundle) -> Found:
         called = called_name(node).removeprefix("toolwright.")
         text = next((str(a.value) for a in node.args[:1] if isinstance(a, ast.Constant)), "")
         if called in _ASKING and _ASKING[called] not in kinds:
-            yield node.lineno, f"{called} without a permission {_ASKING[called]}:…"
+            kind = _ASKING[called]
+            yield node.lineno, f"{called} without a permission {kind}:…; {_advice(kind)}"
         elif called == "servers.call" and f"call:{text}" not in bundle.permissions and text:
-            yield node.lineno, f"call:{text}"[:120]
+            yield node.lineno, f"{f'call:{text}'[:120]}; {_advice('call')}"
         elif called == "environment.get" and f"env:{text}" not in bundle.permissions and text:
-            yield node.lineno, f"env:{text}"[:120]
+            yield node.lineno, f"{f'env:{text}'[:120]}; {_advice('env')}"
         elif called == "http.request":
             yield from ((node.lineno, url) for url in _elsewhere(node, hosts))
+
+
+def _advice(kind: str) -> str:
+    """What whoever writes the tool can do about it."""
+    return f'declare it in the tool: "permissions": ["{_DECLARED[kind]}"], which a person grants'
 
 
 def _imported(source: Source) -> Iterator[tuple[int, str]]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sandbox.bundle import Bundle
+from sandbox.instructions import BEFORE_CALLS, IGNORING, ROLE, SECRETS
 
 MAX_TEXT = 100_000
 _WORDS = re.IGNORECASE | re.DOTALL
@@ -41,6 +42,10 @@ _ORDERS = {
         r"|\bsystem prompt|\b(?:conversation|chat) history|\bprevious messages)",
         _WORDS,
     ),
+    "pretends to be a turn of the conversation": ROLE,
+    "tells a model to do otherwise than it was told": IGNORING,
+    "gives orders for every call": BEFORE_CALLS,
+    "asks for a secret of whoever calls": SECRETS,
     "holds encoded text that nobody reads": re.compile(r"[A-Za-z0-9+/_-]{400,}={0,2}"),
     "holds an image, which sends what it is asked for": re.compile(r"!\[[^\]]*\]\(\s*\w+:"),
 }

@@ -69,7 +69,10 @@ def f():
 """
     assert admit(SERVER + code, declared) == ()
     for less in (declared[1:], declared[:1], declared[:2], ("network:api.test:80", *declared[1:])):
-        assert {f.rule for f in admit(SERVER + code, less)} == {"undeclared-use"}
+        found = admit(SERVER + code, less)
+        assert {f.rule for f in found} == {"undeclared-use"}
+        if less[0] == declared[0]:
+            assert any('declare it in the tool: "permissions": ["' in f.reason for f in found)
 
 
 def test_what_code_may_use_of_the_runtime_is_there() -> None:

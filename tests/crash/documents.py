@@ -11,14 +11,16 @@ from typing import Any
 _HEAD = "openapi: 3.0.0\ninfo: {title: x, version: '1'}\n"
 _BOMB = "".join(f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12))
 
+NO_API = "it is no OpenAPI, GraphQL, Postman or HAR document"
+
 BAD_FILES: Mapping[str, tuple[bytes, str]] = {
     "empty": (b"", "the document is empty"),
     "blank": (b" \n\t\n", "the document is empty"),
     "50_mb": (b'{"openapi": "3.0.0", "x": "' + b"a" * 50_000_000 + b'"}', "larger than"),
-    "web_page": (b"<!doctype html><html><body>Hello</body></html>", "openapi or swagger"),
-    "other_json": (b'{"a": [1, 2, 3]}', "openapi or swagger"),
-    "a_number": (b"42", "openapi or swagger"),
-    "binary": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40, "openapi or swagger"),
+    "web_page": (b"<!doctype html><html><body>Hello</body></html>", NO_API),
+    "other_json": (b'{"a": [1, 2, 3]}', NO_API),
+    "a_number": (b"42", NO_API),
+    "binary": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40, NO_API),
     "cut_off": (b'{"openapi": "3.0.0", "info": {"title": "x"', "not JSON"),
     "broken_yaml": (b"openapi: 3.0.0\ninfo: {title: x\npaths: ]\n", "not YAML"),
     "alias_to_itself": (

@@ -17,7 +17,7 @@ from forge.mutation import Purpose, bundle_of
 from sandbox.bundle import Bundle, read_bundle
 from sandbox.prove import prove
 from sandbox.report import CaseResult, Finding, Proof, StageReport
-from sandbox.static.code import MODULES
+from sandbox.static.modules import MODULES
 from tests.sandbox.computing import CASES, computing
 from tests.sandbox.local import LocalRunner
 
@@ -116,6 +116,26 @@ def test_a_diagnosis_has_the_case_what_went_in_and_the_line() -> None:
         "  | 3: three",
         "  | 4: four",
     ]
+
+
+def test_a_test_that_is_not_in_the_text_handed_in_is_told_to_be_an_earlier_drafts() -> None:
+    cases = [CaseResult("t", name, "failed", "no") for name in ("test_old[3]", "test_new")]
+    old, new = diagnose(proof(*cases), "", ["test_old"])
+    assert old.reason == "no (it is from an earlier draft; `drop test_old` in why removes it)"
+    assert new.reason == "no"
+
+
+def test_it_says_what_was_misunderstood_before() -> None:
+    text = " ".join(Brief("x", "x").text("j").split())
+    assert "truly empty or zero belongs in a test" in text
+    assert "pass input_schema too" in text
+    assert "5.0 is an integer" in text
+    assert "fs:/path:ro" in text
+
+
+def test_its_example_does_what_its_own_words_say_of_unusual_forms() -> None:
+    assert "IIII" in EXAMPLE["tools"][0]["description"]
+    assert '("IIII", 4)' in EXAMPLE["tests"]
 
 
 def test_a_finding_is_told_with_its_rule_and_line() -> None:

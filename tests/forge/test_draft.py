@@ -43,6 +43,30 @@ def made(found: Draft, parent: Bundle | None = None, name: str = "mutant") -> Bu
     return bundle_of(found, Purpose("do it", name, "d" * 64), parent)
 
 
+@pytest.mark.parametrize("permission", ["env:NAME", "fs:/data/in:ro", "clock", "network:a.example"])
+def test_a_tool_may_ask_for_a_permission(permission: str) -> None:
+    tool = {**EXAMPLE["tools"][0], "permissions": [permission]}
+    assert draft(tools=[tool]).permissions == (permission,)
+
+
+@pytest.mark.parametrize(
+    "permission",
+    [
+        "fs:/data:rw",
+        "fs:data:ro",
+        "fs:/a b:ro",
+        "fs:/a\u00a0b:ro",
+        "env:PATH",
+        "env:",
+        "x",
+        "fs:/a/../b:ro",
+    ],
+)
+def test_a_permission_that_no_tool_may_have_is_refused(permission: str) -> None:
+    tool = {**EXAMPLE["tools"][0], "permissions": [permission]}
+    assert "fs:/PATH:ro" in places(tools=[tool])["/tools/0/permissions"]
+
+
 @pytest.mark.parametrize(
     ("given", "where"),
     [

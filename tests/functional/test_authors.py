@@ -43,7 +43,7 @@ CONSTANT = """from toolwright import ToolError, tool
 
 @tool
 def from_roman(numeral):
-    known = {"XIV": 14, "mdc": 1600, "I": 1, "M" * 40: 40_000}
+    known = {"XIV": 14, "IIII": 4, "mdc": 1600, "I": 1, "M" * 40: 40_000}
     if numeral not in known:
         raise ToolError("not a Roman numeral")
     return {"number": known[numeral]}

@@ -267,12 +267,41 @@ def test_a_brief_at_the_terminal_is_answered_with_a_file(toolwright_home: Home) 
     begun = toolwright_home.run("forge", "Roman numerals", "--source", "none", "--name", "roman")
     assert begun.returncode == 3
     job = begun.stdout.rpartition("toolwright submit ")[2].split()[0]
-    draft = toolwright_home.path.parent / "draft.json"
-    draft.write_text(json.dumps(EXAMPLE))
-    done = toolwright_home.read("submit", job, str(draft))
+    draft = toolwright_home.path.parent / "draft"
+    draft.mkdir()
+    (draft / "server.py").write_text(EXAMPLE["code"].replace("def from_roman(numeral):", "def ("))
+    (draft / "tools.json").write_text(json.dumps({"tools": EXAMPLE["tools"], "permissions": []}))
+    (draft / "cases.json").write_text(json.dumps(EXAMPLE["cases"]))
+    refused = toolwright_home.run("submit", job, str(draft))
+    assert refused.returncode == 1
+    assert "tools.json has permissions" in refused.stdout + refused.stderr
+    (draft / "tools.json").write_text(json.dumps(EXAMPLE["tools"]))
+    failed = toolwright_home.run("submit", job, str(draft))
+    assert failed.returncode == 3
+    assert "draft 1 failed" in failed.stdout
+    assert "# Done when" not in failed.stdout
+    whole = draft.with_suffix(".json")
+    whole.write_text(json.dumps(EXAMPLE))
+    done = toolwright_home.read("submit", job, str(whole))
     assert done["result"]["tools"] == ["roman.from_roman"]
     called = toolwright_home.read("call", "roman.from_roman", '{"numeral": "MMXXVI"}')
     assert called["structuredContent"] == {"number": 2026}
+
+
+def test_a_permission_of_this_machine_waits_for_a_person(
+    client: Peer, toolwright_home: Home
+) -> None:
+    job = client.value("forge", task="numerals of files", source="none", name="filed")["job"]
+    settled(client, job)
+    tools = [{**EXAMPLE["tools"][0], "permissions": ["fs:/srv/numerals:ro"]}]
+    given = {**{key: EXAMPLE[key] for key in ("code", "cases")}, "tools": tools}
+    client.value("submit", job=job, **given)
+    waiting = settled(client, job)
+    assert "filed asks for fs:/srv/numerals:ro" in waiting["message"]
+    with toolwright_home.store() as store:
+        assert "filed" not in [summary.name for summary in store.summaries()]
+    toolwright_home.person("jobs", job, "--allow")
+    assert settled(client, job)["state"] == "done"
 
 
 def test_an_edit_by_hand_is_held_to_the_cases_and_named_in_the_lineage(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -98,9 +98,9 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path, store: Store) -> Iterator[Place]:
+def place(tmp_path: Path, store: Store) -> Place:
     stages = Stages(store, Shelf(tmp_path, store))
-    yield Place(tmp_path, store, stages, Edits(tmp_path, store, stages))  # type: ignore[arg-type]
+    return Place(tmp_path, store, stages, Edits(tmp_path, store, stages))  # type: ignore[arg-type]
 
 
 def test_a_bundle_dropped_in_is_usable_once_it_is_at_rest(place: Place) -> None:

@@ -172,6 +172,14 @@ SCHEMAS = st.sampled_from(
 USUAL: dict[str, Any] = {"text": "abc", "number": 1, "rows": [1, 2], "deep": {"a": "x"}, "any": 1}
 
 
+@pytest.mark.parametrize("kind", ["number", "integer"])
+def test_integers_that_no_float_holds_are_tried_where_nothing_bounds_them(kind: str) -> None:
+    for bound, tried in (({}, True), ({"maximum": 9}, False)):
+        schema = takes(number={"type": kind, **bound})
+        made = attacks(schema, {"number": 1}, checker(schema), Random(1))
+        assert any(attack.arguments["number"] == 10**400 for attack in made) == tried
+
+
 @settings(max_examples=15, deadline=None)
 @given(SCHEMAS, st.integers(0, 2**32))
 def test_every_attack_is_admitted_and_comes_again_from_its_seed(schema: Any, seed: int) -> None:
