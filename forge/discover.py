@@ -20,6 +20,7 @@ from forge.errors import (
 )
 from forge.graphql.reader import introspection_url
 from forge.leads import decoded, dialect_of, is_page, leads_in
+from forge.prosedocs.page import Page, page_of
 from forge.recorded import curl
 from forge.sources import Fetch, Fetched, Source
 from sandbox.errors import ResponseTooLarge, UpstreamUnreachable
@@ -29,6 +30,7 @@ from sandbox.policy import Origin, origin_of
 MAX_REQUESTS = 24
 MAX_AT_ONCE = 4
 MAX_LEAD_DEPTH = 3
+MAX_TEXTS = 8
 MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
 WELL_KNOWN = (
     "/openapi.json",
@@ -86,7 +88,8 @@ class Attempt:
 @dataclass(frozen=True)
 class NotFound:
     """No machine-readable description. `pages` are HTML pages that were there; `elsewhere` are
-    descriptions that the host names on another origin, which only a person can choose to follow.
+    descriptions that the host names on another origin, which only a person can choose to follow;
+    `documentation` are texts for people that document requests.
     """
 
     location: str
@@ -94,6 +97,7 @@ class NotFound:
     tried: tuple[Attempt, ...] = ()
     pages: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
+    documentation: tuple[Page, ...] = ()
 
 
 Discovery = Found | NeedsCredential | NotFound
@@ -116,10 +120,10 @@ async def discover(source: Source, fetch: Fetch, *, seconds: float = 30.0) -> Di
             await search.run()
     except TimeoutError:
         search.ended = f"the time of {seconds:g} s was up"
-    return search.verdict()
+    return search.verdict(await asyncio.to_thread(search.documentation))
 
 
-def _read_file(path: Path) -> Found:
+def _read_file(path: Path) -> Found | NotFound:
     """The document in a local file, read once and only as far as the cap."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -135,6 +139,10 @@ def _read_file(path: Path) -> Found:
     if not content.strip():
         raise DocumentEmpty(str(path))
     dialect = dialect_of(content) or (curl.KEY if curl.holds_curl(decoded(content)) else None)
+    page = page_of(str(path), content) if dialect is None else None
+    if page is not None and page.documents_requests:
+        reason = "it is documentation for people"
+        return NotFound(str(path), reason, documentation=(page,))
     if dialect is None:
         reason = "it is no OpenAPI, GraphQL, Postman or HAR document and has no curl commands"
         raise NotAnApiDescription(str(path), reason)
@@ -160,6 +168,7 @@ class _Search:
         self._found: Found | None = None
         self._challenges: list[NeedsCredential] = []
         self._pages: list[str] = []
+        self._texts: list[tuple[Fetched, bool]] = []
         self._elsewhere: dict[str, None] = {}
         self._waiting: list[_Candidate] = []
         self.ended = ""
@@ -183,12 +192,18 @@ class _Search:
             fresh = [item for item in batch if item.url not in self._seen]
             await self._batch(fresh, self._seconds / 6)
 
-    def verdict(self) -> Discovery:
+    def documentation(self) -> tuple[tuple[Page, bool], ...]:
+        """The texts that document requests, each with whether it is what was named."""
+        texts = [] if self._found else self._texts
+        read = [(page_of(answer.final_url, answer.body), named) for answer, named in texts]
+        return tuple((page, named) for page, named in read if page and page.documents_requests)
+
+    def verdict(self, documentation: tuple[tuple[Page, bool], ...] = ()) -> Discovery:
         """What the search has come to. Raises SourceUnreachable where nothing answered."""
         if self._found:
             also = tuple(lead.url for lead in self._waiting if lead.depth)
             return replace(self._found, also=also)
-        if self._challenges:
+        if self._challenges and not any(named for _, named in documentation):
             return min(self._challenges, key=_challenge_rank)
         if not self._answers:
             reason = self._unreachable or self.ended or "it gave no answer"
@@ -200,6 +215,7 @@ class _Search:
             tried=tuple(self._tried),
             pages=tuple(self._pages),
             elsewhere=tuple(self._elsewhere),
+            documentation=tuple(page for page, _ in documentation),
         )
 
     async def _batch(self, candidates: Iterable[_Candidate], patience: float) -> None:
@@ -257,6 +273,9 @@ class _Search:
         dialect = dialect_of(answer.body)
         if dialect is None:
             self._follow(item, leads_in(answer))
+            if len(self._texts) < MAX_TEXTS:
+                is_named = item.url in self._source.urls and urlsplit(item.url).path.strip("/")
+                self._texts.append((answer, bool(is_named)))
             if is_page(answer):
                 self._pages.append(answer.final_url)
                 return "a page"

@@ -114,7 +114,7 @@ def job_json(job: Job) -> dict[str, Any]:
         "stage": job.stage,
         "progress": job.progress,
         "message": job.message,
-        "result": job.result,
+        "result": _shown(job.result),
         "attempt": job.attempt,
         "needs": dict(job.needs),
         "created": job.created,
@@ -123,10 +123,18 @@ def job_json(job: Job) -> dict[str, Any]:
     }
 
 
+def _shown(result: Any) -> Any:
+    """A job's result without what only the job itself reads again."""
+    if not isinstance(result, dict):
+        return result
+    return {key: value for key, value in result.items() if key != "derived"}
+
+
 def job_line(job: Job) -> dict[str, Any]:
     """A job in a list: without the brief, which only its client reads."""
     told = job_json(job)
-    return {**told, "result": {"waits_for": "draft"}} if awaits_draft(job) else told
+    waits_for = job.result.get("waits_for", "draft") if isinstance(job.result, dict) else "draft"
+    return {**told, "result": {"waits_for": waits_for}} if awaits_draft(job) else told
 
 
 def draft_line(draft: DraftRow) -> dict[str, Any]:
@@ -179,7 +187,8 @@ def job_result(job: Job) -> Result:
     if not awaits_draft(job):
         return answer(job_json(job))
     told = job.result
-    head = f"Job {job.id} waits for code: {job.message}"
+    code = told.get("waits_for", "draft") == "draft"
+    head = f"Job {job.id} waits for code: {job.message}" if code else f"Job {job.id} {job.message}"
     if told["diagnosis"]:
         head = f"Job {job.id}: {job.message}\nMend it and `submit` again. The brief once more:"
     return answer(job_json(job), f"{head}\n\n{told['brief']}")

@@ -23,11 +23,12 @@ from orchestrator.calls import Call, Reply
 from orchestrator.clearance import Clearance
 from orchestrator.consents import Consents, void_json
 from orchestrator.dispatch import Dispatch
+from orchestrator.documentation import Documentation, awaits_document, claims_in, kept
 from orchestrator.drafting import Drafting
 from orchestrator.drift import Drift
 from orchestrator.edits import Edits
 from orchestrator.engines import Engine
-from orchestrator.errors import OrchestratorError, SourceMissing, UnknownTool
+from orchestrator.errors import OrchestratorError, ProseFound, SourceMissing, UnknownTool
 from orchestrator.footnotes import Footnotes
 from orchestrator.forging import NO_SOURCE, Forge, Forged, Order, Step
 from orchestrator.freeze import keep_reserve
@@ -55,7 +56,7 @@ from orchestrator.upkeep import (
 from orchestrator.vaults import open_vault
 from registry.cause import cause_of
 from registry.drafts import awaits_draft
-from registry.errors import RegistryError
+from registry.errors import DraftRefused, RegistryError
 from registry.notary import Notary
 from registry.records import DraftRow, Entry, Invocation, Job, Process, new_id
 from registry.store import Store
@@ -88,6 +89,7 @@ class App:
     dispatch: Dispatch
     forge: Forge
     drafting: Drafting
+    documentation: Documentation
     outfit: Outfitting
     consents: Consents
     authors: Authors
@@ -144,7 +146,11 @@ class App:
         return self.jobs.create("forge", {**earlier.request, "document": document})
 
     def hand_in(self, job: str, given: Mapping[str, Any]) -> DraftRow | tuple[Problem, ...]:
-        """A draft for a job that waits for one; it is queued. Or what is wrong with the draft."""
+        """A draft for a job that waits for one; it is queued. Or what is wrong with the draft.
+        Raises DraftRefused.
+        """
+        if awaits_document(self.store.job(job)):
+            raise DraftRefused(job, "it waits for the API's description: submit it as `document`")
         return self.drafting.hand_in(self.store.job(job), given)
 
     def as_experimental(self, job: str) -> Job:
@@ -230,13 +236,23 @@ class App:
         }
 
     async def _forged(self, job: Job, order: Order, step: Callable[[Step], None]) -> Forged:
-        """Compiled from a description; from the client's code where there is none to be had."""
-        if order.parent or isinstance(job.result, dict):
+        """Compiled from a description, also one that is prose; from somebody's code where there is
+        none to be had.
+        """
+        read = kept(job)
+        if read is not None:
+            return await self.documentation.finish(job, order, read, step)
+        if order.parent or (isinstance(job.result, dict) and not awaits_document(job)):
             return await self.drafting.carry_on(job, order, step)
+        claims = claims_in(order.document)
+        if claims is not None:
+            return await self.documentation.claimed(job, order, claims, step)
         try:
             return await self.forge.forge(order, step, (job.id, job.attempt))
         except SourceMissing:
             return await self.drafting.carry_on(job, order, step)
+        except ProseFound as found:
+            return await self.documentation.carry_on(job, order, found, step)
 
     async def do_job(self, job: Job, report: Report) -> Mapping[str, Any]:
         """Carry out a task run. Its graph library is loaded when the first one comes."""
@@ -333,6 +349,7 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
             dispatch,
             forge,
             drafting,
+            Documentation(store, forge, authors),
             outfit,
             consents,
             authors,

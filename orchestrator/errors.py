@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from forge.prosedocs.page import Page
+from forge.sources import Source
+
 
 class OrchestratorError(Exception):
     """The base of all errors of this folder."""
@@ -58,6 +61,19 @@ class ForgeFailed(OrchestratorError):
 
 class AddFailed(OrchestratorError):
     """A third-party server was not registered. The message says why."""
+
+
+class ProseFound(ForgeFailed):
+    """There is documentation for people and no machine-readable description. `pages` are its first
+    ones at `place`.
+    """
+
+    def __init__(self, place: Source, pages: tuple[Page, ...]) -> None:
+        self.place, self.pages = place, pages
+        super().__init__(
+            f"no machine-readable API description was found at {place.location}, and the "
+            "documentation for people there was not read. `forge` with it as the source reads it."
+        )
 
 
 class SourceMissing(ForgeFailed):

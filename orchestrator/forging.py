@@ -14,6 +14,10 @@ from forge.compile import Compilation, compile_document
 from forge.discover import Found, NotFound, discover
 from forge.document import Document, load, parse
 from forge.omission import without_operations
+from forge.prosedocs.derived import Derived, compiled
+from forge.prosedocs.gathering import gather, within
+from forge.prosedocs.page import Page, page_of
+from forge.recorded import curl
 from forge.selection import credential
 from forge.sources import Fetched, choose
 from forge.sources import Source as Place
@@ -21,7 +25,7 @@ from orchestrator.authorship import Wanted
 from orchestrator.brokers import SOURCES, Brokers, origins
 from orchestrator.consents import Consents
 from orchestrator.engines import Engine
-from orchestrator.errors import ForgeFailed, ForgeWaits, SourceMissing
+from orchestrator.errors import ForgeFailed, ForgeWaits, ProseFound, SourceMissing
 from orchestrator.fetching import GuardedFetch
 from orchestrator.packages import check_packages
 from orchestrator.remembering import given_schemes, with_learned, with_written
@@ -114,18 +118,22 @@ class Forge:
     now: Callable[[], float] = time.time
 
     async def forge(
-        self, order: Order, report: Report, fence: tuple[str, int] | None = None
+        self,
+        order: Order,
+        report: Report,
+        fence: tuple[str, int] | None = None,
+        given: Document | Derived | None = None,
     ) -> Forged:
-        """The server that an order asks for, registered. `fence` is the job and its attempt.
+        """The server that an order asks for, registered. `fence` is the job and its attempt; the
+        description is looked for where none is `given`.
 
         Raises ForgeWaits where a person must first allow a host or give a credential, SourceMissing
-        where no API is named, ForgeFailed, DocumentError, SandboxError, RegistryError; nothing is
-        registered then.
+        where no API is named, ProseFound where only people can read its documentation, ForgeFailed,
+        DocumentError, SandboxError, RegistryError; nothing is registered then.
         """
         timings: dict[str, float] = {}
         with _timed(timings, "find"):
-            report(Step("find", 0.05, "looking for an API description"))
-            document = await self._document(order, report)
+            document = given or await self.find(order, report)
         with _timed(timings, "compile"):
             compilation = await asyncio.to_thread(self._compiled, document, order)
             bundle = self.versioned(compilation.bundle)
@@ -137,7 +145,7 @@ class Forge:
         if not proof.passed and not order.experimental:
             raise ForgeFailed(_verdict(proof))
         with _timed(timings, "register"):
-            source = str(document.path or document.url or document.name)
+            source = _source_of(document)
             entry = await asyncio.to_thread(
                 self._published, bundle, proof, fence, source, (), None, ""
             )
@@ -202,8 +210,11 @@ class Forge:
         hosts = filter(None, (origin_of(f"https://{host}") for host in named))
         self._granted(origins(bundle) | frozenset(hosts))
 
-    async def _document(self, order: Order, report: Report) -> Document:
-        """The machine-readable description, from the order itself or from where it points."""
+    async def find(self, order: Order, report: Report) -> Document:
+        """The machine-readable description, from the order itself or from where it points. Raises
+        as `forge`.
+        """
+        report(Step("find", 0.05, "looking for an API description"))
         if order.source == NO_SOURCE and not order.document:
             raise SourceMissing
         if order.document:
@@ -213,10 +224,15 @@ class Forge:
         places = choose(order.task, order.source or None, map(self._place, self.consents.sources()))
         reasons = []
         for place in places:
-            found = await self._found(place, report)
-            if not isinstance(found, str):
-                return found
-            reasons.append(found)
+            found = await self._look(place)
+            if isinstance(found, Found):
+                page = await asyncio.to_thread(_prose_of, found)
+                if page is not None:
+                    raise ProseFound(place, (page,))
+                return await self._opened(found, place, report)
+            if found.documentation:
+                raise ProseFound(place, found.documentation)
+            reasons.append(f"{place.location}: {found.reason}")
         if not reasons:
             raise SourceMissing
         raise ForgeFailed(
@@ -227,8 +243,13 @@ class Forge:
     async def _found(self, place: Place, report: Report) -> Document | str:
         """The description at a place, or why there is none."""
         found = await self._look(place)
-        if not isinstance(found, Found):
-            return f"{place.location}: {found.reason}"
+        if isinstance(found, Found):
+            return await self._opened(found, place, report)
+        if found.documentation:
+            return f"{place.location}: {ProseFound(place, found.documentation)}"
+        return f"{place.location}: {found.reason}"
+
+    async def _opened(self, found: Found, place: Place, report: Report) -> Document:
         report(Step("find", 0.15, f"found {found.dialect} at {found.location}"))
         if place.path is not None:
             return await asyncio.to_thread(load, place.path)
@@ -242,6 +263,14 @@ class Forge:
         if isinstance(found, NeedsCredential):
             raise ForgeWaits("credential", found.url, found.question())
         return found
+
+    async def documentation(self, place: Place, pages: tuple[Page, ...]) -> tuple[Page, ...]:
+        """The pages with those of the same origin that they lead to. Raises as `_look`."""
+        if place.path is not None:
+            return within(pages)
+        self._granted(place.origins)
+        fetch = GuardedFetch(self.upstream(self._allowed(place.origins)), self.brake)
+        return await gather(pages, fetch, place.headers)
 
     def place_of(self, location: str) -> Place:
         """Where a description is, with the credential that is registered for it."""
@@ -269,7 +298,7 @@ class Forge:
     def _allowed(self, wanted: frozenset[Origin]) -> frozenset[Origin]:
         return frozenset(filter(self.consents.is_private, wanted))
 
-    def _compiled(self, document: Document, order: Order) -> Compilation:
+    def _compiled(self, document: Document | Derived, order: Order) -> Compilation:
         auth = tuple(map(credential, order.auth))
         made = _compilation(document, order, auth)
         earlier = self._earlier(made.bundle.name)
@@ -380,10 +409,28 @@ class Forge:
         return self.shelf.publish(bundle, entry, proof.reports, fence, examples, recorded, suite)
 
 
-def _compilation(document: Document, order: Order, auth: tuple[SecurityScheme, ...]) -> Compilation:
-    return compile_document(
-        document, name=order.name or None, base_url=order.base_url or None, auth=auth
-    )
+def _compilation(
+    document: Document | Derived, order: Order, auth: tuple[SecurityScheme, ...]
+) -> Compilation:
+    name, base_url = order.name or None, order.base_url or None
+    if isinstance(document, Derived):
+        return compiled(document, name=name, base_url=base_url, auth=auth)
+    return compile_document(document, name=name, base_url=base_url, auth=auth)
+
+
+def _source_of(document: Document | Derived) -> str:
+    """Where a document is on this machine or the network."""
+    if isinstance(document, Derived):
+        return document.source
+    return str(document.path or document.url or document.name)
+
+
+def _prose_of(found: Found) -> Page | None:
+    """The page that curl commands stand in; None where it is all commands, or no such document."""
+    if found.dialect != curl.KEY:
+        return None
+    page = page_of(found.location, found.content)
+    return page if page and not curl.starts_with_curl(page.text) else None
 
 
 _PROGRESS = {

@@ -121,8 +121,8 @@ TOOLS = (
             "source": {
                 "type": "string",
                 "maxLength": 2000,
-                "description": "Path or URL of an OpenAPI document, or the host of the API; `none` "
-                "where no API is needed.",
+                "description": "Path or URL of an OpenAPI document or of documentation, or the "
+                "host of the API; `none` where no API is needed.",
             },
             "parent": {
                 **_SERVER,
@@ -192,7 +192,8 @@ TOOLS = (
             "document": {
                 "type": "string",
                 "maxLength": 2_000_000,
-                "description": "An OpenAPI 3.1 document, instead of code.",
+                "description": "An OpenAPI 3.1 document, or what the brief's schema "
+                "asks for, instead of code.",
             },
             **_WORDS,
         },

@@ -11,6 +11,7 @@ from typing import Any, cast
 from forge.widening import NotWidened, with_widenings
 from sandbox.apispec import SecurityScheme
 from sandbox.bundle import Bundle, Credential
+from sandbox.pace import slower
 from sandbox.policy import granted_hosts
 
 _PLAIN = ("apiKey", "bearer", "basic", "digest")
@@ -39,11 +40,13 @@ def with_written(bundle: Bundle, earlier: Iterable[Credential]) -> Bundle:
 
 
 def with_learned(bundle: Bundle, earlier: Bundle) -> Bundle:
-    """The bundle with the earlier version's paces, for the hosts that it still may ask, and what of
-    its widenings still has a place.
+    """The bundle with the earlier version's paces, for the hosts that it still may ask, where they
+    are slower than its own, and what of its widenings still has a place.
     """
-    hosts = granted_hosts(bundle)
-    paced = replace(bundle, paces=tuple(pace for pace in earlier.paces if pace.host in hosts))
+    hosts, paces = granted_hosts(bundle), bundle.paces
+    for pace in earlier.paces:
+        paces = slower(paces, pace) if pace.host in hosts else paces
+    paced = replace(bundle, paces=paces)
     try:
         return with_widenings(paced, earlier.widened)
     except NotWidened:

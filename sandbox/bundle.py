@@ -143,6 +143,7 @@ def file_arguments(input_schema: Mapping[str, Any]) -> tuple[str, ...]:
 class Provenance:
     """Where a bundle came from: the document and its sha256, who wrote the code (`compiler`,
     `client`, `openai`), the model and the prompt's sha256 where one did, and the base image's id.
+    The model of compiled code is who read the documentation that it is compiled from.
     `parent` is the bundle it was changed from, as `name@version:digest`, or "".
     """
 

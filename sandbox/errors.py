@@ -75,13 +75,15 @@ class RateLimited(SandboxError):
 
 
 class TurnTooLate(SandboxError):
-    """A server is held to a pace that it learned, and its turn comes too late for this caller."""
+    """A server is held to a pace, learned or documented, and its turn comes too late for this
+    caller.
+    """
 
     def __init__(self, pace: str, seconds: float) -> None:
         self.seconds = seconds
         super().__init__(
             f"its turn comes in {seconds:.0f} s only: it keeps to {pace}, as that host's refusals "
-            "taught. Ask for less at once, or later."
+            "taught or its documentation says. Ask for less at once, or later."
         )
 
 

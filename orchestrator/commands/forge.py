@@ -34,7 +34,9 @@ from registry.signing import Signer
 
 @click.command("forge")
 @click.argument("task")
-@click.option("--source", default="", help="Where the API's description is, or `none`.")
+@click.option(
+    "--source", default="", help="Where the API's description or documentation is, or `none`."
+)
 @click.option("--parent", default="", help="A registered server that your code is to change.")
 @click.option("--name", default="", help="A name; the parent's own for its next version.")
 @click.option("--base-url", default="", help="Replaces the server that the document names.")

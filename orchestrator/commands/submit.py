@@ -1,4 +1,4 @@
-"""`toolwright submit`: hand in the code that a forge job waits for."""
+"""`toolwright submit`: hand in what a forge job waits for."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import click
 from orchestrator.app import open_app
 from orchestrator.commands.forge import carried_out, tell
 from orchestrator.composing import CONTENT
+from orchestrator.documentation import awaits_document
 from orchestrator.errors import OrchestratorError
 from orchestrator.settings import Settings, load_settings
 from orchestrator.terminal import FAILED, engine_option, err, json_option, print_json, reported, run
@@ -34,12 +35,10 @@ def command(job: str, draft: Path, why: str, as_json: bool, engine: str | None) 
     """Hand in DRAFT for JOB: a JSON file (`-` is standard input) with code, tools, cases, tests,
     packages and why, or a directory with server.py, tools.json, cases.json, test_server.py and
     packages.txt. It is proved and registered, or it is said what is wrong with it. Without code it
-    is a specification, and the code is awaited.
+    is a specification, and the code is awaited. A job that waits for an API's description takes a
+    file with that (an OpenAPI document, or what its brief asks for) and goes on as a new one.
     """
-    given = _directory(draft) if draft.is_dir() else _object(draft)
-    if why:
-        given["why"] = why
-    taken = run(_submitted(load_settings(engine=engine), job, given, as_json))
+    taken = run(_submitted(load_settings(engine=engine), job, draft, why, as_json))
     if isinstance(taken, Job):
         tell(taken, as_json, with_brief=False)
         return
@@ -51,9 +50,15 @@ def command(job: str, draft: Path, why: str, as_json: bool, engine: str | None) 
 
 
 async def _submitted(
-    settings: Settings, job: str, given: dict[str, Any], quiet: bool
+    settings: Settings, job: str, draft: Path, why: str, quiet: bool
 ) -> Job | tuple[Problem, ...]:
     async with open_app(settings, "submit") as app:
+        if awaits_document(app.store.job(job)):
+            made = app.resubmit(job, _content(draft))
+            return await carried_out(app, made, quiet)
+        given = _directory(draft) if draft.is_dir() else _object(draft)
+        if why:
+            given["why"] = why
         taken = app.hand_in(job, given)
         if isinstance(taken, tuple):
             return taken
