@@ -198,7 +198,7 @@ class Drafting:
         kept, draft = composed(given, parent, drafts)
         if not isinstance(draft, Draft):
             return draft
-        missing = unasked(order.task, draft)
+        missing = _left_out(order, draft)
         if missing:
             return missing
         return self.store.hand_in(job.id, draft.digest(), kept, self.now())
@@ -254,9 +254,9 @@ class Drafting:
     ) -> Proof:
         """The stages, after what the draft takes for itself that its parent has not."""
         gained = gains(bundle, brief.parent)
-        unasked = [g for g in gained if brief.parent and not g.startswith(ASKED_BY_PERSON)]
-        if unasked:
-            return Proof(bundle.digest(), (_overreach(unasked, brief),))
+        beyond = [g for g in gained if brief.parent and not g.startswith(ASKED_BY_PERSON)]
+        if beyond:
+            return Proof(bundle.digest(), (_overreach(beyond, brief),))
         if wrong := composition_findings(bundle, self.tool_of):
             reports = (StageReport("static", "failed", 0.0, findings=wrong),)
             return Proof(bundle.digest(), reports)
@@ -330,7 +330,12 @@ class Drafting:
 
 def _missing(job: Job, draft: Draft) -> tuple[Problem, ...]:
     """What the cases and tests of a model's draft leave out."""
-    return (*repeats(draft), *unasked(Order.from_json(job.request).task, draft))
+    return (*repeats(draft), *_left_out(Order.from_json(job.request), draft))
+
+
+def _left_out(order: Order, draft: Draft) -> tuple[Problem, ...]:
+    """What the task names and nothing asks for. The task of a repair is ours, and names places."""
+    return () if order.failing else unasked(order.task, draft)
 
 
 def _proved(row: DraftRow) -> bool:
