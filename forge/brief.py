@@ -197,6 +197,17 @@ the default of an argument that may be left out. What is no JSON is returned by
 `from toolwright import content`: content.text("…"), content.image(data, "image/png"),
 content.audio(data, "audio/wav"), content.document(uri, text or bytes, media_type), and several by
 content.mixed("…", content.image(…), structured={…}), whose `structured` output_schema describes.
+What a tool asks for beside HTTP it names in its `permissions`; a person grants each:
+- call:SERVER.TOOL: `from toolwright import servers`; servers.call("server.tool", {arguments}) gives
+  that tool's structured content ({"status", "body"} of a tool that calls an API) or raises a
+  ToolError. It goes through the tool's own gate and record: several steps become one tool. A tool
+  that calls a `write` says access: "write".
+- dns:ZONE, tls:HOST:PORT (or tls:*:443), tcp:HOST:PORT: `from toolwright import network`;
+  network.dns(name, type, server), network.tls_peer(host, port), network.tcp(host, port, data,
+  until=…, max_bytes=…), which is a write.
+A case of such a tool says what it is answered: "answers": [{"tool": "server.tool" or
+"network.dns" and so on, "arguments", "result" or "failure": message}]; in tests
+`with toolwright.testing.tools({…}, {…}):`.
 A large input (a log, a CSV) is an argument whose schema says "x-toolwright-file": true, of type
 string: the function gets the text, the caller may give the path of a file instead of it."""
 

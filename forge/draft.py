@@ -12,8 +12,9 @@ from typing import Any, get_args
 from forge.inheritance import inherit
 from forge.suite import carried
 from sandbox.apispec import Access
+from sandbox.asked import pattern_of
 from sandbox.bundle import NAME, Bundle, RequestPattern, ToolDefinition, file_arguments
-from sandbox.example import FAILURES, MAX_EXAMPLES, Example, to_json
+from sandbox.example import FAILURES, MAX_EXAMPLES, Example, read_answers, to_json
 from sandbox.permissions import is_readable, parse_permission
 from sandbox.recording import CLOCK, RANDOM
 from sandbox.validation import Problem
@@ -39,7 +40,7 @@ _NETWORK = re.compile(r"network:[a-z0-9.-]{1,253}(:\d{1,5})?\Z")
 ASKED_LOCALLY = ("env", "fs")
 """The kinds of permissions that reach this machine."""
 _PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(==[A-Za-z0-9.!+_-]{1,50})?\Z")
-_CASE = frozenset({"tool", "arguments", "result", "failure"})
+_CASE = frozenset({"tool", "arguments", "result", "failure", "answers"})
 
 
 @dataclass(frozen=True)
@@ -180,7 +181,7 @@ def _tool_problems(item: Any, where: str, known: Mapping[str, ToolDefinition]) -
     for key, problem in _FIELD_PROBLEMS.items():
         if key in item and (reason := problem(item[key])):
             yield Problem(f"{where}/{key}", reason)
-    requests = item.get("requests", parent.requests if parent else ())
+    requests = item.get("requests", parent.requests if parent else ()) or _asked(item)
     if item.get("access", "read") == "write" and not requests:
         yield Problem(f"{where}/access", "a tool without requests writes nothing: it is `read`")
 
@@ -190,11 +191,22 @@ def _tool(item: Mapping[str, Any], parent: ToolDefinition | None) -> ToolDefinit
     fields = {key: value for key, value in item.items() if key != "permissions"}
     if "requests" in fields:
         fields["requests"] = tuple(RequestPattern(**request) for request in fields["requests"])
+    if asked := _asked(item):
+        own = fields.get("requests", parent.requests if parent else ())
+        fields["requests"] = tuple(dict.fromkeys((*own, *asked)))
     if "input_schema" in fields:
         fields["input_schema"] = _with_files(fields["input_schema"])
     if parent is not None:
         return replace(parent, **fields)
     return ToolDefinition(**{"access": "read", **fields})
+
+
+def _asked(item: Mapping[str, Any]) -> tuple[RequestPattern, ...]:
+    """What a tool's permissions let it ask the host for, as its requests."""
+    named = item.get("permissions", ())
+    listed = named if isinstance(named, list) else ()
+    found = (pattern_of(text) for text in listed if isinstance(text, str))
+    return tuple(pattern for pattern in found if pattern is not None)
 
 
 def _with_files(schema: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -222,7 +234,8 @@ def _examples(
         problems += found
         if not found:
             failure = item.get("failure")
-            yield Example(item["tool"], item["arguments"], item.get("result"), failure)
+            answers = read_answers(item.get("answers", []))
+            yield Example(item["tool"], item["arguments"], item.get("result"), failure, answers)
 
 
 def _case_problems(item: Any, where: str, known: Mapping[str, ToolDefinition]) -> Iterator[Problem]:
@@ -246,6 +259,11 @@ def _case_problems(item: Any, where: str, known: Mapping[str, ToolDefinition]) -
         yield Problem(where, "has to have either a result or a failure")
     if "failure" in item and item["failure"] not in FAILURES:
         yield Problem(f"{where}/failure", f"is none of {', '.join(FAILURES)}")
+    try:
+        read_answers(item.get("answers", []))
+    except ValueError as error:
+        place, _, reason = str(error).partition(": ")
+        yield Problem(f"{where}{place}", reason)
     if too_long := _too_long(item):
         yield Problem(where, too_long)
 
@@ -284,11 +302,14 @@ def _permissions_problem(value: Any) -> str:
     if isinstance(value, list) and len(value) <= MAX_REQUESTS:
         if all(isinstance(item, str) and _is_permission(item) for item in value):
             return ""
-    return f"is not an array of network:HOST, env:NAME, fs:/PATH:ro, {CLOCK} and {RANDOM}"
+    return (
+        "is not an array of network:HOST, env:NAME, fs:/PATH:ro, call:SERVER.TOOL, tls:HOST:PORT, "
+        f"dns:ZONE, tcp:HOST:PORT, {CLOCK} and {RANDOM}"
+    )
 
 
 def _is_permission(text: str) -> bool:
-    if text in (CLOCK, RANDOM) or _NETWORK.match(text):
+    if text in (CLOCK, RANDOM) or _NETWORK.match(text) or pattern_of(text) is not None:
         return True
     try:
         found = parse_permission(text)

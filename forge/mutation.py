@@ -10,6 +10,7 @@ from forge.draft import Draft
 from forge.naming import server_name, snake
 from forge.prose import visible
 from sandbox.apispec import APISpec
+from sandbox.asked import is_asked
 from sandbox.bundle import Bundle, Provenance, ToolDefinition
 
 MAX_WORDS = 4
@@ -110,6 +111,8 @@ def _gains(bundle: Bundle, parent: Bundle | None) -> Iterator[str]:
     written = {r for tool in before if tool.access == "write" for r in tool.requests}
     for tool in bundle.tools:
         for request in tool.requests:
+            if is_asked(request):
+                continue  # Its permission says as much.
             if request not in asked:
                 yield f"{request.method} {request.url[:200]}"
             elif tool.access == "read" and request in written:

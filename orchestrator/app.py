@@ -103,7 +103,7 @@ class App:
 
     def tool(self, server: str, tool: str) -> ToolDefinition:
         """A tool as it counts. Raises UnknownTool, BundleInvalid."""
-        return self.roster.find(server, tool).bundle.tool(tool)
+        return self.roster.tool(server, tool)
 
     def exists(self, server: str, tool: str) -> bool:
         try:
@@ -335,7 +335,9 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
         forge = Forge(store, consents, vault, shelf, engine, brokers, brake, network.upstream)
         authors = Authors(settings.of_model, store, vault, consents, brake, time.time)
         stack.push_async_callback(authors.close)
-        drafting = Drafting(store, forge, Briefing(store, shelf), Rounds(store, authors))
+        drafting = Drafting(
+            store, forge, Briefing(store, shelf), Rounds(store, authors), roster.tool
+        )
         app = App(
             settings,
             process,
@@ -364,6 +366,7 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
         )
         stack.push_async_callback(_ended, app.carrying_out)
         stack.push_async_callback(_ended, dispatch.writing)
+        stack.push_async_callback(_ended, dispatch.within_writing)
         stack.push_async_callback(app.jobs.close)
         stack.enter_context(pulse.running())
         _register(store, process, kind)
@@ -388,7 +391,7 @@ def _why(call: Invocation) -> dict[str, str]:
     return {"cause": cause.text} if cause else {}
 
 
-async def _ended(tasks: Iterable[asyncio.Task[Reply]]) -> None:
+async def _ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
     """Let writes end that have begun; what takes too long is cut, its outcome unknown."""
     begun = tuple(tasks)
     if begun:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from orchestrator.consents import Consents
 from orchestrator.footnotes import Footnotes
 from registry.vault import Secret, Vault
+from sandbox.asked import is_asked
 from sandbox.brake import Brake
 from sandbox.broker import Broker, WriteMode
-from sandbox.bundle import Bundle, Credential
+from sandbox.bundle import Bundle, Credential, ToolDefinition
 from sandbox.credentials import CredentialSource, TokenExchange, Wallet
 from sandbox.exchange import Upstream
+from sandbox.hostaccess import HostAccess
 from sandbox.localaccess import LocalAccess
+from sandbox.netaccess import NetworkAccess
 from sandbox.permissions import Permission, is_readable, permissions_of
 from sandbox.policy import Origin, origin_of, read_policy, token_origins, tool_policy
 from sandbox.sender import Paced
+from sandbox.target import parse_target
 from sandbox.throttle import Throttle
 
 
@@ -42,7 +46,7 @@ class Brokers:
             credentials=self.credentials(bundle),
             throttle=self.throttle,
             brake=self.brake,
-            local=self._local(bundle, writing=False),
+            local=self._host(bundle, [t for t in bundle.tools if t.access == "read"]),
             paced=Paced(bundle.name, bundle.paces),
         )
 
@@ -55,9 +59,26 @@ class Brokers:
             throttle=self.throttle,
             brake=self.brake,
             writes=writes,
-            local=self._local(bundle, writing=bundle.tool(tool).access == "write"),
+            local=self._host(bundle, [bundle.tool(tool)]),
             paced=Paced(bundle.name, bundle.paces),
         )
+
+    def _host(self, bundle: Bundle, tools: Sequence[ToolDefinition]) -> HostAccess:
+        """What these tools may ask for besides HTTP."""
+        writing = any(tool.access == "write" for tool in tools)
+        declared = permissions_of(
+            request.url for tool in tools for request in tool.requests if is_asked(request)
+        )
+
+        def granted() -> tuple[Permission, ...]:
+            given = self.consents.permissions(bundle.name)
+            return tuple(each for each in declared if str(each) in given)
+
+        def private() -> frozenset[tuple[str, int]]:
+            found = map(parse_target, self.consents.private_hosts())
+            return frozenset((target.host, target.port) for target in found if target)
+
+        return HostAccess(self._local(bundle, writing), NetworkAccess(granted, private))
 
     def _local(self, bundle: Bundle, writing: bool) -> LocalAccess:
         """Files and values of this machine that the bundle declares and a person granted it; where

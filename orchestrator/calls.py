@@ -14,10 +14,21 @@ from sandbox.runner import Outcome
 
 
 @dataclass(frozen=True)
+class Lineage:
+    """The calls that a call is made by, the client's first, as `server.tool`; `made` grows with
+    every call that any of them makes.
+    """
+
+    names: tuple[str, ...]
+    made: list[str]
+
+
+@dataclass(frozen=True)
 class Call:
     """A tool call as asked for; `read_by` is the model that read its arguments out of the task, ""
     where somebody gave them; `task`, `reason` and `session` are the caller's words. `heard` is
-    told how far it has come, `logged` what a third-party server logs meanwhile.
+    told how far it has come, `logged` what a third-party server logs meanwhile. `within` is there
+    where another call makes it.
     """
 
     server: str
@@ -27,6 +38,7 @@ class Call:
     reason: str = ""
     session: str = ""
     read_by: str = ""
+    within: Lineage | None = field(default=None, compare=False, repr=False)
     heard: Hearer = field(default=unheard, compare=False, repr=False)
     logged: LogEar | None = field(default=None, compare=False, repr=False)
 

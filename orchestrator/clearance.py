@@ -24,7 +24,8 @@ from registry.signing import fits
 from registry.store import Store
 from registry.trust import EXEMPT_SUCCESSES, Standing, write_exempt
 from sandbox.apispec import Access
-from sandbox.bundle import Bundle, ToolDefinition
+from sandbox.asked import READING, is_asked
+from sandbox.bundle import Bundle, RequestPattern, ToolDefinition
 from sandbox.policy import SAFE_METHODS
 
 Signed = Callable[[Override], bool]
@@ -119,6 +120,12 @@ def classified(bundle: Bundle, overrides: Mapping[str, Override], signed: Signed
     return replace(bundle, tools=tuple(tools))
 
 
+def _is_unsafe(request: RequestPattern) -> bool:
+    if is_asked(request):
+        return request.method not in READING
+    return request.method not in SAFE_METHODS
+
+
 def effective(
     tool: ToolDefinition, override: Override | None, signed: Signed, compiled: bool
 ) -> Level:
@@ -128,7 +135,7 @@ def effective(
     requests. Code that our compiler did not write is not believed that a method that writes reads.
     """
     own = level_of(tool)
-    unsafe = any(request.method not in SAFE_METHODS for request in tool.requests)
+    unsafe = any(_is_unsafe(request) for request in tool.requests)
     if own == "read" and unsafe and not compiled:
         own = "write"
     if override is None or override.level == own:

@@ -15,6 +15,7 @@ from orchestrator.clearance import Clearance
 from orchestrator.engines import Engine
 from orchestrator.errors import UnknownTool
 from orchestrator.gate import Allow, Ask, Deny, Question, Ruling, Write, rule
+from orchestrator.innercalls import InnerCalls, told
 from orchestrator.ledger import Ledger
 from orchestrator.outcomes import broken, cancelled, settled
 from orchestrator.roster import Member, Roster
@@ -29,12 +30,16 @@ from sandbox.broker import Broker, Capture, Release, WriteMode, wire_digest
 from sandbox.bundle import Bundle
 from sandbox.errors import BundleInvalid, DefinitionsChanged, SandboxError
 from sandbox.exchange import Exchange, WireRequest
+from sandbox.progress import unheard
 from sandbox.recording import Recording, Tape
 from sandbox.runner import Outcome, Session
+from sandbox.sender import refused
 from sandbox.session import CUT, PipeSession
+from sandbox.toolcall import Called
 from sandbox.validation import checker
 
 Clock = Callable[[], float]
+NO_WRITE = "a call of a tool that reads, or that has written already, makes no further write"
 PRESENT_SECONDS = 5.0
 """How long a request for an approval waits to learn what the write would change."""
 
@@ -56,6 +61,7 @@ class Dispatch:
     now: Clock = time.time
     running: dict[str, tuple[Call, asyncio.Task[Reply]]] = field(default_factory=dict)
     writing: set[asyncio.Task[Reply]] = field(default_factory=set)
+    within_writing: set[asyncio.Task[Called]] = field(default_factory=set)
 
     def start(self, call: Call, identity: str = "") -> tuple[str, asyncio.Task[Reply]]:
         """Begin a call; its id and the task, which outlives a client's patience.
@@ -96,7 +102,7 @@ class Dispatch:
         if isinstance(ruling, Ask):
             return await self._ask(invocation, call, bundle, ruling.reason, server)
         if access == "read":
-            tape = Tape(heard=call.heard, logged=call.logged)
+            tape = self._tape(call, bundle, identity)
             try:
                 outcome = await self._read(call, bundle, tape)
             except asyncio.CancelledError:
@@ -182,7 +188,7 @@ class Dispatch:
             return None
         invocation = self._invocation(new_id(), call, entry, "read")
         invocation = replace(invocation, version=earlier.version)
-        tape = Tape(heard=call.heard, logged=call.logged)
+        tape = self._tape(call, earlier, invocation.id)
         outcome = await self._read(call, earlier, tape)
         self._record_soon(invocation, outcome, tape)
         if not outcome.ok:
@@ -271,7 +277,7 @@ class Dispatch:
         self, invocation: Invocation, call: Call, bundle: Bundle, reason: str, standing: Standing
     ) -> Reply:
         """Run the call until its first write, which is captured unsent and shown to a person."""
-        tape = Tape()
+        tape = self._tape(replace(call, heard=unheard, logged=None), bundle, invocation.id)
         outcome, broker = await self._single_use(call, bundle, Capture(), tape)
         if broker.captured is None:
             ended = self._record_soon(invocation, outcome, tape)
@@ -323,12 +329,7 @@ class Dispatch:
         rule: str = "",
     ) -> Reply:
         """Store the intent, send at most one write, store what became of it."""
-        await asyncio.to_thread(self.store.intend, invocation, self.now())
-        tape = Tape(heard=call.heard, logged=call.logged)
-        outcome, broker = await self._single_use(call, bundle, release, tape)
-        ended = settled(invocation, outcome, self._recording(invocation, tape))
-        await asyncio.to_thread(self.store.record, ended, self.now())
-        self.ledger.stored(ended)
+        ended, outcome, broker = await self._sent(invocation, call, bundle, release)
         if invocation.approval:
             self.store.settle(
                 invocation.approval,
@@ -341,6 +342,94 @@ class Dispatch:
             reason = "the call would now send another request than the one approved"
             return await self._pending(call, bundle, broker, reason)
         return Done(call, invocation.id, outcome, standing, rule, _cause(ended, bundle))
+
+    async def _sent(
+        self, invocation: Invocation, call: Call, bundle: Bundle, release: Release
+    ) -> tuple[Invocation, Outcome, Broker]:
+        await asyncio.to_thread(self.store.intend, invocation, self.now())
+        tape = self._tape(call, bundle, invocation.id)
+        outcome, broker = await self._single_use(call, bundle, release, tape)
+        ended = settled(invocation, outcome, self._recording(invocation, tape))
+        await asyncio.to_thread(self.store.record, ended, self.now())
+        self.ledger.stored(ended)
+        return ended, outcome, broker
+
+    def _tape(self, call: Call, bundle: Bundle, identity: str) -> Tape:
+        calls = InnerCalls(self, self.brokers.consents, bundle, call, identity)
+        return Tape(heard=call.heard, logged=call.logged, calls=calls)
+
+    async def within(self, call: Call, request: WireRequest, writes: WriteMode) -> Called:
+        """A call that another call makes, from gate to record. A read goes the way of a client's
+        call. A write is made where a person approved exactly it or its own gate allows it; else it
+        is captured, and the call that makes it waits for a person.
+        """
+        try:
+            member = self.roster.find(call.server, call.tool)
+        except (UnknownTool, BundleInvalid) as error:
+            return Called(refused(request, "refused", str(error)))
+        identity = new_id()
+        if member.bundle.tool(call.tool).access == "read":
+            reply = await self._call(identity, call)
+            if isinstance(reply, Done):
+                return Called(told(request, reply.outcome, reply.invocation))
+            held = isinstance(reply, Pending)
+            return Called(refused(request, "captured" if held else "refused", reply.reason))
+        question = Question(
+            member.entry.state,
+            "write",
+            member.standing,
+            self._facts(call, member),
+            self.brake.engaged,
+        )
+        ruling = rule(question)
+        if isinstance(ruling, Deny) or writes is None:
+            reason = ruling.reason if isinstance(ruling, Deny) else NO_WRITE
+            self.ledger.note("refused", call, reason)
+            return Called(refused(request, "refused", reason))
+        if writes == Release(None):
+            ruling = self._counted(identity, call, ruling)
+            writes = writes if isinstance(ruling, Allow) else Capture()
+        writing = asyncio.get_running_loop().create_task(
+            self._written_within(identity, call, member, request, writes)
+        )
+        if isinstance(writes, Capture):
+            return await writing
+        # What has begun to write is not left half-recorded because its caller went away.
+        self.within_writing.add(writing)
+        writing.add_done_callback(self.within_writing.discard)
+        return await asyncio.shield(writing)
+
+    async def _written_within(
+        self,
+        identity: str,
+        call: Call,
+        member: Member,
+        request: WireRequest,
+        writes: Release | Capture,
+    ) -> Called:
+        bundle = member.bundle
+        invocation = self._invocation(identity, call, member.entry, "write")
+        if isinstance(writes, Capture):
+            tape = self._tape(call, bundle, identity)
+            outcome, broker = await self._single_use(call, bundle, writes, tape)
+            if broker.captured is None:
+                self._record_soon(invocation, outcome, tape)
+        else:
+            _, outcome, broker = await self._sent(invocation, call, bundle, writes)
+        if broker.captured is not None and not broker.released:
+            held = refused(request, "captured", "held for a person's approval")
+            return Called(held, captured=broker.captured)
+        written = _written(broker, writes, outcome) if broker.released else None
+        return Called(told(request, outcome, identity), written=written)
+
+
+def _written(broker: Broker, writes: WriteMode, outcome: Outcome) -> Exchange:
+    """The one write that left."""
+    if broker.written is not None:
+        return broker.written
+    digest = writes.digest if isinstance(writes, Release) else None
+    sent = [e for e in outcome.exchanges if wire_digest(e.request) == digest]
+    return (sent or [*outcome.exchanges])[-1]
 
 
 def _cause(ended: Invocation, bundle: Bundle) -> str:
@@ -370,7 +459,8 @@ def _write_state(
     """
     if not broker.released:
         return "failed"
-    sent = [e for e in outcome.exchanges if wire_digest(e.request) == release.digest]
+    left = (*outcome.exchanges, *filter(None, [broker.written]))
+    sent = [e for e in left if wire_digest(e.request) == release.digest]
     statuses = [e.response.status for e in sent if e.response]
     if not statuses:
         return "unknown"

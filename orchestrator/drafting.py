@@ -18,6 +18,7 @@ from forge.suite import altered
 from orchestrator.answers import draft_line
 from orchestrator.briefing import Briefing
 from orchestrator.composing import EARLIER, Parent, composed, read
+from orchestrator.composition import Find, composition_findings
 from orchestrator.errors import DraftWanted, ForgeFailed, ForgeWaits, Unasked
 from orchestrator.forging import Forge, Forged, Order, Report, Step
 from orchestrator.needs import (
@@ -39,14 +40,17 @@ from registry.jsontext import compact, sha256
 from registry.records import DraftRow, Job
 from registry.store import Store
 from sandbox import report as stage_report
+from sandbox.asked import METHODS
 from sandbox.bundle import Bundle
 from sandbox.errors import Frozen, PackagesNeedDocker, PackageUnusable, SandboxError
+from sandbox.permissions import permissions_of
 from sandbox.recordedcase import RecordedCase, added
 from sandbox.report import Finding, Proof, StageReport
 from sandbox.static.stage import prove_static
 from sandbox.validation import Problem
 
-ASKED_BY_PERSON = "network:"
+REACHING = tuple(f"{kind}:" for kind in METHODS)
+ASKED_BY_PERSON = ("network:", *REACHING)
 """Permissions that a person can grant: what a server may reach."""
 
 
@@ -58,6 +62,7 @@ class Drafting:
     forge: Forge
     briefing: Briefing
     rounds: Rounds
+    tool_of: Find
     now: Callable[[], float] = time.time
 
     async def carry_on(self, job: Job, order: Order, report: Report) -> Forged:
@@ -119,7 +124,8 @@ class Drafting:
             return None
         bundle = self.forge.versioned(made)
         report(Step("read", 0.25, f"draft {row.number}: {len(bundle.tools)} tools"))
-        self._check_permissions(job, row, bundle, brief)
+        if not composition_findings(bundle, self.tool_of):
+            self._check_permissions(job, row, bundle, brief)
         timings: dict[str, float] = {}
         recorded = await asyncio.to_thread(self._recorded, order, brief)
         proof = await self._proof(bundle, draft, brief, report, timings, recorded)
@@ -199,18 +205,21 @@ class Drafting:
 
     def _check_permissions(self, job: Job, row: DraftRow, bundle: Bundle, brief: Brief) -> None:
         """What a model asks for beyond the parent's permissions is a person's to allow, and what
-        reaches this machine whoever asks. Raises Unasked, ForgeWaits.
+        reaches this machine or further whoever asks. Raises Unasked, ForgeWaits.
         """
         consents = self.forge.consents
         before = brief.parent.permissions if brief.parent else ()
         wanted = [p for p in bundle.permissions if p not in before]
-        asked = [p for p in wanted if not p.startswith(ASKED_BY_PERSON)]
+        asked = [p for p in wanted if not p.startswith("network:")]
         if row.author == "client":
-            asked = [p for p in asked if p.partition(":")[0] in ASKED_LOCALLY]
+            asked = [p for p in asked if p.partition(":")[0] in (*ASKED_LOCALLY, *METHODS)]
+        if brief.parent is not None:
+            asked = [p for p in asked if p.startswith(REACHING)]
         missing = ungranted(consents, bundle.name, asked)
-        if missing and brief.parent is None:
+        if missing:
             needs = permission_needs(job.id, bundle.name, missing)
-            what = ", ".join(missing)
+            loud = {str(each): each.loud for each in permissions_of(missing)}
+            what = ", ".join(f"{p} ({loud[p]})" if loud.get(p) else p for p in missing)
             raise Unasked(f"{bundle.name} asks for {what}. Allow it: {needs['how']}", needs)
         if row.author != "client":
             self.forge.check_hosts(bundle, wanted)
@@ -248,6 +257,9 @@ class Drafting:
         beyond = [g for g in gained if brief.parent and not g.startswith(ASKED_BY_PERSON)]
         if beyond:
             return Proof(bundle.digest(), (_overreach(beyond, brief),))
+        if wrong := composition_findings(bundle, self.tool_of):
+            reports = (StageReport("static", "failed", 0.0, findings=wrong),)
+            return Proof(bundle.digest(), reports)
         if draft.is_specification or prove_static(bundle).passed:
             self.forge.check_hosts(bundle, gained)
         if draft.is_specification:
@@ -311,7 +323,8 @@ class Drafting:
         }
         message = _message(drafts, problems)
         if str(why):
-            message = f"{why}\n{message}" if drafts else str(why)
+            judged = bool(drafts) and bool(drafts[-1].verdict)
+            message = f"{why}\n{message}" if judged else str(why)
         return DraftWanted(wanted, message, why.needs)
 
 

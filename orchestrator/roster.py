@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from orchestrator.clearance import Clearance
+from orchestrator.composition import raised
 from orchestrator.errors import UnknownTool
 from orchestrator.shelf import Shelf
 from registry.errors import Unknown
 from registry.records import Entry
 from registry.store import Store
 from registry.trust import Standing
-from sandbox.bundle import Bundle
+from sandbox.bundle import Bundle, ToolDefinition
 from sandbox.errors import BundleInvalid
 
 
@@ -33,6 +34,7 @@ class Roster:
     def __init__(self, store: Store, shelf: Shelf, clearance: Clearance) -> None:
         self._store, self._shelf, self._clearance = store, shelf, clearance
         self._members: dict[str, Member] = {}
+        self._loading: set[str] = set()
 
     def find(self, server: str, tool: str) -> Member:
         """The server that has this tool. Raises UnknownTool, BundleInvalid."""
@@ -42,6 +44,10 @@ class Roster:
         except (Unknown, KeyError) as error:
             raise UnknownTool(f"{server}.{tool}") from error
         return member
+
+    def tool(self, server: str, tool: str) -> ToolDefinition:
+        """A tool as it counts. Raises UnknownTool, BundleInvalid."""
+        return self.find(server, tool).bundle.tool(tool)
 
     def member(self, server: str) -> Member:
         """The server of that name. Raises Unknown, BundleInvalid."""
@@ -77,6 +83,12 @@ class Roster:
     def _loaded(self, server: str) -> Member:
         entry = self._store.entry(server)
         bundle = self._clearance.classified(self._shelf.bundle(entry))
+        if server not in self._loading:  # Those that call each other in a circle do not run.
+            self._loading.add(server)
+            try:
+                bundle = raised(bundle, self.tool)
+            finally:
+                self._loading.discard(server)
         member = Member(entry, bundle, self._store.standing(server), self._earlier(entry))
         self._members[server] = member
         return member

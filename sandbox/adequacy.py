@@ -13,11 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sandbox.asked import is_asked
 from sandbox.bundle import Bundle, ToolDefinition
 from sandbox.casestage import OpenSession
 from sandbox.codemutants import CodeMutant, code_mutants
 from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken
-from sandbox.example import Example
+from sandbox.example import Example, answer_json
 from sandbox.neighbours import neighbours
 from sandbox.report import CaseResult, StageReport, Verdict
 from sandbox.runner import Outcome, Session
@@ -43,6 +44,7 @@ import json as _json
 import math as _math
 import server as _server
 from toolwright import ToolError as _ToolError, UNSET as _UNSET
+from toolwright.testing import tools as _tools
 
 def _same(a, b):
     if isinstance(a, bool) or isinstance(b, bool):
@@ -113,7 +115,10 @@ def as_tests(bundle: Bundle, examples: Sequence[Example]) -> str:
             continue
         wanted = json.dumps(example.structured)
         given = [example.tool, json.dumps(dict(example.arguments)), wanted, bool(example.failure)]
-        lines.append(f"def test_case_{at}():\n    assert _holds{tuple(given)!r}\n")
+        known = tuple(answer_json(answer) for answer in example.answers)
+        asserted = f"assert _holds{tuple(given)!r}\n"
+        body = f"with _tools(*{known!r}):\n        {asserted}" if known else asserted
+        lines.append(f"def test_case_{at}():\n    {body}")
     return "\n".join(lines)
 
 
@@ -184,6 +189,8 @@ async def _rote(
     cells: list[CaseResult] = []
     async with open_session() as session:
         for tool in tools:
+            if any(map(is_asked, tool.requests)):
+                continue  # What it is asked beside its cases, no answer is known to.
             own = [e for e in examples if e.tool == tool.name and not e.failure]
             if len({example.expected() for example in own}) < MIN_DISTINCT:
                 continue

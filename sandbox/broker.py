@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import random as system_random
 from typing import Any
 from urllib.parse import urljoin
@@ -18,30 +18,20 @@ from sandbox.caps import Caps as Caps
 from sandbox.clock import Clock, SystemClock
 from sandbox.content import without_secrets
 from sandbox.credentials import CredentialSource
-from sandbox.errors import SandboxError
+from sandbox.errors import SandboxError, UpstreamUnreachable
 from sandbox.exchange import Exchange, Upstream, WireRequest
 from sandbox.localaccess import WRITE, is_local
+from sandbox.netaccess import TALK, is_network
 from sandbox.plainrequest import problem_of
 from sandbox.policy import SAFE_METHODS, Policy, Rule, origin_of
 from sandbox.sender import Paced, Sender, refused
 from sandbox.throttle import Throttle
+from sandbox.toolcall import KnownCalls, ToolCalls, is_call
+from sandbox.writemode import Capture as Capture
+from sandbox.writemode import Release as Release
+from sandbox.writemode import WriteMode as WriteMode
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-
-
-@dataclass(frozen=True)
-class Release:
-    """One write may leave: the request with this digest, or, where it is None, the first one."""
-
-    digest: str | None
-
-
-@dataclass(frozen=True)
-class Capture:
-    """Writes are captured and not sent."""
-
-
-WriteMode = Release | Capture | None
 
 
 class Broker:
@@ -74,6 +64,10 @@ class Broker:
         self.brake = brake or Brake()
         self.captured: WireRequest | None = None
         self.released = False
+        self.written: Exchange | None = None
+        """The write that a called tool made."""
+        self._lent = False
+        """Whether a called tool may be making the one write at this moment."""
         self._credentials = credentials or CredentialSource()
         self._clock: Clock = clock or SystemClock()
         self._throttle = throttle
@@ -84,11 +78,13 @@ class Broker:
         self._count = 0
         self._used_credentials = False
 
-    async def perform(self, request: WireRequest) -> Exchange:
-        """Judge and send a request. Refusals are values of the exchange, never exceptions."""
+    async def perform(self, request: WireRequest, calls: ToolCalls | None = None) -> Exchange:
+        """Judge and send a request; a call of another server's tool is made by `calls`. Refusals
+        are values of the exchange, never exceptions.
+        """
         started = self._clock.now()
         self._count += 1
-        exchange = await self._judged(request)
+        exchange = await self._judged(request, calls)
         return exchange.lasting((self._clock.now() - started) * 1000)
 
     def claim(self, request: WireRequest) -> Exchange | None:
@@ -107,13 +103,15 @@ class Broker:
             return answer
         return without_secrets(answer, self._credentials.redaction())
 
-    async def _judged(self, request: WireRequest) -> Exchange:
+    async def _judged(self, request: WireRequest, calls: ToolCalls | None) -> Exchange:
         if self.brake.engaged:
             return refused(request, "frozen", "Toolwright is frozen")
         problem = problem_of(request, self.caps)
         if problem or self._count > self.caps.exchanges:
             return refused(request, "refused", problem or "too many requests in one session")
-        if is_local(request):
+        if is_call(request) or (is_network(request) and isinstance(calls, KnownCalls)):
+            return await self._called(request, calls)
+        if is_local(request) or is_network(request):
             return await self._asked_here(request)
         rule = self.policy.match(request.method, request.url, request.body)
         if rule is None:
@@ -124,14 +122,32 @@ class Broker:
         return await self._sent(request, rule)
 
     async def _asked_here(self, request: WireRequest) -> Exchange:
-        """A file or value of this machine, which `local` judges."""
-        held = self.claim(request) if request.method == WRITE else None
+        """A file or value of this machine, or the network besides HTTP, which `local` judges."""
+        held = self.claim(request) if request.method in (WRITE, TALK) else None
         if held is not None:
             return held
         try:
             return Exchange(request, await self._local.send(request))
         except SandboxError as error:
-            return refused(request, "refused", str(error))
+            lost = is_network(request) and isinstance(error, UpstreamUnreachable)
+            return refused(request, "unreachable" if lost else "refused", str(error))
+
+    async def _called(self, request: WireRequest, calls: ToolCalls | None) -> Exchange:
+        """A call of a tool, which may make this call's one write."""
+        if calls is None:
+            return refused(request, "refused", "no tool can be called from here")
+        writes = None if self.released or self._lent else self._writes
+        self._lent |= isinstance(writes, Release)
+        try:
+            called = await calls.perform(request, writes)
+            if called.captured is not None:
+                self.captured = self.captured or called.captured
+            if called.written is not None:
+                self.released, self.written = True, called.written
+        finally:
+            if isinstance(writes, Release):
+                self._lent = False
+        return called.exchange
 
     def _is_write(self, request: WireRequest) -> bool:
         """A request with an unsafe method; where the session's rules have none, any request."""
@@ -142,7 +158,7 @@ class Broker:
         if isinstance(self._writes, Capture):
             self.captured = self.captured or request
             return refused(request, "captured", "held for a person's approval")
-        if self.released:
+        if self.released or self._lent:
             return refused(request, "refused", "a second write in one call was not approved")
         wanted = self._writes.digest if isinstance(self._writes, Release) else None
         if wanted is not None and wire_digest(request) != wanted:

@@ -118,7 +118,7 @@ class ToolDefinition:
             meta["operation"] = self.operation
         if self.group:
             meta["group"] = self.group
-        if self.requests:
+        if self.requests and "://" in self.requests[0].url:
             first = self.requests[0]
             meta |= {"method": first.method, "path": self.path or _relative(first.url, base_url)}
         return {

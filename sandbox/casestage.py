@@ -14,10 +14,11 @@ from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken
 from sandbox.evidence import MAX_SHOWN, got, shown, whole
 from sandbox.example import Example, same
 from sandbox.extremes import extreme, malformed
-from sandbox.recording import CLOCK, RANDOM
+from sandbox.recording import CLOCK, RANDOM, Tape
 from sandbox.report import CaseResult, Finding, StageReport, Verdict
 from sandbox.runner import Outcome, Session
 from sandbox.stub import satisfies
+from sandbox.toolcall import NO_CALLS, KnownCalls, answers_in
 from sandbox.validation import checker
 
 CALL_SECONDS = 5.0
@@ -41,6 +42,7 @@ class Trial:
     arguments: Mapping[str, Any]
     kind: Literal["example", "malformed", "extreme"]
     example: Example | None = None
+    calls: KnownCalls = NO_CALLS
 
 
 async def prove_cases(
@@ -102,7 +104,8 @@ def _trials(tools: Iterable[ToolDefinition], examples: Sequence[Example]) -> Ite
     for tool in tools:
         own = [example for example in examples if example.tool == tool.name]
         for number, example in enumerate(own, 1):
-            yield Trial(tool, f"case {number}", example.arguments, "example", example)
+            answers = KnownCalls(example.answers)
+            yield Trial(tool, f"case {number}", example.arguments, "example", example, answers)
         yield from _derived(tool, own)
 
 
@@ -114,8 +117,9 @@ def _derived(tool: ToolDefinition, own: Sequence[Example]) -> list[Trial]:
         return []
     wrong = malformed(tool.input_schema, usual[0], judge)
     edges = extreme(tool.input_schema, usual[0], judge)
+    calls = answers_in(own, tool.name)
     made = [Trial(tool, f"malformed: {t.name}", t.arguments, "malformed") for t in wrong]
-    made += [Trial(tool, f"extreme: {t.name}", t.arguments, "extreme") for t in edges]
+    made += [Trial(tool, f"extreme: {t.name}", t.arguments, "extreme", None, calls) for t in edges]
     return made[:MAX_TRIALS]
 
 
@@ -160,7 +164,8 @@ async def _until_broken(
     while left:
         trial = left.popleft()
         try:
-            came[trial] = await session.call(trial.tool.name, trial.arguments, seconds)
+            tape = Tape(calls=trial.calls)
+            came[trial] = await session.call(trial.tool.name, trial.arguments, seconds, tape)
         except (SessionBroken, CallTimedOut) as error:
             came[trial] = str(error)
             return True

@@ -136,6 +136,16 @@ class PackagesNeedDocker(SandboxError):
         )
 
 
+class NetworkRefused(SandboxError):
+    """What a server may not ask of the network."""
+
+    def __init__(self, permission: str) -> None:
+        super().__init__(
+            f"{permission[:300]} is refused: the tool does not declare it, or nobody granted it. "
+            "A person grants what a server declares with `toolwright grant SERVER PERMISSION`."
+        )
+
+
 class PathRefused(SandboxError):
     """A path that no server may be given, or that is not what it was when it was granted."""
 

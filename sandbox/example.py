@@ -11,6 +11,8 @@ from typing import Any, Literal
 FILE = "cases.json"
 """Where a bundle's examples lie, in its `tests/`."""
 MAX_EXAMPLES = 200
+MAX_ANSWERS = 50
+"""Of one example: as many calls as one call may make."""
 PRECISION = 1e-9
 """The relative difference within which two fractions are the same."""
 
@@ -20,15 +22,33 @@ FAILURES: tuple[ExpectedFailure, ...] = ("tool", "arguments")
 
 
 @dataclass(frozen=True)
+class Answered:
+    """What another server's tool (`server.tool`) gives in an example: `result`, or the message of
+    its `failure`.
+    """
+
+    tool: str
+    arguments: Mapping[str, Any]
+    result: Any = None
+    failure: str = ""
+
+    @property
+    def structured(self) -> Any:
+        return self.result if isinstance(self.result, dict) else {"result": self.result}
+
+
+@dataclass(frozen=True)
 class Example:
     """One call of `tool` and what must come of it: `result` as structured content, or a failure of
-    a kind. `result` means nothing where there is a `failure`.
+    a kind. `result` means nothing where there is a `failure`. `answers` are those of the tools of
+    other servers that it calls.
     """
 
     tool: str
     arguments: Mapping[str, Any]
     result: Any = None
     failure: ExpectedFailure | None = None
+    answers: tuple[Answered, ...] = ()
 
     @property
     def structured(self) -> Any:
@@ -64,10 +84,39 @@ def _same_number(expected: float, got: float) -> bool:
 
 
 def to_json(example: Example) -> dict[str, Any]:
-    given = {"tool": example.tool, "arguments": dict(example.arguments)}
+    given: dict[str, Any] = {"tool": example.tool, "arguments": dict(example.arguments)}
+    if example.answers:
+        given["answers"] = [answer_json(answer) for answer in example.answers]
     if example.failure:
         return {**given, "failure": example.failure}
     return {**given, "result": example.result}
+
+
+def answer_json(answer: Answered) -> dict[str, Any]:
+    given = {"tool": answer.tool, "arguments": dict(answer.arguments)}
+    if answer.failure:
+        return {**given, "failure": answer.failure}
+    return {**given, "result": answer.result}
+
+
+def read_answers(listed: Any) -> tuple[Answered, ...]:
+    """An example's `answers`. Raises ValueError with the place and the reason."""
+    if not isinstance(listed, list) or len(listed) > MAX_ANSWERS:
+        raise ValueError(f"/answers: is no array of at most {MAX_ANSWERS}")
+    return tuple(_answer(at, item) for at, item in enumerate(listed))
+
+
+def _answer(at: int, item: Any) -> Answered:
+    if not isinstance(item, dict) or item.keys() - {"tool", "arguments", "result", "failure"}:
+        raise ValueError(f"/answers/{at}: has tool, arguments, and a result or a failure")
+    if ("result" in item) == ("failure" in item):
+        raise ValueError(f"/answers/{at}: has either a result or a failure")
+    tool, arguments, failure = item.get("tool"), item.get("arguments"), item.get("failure", "")
+    if not isinstance(tool, str) or not isinstance(arguments, dict):
+        raise ValueError(f"/answers/{at}: has a tool and arguments")
+    if not isinstance(failure, str) or ("failure" in item and not failure):
+        raise ValueError(f"/answers/{at}/failure: is no message")
+    return Answered(tool, arguments, item.get("result"), failure)
 
 
 def render(examples: Iterable[Example]) -> bytes:
@@ -95,4 +144,8 @@ def _example(at: int, case: Any) -> Example:
         raise ValueError(f"/cases/{at}: a case has a tool and arguments")
     if failure is not None and failure not in FAILURES:
         raise ValueError(f"/cases/{at}/failure: is none of {', '.join(FAILURES)}")
-    return Example(tool, arguments, case.get("result"), failure)
+    try:
+        answers = read_answers(case.get("answers", []))
+    except ValueError as error:
+        raise ValueError(f"/cases/{at}{error}") from error
+    return Example(tool, arguments, case.get("result"), failure, answers)

@@ -9,6 +9,7 @@ from sandbox.clock import Clock
 from sandbox.errors import PathRefused, UpstreamUnreachable
 from sandbox.exchange import WireRequest, WireResponse
 from sandbox.localaccess import is_local
+from sandbox.netaccess import is_network
 
 _HTML = (("content-type", "text/html"),)
 _PAGE = b"<html><title>Sign in</title><form action=/login></form></html>"
@@ -44,7 +45,7 @@ class BrokenApi:
         self._clock = clock
 
     async def send(self, request: WireRequest) -> WireResponse:
-        if is_local(request):
+        if is_local(request) or is_network(request):
             raise PathRefused(request.url[:200], "the red team grants nothing")
         self.asked += 1
         if self.outage.does == "refuses":

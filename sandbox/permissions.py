@@ -1,11 +1,14 @@
-"""What a server may be given besides its pipe: `network:HOST:PORT`, `env:NAME`, `fs:PATH:ro|rw`."""
+"""What a server may be given besides its pipe: `network:HOST:PORT`, `env:NAME`, `fs:PATH:ro|rw`,
+the tools of other servers, `call:SERVER.TOOL`, and of the network besides HTTP `tls:HOST:PORT`,
+`tls:*:PORT`, `dns:ZONE[@SERVER]`, `dns:*[@SERVER]` and `tcp:HOST:PORT`.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,11 +16,15 @@ from typing import Literal
 from sandbox.errors import PathRefused
 from sandbox.target import Target, parse_target
 
-Kind = Literal["network", "env", "fs"]
+Kind = Literal["network", "env", "fs", "call", "tls", "dns", "tcp"]
 MAX_PATH = 250
 SYSTEM = ("/proc", "/sys", "/dev", "/run", "/var/run", "/boot", "/etc", "/var/lib/docker")
 """No part of these is given to a server: devices, the engine's socket, the machine's secrets."""
 
+_TOOL = re.compile(r"[a-z][a-z0-9_]{0,39}\.[a-z][a-z0-9_]{0,39}\Z")
+_ANY_HOST = re.compile(r"\*:[1-9][0-9]{0,4}\Z")
+_NETWORK: Mapping[str, Kind] = {"tls": "tls", "dns": "dns", "tcp": "tcp"}
+DNS_PORT = 53
 _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 _LOADERS = re.compile(r"LD_.*|.*_PROXY|NO_PROXY|PATH|HOME|NODE_OPTIONS|PYTHON.*\Z", re.IGNORECASE)
 """Variables that would change what is started, or where its connections go."""
@@ -25,7 +32,9 @@ _LOADERS = re.compile(r"LD_.*|.*_PROXY|NO_PROXY|PATH|HOME|NODE_OPTIONS|PYTHON.*\
 
 @dataclass(frozen=True)
 class Permission:
-    """One permission. `name` is a variable, an absolute path, or `HOST:PORT`."""
+    """One permission. `name` is what stands behind the kind: a variable, an absolute path, and so
+    on.
+    """
 
     kind: Kind
     name: str
@@ -34,6 +43,15 @@ class Permission:
     def __str__(self) -> str:
         mode = (":rw" if self.writable else ":ro") if self.kind == "fs" else ""
         return f"{self.kind}:{self.name}{mode}"
+
+    @property
+    def loud(self) -> str:
+        """What is to be said aloud when it is granted; "" for most."""
+        if self.kind == "tls" and self.name.startswith("*:"):
+            return f"any public host on port {self.name[2:]}, by a TLS handshake"
+        if self.kind == "dns" and self.name.partition("@")[0] == "*":
+            return "any name: what is asked for can carry data away"
+        return ""
 
     @property
     def target(self) -> Target:
@@ -59,13 +77,39 @@ def parse_permission(text: str) -> Permission:
         if _LOADERS.match(rest):
             raise ValueError(f"{rest} changes what is started, and is not a server's to have")
         return Permission("env", rest)
+    if kind == "call" and _TOOL.match(rest):
+        return Permission("call", rest)
+    if kind in _NETWORK:
+        return _of_network(_NETWORK[kind], rest)
     path, _, mode = rest.rpartition(":")
     if kind == "fs" and mode in ("ro", "rw"):
         problem = _form_problem(path)
         if problem:
             raise ValueError(f"{path[:200]!r} {problem}")
         return Permission("fs", path, mode == "rw")
-    raise ValueError(f"{text[:200]!r} is none of network:HOST[:PORT], env:NAME, fs:/PATH:ro|rw")
+    raise ValueError(
+        f"{text[:200]!r} is none of network:HOST[:PORT], env:NAME, fs:/PATH:ro|rw, "
+        "call:SERVER.TOOL, tls:HOST:PORT, dns:ZONE, tcp:HOST:PORT"
+    )
+
+
+def _of_network(kind: Kind, rest: str) -> Permission:
+    """Raises ValueError."""
+    if kind == "dns":
+        zone, at, place = rest.partition("@")
+        server = parse_target(place, DNS_PORT) if at else None
+        plain = parse_target(zone, DNS_PORT) if ":" not in zone else None
+        known = zone == "*" or (plain is not None and plain.named)
+        if not known or (at and server is None):
+            raise ValueError(f"{rest[:200]!r} is no ZONE or ZONE@SERVER")
+        name = zone if plain is None else plain.host
+        return Permission(kind, f"{name}@{server}" if server else name)
+    if kind == "tls" and _ANY_HOST.match(rest):
+        return Permission(kind, rest)
+    target = parse_target(rest, None)
+    if target is None:
+        raise ValueError(f"{rest[:200]!r} is no HOST:PORT")
+    return Permission(kind, str(target))
 
 
 def permissions_of(texts: Iterable[str]) -> tuple[Permission, ...]:

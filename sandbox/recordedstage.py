@@ -17,10 +17,12 @@ from sandbox.mockapi import MockApi
 from sandbox.mockstage import MOCK_CAPS, mock_policy
 from sandbox.pace import Pace
 from sandbox.recordedcase import RecordedCase
+from sandbox.recording import Tape
 from sandbox.report import CaseResult, StageReport, Verdict
 from sandbox.runner import Runner, Session
 from sandbox.sender import Paced
 from sandbox.throttle import Rate, Throttle
+from sandbox.toolcall import RecordedCalls
 
 CASE_CAPS = replace(MOCK_CAPS, response_bytes=8 * 1024 * 1024)
 UNLIMITED = Rate(1e6, 1e6)
@@ -92,7 +94,7 @@ async def _tried(bundle: Bundle, case: RecordedCase, runner: Runner) -> CaseResu
     )
     try:
         async with runner.open(bundle, broker) as session:
-            problem = await _problem(session, case)
+            problem = await _problem(session, case, RecordedCalls(upstream))
     except (LoadFailed, SessionBroken, CallTimedOut) as error:
         problem = str(error)
     if problem:
@@ -102,10 +104,10 @@ async def _tried(bundle: Bundle, case: RecordedCase, runner: Runner) -> CaseResu
     return CaseResult(case.tool, case.name, "passed", f"{times}{limit}")
 
 
-async def _problem(session: Session, case: RecordedCase) -> str:
+async def _problem(session: Session, case: RecordedCase, calls: RecordedCalls) -> str:
     """What is wrong with the first of the case's calls that does not succeed."""
     for number in range(1, case.calls + 1):
-        outcome = await session.call(case.tool, case.arguments)
+        outcome = await session.call(case.tool, case.arguments, tape=Tape(calls=calls))
         if outcome.failure is not None:
             failure = outcome.failure
             status = f" {failure.status}" if failure.status else ""

@@ -19,6 +19,7 @@ from sandbox.bundle import Bundle
 from sandbox.exchange import Exchange
 from sandbox.notices import LogEar
 from sandbox.progress import MAX_TOLD, Hearer, read_progress, unheard
+from sandbox.toolcall import ToolCalls
 
 MAX_BYTES = 64 * 1024 * 1024
 """A recording that takes more, written out, is not kept."""
@@ -66,13 +67,14 @@ def inputs_for(bundle: Bundle, tool: str, arguments: Mapping[str, Any], live: In
 class Tape:
     """What one call takes in, as it happens. Inputs that are on it before the call are those that
     the call gets, in an engine that can give them. `heard` is told how far the call has come,
-    `logged` what its server logs meanwhile.
+    `logged` what its server logs meanwhile. `calls` makes the calls of tools that it asks for.
     """
 
     inputs: Inputs | None = None
     exchanges: list[Exchange] = field(default_factory=list)
     heard: Hearer = unheard
     logged: LogEar | None = None
+    calls: ToolCalls | None = None
     _told: int = 0
     _latest: float = -math.inf
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from sandbox.asked import is_asked
 from sandbox.attacks import Attack, attacks, simpler
 from sandbox.broker import Broker
 from sandbox.bundle import Bundle, ToolDefinition
@@ -22,14 +23,17 @@ from sandbox.clock import VirtualClock
 from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken
 from sandbox.evidence import MAX_SHOWN, got, shown, whole
 from sandbox.example import Example
+from sandbox.exchange import WireRequest
 from sandbox.judge import Judge
 from sandbox.mockstage import mock_policy
+from sandbox.netaccess import is_network
 from sandbox.outages import OUTAGES, BrokenApi, Outage
 from sandbox.permissions import permissions_of
-from sandbox.recording import CLOCK, RANDOM
+from sandbox.recording import CLOCK, RANDOM, Tape
 from sandbox.report import CaseResult, Finding, StageReport, Verdict
 from sandbox.runner import Outcome, Runner, Session
 from sandbox.samples import Sampler, Unsatisfiable
+from sandbox.toolcall import NO_CALLS, KnownCalls, answers_in, called_tool, calls_of, is_call
 from sandbox.validation import Checker, checker
 
 BUDGET_SECONDS = 1.5
@@ -112,6 +116,11 @@ class Target:
     tool: ToolDefinition
     usual: Mapping[str, Any]
     judge: Checker
+    calls: KnownCalls = NO_CALLS
+
+    @property
+    def asks_api(self) -> bool:
+        return not all(map(is_asked, self.tool.requests))
 
 
 def _target(tool: ToolDefinition, examples: Sequence[Example], seed: int) -> Target | None:
@@ -125,7 +134,9 @@ def _target(tool: ToolDefinition, examples: Sequence[Example], seed: int) -> Tar
         except Unsatisfiable:
             return None
         usual = made if isinstance(made, dict) else None
-    return Target(tool, usual, judge) if usual is not None else None
+    return (
+        Target(tool, usual, judge, answers_in(examples, tool.name)) if usual is not None else None
+    )
 
 
 @dataclass
@@ -150,9 +161,9 @@ class _Team:
     async def attack(self, target: Target) -> None:
         before = len(self.cells)
         end = min(self.until, time.perf_counter() + self.share)
-        if target.tool.requests:
+        if target.asks_api:
             await self._outages(target)
-        first = None if target.tool.requests else await self._called(target, target.usual)
+        first = None if target.asks_api else await self._called(target, target.usual)
         random = Random(f"{self.seed}:{target.tool.name}")
         listed = list(attacks(target.tool.input_schema, target.usual, target.judge, random))
         random.shuffle(listed)
@@ -248,7 +259,8 @@ class _Team:
         place.broker.policy = mock_policy(self.bundle, target.tool.name)
         place.api.outage, place.api.asked = outage, 0
         try:
-            return await place.session.call(target.tool.name, arguments, self.seconds)
+            tape = Tape(calls=target.calls)
+            return await place.session.call(target.tool.name, arguments, self.seconds, tape)
         except (SessionBroken, CallTimedOut) as error:
             self.breaks += 1
             await self.leave()
@@ -266,7 +278,7 @@ class _Team:
         """What is wrong with what came of a call; "" where nothing is."""
         if isinstance(came, str):
             return f"it ended its sandbox: {came}"
-        asked = next(self._beyond(came), "")
+        asked = next(self._beyond(target, came), "")
         if asked:
             return f"it asks for {asked}, which is not declared"
         if came.failure and came.failure.kind in CRASHES:
@@ -276,11 +288,15 @@ class _Team:
         size = len(whole(came))
         return f"the result has {size} characters" if size > MAX_RESULT else ""
 
-    def _beyond(self, came: Outcome) -> Iterator[str]:
+    def _beyond(self, target: Target, came: Outcome) -> Iterator[str]:
         """What a call asked the host for without having declared it."""
         declared = permissions_of(self.bundle.permissions)
         for exchange in came.exchanges:
             request = exchange.request
+            if is_call(request) and called_tool(request) in calls_of(target.tool):
+                continue
+            if is_network(request) and _kind(request) in _kinds(target.tool):
+                continue
             local = request.url.startswith(("file:", "env:"))
             kind = "fs" if request.url.startswith("file:") else "env"
             if exchange.refusal in ("refused", "unsupported"):
@@ -311,6 +327,15 @@ class _Team:
                 got(came),
             )
         )
+
+
+def _kind(request: WireRequest) -> str:
+    return request.url.partition(":")[0]
+
+
+def _kinds(tool: ToolDefinition) -> frozenset[str]:
+    """The kinds of what a tool may ask for besides HTTP."""
+    return frozenset(request.url.partition(":")[0] for request in tool.requests)
 
 
 def _same_crash(one: Outcome, other: Outcome) -> bool:

@@ -6,6 +6,7 @@ from sandbox.broker import Broker
 from sandbox.cassette import Cassette
 from sandbox.exchange import Exchange, WireRequest
 from sandbox.policy import Policy
+from sandbox.toolcall import ToolCalls
 
 
 class Replay(Broker):
@@ -26,7 +27,7 @@ class Replay(Broker):
         """What was recorded and not asked for."""
         return self.exchanges[self.answered :]
 
-    async def perform(self, request: WireRequest) -> Exchange:
+    async def perform(self, request: WireRequest, calls: ToolCalls | None = None) -> Exchange:
         unused = self.unused
         if unused and unused[0].request == request:
             self.answered += 1

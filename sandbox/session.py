@@ -21,9 +21,11 @@ from sandbox.errors import CallTimedOut, Frozen, LoadFailed, SessionBroken
 from sandbox.exchange import Exchange, WireRequest, WireResponse
 from sandbox.guard import LineGuard, parse_message
 from sandbox.localaccess import WITHHELD, is_secret, local_request
+from sandbox.netaccess import network_request
 from sandbox.recording import Tape
 from sandbox.redaction import Redaction
 from sandbox.runner import Failure, Limits, Outcome
+from sandbox.toolcall import call_request
 from sandbox.validation import Checker, checker
 
 PROTOCOL = "2025-11-25"
@@ -279,7 +281,7 @@ class PipeSession:
             return _refusal("unsupported", reason)
         place = len(tape.exchanges)
         tape.exchanges.append(Exchange(request, None, CUT, "the call ended before an answer came"))
-        exchange = tape.exchanges[place] = await self.broker.perform(request)
+        exchange = tape.exchanges[place] = await self.broker.perform(request, tape.calls)
         if exchange.response is None:
             return _refusal(exchange.refusal, exchange.reason, exchange.retry_after)
         if is_secret(request):
@@ -363,9 +365,11 @@ def _failed(
 
 def _wire_request(params: Mapping[str, Any]) -> WireRequest | None:
     """The request that a sandbox asks for, or None where it is not well-formed."""
-    if params.get("kind") in ("file", "env"):
+    kind = params.get("kind")
+    read = _READERS.get(kind) if isinstance(kind, str) else None
+    if read is not None:
         body = _bytes(params)
-        return None if body is None else local_request(params, body)
+        return None if body is None else read(params, body)
     method, url, headers = params.get("method"), params.get("url"), params.get("headers", [])
     if params.get("kind") != "http" or not isinstance(method, str) or not isinstance(url, str):
         return None
@@ -378,6 +382,16 @@ def _wire_request(params: Mapping[str, Any]) -> WireRequest | None:
     if body is None:
         return None
     return WireRequest(method, url, tuple([(name, value) for name, value in headers]), body)
+
+
+_READERS = {
+    "call": call_request,
+    "dns": network_request,
+    "env": local_request,
+    "file": local_request,
+    "tcp": network_request,
+    "tls": network_request,
+}
 
 
 def _is_pair(header: Any) -> bool:

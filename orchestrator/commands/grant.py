@@ -59,9 +59,10 @@ def command(
     pin_file: Path | None,
     as_json: bool,
 ) -> None:
-    """Grant SERVER a PERMISSION that it declares: env:NAME, fs:/PATH:ro, fs:/PATH:rw, or
-    network:HOST:PORT; or fs:/PATH:ro, undeclared, where its tools take files as arguments. Without
-    one, list what it declares and has; without SERVER, every grant.
+    """Grant SERVER a PERMISSION that it declares: env:NAME, fs:/PATH:ro, fs:/PATH:rw,
+    network:HOST:PORT, call:SERVER.TOOL, tls:HOST:PORT, tls:*:PORT, dns:ZONE[@SERVER],
+    dns:*[@SERVER] or tcp:HOST:PORT; or fs:/PATH:ro, undeclared, where its tools take files as
+    arguments. Without one, list what it declares and has; without SERVER, every grant.
     Granting asks for the PIN.
 
     With --confirm, show the grants that no signature of yours covers (of SERVER, a HOST:PORT or a
@@ -107,6 +108,8 @@ def _change(
         check_path(wanted.name, settings.of_engine.private)
         check_nesting((*permissions_of(given), wanted))
     secret = secret_of(wanted, Shelf(settings.home, store).bundle(entry))
+    if wanted.loud:
+        say(f"{wanted} is {wanted.loud}.", "red")
     signer = ask_pin(settings, pin_file)
     grant(store, f"{server} {wanted}", "permission", "terminal", signer, secret)
     say(f"{server} may have {wanted}.")

@@ -11,25 +11,44 @@ from sandbox.static.source import Source, called_name
 
 Found = Iterator[tuple[int, str]]
 """Line and detail of each place that breaks a rule."""
-_KINDS = {"files": "fs", "environment": "env"}
-"""The runtime's modules that reach this machine, and the permission that each needs."""
-_DECLARED = {"fs": "fs:/path:ro", "env": "env:NAME"}
+_KINDS = {
+    "files": ("fs",),
+    "environment": ("env",),
+    "servers": ("call",),
+    "network": ("dns", "tls", "tcp"),
+}
+"""The runtime's modules that reach out of the sandbox: each needs one of these permissions."""
+_ASKING = {"network.dns": "dns", "network.tls_peer": "tls", "network.tcp": "tcp"}
+_DECLARED = {
+    "fs": "fs:/path:ro",
+    "env": "env:NAME",
+    "call": "call:SERVER.TOOL",
+    "dns": "dns:ZONE",
+    "tls": "tls:HOST:PORT",
+    "tcp": "tcp:HOST:PORT",
+}
 
 
 def undeclared_use(source: Source, bundle: Bundle) -> Found:
     """Something of this machine or the network is used that the bundle does not declare."""
     kinds = {permission.partition(":")[0] for permission in bundle.permissions}
     for line, module in _imported(source):
-        kind = _KINDS[module]
-        if kind not in kinds:
-            yield line, f"toolwright.{module} without a permission {kind}:…; {_advice(kind)}"
+        wanted = _KINDS[module]
+        if not kinds & {*wanted}:
+            told = " or ".join(f"{kind}:…" for kind in wanted)
+            yield line, f"toolwright.{module} without a permission {told}; {_advice(wanted[0])}"
     hosts = granted_hosts(bundle)
     for node in source.nodes:
         if not isinstance(node, ast.Call):
             continue
         called = called_name(node).removeprefix("toolwright.")
         text = next((str(a.value) for a in node.args[:1] if isinstance(a, ast.Constant)), "")
-        if called == "environment.get" and f"env:{text}" not in bundle.permissions and text:
+        if called in _ASKING and _ASKING[called] not in kinds:
+            kind = _ASKING[called]
+            yield node.lineno, f"{called} without a permission {kind}:…; {_advice(kind)}"
+        elif called == "servers.call" and f"call:{text}" not in bundle.permissions and text:
+            yield node.lineno, f"{f'call:{text}'[:120]}; {_advice('call')}"
+        elif called == "environment.get" and f"env:{text}" not in bundle.permissions and text:
             yield node.lineno, f"{f'env:{text}'[:120]}; {_advice('env')}"
         elif called == "http.request":
             yield from ((node.lineno, url) for url in _elsewhere(node, hosts))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from sandbox.apispec import Operation
+from sandbox.asked import READING, is_asked
 from sandbox.bundle import Bundle, Credential, RequestPattern, ToolDefinition
 from sandbox.contract.places import Place, check_claims
 from sandbox.graphql import kind_of
@@ -88,7 +89,10 @@ def undeclared_host(bundle: Bundle) -> Found:
     for tool in bundle.tools:
         for request in tool.requests:
             origin = origin_of(request.url.replace("{", "").replace("}", ""))
-            if origin is None:
+            if is_asked(request):
+                if request.url not in bundle.permissions:
+                    yield f"{tool.name}/requests", f"{request.url[:120]} is not permitted"
+            elif origin is None:
                 yield f"{tool.name}/requests", f"{request.url[:120]} is no http or https URL"
             elif not {origin.host, f"{origin.host}:{origin.port}"} & hosts:
                 yield f"{tool.name}/requests", f"{origin} is not permitted"
@@ -105,8 +109,9 @@ def unknown_operation(bundle: Bundle) -> Found:
 def unproved_request(bundle: Bundle) -> Found:
     """A tool asks for the network without an operation that it could be proved against."""
     for tool in bundle.tools:
-        if tool.requests and not tool.operation:
-            yield f"{tool.name}/requests", f"{tool.requests[0].method} {tool.requests[0].url[:120]}"
+        sent = [request for request in tool.requests if not is_asked(request)]
+        if sent and not tool.operation:
+            yield f"{tool.name}/requests", f"{sent[0].method} {sent[0].url[:120]}"
 
 
 def other_request(bundle: Bundle) -> Found:
@@ -134,6 +139,8 @@ def unsafe_read(bundle: Bundle) -> Found:
     """A tool with a request that may write is declared as one that reads."""
     for tool in bundle.tools:
         for request in tool.requests if tool.access == "read" else ():
+            if is_asked(request) and request.method in READING:
+                continue
             if request.method.upper() not in _SAFE_METHODS and kind_of(request.document) != "query":
                 yield f"{tool.name}/access", f"{request.method} {request.url[:120]}"
 

@@ -35,7 +35,9 @@ MODULES = frozenset(
         "toolwright.environment",
         "toolwright.files",
         "toolwright.graphql",
+        "toolwright.network",
         "toolwright.pages",
+        "toolwright.servers",
         "toolwright.styles",
         "typing",
         "unicodedata",
@@ -48,13 +50,15 @@ RUNTIME: Mapping[str, frozenset[str]] = {
     module: frozenset(names.split())
     for module, names in {
         "toolwright": "UNSET Answer HttpError MalformedAnswer ToolError Unset content environment "
-        "files graphql http pages progress styles tool",
+        "files graphql http network pages progress servers styles tool",
         "toolwright.content": "Content audio document image mixed text",
         "toolwright.environment": "get",
         "toolwright.files": "entries read read_text write",
         "toolwright.graphql": "GraphqlError request",
         "toolwright.http": "request",
+        "toolwright.network": "dns tcp tls_peer",
         "toolwright.pages": "Pages by_cursor by_id by_link by_offset by_page by_url",
+        "toolwright.servers": "CallFailed call",
         "toolwright.styles": "Part Styled csv deep exploded file json_lines json_sequence "
         "json_text label matrix part pipes raw ssv tsv unescaped whole xml_text",
     }.items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import content, http
+from . import content, http, network, servers
 from .answers import Answer
 from .calls import progress
 from .errors import HttpError, MalformedAnswer, ToolError
@@ -24,7 +24,9 @@ __all__ = [
     "Unset",
     "content",
     "http",
+    "network",
     "progress",
+    "servers",
     "tool",
 ]
 

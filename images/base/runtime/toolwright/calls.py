@@ -53,7 +53,8 @@ class Call:
         return self.transport.send(request, self)
 
     def ask(self, kind: str, wanted: Mapping[str, Any], body: bytes = b"") -> Answer:
-        """Something of the host's: kind `file`, `env` or `progress`.
+        """Something of the host's: kind `file`, `env`, `call`, `dns`, `tls`, `tcp` or
+        `progress`.
 
         Raises RequestFailed, or Cancelled.
         """

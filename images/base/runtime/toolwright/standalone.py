@@ -59,7 +59,10 @@ class StandaloneTransport:
         name = wanted.get("name", "")
         if kind == "env" and f"env:{name}" in self._permissions and name in self._environment:
             return Answer(200, [], self._environment[name].encode())
-        raise RequestFailed("refused", f"{kind} {name or wanted.get('path', '')} was not granted")
+        raise RequestFailed(
+            "refused",
+            f"{kind} {name or wanted.get('path') or wanted.get('tool', '')} was not granted",
+        )
 
     def _followed(self, request: WireRequest) -> Answer:
         answer = _exchange(request)

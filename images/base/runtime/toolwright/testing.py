@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 BASE_URL = "https://api.test"
 """What relative paths extend while a tool is tested."""
+_NETWORK = {"dns": "network.dns", "tls": "network.tls_peer", "tcp": "network.tcp"}
 PROGRESS = "progress"
 
 
@@ -34,9 +35,22 @@ def answers(*replies: Any) -> Iterator[list[WireRequest]]:
     A reply is `(status, body)` or `(status, body, headers)`, where a body that is no text or bytes
     is sent as JSON, or one of the kinds in which no answer comes: `"timeout"`, `"unreachable"`,
     `"too_large"`, `"rate_limited"`, `"refused"`. Files and values are asked for as `READ`, `LIST`
-    and `WRITE` of `file:///…` and `env:NAME`.
+    and `WRITE` of `file:///…` and `env:NAME`, tools of other servers as `CALL` of
+    `call:SERVER.TOOL`: 200 with what the tool gives, 500 with {"kind": …, "message": …}.
     """
     upstream = _Played(replies)
+    with playing(Call("test", None, upstream)):  # type: ignore[arg-type]
+        yield upstream.asked
+
+
+@contextmanager
+def tools(*known: Mapping[str, Any]) -> Iterator[list[WireRequest]]:
+    """Answer calls of other servers' tools in this block by what is called: each of `known` is
+    `{"tool": "server.tool", "arguments": {…}, "result": …}`, or has the message of a `failure` in
+    place of the result. What is asked of the network is known as the tools `network.dns`,
+    `network.tls_peer` and `network.tcp`. Gives the list of what was asked.
+    """
+    upstream = _Known(known)
     with playing(Call("test", None, upstream)):  # type: ignore[arg-type]
         yield upstream.asked
 
@@ -64,11 +78,51 @@ class _Played:
     def ask(self, kind: str, wanted: Mapping[str, Any], body: bytes, call: Call) -> Answer:
         if kind == PROGRESS:
             return Answer(204, [], b"")
-        if kind == "file":
+        if kind == "call":
+            method, url = "CALL", f"call:{wanted['tool']}"
+        elif kind == "dns":
+            place = f"//{wanted['server']}/" if wanted["server"] else ""
+            method, url = "READ", f"dns:{place}{wanted['name']}?type={wanted['type']}"
+        elif kind in ("tls", "tcp"):
+            place = f"{wanted['host']}:{wanted['port']}"
+            method, url = "READ" if kind == "tls" else "TALK", f"{kind}://{place}"
+        elif kind == "file":
             method, url = str(wanted["op"]).upper(), f"file://{wanted['path']}"
         else:
             method, url = "READ", f"env:{wanted['name']}"
         return self.send(WireRequest(method, url, [], body), call)
+
+
+class _Known(_Played):
+    """A transport that answers calls of the tools that it knows, and nothing else."""
+
+    def __init__(self, known: tuple[Mapping[str, Any], ...]) -> None:
+        super().__init__(())
+        self._known = known
+
+    def ask(self, kind: str, wanted: Mapping[str, Any], body: bytes, call: Call) -> Answer:
+        if kind not in _NETWORK:
+            return super().ask(kind, wanted, body, call)
+        self.asked.append(WireRequest("READ", f"{kind}:", [], body))
+        asked = {**wanted, "data": body.decode("utf-8", "replace")} if kind == "tcp" else wanted
+        for each in self._known:
+            if each["tool"] == _NETWORK[kind] and {**asked, **each["arguments"]} == asked:
+                if "failure" in each:
+                    raise RequestFailed("unreachable", each["failure"])
+                return Answer(200, [], _bytes(each["result"]))
+        raise RequestFailed("refused", "the test has no answer for this question")
+
+    def send(self, request: WireRequest, call: Call) -> Answer:
+        self.asked.append(request)
+        asked = json.loads(request.body) if request.method == "CALL" else None
+        for each in self._known:
+            if request.url == f"call:{each['tool']}" and asked == each["arguments"]:
+                if "failure" in each:
+                    return Answer(500, [], _bytes({"kind": "tool", "message": each["failure"]}))
+                result = each["result"]
+                given = result if isinstance(result, dict) else {"result": result}
+                return Answer(200, [], _bytes(given))
+        raise RequestFailed("refused", "the test has no answer for this call")
 
 
 def _checked(reply: Any) -> Answer | str:

@@ -1,0 +1,82 @@
+"""Who answers at a host and port in TLS: a handshake and nothing after it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import ssl
+from collections.abc import Sequence
+from typing import Any
+
+from cryptography import x509
+
+from sandbox.errors import UpstreamUnreachable
+from sandbox.target import Target
+
+MAX_NAMES = 200
+MAX_TEXT = 500
+
+
+async def peer_of(target: Target, addresses: Sequence[str]) -> dict[str, Any]:
+    """The certificate shown at the first of these addresses, and whether it holds for the host.
+
+    Raises UpstreamUnreachable where there is no handshake at all.
+    """
+    try:
+        try:
+            shown, protocol = await _shaken(target, addresses[0], ssl.create_default_context())
+            return {**_told(shown), "verified": True, "problem": "", "protocol": protocol}
+        except ssl.SSLCertVerificationError as error:
+            problem = (error.verify_message or str(error))[:MAX_TEXT]
+        shown, protocol = await _shaken(target, addresses[0], _trusting())
+    except (OSError, ValueError) as error:
+        reason = str(error)[:MAX_TEXT] or type(error).__name__
+        raise UpstreamUnreachable(f"no TLS handshake with {target}: {reason}") from error
+    return {**_told(shown), "verified": False, "problem": problem, "protocol": protocol}
+
+
+async def _shaken(target: Target, address: str, context: ssl.SSLContext) -> tuple[bytes, str]:
+    """The certificate in DER, and the protocol's version."""
+    _, writer = await asyncio.open_connection(
+        address, target.port, ssl=context, server_hostname=target.host
+    )
+    try:
+        shaken = writer.get_extra_info("ssl_object")
+        shown = shaken.getpeercert(binary_form=True)
+        if not shown:
+            raise ValueError("the peer showed no certificate")
+        return bytes(shown), str(shaken.version())
+    finally:
+        # No farewell: some peers never answer one.
+        writer.transport.abort()
+
+
+def _trusting() -> ssl.SSLContext:
+    """Takes any certificate: what it says is wanted, and nothing is sent."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _told(shown: bytes) -> dict[str, Any]:
+    made = x509.load_der_x509_certificate(shown)
+    return {
+        "subject": made.subject.rfc4514_string()[:MAX_TEXT],
+        "issuer": made.issuer.rfc4514_string()[:MAX_TEXT],
+        "not_before": made.not_valid_before_utc.isoformat(),
+        "not_after": made.not_valid_after_utc.isoformat(),
+        "names": _names(made),
+        "serial": f"{made.serial_number:x}",
+        "fingerprint_sha256": hashlib.sha256(shown).hexdigest(),
+    }
+
+
+def _names(made: x509.Certificate) -> list[str]:
+    try:
+        found = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (x509.ExtensionNotFound, ValueError):
+        return []
+    names = [str(name) for name in found.get_values_for_type(x509.DNSName)]
+    names += [str(address) for address in found.get_values_for_type(x509.IPAddress)]
+    return names[:MAX_NAMES]

@@ -1,0 +1,72 @@
+"""One write in one call, also where called tools make it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from sandbox.broker import Broker, Capture, Release, WriteMode
+from sandbox.exchange import Exchange, WireRequest
+from sandbox.policy import Policy
+from sandbox.sender import refused
+from sandbox.toolcall import Called, call_request, given
+from tests.engine.samples import body
+
+WIRE = WireRequest("POST", "https://api.test/x", (), b"1")
+
+
+class Writers:
+    """Tools that write where they may, all of them together."""
+
+    def __init__(self) -> None:
+        self.modes: list[WriteMode] = []
+
+    async def perform(self, request: WireRequest, writes: WriteMode) -> Called:
+        self.modes.append(writes)
+        await asyncio.sleep(0)
+        if isinstance(writes, Capture):
+            return Called(refused(request, "captured", "held"), captured=WIRE)
+        if writes is None:
+            return Called(refused(request, "refused", "no write"))
+        return Called(Exchange(request, given({})), written=Exchange(WIRE, given({})))
+
+
+def asked(writes: WriteMode, times: int) -> tuple[Broker, Writers, list[str]]:
+    broker, calls = Broker(Policy(()), body(b"{}"), writes=writes), Writers()
+    request = call_request({"tool": "a.b"}, b"{}")
+    assert request
+
+    async def work() -> list[Exchange]:
+        together = [broker.perform(request, calls) for _ in range(times)]
+        return [*await asyncio.gather(*together), await broker.perform(request, calls)]
+
+    return broker, calls, [exchange.refusal for exchange in asyncio.run(work())]
+
+
+def test_of_calls_made_at_once_one_may_write() -> None:
+    broker, calls, refusals = asked(Release(None), 3)
+    assert refusals == ["", "refused", "refused", "refused"]
+    assert calls.modes == [Release(None), None, None, None]
+    assert broker.released
+    assert broker.written
+
+
+def test_the_first_write_is_the_one_that_is_held() -> None:
+    broker, _, refusals = asked(Capture(), 2)
+    assert set(refusals) == {"captured"}
+    assert broker.captured is WIRE
+    assert not broker.released
+
+
+def test_a_session_that_reads_lends_no_right_to_write() -> None:
+    _, calls, refusals = asked(None, 1)
+    assert (calls.modes, refusals) == ([None, None], ["refused", "refused"])
+
+
+@pytest.mark.parametrize(
+    ("tool", "content"),
+    [("a.b", b"[]"), ("a.b", b"{"), ("", b"{}"), ("a b", b"{}"), ("a" * 200, b"{}"), (7, b"{}")],
+)
+def test_what_is_no_call_is_not_asked(tool: object, content: bytes) -> None:
+    assert call_request({"tool": tool}, content) is None
