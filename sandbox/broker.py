@@ -21,7 +21,7 @@ from sandbox.credentials import CredentialSource
 from sandbox.errors import SandboxError, UpstreamUnreachable
 from sandbox.exchange import Exchange, Upstream, WireRequest
 from sandbox.localaccess import WRITE, is_local
-from sandbox.netaccess import TALK, is_network
+from sandbox.netrequest import TALK, is_network
 from sandbox.plainrequest import problem_of
 from sandbox.policy import SAFE_METHODS, Policy, Rule, origin_of
 from sandbox.sender import Paced, Sender, refused

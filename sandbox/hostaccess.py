@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sandbox.exchange import Upstream, WireRequest, WireResponse
-from sandbox.netaccess import is_network
+from sandbox.netrequest import is_network
 
 
 @dataclass(frozen=True)

@@ -12,34 +12,17 @@ from typing import Any
 import dns.exception
 import dns.flags
 import dns.message
-import dns.name
 import dns.rcode
 import dns.rdatatype
 
 from sandbox.errors import UpstreamUnreachable
 
-TYPES = frozenset(
-    "A AAAA CAA CNAME DNSKEY DS HTTPS MX NAPTR NS PTR SOA SRV SSHFP SVCB TLSA TXT".split()
-)
-MAX_NAME = 253
 MAX_ANSWERS = 200
 TRIES, SECONDS = 2, 2.0
 PORT = 53
 RESOLVERS = Path("/etc/resolv.conf")
 SYSTEM: tuple[tuple[str, int], ...] = ()
 """In place of servers: those of this machine."""
-
-
-def question(name: str, kind: str) -> str | None:
-    """The name in its plain form, lower case and without a final dot; None where the name is none
-    or the type is not among TYPES.
-    """
-    try:
-        plain = dns.name.from_text(name).to_text(omit_final_dot=True).lower()
-    except (dns.exception.DNSException, UnicodeError):
-        return None
-    fits = 0 < len(plain) <= MAX_NAME and plain.isascii() and plain.isprintable()
-    return plain if fits and not {*' \\"/?#@'} & {*plain} and kind.upper() in TYPES else None
 
 
 async def answer_of(name: str, kind: str, servers: Sequence[tuple[str, int]]) -> dict[str, Any]:

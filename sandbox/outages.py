@@ -9,7 +9,7 @@ from sandbox.clock import Clock
 from sandbox.errors import PathRefused, UpstreamUnreachable
 from sandbox.exchange import WireRequest, WireResponse
 from sandbox.localaccess import is_local
-from sandbox.netaccess import is_network
+from sandbox.netrequest import is_network
 
 _HTML = (("content-type", "text/html"),)
 _PAGE = b"<html><title>Sign in</title><form action=/login></form></html>"

@@ -26,7 +26,7 @@ from sandbox.example import Example
 from sandbox.exchange import WireRequest
 from sandbox.judge import Judge
 from sandbox.mockstage import mock_policy
-from sandbox.netaccess import is_network
+from sandbox.netrequest import is_network
 from sandbox.outages import OUTAGES, BrokenApi, Outage
 from sandbox.permissions import permissions_of
 from sandbox.recording import CLOCK, RANDOM, Tape

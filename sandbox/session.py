@@ -21,7 +21,7 @@ from sandbox.errors import CallTimedOut, Frozen, LoadFailed, SessionBroken
 from sandbox.exchange import Exchange, WireRequest, WireResponse
 from sandbox.guard import LineGuard, parse_message
 from sandbox.localaccess import WITHHELD, is_secret, local_request
-from sandbox.netaccess import network_request
+from sandbox.netrequest import network_request
 from sandbox.recording import Tape
 from sandbox.redaction import Redaction
 from sandbox.runner import Failure, Limits, Outcome

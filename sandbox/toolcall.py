@@ -15,7 +15,7 @@ from sandbox.bundle import ToolDefinition
 from sandbox.errors import SandboxError
 from sandbox.example import Answered, same
 from sandbox.exchange import Exchange, Upstream, WireRequest, WireResponse
-from sandbox.netaccess import asked_of
+from sandbox.netrequest import asked_of
 from sandbox.writemode import WriteMode
 
 METHOD, CALL = "CALL", "call:"

@@ -56,7 +56,7 @@ def base(client: docker.DockerClient) -> BaseImage:
 @pytest.fixture(scope="module")
 def exported(client: docker.DockerClient, base: BaseImage) -> Iterator[str]:
     yield export_image(client, bundle(), EXPORTED)
-    client.images.remove(EXPORTED)
+    client.images.remove(EXPORTED, force=True)
 
 
 def bundle() -> Bundle:
