@@ -28,6 +28,7 @@ NEED_DOCKER = frozenset({"base_image", "docker_engine"})
 """The only fixtures that reach a Docker engine."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark as `docker` what uses one of Docker's fixtures, and say what has to run in one process:
     all of an engine, whose home and servers are made once, and else a file.

@@ -79,10 +79,8 @@ class Home:
             yield store
 
     def control(self) -> Address:
-        """Where the control plane that this home's processes started answers."""
-        address = answering(self.settings)
-        assert address is not None, "no control plane answers"
-        return address
+        """Where the control plane answers that this home's processes start without waiting for."""
+        return until(lambda: answering(self.settings), "a control plane answers")
 
     def post(self, path: str, **body: Any) -> httpx.Response:
         """Ask the control plane, with its token."""
@@ -138,7 +136,7 @@ def _end_control(home: Home) -> None:
     process.wait(10)
 
 
-def until(happened: Callable[[], T], what: str, seconds: float = 15.0) -> T:
+def until(happened: Callable[[], T | None], what: str, seconds: float = 15.0) -> T:
     """The first true value of a condition. Fails the test where there is none in time."""
     pause = threading.Event()
     for _ in range(int(seconds / 0.03)):

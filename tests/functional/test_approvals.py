@@ -209,7 +209,7 @@ def test_a_read_tool_cannot_be_used_to_write_nor_the_other_way_round(
 
 
 @pytest.fixture(scope="module")
-def letters() -> Iterator[Letters]:
+def letters(engine_name: str) -> Iterator[Letters]:
     with letters_api() as api:
         yield api
 
