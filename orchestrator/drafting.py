@@ -136,7 +136,10 @@ class Drafting:
             self._judge(fence, row, "passed", proof, ())
             return None
         experimental = (
-            order.experimental and is_last(drafts, order.author) and not draft.is_specification
+            order.experimental
+            and proof.admissible
+            and is_last(drafts, order.author)
+            and not draft.is_specification
         )
         if not proof.passed and not experimental:
             found = diagnose(proof, bundle.source_code, row.content.get(EARLIER, ()))

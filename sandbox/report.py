@@ -72,6 +72,13 @@ class Proof:
     def passed(self) -> bool:
         return bool(self.reports) and all(report.passed for report in self.reports)
 
+    @property
+    def admissible(self) -> bool:
+        """Whether it may be registered as experimental though a stage failed: never what the static
+        stage refuses, which is not fit to run.
+        """
+        return bool(self.reports) and all(r.passed for r in self.reports if r.stage == "static")
+
 
 def to_json(report: StageReport) -> dict[str, Any]:
     return asdict(report)

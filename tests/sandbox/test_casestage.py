@@ -197,3 +197,15 @@ def test_an_unbounded_number_is_tried_beyond_what_a_float_holds() -> None:
     assert "extreme: number: the maximum" in bounded
     whole = {cell.case for cell in tried(computing(number=WHOLE)).cases}
     assert "extreme: number: huge" in whole
+
+
+def test_what_the_static_stage_refuses_is_not_fit_even_to_be_an_experiment() -> None:
+    unsafe = computing(
+        "import os\nfrom toolwright import tool\n\n\n@tool\ndef halve(number):\n    return {}\n"
+    )
+    refused = asyncio.run(prove(unsafe, LocalRunner(), examples=CASES))
+    assert not refused.passed
+    assert not refused.admissible
+    wrong = asyncio.run(prove(computing(), LocalRunner(), examples=(case({"half": 3}, number=4),)))
+    assert not wrong.passed
+    assert wrong.admissible
