@@ -7,6 +7,7 @@ dispatch under an id made from the job and the attempt, which refuses to act twi
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
@@ -160,7 +161,7 @@ class TaskGraph:
         failure = reply.outcome.failure if isinstance(reply, Done) else None
         return {
             "attempts": attempt,
-            "result": answers.reply_result(reply),
+            "result": _with_reading(answers.reply_result(reply), state),
             "failure": failure.kind if failure else "",
             "retriable": self._app.access(call) == "read",
         }
@@ -221,6 +222,17 @@ class TaskGraph:
         if len(found) > 1:
             value["steps"] = [{"step": step, "candidates": found[step]} for step in steps]
         return answers.answer(value)
+
+
+def _with_reading(result: Mapping[str, Any], state: Run) -> dict[str, Any]:
+    """The result, telling first with what arguments it was had where a model read them: whoever
+    asked in words is to see what became of them.
+    """
+    if not state.get("read_by"):
+        return dict(result)
+    read = json.dumps(state.get("arguments") or {}, ensure_ascii=False)[:2_000]
+    note = f"{state['tool']} was called with what {state['read_by']} read out of the task: {read}"
+    return {**result, "content": [{"type": "text", "text": note}, *result.get("content", [])]}
 
 
 def _reason(state: Run) -> str:
