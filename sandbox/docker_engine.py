@@ -34,6 +34,8 @@ from sandbox.session import PipeSession
 
 Client = docker.DockerClient
 LABEL = "toolwright"
+KILLERS = 32
+"""Orders to kill on their way at once: none waits for another container's removal."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,7 @@ def list_containers(client: docker.DockerClient, **labels: str) -> tuple[Mapping
 def kill_containers(client: docker.DockerClient, **labels: str) -> int:
     """Kill and remove the sandboxes with these labels; returns how many there were."""
     found = list_containers(client, **labels)
-    with ThreadPoolExecutor(8) as threads:
+    with ThreadPoolExecutor(KILLERS) as threads:
         list(threads.map(lambda c: remove_container(client.api, c["Id"]), found))
     return len(found)
 

@@ -7,6 +7,8 @@ from functools import lru_cache
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from orchestrator.settings import load_engine_settings
 from sandbox.docker_engine import Client, connect
@@ -28,17 +30,24 @@ NEED_DOCKER = frozenset({"base_image", "docker_engine"})
 """The only fixtures that reach a Docker engine."""
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as `docker` what uses one of Docker's fixtures, and say what has to run in one process:
-    all of an engine, whose home and servers are made once, and else a file.
+class PlaceScheduling(LoadScopeScheduling):
+    """Hands out together, to one process, all tests of an engine, whose home and servers are made
+    once, and else all of a file.
     """
+
+    def _split_scope(self, nodeid: str) -> str:
+        file, _, name = nodeid.partition("::")
+        parameters = name.partition("[")[2].rstrip("]").split("-")
+        return next((engine for engine in ("docker", "wasm") if engine in parameters), file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> PlaceScheduling:
+    return PlaceScheduling(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as `docker` what uses one of Docker's fixtures."""
     for item in items:
-        params = getattr(item, "callspec", None)
-        engine = params.params.get("engine_name") if params else None
-        item.add_marker(
-            pytest.mark.xdist_group(f"on {engine}" if engine else item.nodeid.partition("::")[0])
-        )
         if NEED_DOCKER.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.docker)
 
