@@ -26,7 +26,7 @@ from orchestrator.app import App, open_app
 from orchestrator.calls import Call, Done
 from orchestrator.forging import Order
 from orchestrator.granting import allow_host
-from orchestrator.people import open_key
+from orchestrator.pin import open_key
 from orchestrator.settings import Settings, load_settings
 from registry.pin import set_pin
 from registry.records import ENDED_JOBS, Job

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-AskPurpose = Literal["specification", "code", "repair", "api", "arguments", "diagnosis"]
+AskPurpose = Literal[
+    "specification", "code", "repair", "api", "arguments", "diagnosis", "acceptance", "verdict"
+]
 
 
 @dataclass(frozen=True)

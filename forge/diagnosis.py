@@ -10,6 +10,8 @@ from sandbox.report import CaseResult, Finding, Proof, StageReport
 
 MAX_TOLD = 8
 MAX_FIELD = 400
+MAX_LISTED = 1_600
+"""The longest reason that is a list: the changes to the code which no test noticed."""
 AROUND = 1
 _LINE = re.compile(r"\bline (\d{1,6})\b")
 
@@ -82,11 +84,12 @@ def _of_finding(report: StageReport, finding: Finding, code: str) -> Diagnosis:
 
 
 def _of_case(report: StageReport, case: CaseResult, code: str) -> Diagnosis:
+    longest = MAX_LISTED if report.stage == "adequacy" else MAX_FIELD
     return Diagnosis(
         stage=report.stage,
         where=case.operation,
         case=case.case,
-        reason=case.evidence[:MAX_FIELD],
+        reason=case.evidence[:longest],
         given=case.given[:MAX_FIELD],
         expected=case.expected[:MAX_FIELD],
         got=case.got[:MAX_FIELD],

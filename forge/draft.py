@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any, get_args
 
 from forge.inheritance import inherit
@@ -15,7 +16,7 @@ from sandbox.apispec import Access
 from sandbox.asked import pattern_of
 from sandbox.bundle import NAME, Bundle, RequestPattern, ToolDefinition, file_arguments
 from sandbox.example import FAILURES, MAX_EXAMPLES, Example, read_answers, to_json
-from sandbox.permissions import is_readable, parse_permission
+from sandbox.permissions import is_readable, parse_permission, place_problem
 from sandbox.recording import CLOCK, RANDOM
 from sandbox.validation import Problem
 
@@ -39,6 +40,10 @@ _FIELDS = frozenset(
 _NETWORK = re.compile(r"network:[a-z0-9.-]{1,253}(:\d{1,5})?\Z")
 ASKED_LOCALLY = ("env", "fs")
 """The kinds of permissions that reach this machine."""
+_NONE = (
+    "is none of network:HOST, env:NAME, fs:/PATH:ro, call:SERVER.TOOL, tls:HOST:PORT, dns:ZONE, "
+    f"tcp:HOST:PORT, {CLOCK} and {RANDOM}"
+)
 _PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(==[A-Za-z0-9.!+_-]{1,50})?\Z")
 _CASE = frozenset({"tool", "arguments", "result", "failure", "answers"})
 
@@ -76,13 +81,15 @@ def read_draft(
     parent: Bundle | None = None,
     parents_examples: Collection[Example] = (),
     earlier: str = "",
+    free: Collection[str] = (),
 ) -> Draft | tuple[Problem, ...]:
     """The draft that `submit`'s `code`, `tools`, `cases`, `tests`, `packages` and `why` say, or
     what is wrong with them, located.
 
     With a parent, a tool's missing fields are the parent's tool's of that name, code that is
     missing for it is taken over, and so are its examples where none is given. `earlier` are the
-    tests of the draft before, or the parent's: they stay (`forge.suite.carried`).
+    tests of the draft before, or the parent's: they stay, but for those `free` to change
+    (`forge.suite.carried`).
     """
     problems: list[Problem] = []
     specified = "code" not in given and _specifies(given)
@@ -93,11 +100,11 @@ def read_draft(
     why = _text(given.get("why", ""), "/why", MAX_WHY, problems)
     known = {tool.name: tool for tool in parent.tools} if parent else {}
     tools = tuple(_tools(given.get("tools"), known, problems))
-    examples = tuple(_examples(given.get("cases", []), tools, problems))
+    examples = tuple(_examples(given.get("cases", []), tools, _named(given), problems))
     packages = tuple(_packages(given.get("packages", []), problems))
     if problems:
         return tuple(problems[:MAX_PROBLEMS])
-    suite = carried(tests, earlier, why, known.keys() - {tool.name for tool in tools})
+    suite = carried(tests, earlier, why, known.keys() - {tool.name for tool in tools}, free)
     if not isinstance(suite, str):
         return suite[:MAX_PROBLEMS]
     told = {example.tool for example in examples}
@@ -117,6 +124,13 @@ def _specifies(given: Mapping[str, Any]) -> bool:
         isinstance(item, dict) and item.keys() != {"name"} for item in tools
     )
     return bool(given.get("tests")) and new
+
+
+def _named(given: Mapping[str, Any]) -> frozenset[str]:
+    """The names of the tools that are given, whatever is wrong with them."""
+    tools = given.get("tools")
+    found = (t.get("name") for t in tools if isinstance(t, dict)) if isinstance(tools, list) else ()
+    return frozenset(name for name in found if isinstance(name, str))
 
 
 def _packages(given: Any, problems: list[Problem]) -> Iterator[str]:
@@ -181,6 +195,7 @@ def _tool_problems(item: Any, where: str, known: Mapping[str, ToolDefinition]) -
     for key, problem in _FIELD_PROBLEMS.items():
         if key in item and (reason := problem(item[key])):
             yield Problem(f"{where}/{key}", reason)
+    yield from _permission_problems(item.get("permissions"), f"{where}/permissions")
     requests = item.get("requests", parent.requests if parent else ()) or _asked(item)
     if item.get("access", "read") == "write" and not requests:
         yield Problem(f"{where}/access", "a tool without requests writes nothing: it is `read`")
@@ -223,13 +238,20 @@ def _with_files(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _examples(
-    given: Any, tools: Collection[ToolDefinition], problems: list[Problem]
+    given: Any,
+    tools: Collection[ToolDefinition],
+    named: Collection[str],
+    problems: list[Problem],
 ) -> Iterator[Example]:
+    """The cases; of a tool that is `named`, and no tool for problems of its own, none is told."""
     if not isinstance(given, list) or len(given) > MAX_EXAMPLES:
         problems.append(Problem("/cases", f"is not an array of at most {MAX_EXAMPLES} cases"))
         return
     known = {tool.name: tool for tool in tools}
     for at, item in enumerate(given):
+        tool = item.get("tool") if isinstance(item, dict) else None
+        if isinstance(tool, str) and tool in named and tool not in known:
+            continue
         found = list(_case_problems(item, f"/cases/{at}", known))
         problems += found
         if not found:
@@ -246,7 +268,11 @@ def _case_problems(item: Any, where: str, known: Mapping[str, ToolDefinition]) -
         yield Problem(f"{where}/{key[:40]}", f"is unknown; a case has {', '.join(sorted(_CASE))}")
     tool = item.get("tool")
     if not isinstance(tool, str) or tool not in known:
-        yield Problem(f"{where}/tool", f"names none of the draft's tools: {str(tool)[:60]!r}")
+        yield Problem(
+            f"{where}/tool",
+            f"names none of the draft's tools: {str(tool)[:60]!r}. To take a tool out, leave it "
+            "out of `tools` and name it in `why`; its earlier cases go with it",
+        )
     elif known[tool].operation:
         reason = (
             "calls an operation of its API, which is tried against a mock; leave its cases out, or "
@@ -300,23 +326,30 @@ def _requests_problem(value: Any) -> str:
 
 def _permissions_problem(value: Any) -> str:
     if isinstance(value, list) and len(value) <= MAX_REQUESTS:
-        if all(isinstance(item, str) and _is_permission(item) for item in value):
-            return ""
-    return (
-        "is not an array of network:HOST, env:NAME, fs:/PATH:ro, call:SERVER.TOOL, tls:HOST:PORT, "
-        f"dns:ZONE, tcp:HOST:PORT, {CLOCK} and {RANDOM}"
-    )
+        return ""
+    return f"is not an array of at most {MAX_REQUESTS} permissions"
 
 
-def _is_permission(text: str) -> bool:
+def _permission_problems(given: Any, where: str) -> Iterator[Problem]:
+    for at, item in enumerate(given[:MAX_REQUESTS] if isinstance(given, list) else ()):
+        if reason := _permission_problem(item):
+            yield Problem(f"{where}/{at}", reason)
+
+
+def _permission_problem(item: Any) -> str:
+    """Why it is no permission that a tool may ask a person for; "" where it is one."""
+    text = item if isinstance(item, str) else ""
     if text in (CLOCK, RANDOM) or _NETWORK.match(text) or pattern_of(text) is not None:
-        return True
+        return ""
     try:
         found = parse_permission(text)
-    except ValueError:
-        return False
+    except ValueError as error:
+        return f"{_NONE}: {str(error)[:200]}" if text.startswith(("fs:", "env:")) else _NONE
     # A person is shown what is asked for as words between spaces.
-    return (found.kind == "env" or is_readable(found)) and not any(map(str.isspace, text))
+    if (found.kind != "env" and not is_readable(found)) or any(map(str.isspace, text)):
+        return _NONE
+    refused = place_problem(Path(found.name)) if found.kind == "fs" else ""
+    return f"{text[:200]} is granted to no server: {refused}" if refused else ""
 
 
 _FIELD_PROBLEMS = {

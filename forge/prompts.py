@@ -22,27 +22,27 @@ _TOOLS = {"type": "array", "items": {"type": "object"}, "minItems": 1}
 _CASES = {"type": "array", "items": {"type": "object"}}
 _PACKAGES = {"type": "array", "items": {"type": "string"}}
 _TEXT = {"type": "string", "minLength": 1}
-SPECIFICATION: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "tools": _TOOLS,
-        "cases": _CASES,
-        "tests": _TEXT,
-        "packages": _PACKAGES,
-        "why": _TEXT,
-    },
-    "required": ["tools", "cases", "tests", "why"],
-}
-CODE: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {"code": _TEXT, "why": _TEXT},
-    "required": ["code", "why"],
-}
-REPAIR: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {**SPECIFICATION["properties"], "code": _TEXT},
-    "required": ["code", "why"],
-}
+_DECLINE = {"type": "string", "description": "Only to decline: why the task is not to be done."}
+_SPECIFIED = {"tools": _TOOLS, "cases": _CASES, "tests": _TEXT, "packages": _PACKAGES}
+
+
+def _answer(properties: Mapping[str, Any], wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An answer with these properties: what is `wanted` of it, or why its author declines."""
+    declined = {"properties": {"decline": {"minLength": 1}}, "required": ["decline"]}
+    return {
+        "type": "object",
+        "properties": {**properties, "why": _TEXT, "decline": _DECLINE},
+        "if": declined,
+        "else": wanted,
+    }
+
+
+SPECIFICATION = _answer(_SPECIFIED, {"required": ["tools", "cases", "tests", "why"]})
+RESPECIFICATION = _answer(
+    _SPECIFIED, {"required": ["why"], "anyOf": [{"required": [name]} for name in _SPECIFIED]}
+)
+CODE = _answer({"code": _TEXT}, {"required": ["code", "why"]})
+REPAIR = _answer({**_SPECIFIED, "code": _TEXT}, {"required": ["code", "why"]})
 
 _ASKED = {
     "specification": """Answer with one JSON object: tools, cases, tests, why; no code yet. The
@@ -54,10 +54,12 @@ only the tests' answers fails.""",
     "repair": """Your last draft failed; nothing was registered. Mend what the diagnosis says:
 answer with one JSON object, {"code": the whole server.py, "why"}. Only where the specification
 itself is wrong give the changed tools, cases or tests as well, and in `why` each test's name and
-what is wrong with it; a case takes the place of the one with the same arguments. Nothing is ever
-weakened so that code passes.""",
+what is wrong with it; a case takes the place of the one with the same arguments. A tool that you
+leave out of `tools` and name in `why` goes with its cases. Nothing is ever weakened so that code
+passes.""",
     "respecify": """Your last specification was sent back. Mend what the diagnosis says: answer with
-one JSON object: tools, cases, tests, why; no code yet.""",
+one JSON object, why and what changes of tools, cases and tests; no code yet. What you leave out of
+these stays; tools and cases that you give take the place of all earlier ones.""",
 }
 
 
@@ -84,7 +86,7 @@ def ask_repair(brief: Brief, draft: Mapping[str, Any], diagnosis: str, max_token
         return "\n\n".join([*parts, _specification(draft, scale, with_cases=not code)])
 
     prompt = _fitting(brief, "repair" if code else "respecify", work)
-    return Ask("repair", prompt, REPAIR if code else SPECIFICATION, max_tokens)
+    return Ask("repair", prompt, REPAIR if code else RESPECIFICATION, max_tokens)
 
 
 def _fitting(brief: Brief, asked: str, work: Callable[[float], str]) -> str:

@@ -13,12 +13,12 @@ SERVER = "server"
 
 
 def carried(
-    tests: str, earlier: str, why: str, gone: Collection[str] = ()
+    tests: str, earlier: str, why: str, gone: Collection[str] = (), free: Collection[str] = ()
 ) -> str | tuple[Problem, ...]:
     """The tests of a draft with those of an earlier one that it does not have, or what is wrong.
 
-    An earlier test stays as it was unless `why` names it; it is left out only where `why` says
-    `drop NAME`, or where it is about tools that are `gone`.
+    An earlier test stays as it was unless `why` names it or it is `free` to change; it is left out
+    only where `why` says `drop NAME`, or where it is about tools that are `gone`.
     """
     before = definitions(earlier)
     if not before or definitions(tests) is None:
@@ -35,9 +35,27 @@ def carried(
             f"wrong, name it in `why` and say what is wrong with it",
         )
         for name in changed
-        if not re.search(rf"\b{name}\b", why)
+        if name not in free and not is_named(name, why)
     )
     return problems or merged
+
+
+def is_named(name: str, why: str) -> bool:
+    """Whether a text speaks of what has that name."""
+    return re.search(rf"\b{re.escape(name)}\b", why) is not None
+
+
+def without_dropped(tests: str, why: str) -> str:
+    """The tests but for those of which `why` says `drop NAME`."""
+    names = test_names(tests)
+    kept = [name for name in names if not _dropped(name, why)]
+    return tests if len(kept) == len(names) else inherit("", tests, kept)
+
+
+def about(tests: str, tools: Collection[str]) -> tuple[str, ...]:
+    """The tests of a suite that use one of these tools."""
+    known = definitions(tests) or {}
+    return tuple(name for name in _tests(known) if _uses(known, name, tools))
 
 
 def altered(tests: str, earlier: str, gone: Collection[str] = ()) -> tuple[str, ...]:
@@ -69,6 +87,16 @@ def without_imports(tests: str, gone: Collection[str]) -> str:
             line = [f"from {SERVER} import {names}"] if left else []
             lines[node.lineno - 1 : node.end_lineno] = line
     return "\n".join(lines).rstrip() + "\n" if any(lines) else ""
+
+
+def tests_at(tests: str, lines: Collection[int]) -> tuple[str, ...]:
+    """The tests of a suite that these lines are part of."""
+    known = definitions(tests) or {}
+    return tuple(
+        name
+        for name in _tests(known)
+        if any(known[name].lineno <= at <= (known[name].end_lineno or 0) for at in lines)
+    )
 
 
 def test_names(tests: str) -> tuple[str, ...]:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
-import time
 import unicodedata
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.calls import Done, Pending, Refused, Reply
 from orchestrator.changes import changes
-from orchestrator.ledger import request_json
+from orchestrator.wirejson import request_json
 from registry.cause import cause_of
 from registry.drafts import awaits_draft
+from registry.modelcalls import ModelCall, Spent
 from registry.records import Approval, DraftRow, Entry, Invocation, Job, Match
-from registry.spending import ModelCall, Spent
 from registry.trust import Standing
 from sandbox.apispec import Access
 from sandbox.exchange import WireRequest
-from sandbox.validation import Problem
+
+if TYPE_CHECKING:
+    # It stands on jsonschema, which `toolwright show` and `logs` start without.
+    from sandbox.validation import Problem
 
 Result = dict[str, Any]
 MAX_SHOWN_BODY = 4000
@@ -280,12 +282,3 @@ def outcome(call: Invocation) -> str:
     cause = cause_of(call)
     kind = call.failure.kind if call.failure else call.state
     return f"{kind} ({cause.kind})" if cause else kind
-
-
-def ago(moment: float, now: float | None = None) -> str:
-    """A moment for people: `12 s ago`."""
-    seconds = max(0.0, (time.time() if now is None else now) - moment)
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.0f} {unit} ago"
-    return f"{seconds:.0f} s ago"

@@ -64,6 +64,18 @@ class Authors:
             return None
         return self._metered(await self._endpoint_author(), job, server, lambda: None)
 
+    async def reader(
+        self, wanted: Wanted, job: Job, server: str, alive: Callable[[], object]
+    ) -> Author | None:
+        """Who reads a job's task for a second time: of those that its order lets be asked the
+        endpoint, else the client's own model, asked anew; None where neither can be.
+        """
+        if wanted in ("", "openai") and self.configured() and not self._lacks():
+            author = await self._endpoint_author(self.settings.reader)
+            return self._metered(author, job.id, server, alive)
+        sampler = self.samplers.author(job.id) if wanted in ("", "sampling") else None
+        return self._metered(sampler, job.id, server, alive) if sampler else None
+
     def configured(self) -> str:
         """The endpoint in words: its model and host; "" where none is configured."""
         if not self.settings.wanted or not (self._key() or self.settings.base_url):
@@ -111,8 +123,9 @@ class Authors:
         host = f"{origin.host}:{origin.port}"
         return {} if host in self.consents.hosts() else host_needs(host)
 
-    async def _endpoint_author(self) -> Author:
-        place = Endpoint(self.settings.url, self.settings.model, self._key(), self.settings.seconds)
+    async def _endpoint_author(self, model: str = "") -> Author:
+        asked = model or self.settings.model
+        place = Endpoint(self.settings.url, asked, self._key(), self.settings.seconds)
         if place not in self._opened:
             # The openai package costs half a second: only who asks pays for it.
             module = await asyncio.to_thread(importlib.import_module, "forge.authors.endpoint")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from registry.spending import WRITING, Spent
+from registry.modelcalls import WRITING, Spent
 
 DAY_SECONDS = 86_400.0
 MILLION = 1_000_000

@@ -15,7 +15,7 @@ from orchestrator.budget import DAY_SECONDS
 from orchestrator.clearance import Clearance
 from orchestrator.consents import CONFIRM, Consents
 from orchestrator.freeze import is_alive
-from orchestrator.people import authority
+from orchestrator.pin import authority
 from orchestrator.settings import Settings
 from orchestrator.vaults import open_vault
 from registry import catalogue

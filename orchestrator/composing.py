@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from forge.draft import Draft, read_draft
 from forge.inheritance import definitions
-from forge.suite import test_names
+from forge.suite import (
+    about,
+    is_named,
+    test_names,
+    tests_at,
+    without_dropped,
+    without_imports,
+)
 from registry.records import DraftRow
 from sandbox.bundle import Bundle
 from sandbox.example import Example
 from sandbox.validation import Problem
 
-CONTENT = ("code", "tools", "cases", "tests", "packages", "why")
-KEPT = ("tools", "cases", "tests", "packages")
+CONTENT = ("code", "tools", "cases", "tests", "packages", "acceptance", "why")
+KEPT = ("tools", "cases", "tests", "packages", "acceptance")
 """What a draft takes over from the job's draft before it where it says nothing of it."""
+DECLINE = "decline"
+"""The key that stands in place of all content: why the server is not to be written."""
+MAX_REASON = 1_000
 EARLIER = "earlier_tests"
 """The key of a kept draft's content that names the tests which its own text of tests did not have.
 """
+
+
+_LINE = re.compile(r"line (\d{1,6})\b")
 
 
 @dataclass(frozen=True)
@@ -32,12 +46,15 @@ class Parent:
 
 
 def read(
-    content: Mapping[str, Any], parent: Parent | None, earlier: str
+    content: Mapping[str, Any],
+    parent: Parent | None,
+    earlier: str,
+    free: Collection[str] = (),
 ) -> Draft | tuple[Problem, ...]:
-    """`earlier` are the tests that must not be lost."""
+    """`earlier` are the tests that must not be lost, `free` those of them that may change."""
     if parent is None:
-        return read_draft(content, earlier=earlier)
-    return read_draft(content, parent.bundle, parent.examples, earlier)
+        return read_draft(content, earlier=earlier, free=free)
+    return read_draft(content, parent.bundle, parent.examples, earlier, free)
 
 
 def composed(
@@ -49,15 +66,27 @@ def composed(
     content = {key: given[key] for key in CONTENT if key in given}
     readable = [row for row in drafts if row.reports or not row.verdict]
     before = readable[-1].content if readable else {}
-    content = {key: before[key] for key in KEPT if key in before} | content
+    respecifies = _respecifies(given, drafts)
+    # What is shown of a specification that was sent back is the newest, read or not.
+    content = _kept(drafts[-1].content if respecifies else before) | content
+    gone = taken_out(given, before)
+    for key in ("cases", "acceptance"):
+        if key in content and key not in given:
+            content[key] = without_tools(content[key], gone)
+    if "tests" not in given and isinstance(content.get("tests"), str):
+        content["tests"] = without_dropped(content["tests"], str(given.get("why", "")))
     earlier = before.get("tests", "") or (parent.suite if parent else "")
     if "code" not in given and (code := _code(content, parent, readable)):
         content["code"] = code
-    elif "code" not in given:
+    elif "code" not in given and not respecifies:
         # Tests that are there already are no sign that code is to come.
         content |= {"tests": given.get("tests", "")}
-    draft = read(content, parent, earlier)
+    draft = read(content, parent, earlier, _sent_back(readable))
     if isinstance(draft, Draft):
+        if left := _still_about(draft, gone):
+            return content, left
+        if gone:
+            draft = replace(draft, tests=without_imports(draft.tests, gone))
         content |= {"tests": draft.tests} if draft.tests else {}
         if not draft.is_specification:
             content.setdefault("code", "")
@@ -65,6 +94,70 @@ def composed(
             own = {*test_names(given["tests"])}
             content[EARLIER] = [name for name in test_names(draft.tests) if name not in own]
     return content, draft
+
+
+def taken_out(given: Mapping[str, Any], before: Mapping[str, Any]) -> frozenset[str]:
+    """The tools of an earlier draft's content that a draft leaves out and says so of."""
+    if "tools" not in given:
+        return frozenset()
+    why = str(given.get("why", ""))
+    lost = _names(before.get("tools")) - _names(given["tools"])
+    return frozenset(name for name in lost if is_named(name, why))
+
+
+def without_tools(cases: Any, gone: Collection[str]) -> Any:
+    """The cases but for those of tools that are gone."""
+    if not isinstance(cases, list):
+        return cases
+    return [case for case in cases if not (isinstance(case, dict) and case.get("tool") in gone)]
+
+
+def _kept(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: content[key] for key in KEPT if key in content}
+
+
+def _respecifies(given: Mapping[str, Any], drafts: Sequence[DraftRow]) -> bool:
+    """Whether what is mended is a specification that did not hold."""
+    last = drafts[-1] if drafts else None
+    return (
+        last is not None
+        and "code" not in given
+        and last.verdict != "passed"
+        and not last.content.get("code")
+    )
+
+
+def _sent_back(readable: Sequence[DraftRow]) -> frozenset[str]:
+    """The tests of the newest draft that have to change: they prove nothing, or are no tests that
+    can be run.
+    """
+    if not readable:
+        return frozenset()
+    suites = [report for report in readable[-1].reports if report.get("stage") == "suite"]
+    cells = [cell for report in suites for cell in report.get("cases", ())]
+    places = [str(f.get("where")) for report in suites for f in report.get("findings", ())]
+    lines = [int(found[1]) for place in places if (found := _LINE.match(place))]
+    unfit = tests_at(str(readable[-1].content.get("tests", "")), lines)
+    return frozenset(unfit) | {str(c.get("case")) for c in cells if is_told_of_nothing(c)}
+
+
+def is_told_of_nothing(cell: Mapping[str, Any]) -> bool:
+    """Whether a stage's cell says that a test proves nothing."""
+    return "proves nothing" in str(cell.get("evidence", ""))
+
+
+def _still_about(draft: Draft, gone: Collection[str]) -> tuple[Problem, ...]:
+    """The tests that would stay without their tool."""
+    return tuple(
+        Problem("/tests", f"{name} is about a tool that is taken out: say `drop {name}` in `why`")
+        for name in about(draft.tests, gone)
+    )
+
+
+def _names(tools: Any) -> frozenset[str]:
+    listed = tools if isinstance(tools, list) else []
+    found = (tool.get("name") for tool in listed if isinstance(tool, dict))
+    return frozenset(name for name in found if isinstance(name, str))
 
 
 def _code(content: Mapping[str, Any], parent: Parent | None, drafts: Sequence[DraftRow]) -> str:

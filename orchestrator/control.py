@@ -38,7 +38,8 @@ from orchestrator.metrics import StoreCollector
 from orchestrator.needs import allow as allow_needs
 from orchestrator.needs import digest_of
 from orchestrator.page import render_page
-from orchestrator.people import Decision, authority, check_pin, decide, open_key
+from orchestrator.people import Decision, decide
+from orchestrator.pin import authority, check_pin, open_key
 from orchestrator.requests import body_of, is_same_site
 from orchestrator.safeheaders import SafeHeaders
 from orchestrator.settings import Settings

@@ -26,10 +26,10 @@ from registry.records import Approval, Entry, Invocation, new_id
 from registry.store import Store
 from registry.trust import Standing
 from sandbox.brake import Brake
-from sandbox.broker import Broker, Capture, Release, WriteMode, wire_digest
+from sandbox.broker import Broker, Capture, Release, WriteMode
 from sandbox.bundle import Bundle
 from sandbox.errors import BundleInvalid, DefinitionsChanged, SandboxError
-from sandbox.exchange import Exchange, WireRequest
+from sandbox.exchange import Exchange, WireRequest, wire_digest
 from sandbox.progress import unheard
 from sandbox.recording import Recording, Tape
 from sandbox.runner import Outcome, Session

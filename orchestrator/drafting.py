@@ -6,8 +6,10 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+from forge.acceptance import read_claims
 from forge.brief import Brief
 from forge.diagnosis import Diagnosis, diagnose
 from forge.draft import ASKED_LOCALLY, Draft
@@ -15,14 +17,25 @@ from forge.heldback import merged, repeats
 from forge.literals import unasked
 from forge.mutation import Purpose, bundle_of, gains
 from forge.suite import altered
+from orchestrator.acceptance import READ_BY, SecondReading
 from orchestrator.answers import draft_line
 from orchestrator.briefing import Briefing
-from orchestrator.composing import EARLIER, Parent, composed, read
+from orchestrator.composing import (
+    EARLIER,
+    Parent,
+    composed,
+    is_told_of_nothing,
+    read,
+    taken_out,
+    without_tools,
+)
 from orchestrator.composition import Find, composition_findings
 from orchestrator.errors import DraftWanted, ForgeFailed, ForgeWaits, Unasked
 from orchestrator.forging import Forge, Forged, Order, Report, Step
 from orchestrator.needs import (
     are_allowed,
+    engine_needs,
+    engineless,
     permission_needs,
     tests_needs,
     unfreeze_needs,
@@ -42,8 +55,9 @@ from registry.store import Store
 from sandbox import report as stage_report
 from sandbox.asked import METHODS
 from sandbox.bundle import Bundle
-from sandbox.errors import Frozen, PackagesNeedDocker, PackageUnusable, SandboxError
-from sandbox.permissions import permissions_of
+from sandbox.errors import NO_ENGINE, Frozen, PackagesNeedDocker, PackageUnusable, SandboxError
+from sandbox.meaning import meaning
+from sandbox.permissions import permissions_of, place_problem
 from sandbox.recordedcase import RecordedCase, added
 from sandbox.report import Finding, Proof, StageReport
 from sandbox.static.stage import prove_static
@@ -62,6 +76,7 @@ class Drafting:
     forge: Forge
     briefing: Briefing
     rounds: Rounds
+    second: SecondReading
     tool_of: Find
     now: Callable[[], float] = time.time
 
@@ -91,11 +106,14 @@ class Drafting:
             asked = Unasked(str(wait), waiting_needs(wait.need, wait.what, wait.how))
             raise await asyncio.to_thread(self._wanted, job, brief, asked) from wait
         except SandboxError as error:
-            if not self.forge.brake.engaged:
-                raise
             # The draft that was being proved is kept as it came, and tried again.
-            frozen = Unasked(str(Frozen()), unfreeze_needs())
-            raise await asyncio.to_thread(self._wanted, job, brief, frozen) from error
+            if self.forge.brake.engaged:
+                held = Unasked(str(Frozen()), unfreeze_needs())
+            elif isinstance(error, NO_ENGINE):
+                held = Unasked(engineless(job.id, error), engine_needs(error))
+            else:
+                raise
+            raise await asyncio.to_thread(self._wanted, job, brief, held) from error
 
     async def _tried(
         self,
@@ -132,6 +150,10 @@ class Drafting:
         self.forge.brake.check()
         if proof.passed and order.alike and parent and not draft.is_specification:
             proof = await self._rehearsed(proof, parent.bundle, bundle)
+        if proof.passed and not draft.is_specification and not order.failing:
+            # The task of a repair is ours, and says nothing of what is right.
+            held = await self.second.held(job, order, bundle, row, report)
+            proof = Proof(proof.bundle_digest, (*proof.reports, held))
         if draft.is_specification and proof.passed:
             self._judge(fence, row, "passed", proof, ())
             return None
@@ -176,11 +198,16 @@ class Drafting:
 
         Raises ForgeFailed where it is one of those before.
         """
-        given = dict(written.given)
+        given = {key: value for key, value in written.given.items() if key != "acceptance"}
         if "code" in given and "cases" in given and drafts:
-            given["cases"] = merged(drafts[-1].content.get("cases"), given["cases"])
+            gone = taken_out(given, drafts[-1].content)
+            before = without_tools(drafts[-1].content.get("cases"), gone)
+            given["cases"] = merged(before, given["cases"])
         content, draft = composed(given, parent, drafts)
-        problems = draft if not isinstance(draft, Draft) else _missing(job, draft)
+        ours = self.forge.brokers.private
+        problems = (
+            (*_missing(job, draft), *_ours(draft, ours)) if isinstance(draft, Draft) else draft
+        )
         digest = draft.digest() if isinstance(draft, Draft) else sha256(compact(content))
         by = (written.author, written.model)
         try:
@@ -201,10 +228,14 @@ class Drafting:
         kept, draft = composed(given, parent, drafts)
         if not isinstance(draft, Draft):
             return draft
-        missing = _left_out(order, draft)
+        ours = self.forge.brokers.private
+        missing = (*_left_out(order, draft), *_ours(draft, ours), *_unclaimed(order, kept, draft))
         if missing:
             return missing
-        return self.store.hand_in(job.id, draft.digest(), kept, self.now())
+        digest = draft.digest()
+        if kept.get("acceptance"):
+            digest = sha256(compact([digest, kept["acceptance"]]))
+        return self.store.hand_in(job.id, digest, kept, self.now())
 
     def _check_permissions(self, job: Job, row: DraftRow, bundle: Bundle, brief: Brief) -> None:
         """What a model asks for beyond the parent's permissions is a person's to allow, and what
@@ -221,9 +252,9 @@ class Drafting:
         missing = ungranted(consents, bundle.name, asked)
         if missing:
             needs = permission_needs(job.id, bundle.name, missing)
-            loud = {str(each): each.loud for each in permissions_of(missing)}
-            what = ", ".join(f"{p} ({loud[p]})" if loud.get(p) else p for p in missing)
-            raise Unasked(f"{bundle.name} asks for {what}. Allow it: {needs['how']}", needs)
+            what = "\n  and for ".join(f"{p}, {meaning(p)}" for p in missing)
+            how = f"Allow that: {needs['how']}; or hand in a draft that asks for less"
+            raise Unasked(f"{bundle.name} asks for {what}.\n{how}", needs)
         if row.author != "client":
             self.forge.check_hosts(bundle, wanted)
 
@@ -233,7 +264,8 @@ class Drafting:
         """Code that passes other tests than were written before it is a person's to take: what
         changed may be a mistake of the tests, or the one that they found. Raises Unasked.
         """
-        earlier = [str(row.content.get("tests", "")) for row in drafts[:-1] if _proved(row)]
+        kept = drafts[_overturned(drafts) : -1]
+        earlier = [str(row.content.get("tests", "")) for row in kept if _proved(row)]
         earlier += [parent.suite] if parent else []
         before = {tool.name for tool in parent.bundle.tools} if parent else set()
         gone = before - {tool.name for tool in draft.tools}
@@ -336,16 +368,45 @@ def _missing(job: Job, draft: Draft) -> tuple[Problem, ...]:
     return (*repeats(draft), *_left_out(Order.from_json(job.request), draft))
 
 
+def _unclaimed(order: Order, content: Mapping[str, Any], draft: Draft) -> tuple[Problem, ...]:
+    """What is wrong with the second reading that was handed in."""
+    if not isinstance(content.get("acceptance", []), list):
+        return (Problem("/acceptance", "is not an array of claims"),)
+    return read_claims(content.get("acceptance"), order.task, draft.tools)[1]
+
+
+def _ours(draft: Draft, private: tuple[Path, ...]) -> tuple[Problem, ...]:
+    """The paths that a draft asks for and that lie where our own files are."""
+    asked = (each for each in permissions_of(draft.permissions) if each.kind == "fs")
+    refused = ((each, place_problem(Path(each.name), private)) for each in asked)
+    return tuple(
+        Problem("/tools", f"{each} is granted to no server: {why}") for each, why in refused if why
+    )
+
+
 def _left_out(order: Order, draft: Draft) -> tuple[Problem, ...]:
     """What the task names and nothing asks for. The task of a repair is ours, and names places."""
     return () if order.failing else unasked(order.task, draft)
+
+
+def _overturned(drafts: Sequence[DraftRow]) -> int:
+    """How many of the drafts agreed with a mistake that a second reading of the task found: their
+    tests have to change, and bind nobody.
+    """
+    at = [number for number, row in enumerate(drafts, 1) if _is_overturned(row)]
+    return at[-1] if at else 0
+
+
+def _is_overturned(row: DraftRow) -> bool:
+    found = (report for report in row.reports if report.get("stage") == "acceptance")
+    return any(r.get("verdict") == "failed" and READ_BY in str(r.get("note")) for r in found)
 
 
 def _proved(row: DraftRow) -> bool:
     """Whether the stages said of a draft's tests that they prove something."""
     suites = [report for report in row.reports if report.get("stage") == "suite"]
     cells = [cell for report in suites for cell in report.get("cases", ())]
-    stubbed = any("proves nothing" in str(cell.get("evidence", "")) for cell in cells)
+    stubbed = any(map(is_told_of_nothing, cells))
     return bool(suites) and not stubbed and not any(r.get("findings") for r in suites)
 
 

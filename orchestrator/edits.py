@@ -10,7 +10,8 @@ from pathlib import Path
 import structlog
 
 from forge.errors import ForgeError
-from orchestrator.errors import ForgeFailed, ForgeWaits, OrchestratorError
+from orchestrator.composition import Find, composition_findings
+from orchestrator.errors import CallsAmiss, ForgeFailed, ForgeWaits, OrchestratorError
 from orchestrator.forging import Forge
 from orchestrator.shelf import SUITE
 from registry.catalogue import TESTS, directory
@@ -19,14 +20,7 @@ from registry.records import CALLABLE, EntryState
 from registry.store import Store
 from sandbox import example, recordedcase
 from sandbox.bundle import FILES, NAME, Bundle, files_digest, read_bundle
-from sandbox.errors import (
-    BaseImageMissing,
-    BundleInvalid,
-    ComponentMissing,
-    EngineUnavailable,
-    Frozen,
-    SandboxError,
-)
+from sandbox.errors import NO_ENGINE, BundleInvalid, Frozen, SandboxError
 from sandbox.example import Example
 
 log = structlog.get_logger()
@@ -40,7 +34,7 @@ SETTLED_LOOKS = 10
 """So long after directories came or went, files and rows are compared."""
 BY, GONE = "files", "its directory is gone"
 QUARANTINED: EntryState = "quarantined"
-PASSING = (Frozen, EngineUnavailable, BaseImageMissing, ComponentMissing, ForgeWaits)
+PASSING = (Frozen, *NO_ENGINE, ForgeWaits, CallsAmiss)
 """What keeps an edit from being proved, and says nothing about it."""
 REFUSED = (SandboxError, OrchestratorError, RegistryError, ForgeError, OSError)
 
@@ -56,6 +50,7 @@ class Edits:
     home: Path
     store: Store
     forge: Forge
+    tool_of: Find
     _seen: dict[str, Signature] = field(default_factory=dict)
     _tried: dict[str, Signature] = field(default_factory=dict)
     _handled: dict[str, Signature] = field(default_factory=dict)
@@ -105,6 +100,9 @@ class Edits:
         examples = await asyncio.to_thread(self.forge.shelf.edited_examples, name)
         bundle = await asyncio.to_thread(self._changed, name)
         if bundle is not None:
+            if wrong := composition_findings(bundle, self.tool_of):
+                told = "; ".join(f"{finding.where}: {finding.reason}" for finding in wrong)
+                raise CallsAmiss(f"{name} cannot call what it declares to: {told}.")
             forged = await self.forge.adopt(bundle, lambda step: None, examples)
             log.info("edit published", server=name, version=forged.entry.version)
         elif only_tests:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from forge.prosedocs.page import Page
-from forge.sources import Source
+if TYPE_CHECKING:
+    # Every command loads this file; what these load takes longer than the rest of `--help`.
+    from forge.prosedocs.page import Page
+    from forge.sources import Source
 
 
 class OrchestratorError(Exception):
@@ -59,6 +61,16 @@ class ForgeFailed(OrchestratorError):
     """A forge job ended without a server. The message says at which step and why."""
 
 
+class Declined(ForgeFailed):
+    """Whoever was to write a server says that it is not to be written."""
+
+    def __init__(self, who: str, reason: str) -> None:
+        super().__init__(
+            f"{who} declined: {reason}\nNothing was registered. `forge` again, with the task put "
+            "otherwise or by another author, starts anew."
+        )
+
+
 class AddFailed(OrchestratorError):
     """A third-party server was not registered. The message says why."""
 
@@ -106,6 +118,10 @@ class Unasked(OrchestratorError):
     def __init__(self, reason: str, needs: Mapping[str, str] | None = None) -> None:
         self.needs = dict(needs or {})
         super().__init__(reason)
+
+
+class CallsAmiss(ForgeFailed):
+    """A server's tools cannot call what they declare to. Another server's files may mend it too."""
 
 
 class ForgeWaits(OrchestratorError):

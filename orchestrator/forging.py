@@ -442,6 +442,7 @@ _PROGRESS = {
     "recorded": 0.8,
     "live": 0.9,
     "redteam": 0.95,
+    "acceptance": 0.98,
 }
 
 

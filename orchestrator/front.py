@@ -184,10 +184,20 @@ TOOLS = (
                 "maxItems": 16,
                 "description": "NAME or NAME==VERSION of PyPI; a person has to allow them.",
             },
+            "acceptance": {
+                "type": "array",
+                "items": {"type": "object"},
+                "description": "What another reading of the task says of single calls.",
+            },
             "why": {
                 "type": "string",
                 "maxLength": 4000,
                 "description": "What this draft does, or changes.",
+            },
+            "decline": {
+                "type": "string",
+                "maxLength": 4000,
+                "description": "Alone: why the task is not to be done. It ends the job.",
             },
             "document": {
                 "type": "string",

@@ -179,7 +179,7 @@ class TaskGraph:
         server = state["tool"].partition(".")[0]
         self._report("repair", 0.7, f"forging {server} again from its source")
         try:
-            changed = await self._app.forge_again(server, self._step)
+            changed = await self._app.forge_jobs.again(server, self._step)
         except ForgeFailed:
             changed = False
         return {"repairs": 1 if changed else -1}

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orchestrator.answers import ago
+from orchestrator.moments import ago
 from registry.cause import cause_of
 from registry.records import Entry, Job
 from registry.store import Store

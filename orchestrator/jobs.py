@@ -13,10 +13,11 @@ import structlog
 
 from forge.errors import ForgeError
 from orchestrator.errors import DraftWanted, ForgeWaits, OrchestratorError
+from orchestrator.needs import engine_needs, engineless
 from registry.errors import DatabaseUnusable, JobLost, RegistryError
 from registry.records import Job, JobKind, new_id
 from registry.store import Store
-from sandbox.errors import SandboxError
+from sandbox.errors import NO_ENGINE, SandboxError
 
 Report = Callable[[str, float, str], None]
 Work = Callable[[Job, Report], Awaitable[Mapping[str, Any]]]
@@ -72,6 +73,11 @@ class Jobs:
             return
         except DraftWanted as wait:
             self._park(job, wait)
+        except NO_ENGINE as error:
+            if job.kind == "forge":
+                self._await_engine(job, error)
+            else:
+                await self._end(job, "failed", None, str(error))
         except KNOWN_FAILURES as error:
             need = {"needs": error.how} if isinstance(error, ForgeWaits) else None
             await self._end(job, "failed", need, str(error))
@@ -93,6 +99,17 @@ class Jobs:
         """Let it wait for its client, as nobody's: a draft puts it back into the queue."""
         try:
             self.store.park_job(job.id, job.attempt, wait.told, time.time(), str(wait), wait.needs)
+        except JobLost:
+            return
+
+    def _await_engine(self, job: Job, error: SandboxError) -> None:
+        """Let it wait as it is, as nobody's: whoever brings the engine back resumes it."""
+        try:
+            kept, needs = self.store.job(job.id).result, engine_needs(error)
+            told = engineless(job.id, error)
+            self.store.park_job(
+                job.id, job.attempt, kept, time.time(), told, needs, stage=needs["kind"]
+            )
         except JobLost:
             return
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from orchestrator.clearance import Clearance
-from orchestrator.people import authority
+from orchestrator.pin import authority
 from orchestrator.settings import Settings
 from orchestrator.shelf import Shelf
 from registry.overrides import Level, level_of

@@ -14,7 +14,7 @@ from forge.author import Ask, Author, Reply
 from forge.authors.answer import tokens_of
 from forge.errors import AuthorFailed, BudgetSpent
 from orchestrator.budget import DAY_SECONDS, Budget, Question, reached
-from registry.spending import ModelCall
+from registry.modelcalls import ModelCall
 from registry.store import Store
 from sandbox.brake import Brake
 from sandbox.errors import Frozen

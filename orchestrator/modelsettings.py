@@ -15,12 +15,14 @@ OPENAI = "https://api.openai.com/v1"
 class ModelSettings:
     """An OpenAI-compatible endpoint, as the `openai` package's users name it, and our lines.
 
-    Nothing is asked unless the model or the base URL is named. `seconds` bounds one answer,
-    `answer_tokens` its length.
+    Nothing is asked unless the model or the base URL is named. `reader` is the model that reads
+    tasks for a second time, "" for the same one. `seconds` bounds one answer, `answer_tokens` its
+    length.
     """
 
     base_url: str = ""
     model: str = ""
+    reader: str = ""
     key: str = field(default="", repr=False)
     seconds: float = 300.0
     answer_tokens: int = 16_000
@@ -41,6 +43,7 @@ def load_model_settings(given: Mapping[str, str]) -> ModelSettings:
     return ModelSettings(
         base_url=given.get("OPENAI_BASE_URL", "").strip().rstrip("/"),
         model=given.get("OPENAI_MODEL", "").strip(),
+        reader=given.get("TOOLWRIGHT_READER_MODEL", "").strip(),
         key=given.get("OPENAI_API_KEY", "").strip(),
         seconds=_number(given, "TOOLWRIGHT_MODEL_SECONDS", settings.seconds),
         answer_tokens=int(_number(given, "TOOLWRIGHT_MODEL_TOKENS", settings.answer_tokens)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from datetime import datetime, timedelta
 
 from orchestrator.errors import OrchestratorError
@@ -38,3 +39,12 @@ def parse_moment(text: str, now: float, *, ahead: bool = False, whole_day: bool 
         raise OrchestratorError(
             f"{text!r} is no moment. Write 2026-11-27, 2026-11-27T18:00, friday, 3d or 2h."
         ) from error
+
+
+def ago(moment: float, now: float | None = None) -> str:
+    """A moment for people: `12 s ago`."""
+    seconds = max(0.0, (time.time() if now is None else now) - moment)
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit} ago"
+    return f"{seconds:.0f} s ago"

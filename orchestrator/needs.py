@@ -15,10 +15,15 @@ from registry.jsontext import canonical, sha256
 from registry.records import Job
 from registry.signing import Signer
 from registry.store import Store
+from sandbox.errors import BaseImageMissing, ComponentMissing, SandboxError
 
 Needs = Mapping[str, str]
 ALLOWED = ("host", "package", "budget", "permission", "tests")
 """The kinds that a person allows for the job itself."""
+_MENDING = {
+    BaseImageMissing: "toolwright setup --engine-only",
+    ComponentMissing: "toolwright setup --engine-only --engine wasm",
+}
 
 
 def host_needs(host: str) -> Needs:
@@ -50,6 +55,17 @@ def are_allowed(consents: Consents, job: str, suite: str) -> bool:
 def waiting_needs(kind: str, what: str, how: str) -> Needs:
     """What a forge waits for (`orchestrator.errors.ForgeWaits`)."""
     return {"kind": kind, "what": what, "how": how}
+
+
+def engine_needs(error: SandboxError) -> Needs:
+    """What brings back the engine that one of NO_ENGINE says is missing."""
+    how = _MENDING.get(type(error), "start Docker")
+    return {"kind": "engine", "what": str(error), "how": how}
+
+
+def engineless(job: str, error: SandboxError) -> str:
+    """Why a job waits for an engine, and how it goes on."""
+    return f"{error} Then `toolwright jobs {job} --resume` goes on with it."
 
 
 def unfreeze_needs() -> Needs:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from orchestrator.ledger import exchange_json
+from orchestrator.wirejson import exchange_json
 from registry.records import Failed, Invocation
 from sandbox.errors import (
     BaseImageMissing,
+    ComponentMissing,
     DefinitionsChanged,
     EngineUnavailable,
     Frozen,
@@ -51,6 +52,7 @@ def broken(server: str, tool: str, error: SandboxError, tape: Tape) -> Outcome:
         LoadFailed: "bug",
         EngineUnavailable: "engine",
         BaseImageMissing: "engine",
+        ComponentMissing: "engine",
         NotOnThisEngine: "engine",
         PermissionMissing: "credential",
         PathRefused: "refused",

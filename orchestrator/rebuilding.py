@@ -16,8 +16,8 @@ from registry.files import locked
 from registry.records import CALLABLE
 from registry.store import Store
 from sandbox.bases import forget_bases, promote, rebuilt
-from sandbox.docker_engine import connect
-from sandbox.image import base_image
+from sandbox.docker_engine import Client, connect
+from sandbox.image import BaseImage, base_image
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,22 @@ class Rebuilt:
     servers: tuple[Reproved, ...] = ()
 
 
+Build = Callable[[Client, Callable[[str], None]], BaseImage]
+"""Makes the image that is to be the base, under a name of its own."""
+
+
 async def rebuild(
-    settings: Settings, progress: Callable[[str], None], tell: Callable[[Reproved], None]
+    settings: Settings,
+    progress: Callable[[str], None],
+    tell: Callable[[Reproved], None],
+    build: Build = rebuilt,
 ) -> Rebuilt:
     """Build the base image again and prove every server on it. One that fails stays on the base it
     was proved on, which is kept for it. Raises EngineUnavailable, BaseImageBuildFailed, Frozen.
     """
     with locked(settings.home / STAMP):
         stamp(settings.home, time.time())
-        identity, changed = await asyncio.to_thread(_built, progress)
+        identity, changed = await asyncio.to_thread(_built, build, progress)
         if not changed:
             return Rebuilt(identity, False)
         found = []
@@ -50,11 +57,11 @@ async def rebuild(
     return Rebuilt(identity, True, tuple(found))
 
 
-def _built(progress: Callable[[str], None]) -> tuple[str, bool]:
+def _built(build: Build, progress: Callable[[str], None]) -> tuple[str, bool]:
     """The id of the base image as it is by now, and whether it is another."""
     with closing(connect()) as client:
         present = base_image(client)
-        image = rebuilt(client, progress)
+        image = build(client, progress)
         promote(client, image)
     return image.id, present is None or present.id != image.id
 

@@ -19,18 +19,11 @@ from orchestrator.settings import ENGINES, EngineName
 from registry.errors import NotRecorded, Unknown
 from registry.records import Entry, Invocation, Job
 from sandbox.bundle import Bundle
-from sandbox.errors import (
-    BaseImageMissing,
-    BundleInvalid,
-    ComponentMissing,
-    EngineUnavailable,
-    Frozen,
-)
+from sandbox.errors import NO_ENGINE, BundleInvalid, Frozen
 from sandbox.recording import Recording
 from sandbox.session import CUT
 
 Verdict = Literal["same", "different", "not replayed"]
-NO_ENGINE = (EngineUnavailable, BaseImageMissing, ComponentMissing)
 WASM_BASE = "wasm:"
 FOREIGN = (
     "it is a third-party server, which reaches the network and its files by itself: what it took "

@@ -4,7 +4,8 @@ each. What a round costs is kept before it is asked; what it gave is a draft lik
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,9 +15,11 @@ from forge.brief import Brief
 from forge.diagnosis import Diagnosis
 from forge.errors import AuthorFailed, BudgetSpent
 from forge.prompts import ask_code, ask_repair, ask_specification
+from forge.prose import visible
 from orchestrator.authors import Authors
 from orchestrator.authorship import Choice, Wanted
-from orchestrator.errors import ForgeFailed, SourceMissing, Unasked
+from orchestrator.composing import DECLINE, MAX_REASON
+from orchestrator.errors import Declined, ForgeFailed, SourceMissing, Unasked
 from orchestrator.forging import MAX_REPAIRS, Order, Report, Step
 from orchestrator.needs import budget_needs, budgets
 from registry.drafts import MAX_DRAFTS
@@ -24,6 +27,8 @@ from registry.errors import JobLost
 from registry.jobs import LIVE
 from registry.records import DraftRow, Job
 from registry.store import Store
+from sandbox import report as stage_report
+from sandbox.report import Proof
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,7 @@ class Rounds:
         self, job: Job, order: Order, brief: Brief, drafts: Sequence[DraftRow], report: Report
     ) -> Written:
         """The next draft's content. Raises Unasked where no model can be asked or none answered,
-        ForgeFailed where there were rounds enough.
+        ForgeFailed where there were rounds enough, or the model declines.
         """
         began = drafts[-1].author if drafts else ""
         choice = self.authors.choice(order.author, job.id, began)
@@ -97,10 +102,21 @@ class Rounds:
             raise ForgeFailed(exhausted(job, drafts, f"{len(drafts)} drafts, none of them held"))
         ask = self._ask(brief, drafts)
         report(Step("write", 0.1, f"{choice.told}: {ask.purpose}, {_round(drafts)}"))
-        try:
-            alive = partial(self._check, job)
+        with self.asking(job):
+            alive = partial(self.check, job)
             author = await self.authors.asked(choice, job, brief.name, alive)
             reply = await author.write(ask)
+        report(Step("write", 0.2, self._told(reply, author)))
+        if reply.content.get(DECLINE):
+            reason = visible(reply.content[DECLINE], MAX_REASON)
+            raise Declined(f"{author.name} {reply.model}".strip(), reason)
+        return Written(reply.content, author.name, reply.model)
+
+    @contextmanager
+    def asking(self, job: Job) -> Iterator[None]:
+        """What keeps a model from answering, as Unasked: the job then waits."""
+        try:
+            yield
         except AuthorFailed as error:
             how = f"`toolwright jobs {job.id} --resume` asks it again"
             raise Unasked(f"{error} {how}; or read the brief, then `submit`") from error
@@ -108,8 +124,6 @@ class Rounds:
             had = budgets(self.authors.consents, job.id)
             needs = budget_needs(job.id, error.what, had)
             raise Unasked(f"{error} `{needs['how']}`", needs) from error
-        report(Step("write", 0.2, self._told(reply, author)))
-        return Written(reply.content, author.name, reply.model)
 
     def _ask(self, brief: Brief, drafts: Sequence[DraftRow]) -> Ask:
         """What is asked next: nothing of it is asked twice (`orchestrator.metering`)."""
@@ -121,7 +135,7 @@ class Rounds:
             return ask_code(brief, drafts[-1].content, most)
         return ask_specification(brief, most)
 
-    def _check(self, job: Job) -> None:
+    def check(self, job: Job) -> None:
         """Raises JobLost where the job was cancelled or taken over while its model wrote."""
         current = self.store.job(job.id)
         if current.attempt != job.attempt or current.state not in LIVE:
@@ -139,11 +153,23 @@ class Rounds:
 def exhausted(job: Job, drafts: Sequence[DraftRow], reason: str) -> str:
     """Why a job ends without a server, and what a person can still do."""
     problems = told(drafts[-1].diagnosis)
-    return (
-        f"{reason}; nothing was registered. The last:\n{problems}\n`toolwright jobs {job.id} "
-        "--experimental` registers it all the same, every call of it asking you; `forge` again "
-        "starts anew."
+    offer = (
+        f"`toolwright jobs {job.id} --experimental` registers the last code all the same, every "
+        "call of it asking you; "
+        if is_admissible(drafts)
+        else ""
     )
+    return (
+        f"{reason}; nothing was registered. The last:\n{problems}\n"
+        f"{offer}`forge` again starts anew."
+    )
+
+
+def is_admissible(drafts: Sequence[DraftRow]) -> bool:
+    """Whether the last code of a job may be registered as experimental though a stage failed."""
+    coded = [row for row in drafts if row.content.get("code")]
+    reports = tuple(map(stage_report.from_json, coded[-1].reports)) if coded else ()
+    return Proof(coded[-1].digest, reports).admissible if coded else False
 
 
 def _unasked(job: Job, choice: Choice, began: str) -> str:

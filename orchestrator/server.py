@@ -15,9 +15,11 @@ from orchestrator import answers
 from orchestrator.answers import Result
 from orchestrator.app import App
 from orchestrator.calls import Call, Reply, split_name
+from orchestrator.composing import DECLINE
 from orchestrator.elicitation import Elicitation
 from orchestrator.errors import OrchestratorError
 from orchestrator.front import INSTRUCTIONS, TOOLS
+from orchestrator.overview import overview
 from orchestrator.polling import declares, offer
 from orchestrator.relay import Relay, Tell
 from orchestrator.sampling import Sampling
@@ -132,10 +134,17 @@ class Front:
         self._app.brake.check()
         identity = arguments["job"]
         if "document" in arguments:
-            job = await asyncio.to_thread(self._app.resubmit, identity, arguments["document"])
+            job = await asyncio.to_thread(
+                self._app.submissions.resubmit, identity, arguments["document"]
+            )
             identity = job.id
+        elif DECLINE in arguments:
+            ended = await asyncio.to_thread(self._app.submissions.decline, identity, arguments)
+            if isinstance(ended, tuple):
+                return answers.faulty_draft(ended)
+            return answers.job_result(ended)
         else:
-            taken = await asyncio.to_thread(self._app.hand_in, identity, arguments)
+            taken = await asyncio.to_thread(self._app.submissions.hand_in, identity, arguments)
             if isinstance(taken, tuple):
                 return answers.faulty_draft(taken)
         self._app.jobs.advance()
@@ -152,7 +161,7 @@ class Front:
             return await self._call_status(arguments["call"], wait)
         if "approval" in arguments:
             return await self._approval_status(arguments["approval"], wait)
-        return answers.answer(await asyncio.to_thread(self._app.overview))
+        return answers.answer(await asyncio.to_thread(overview, self._app))
 
     async def _followed(self, identity: str, wait: float, progress: Progress) -> Result:
         """A job's state, waiting for its end and passing on its progress."""

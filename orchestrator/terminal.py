@@ -1,11 +1,10 @@
-"""What commands share: tables and JSON for output, the PIN for input, exit codes."""
+"""What commands share: tables and JSON for output, files and JSON for input, exit codes."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import sys
-import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import wraps
 from pathlib import Path
@@ -17,11 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 from forge.errors import ForgeError
-from orchestrator.errors import DiskUnusable, OrchestratorError, WrongPin
-from orchestrator.people import open_key
-from orchestrator.settings import ENGINES, Settings
+from orchestrator.errors import DiskUnusable, OrchestratorError
+from orchestrator.settings import ENGINES
 from registry.errors import RegistryError
-from registry.signing import Signer
 from sandbox.cleantext import clean_text
 from sandbox.errors import SandboxError
 
@@ -47,11 +44,6 @@ auth_option = click.option(
     metavar="PLACE=@SECRET",
     help="A credential that the description forgot: header:X-Token=@SECRET, query:…, cookie:…, "
     "bearer, basic or digest. SECRET is its name, never its value.",
-)
-pin_option = click.option(
-    "--pin-file",
-    type=click.Path(path_type=Path, allow_dash=True),
-    help="Read the PIN from a file, or from standard input with `-`, instead of asking for it.",
 )
 
 
@@ -101,15 +93,6 @@ def print_table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
 
 def say(message: str, style: str = "") -> None:
     out.print(Text(clean_text(message), style=style))
-
-
-def ask_pin(settings: Settings, pin_file: Path | None) -> Signer:
-    """The key of the person who has given the PIN. Raises WrongPin or OrchestratorError."""
-    pin = read_line(pin_file) if pin_file else click.prompt("PIN", hide_input=True, err=True)
-    opened = open_key(settings, pin, time.time())
-    if opened.signer is None:
-        raise WrongPin(opened.refused)
-    return opened.signer
 
 
 def read_line(path: Path) -> str:

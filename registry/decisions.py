@@ -17,7 +17,7 @@ from typing import Any
 from registry.jsontext import canonical, clean, sha256
 from registry.records import Approval
 from registry.signing import Signer, fits
-from sandbox.broker import wire_digest
+from sandbox.exchange import wire_digest
 
 TEXT = 20_000
 MAX_SIGNED = 64 * 1024

@@ -35,9 +35,10 @@ class Drafts(Jobs):
         now: float,
         message: str,
         needs: Mapping[str, str] | None = None,
+        stage: str = DRAFTING,
     ) -> Job:
         """Let a job wait for a draft, or for what it `needs`; `result` is what its client needs to
-        know.
+        know. At another stage than DRAFTING it takes no draft.
 
         Raises JobLost, Unknown.
         """
@@ -46,7 +47,7 @@ class Drafts(Jobs):
             parked = replace(
                 job,
                 state="waiting",
-                stage=DRAFTING,
+                stage=stage,
                 owner="",
                 result=json.loads(bounded(result, RESULT)),
                 message=clean(message, TEXT),

@@ -4,65 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, select, update
 
 from registry import schema
 from registry.audit import Ledger
 from registry.jsontext import bounded, clean
+from registry.modelcalls import WRITING, ModelCall, Spent
 
 CONTENT = 2 << 20
 PROMPT = 256 * 1024
 TEXT = 2_000
-WRITING = ("specification", "code", "repair", "api")
-"""The purposes that make a job a forge where a model wrote."""
-
-
-@dataclass(frozen=True)
-class ModelCall:
-    """One question to a model. `job` and `server` are what it was about, "" where it was about
-    none; `cost` is money in the currency of the prices. While it is `asked`, tokens and cost are
-    what they may be at most; `message` says why it `failed`.
-    """
-
-    job: str
-    server: str
-    purpose: str
-    author: str
-    prompt: str = field(repr=False)
-    prompt_digest: str
-    started: float
-    tokens_in: int
-    tokens_out: int
-    cost: float = 0.0
-    model: str = ""
-    seconds: float = 0.0
-    state: Literal["asked", "answered", "failed"] = "asked"
-    content: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    message: str = ""
-    id: int = 0
-
-    @property
-    def tokens(self) -> int:
-        return self.tokens_in + self.tokens_out
-
-
-@dataclass(frozen=True)
-class Spent:
-    """Tokens, money and questions; `forges` are the jobs among them where a model wrote."""
-
-    tokens_in: int = 0
-    tokens_out: int = 0
-    cost: float = 0.0
-    calls: int = 0
-    forges: int = 0
-
-    @property
-    def tokens(self) -> int:
-        return self.tokens_in + self.tokens_out
-
 
 Verdict = Callable[[Spent, Spent], str]
 """Why a question may not be asked, given what its job spent and what others did since; or ""."""

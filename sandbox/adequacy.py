@@ -15,7 +15,6 @@ from typing import Any
 
 from sandbox.asked import is_asked
 from sandbox.bundle import Bundle, ToolDefinition
-from sandbox.casestage import OpenSession
 from sandbox.codemutants import CodeMutant, code_mutants
 from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken
 from sandbox.example import Example, answer_json
@@ -23,6 +22,7 @@ from sandbox.neighbours import neighbours
 from sandbox.report import CaseResult, StageReport, Verdict
 from sandbox.runner import Outcome, Session
 from sandbox.suitestage import RUN
+from sandbox.trials import OpenSession
 from sandbox.validation import checker
 
 ENOUGH = 0.85
@@ -34,6 +34,11 @@ FEW = 2
 MIN_MUTANTS = 5
 BUDGET_SECONDS = 2.0
 CALL_SECONDS = 2.0
+SHORTEST_CALL_SECONDS = 0.5
+SLOWER = 5
+"""A change that makes the tests take so many times as long is noticed."""
+ROTE_SECONDS = 2.0
+"""No further neighbour of a case is tried after this."""
 MAX_BREAKS = 4
 MAX_TOLD = 6
 MIN_DISTINCT = 3
@@ -134,16 +139,21 @@ async def _mutation(
     judging = [text for text in (as_tests(bundle, examples), suite) if text.strip()]
     survivors: list[Survivor] = []
     tried = breaks = 0
+    patience = CALL_SECONDS
     pending = list(mutants)
     while pending and breaks < MAX_BREAKS and time.perf_counter() - started < BUDGET_SECONDS:
         async with open_harness() as session:
-            if not tried and not await _holds(session, judging, bundle.source_code):
-                return [], "the tests do not pass on the code itself here: nothing can be said"
+            if not tried:
+                began = time.perf_counter()
+                if not await _holds(session, judging, bundle.source_code):
+                    return [], "the tests do not pass on the code itself here: nothing can be said"
+                taken = SLOWER * (time.perf_counter() - began)
+                patience = min(max(taken, SHORTEST_CALL_SECONDS), CALL_SECONDS)
             while pending and time.perf_counter() - started < BUDGET_SECONDS:
                 mutant = pending.pop(0)
                 tried += 1
                 try:
-                    if await _passes(session, judging, mutant.code):
+                    if await _passes(session, judging, mutant.code, patience):
                         survivors.append(Survivor(mutant))
                 except (CallTimedOut, SessionBroken):
                     breaks += 1
@@ -162,16 +172,16 @@ async def _mutation(
 async def _holds(session: Session, judging: Sequence[str], code: str) -> bool:
     """Whether all tests pass on the code and come to an end in time."""
     try:
-        return await _passes(session, judging, code)
+        return await _passes(session, judging, code, CALL_SECONDS)
     except (CallTimedOut, SessionBroken):
         return False
 
 
-async def _passes(session: Session, judging: Sequence[str], code: str) -> bool:
+async def _passes(session: Session, judging: Sequence[str], code: str, seconds: float) -> bool:
     """Whether all tests pass on the code. Raises CallTimedOut, SessionBroken."""
     for tests in judging:
         given = {"tests": tests, "code": code, "skip": []}
-        outcome = await session.call(RUN, given, CALL_SECONDS)
+        outcome = await session.call(RUN, given, seconds)
         told = outcome.structured
         results = told.get("results") if isinstance(told, Mapping) else None
         if outcome.failure or not isinstance(results, list):
@@ -187,6 +197,7 @@ async def _rote(
 ) -> list[CaseResult]:
     """Raises LoadFailed."""
     cells: list[CaseResult] = []
+    until = time.perf_counter() + ROTE_SECONDS
     async with open_session() as session:
         for tool in tools:
             if any(map(is_asked, tool.requests)):
@@ -195,7 +206,7 @@ async def _rote(
             if len({example.expected() for example in own}) < MIN_DISTINCT:
                 continue
             try:
-                reason = await _learned(tool, own, session)
+                reason = await _learned(tool, own, session, until)
             except (CallTimedOut, SessionBroken):
                 return cells
             verdict: Verdict = "failed" if reason else "passed"
@@ -203,7 +214,9 @@ async def _rote(
     return cells
 
 
-async def _learned(tool: ToolDefinition, own: Sequence[Example], session: Session) -> str:
+async def _learned(
+    tool: ToolDefinition, own: Sequence[Example], session: Session, until: float
+) -> str:
     """Why a tool seems to know its cases alone; "" where it does not.
 
     Raises CallTimedOut, SessionBroken.
@@ -212,6 +225,8 @@ async def _learned(tool: ToolDefinition, own: Sequence[Example], session: Sessio
     results: set[str] = set()
     asked = 0
     for arguments in _beside(tool, known):
+        if time.perf_counter() > until:
+            break
         asked += 1
         came = await session.call(tool.name, arguments, CALL_SECONDS)
         if came.failure is None:

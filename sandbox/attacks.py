@@ -119,7 +119,7 @@ def simpler(attack: Attack, base: Mapping[str, Any], judge: Checker) -> Iterator
 
 
 def _hostile(schema: Any, usual: Any, depth: int = 0) -> list[tuple[str, Any]]:
-    flat = schema if isinstance(schema, Mapping) else {}
+    flat = _flat(schema)
     if isinstance(flat.get("enum"), list):
         return [(f"{json.dumps(value)[:40]}", value) for value in flat["enum"][:8]]
     kinds = _kinds(flat)
@@ -134,6 +134,8 @@ def _hostile(schema: Any, usual: Any, depth: int = 0) -> list[tuple[str, Any]]:
         found += _NUMBERS
     if not kinds or "integer" in kinds:
         found += _INTEGERS
+        # Whole arguments are tried so by `sandbox.extremes`.
+        found += [("2.0, an integer to JSON Schema", 2.0)] if depth else []
     if not kinds:
         found += _JSON
     if depth < MAX_DEPTH:
@@ -149,11 +151,17 @@ def _inside(flat: Mapping[str, Any], usual: Any, depth: int) -> list[tuple[str, 
         for what, value in _hostile(flat.get("items", {}), first, depth + 1):
             found.append((f"an item {what}", [*usual[1:], value]))
         found += [("the other way round", usual[::-1]), ("twice", [*usual, *usual])]
+        if depth and "number" in _kinds(_flat(flat.get("items"))):
+            found.append(("a sum that no float holds", [1e308, 1e308]))
     if isinstance(usual, Mapping):
         for name, part in _properties(flat):
             for what, value in _hostile(part, usual.get(name), depth + 1):
                 found.append((f"{name} {what}", {**usual, name: value}))
     return found
+
+
+def _flat(schema: Any) -> Mapping[str, Any]:
+    return schema if isinstance(schema, Mapping) else {}
 
 
 def _properties(schema: Mapping[str, Any]) -> list[tuple[str, Any]]:

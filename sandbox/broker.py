@@ -6,7 +6,6 @@ within the caps, and logs the exchange. It shares no code with what built the re
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from random import random as system_random
@@ -19,7 +18,7 @@ from sandbox.clock import Clock, SystemClock
 from sandbox.content import without_secrets
 from sandbox.credentials import CredentialSource
 from sandbox.errors import SandboxError, UpstreamUnreachable
-from sandbox.exchange import Exchange, Upstream, WireRequest
+from sandbox.exchange import Exchange, Upstream, WireRequest, wire_digest
 from sandbox.localaccess import WRITE, is_local
 from sandbox.netrequest import TALK, is_network
 from sandbox.plainrequest import problem_of
@@ -212,12 +211,3 @@ def _joined(url: str, target: str) -> str:
         return urljoin(url, target)
     except ValueError:
         return ""
-
-
-def wire_digest(request: WireRequest) -> str:
-    """sha256 (hex) over method, URL, headers in order with lower-case names, and body."""
-    total = hashlib.sha256(f"{request.method}\n{request.url}\n".encode())
-    for name, value in request.headers:
-        total.update(f"{name.lower()}: {value}\n".encode())
-    total.update(b"\n" + request.body)
-    return total.hexdigest()

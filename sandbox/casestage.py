@@ -3,46 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator, Sequence
 
 from sandbox.bundle import Bundle, ToolDefinition
-from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken
+from sandbox.errors import LoadFailed
 from sandbox.evidence import MAX_SHOWN, got, shown, whole
 from sandbox.example import Example, same
 from sandbox.extremes import extreme, malformed
-from sandbox.recording import CLOCK, RANDOM, Tape
+from sandbox.recording import CLOCK, RANDOM
 from sandbox.report import CaseResult, Finding, StageReport, Verdict
-from sandbox.runner import Outcome, Session
+from sandbox.runner import Outcome
 from sandbox.stub import satisfies
-from sandbox.toolcall import NO_CALLS, KnownCalls, answers_in
+from sandbox.toolcall import KnownCalls, answers_in
+from sandbox.trials import CALL_SECONDS, LATE, Came, OpenSession, Trial, ran, told_failure
 from sandbox.validation import checker
 
-CALL_SECONDS = 5.0
-MAX_BREAKS = 3
 MAX_TRIALS = 200
 REFUSES = "the input schema refuses these arguments before the code runs"
-
-OpenSession = Callable[[], AbstractAsyncContextManager[Session]]
-Came = Outcome | str
-"""What a call came to; a text where there was no outcome, saying why."""
-
-
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """One call, and what it has to come to: as `example` says, a refusal of the arguments, or
-    anything but a crash.
-    """
-
-    tool: ToolDefinition
-    name: str
-    arguments: Mapping[str, Any]
-    kind: Literal["example", "malformed", "extreme"]
-    example: Example | None = None
-    calls: KnownCalls = NO_CALLS
 
 
 async def prove_cases(
@@ -67,9 +44,9 @@ async def prove_cases(
     trials = list(_trials(computing, examples))
     shown = [trial for trial in trials if trial.kind == "example"]
     try:
-        first = await _ran(trials, open_session, seconds)
-        steady = _is_steady(bundle)
-        again = await _ran(shown[::-1], open_session, seconds) if steady else first
+        first = await ran([*shown, *(t for t in trials if t not in shown)], open_session, seconds)
+        twice = _is_steady(bundle) and not any(isinstance(first[t], str) for t in shown)
+        again = await ran(shown[::-1], open_session, seconds) if twice else first
     except LoadFailed as error:
         finding = Finding("server.py", "", "load", str(error))
         return StageReport("cases", "failed", _since(started), findings=(finding,), coverage=0.0)
@@ -142,36 +119,6 @@ def _is_refused(tool: ToolDefinition, example: Example) -> bool:
     return checker(tool.input_schema).problem(example.arguments) is not None
 
 
-async def _ran(
-    trials: Iterable[Trial], open_session: OpenSession, seconds: float
-) -> dict[Trial, Came]:
-    """What every trial came to; a session that breaks is replaced, a few times.
-
-    Raises LoadFailed.
-    """
-    came: dict[Trial, Came] = {}
-    left, breaks = deque(trials), 0
-    while left and breaks <= MAX_BREAKS:
-        async with open_session() as session:
-            breaks += await _until_broken(session, left, came, seconds)
-    return came | dict.fromkeys(left, "not run: the sessions break too often")
-
-
-async def _until_broken(
-    session: Session, left: deque[Trial], came: dict[Trial, Came], seconds: float
-) -> bool:
-    """Work through the trials; whether the session broke on the way."""
-    while left:
-        trial = left.popleft()
-        try:
-            tape = Tape(calls=trial.calls)
-            came[trial] = await session.call(trial.tool.name, trial.arguments, seconds, tape)
-        except (SessionBroken, CallTimedOut) as error:
-            came[trial] = str(error)
-            return True
-    return False
-
-
 def _judged(trial: Trial, came: Came, again: Came | None) -> CaseResult:
     if isinstance(came, str):
         problem = came
@@ -182,10 +129,11 @@ def _judged(trial: Trial, came: Came, again: Came | None) -> CaseResult:
     else:
         problem = _unlike(trial, came) or _unsteady(came, again)
     expected = trial.example.expected() if trial.example else ""
+    late = came == LATE and trial.example is None
     return CaseResult(
         operation=trial.tool.name,
         case=trial.name,
-        verdict="failed" if problem else "passed",
+        verdict="inconclusive" if late else "failed" if problem else "passed",
         evidence=problem or _told(came),
         given=shown(dict(trial.arguments)),
         expected=expected[:MAX_SHOWN],
@@ -203,7 +151,7 @@ def _unlike(trial: Trial, came: Outcome) -> str:
         kind = came.failure.kind if came.failure else "a result"
         return "" if kind == example.failure else f"expected a failure of kind {example.failure}"
     if came.failure:
-        return _failure(came)
+        return told_failure(came)
     return "" if same(example.structured, came.structured) else "the result is another"
 
 
@@ -235,13 +183,7 @@ def _not_refused(came: Outcome) -> str:
 def _crash(came: Outcome) -> str:
     if came.failure is None or came.failure.kind not in ("bug", "schema"):
         return ""
-    return f"the input schema admits these arguments, but {_failure(came)}"
-
-
-def _failure(came: Outcome) -> str:
-    assert came.failure is not None
-    where = f" at {came.failure.where}" if came.failure.where else ""
-    return f"the call failed ({came.failure.kind}{where}): {came.failure.message[:300]}"
+    return f"the input schema admits these arguments, but {told_failure(came)}"
 
 
 def _told(came: Came) -> str:

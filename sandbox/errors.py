@@ -49,6 +49,10 @@ class ComponentBuildFailed(SandboxError):
         super().__init__(f"building the WASM component failed at {step}:\n{output}")
 
 
+NO_ENGINE = (EngineUnavailable, BaseImageMissing, ComponentMissing)
+"""Nothing can be run at present, which says nothing of what was to run."""
+
+
 class SessionBroken(SandboxError):
     """The container ended, or said something it must not; the session is over."""
 

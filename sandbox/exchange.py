@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -78,6 +79,15 @@ def first(headers: Headers, name: str) -> str | None:
     """The first value of a header; names compare without case (RFC 9110 section 5.1)."""
     wanted = name.lower()
     return next((value for key, value in headers if key.lower() == wanted), None)
+
+
+def wire_digest(request: WireRequest) -> str:
+    """sha256 (hex) over method, URL, headers in order with lower-case names, and body."""
+    total = hashlib.sha256(f"{request.method}\n{request.url}\n".encode())
+    for name, value in request.headers:
+        total.update(f"{name.lower()}: {value}\n".encode())
+    total.update(b"\n" + request.body)
+    return total.hexdigest()
 
 
 def to_json(exchange: Exchange) -> dict[str, Any]:

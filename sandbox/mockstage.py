@@ -26,7 +26,9 @@ from sandbox.runner import Outcome, Session
 MOCK_CAPS = Caps(response_bytes=256 * 1024, exchanges=1_000_000)
 """A small limit for answers, so that crossing it costs little; the rest as in earnest."""
 
-MAX_BREAKS = 3
+CALL_SECONDS = 5.0
+"""What a call may take whose API answers at once."""
+MAX_BREAKS = 1
 MAX_EVIDENCE = 600
 
 
@@ -47,8 +49,8 @@ async def prove_mock(
 ) -> StageReport:
     """Try every operation of the bundle with every case, in as many sessions as `lanes`.
 
-    `caps` are those of the benches' brokers. A session that breaks fails its cell and is replaced,
-    a few times.
+    `caps` are those of the benches' brokers. A session that breaks fails its cell and is replaced
+    once in its lane.
     """
     started = time.perf_counter()
     if bundle.spec is None:
@@ -191,7 +193,7 @@ async def _called(bundle: Bundle, bench: Bench, subject: Subject, case: Case) ->
     bench.broker.policy = mock_policy(bundle, subject.tool.name)
     later = case.pages.answers[1:] if case.pages else ()
     bench.mock.script(case.answer, [Scripted(answer) for answer in later])
-    return await bench.session.call(subject.tool.name, case.arguments)
+    return await bench.session.call(subject.tool.name, case.arguments, CALL_SECONDS)
 
 
 def _made_of(subject: Subject, case: Case, outcome: Outcome) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import struct
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,9 +33,9 @@ async def answer_of(name: str, kind: str, servers: Sequence[tuple[str, int]]) ->
     reason = "this machine has no name server"
     for place in places[:TRIES]:
         try:
-            wire = await asyncio.to_thread(_exchanged, query.to_wire(), place)
+            wire = await _exchanged(query.to_wire(), place)
             return _told(query, dns.message.from_wire(wire), kind)
-        except (OSError, dns.exception.DNSException, struct.error, ValueError) as error:
+        except (OSError, EOFError, dns.exception.DNSException, struct.error, ValueError) as error:
             reason = f"{place[0]}:{place[1]}: {type(error).__name__}: {error}"[:300]
     raise UpstreamUnreachable(f"no name server answered for {name}: {reason}")
 
@@ -65,27 +64,51 @@ def _told(query: dns.message.Message, answer: dns.message.Message, kind: str) ->
     }
 
 
-def _exchanged(wire: bytes, place: tuple[str, int]) -> bytes:
-    """The answer in its wire form. Raises OSError."""
-    family = socket.AF_INET6 if ":" in place[0] else socket.AF_INET
-    with socket.socket(family, socket.SOCK_DGRAM) as udp:
-        udp.settimeout(SECONDS)
-        udp.connect(place)
-        udp.send(wire)
-        answer = udp.recv(65535)
+async def _exchanged(wire: bytes, place: tuple[str, int]) -> bytes:
+    """The answer in its wire form, over TCP where it does not fit into a datagram. Raises OSError,
+    EOFError.
+    """
+    async with asyncio.timeout(SECONDS):
+        answer = await _datagram(wire, place)
     if len(answer) < 4 or not struct.unpack(">H", answer[2:4])[0] & dns.flags.TC:
         return answer
-    with socket.create_connection(place, SECONDS) as tcp:
-        tcp.sendall(struct.pack(">H", len(wire)) + wire)
-        (size,) = struct.unpack(">H", _exactly(tcp, 2))
-        return _exactly(tcp, size)
+    async with asyncio.timeout(SECONDS):
+        return await _stream(wire, place)
 
 
-def _exactly(tcp: socket.socket, size: int) -> bytes:
-    got = b""
-    while len(got) < size:
-        chunk = tcp.recv(size - len(got))
-        if not chunk:
-            raise ConnectionError("the answer is cut")
-        got += chunk
-    return got
+class _Ear(asyncio.DatagramProtocol):
+    """Waits for a datagram with the question's id (RFC 5452, section 9.1); others are passed over.
+    The socket is connected, so that none comes from elsewhere.
+    """
+
+    def __init__(self, wire: bytes) -> None:
+        self.answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._identity = wire[:2]
+
+    def datagram_received(self, data: bytes, addr: Any) -> None:
+        if data[:2] == self._identity and not self.answer.done():
+            self.answer.set_result(data)
+
+    def error_received(self, exc: Exception) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(exc)
+
+
+async def _datagram(wire: bytes, place: tuple[str, int]) -> bytes:
+    loop = asyncio.get_running_loop()
+    transport, ear = await loop.create_datagram_endpoint(lambda: _Ear(wire), remote_addr=place)
+    try:
+        transport.sendto(wire)
+        return await ear.answer
+    finally:
+        transport.abort()
+
+
+async def _stream(wire: bytes, place: tuple[str, int]) -> bytes:
+    reader, writer = await asyncio.open_connection(*place)
+    try:
+        writer.write(struct.pack(">H", len(wire)) + wire)
+        (size,) = struct.unpack(">H", await reader.readexactly(2))
+        return await reader.readexactly(size)
+    finally:
+        writer.transport.abort()

@@ -99,18 +99,27 @@ async def _talked(request: WireRequest, target: Target, addresses: Sequence[str]
         try:
             writer.write(request.body)
             await writer.drain()
-            got = bytearray()
-            while len(got) < most and not (until and until in got):
-                chunk = await reader.read(min(1 << 16, most - len(got)))
-                if not chunk:
-                    break
-                got += chunk
+            return await _heard(reader, until, most)
         finally:
-            writer.close()
+            # What was not taken yet is not sent after the call.
+            writer.transport.abort()
     except OSError as error:
         raise UpstreamUnreachable(f"{target} could not be reached: {error}") from error
-    end = got.find(until) + len(until) if until and until in got else len(got)
-    return bytes(got[:end])
+
+
+async def _heard(reader: asyncio.StreamReader, until: bytes, most: int) -> bytes:
+    got = bytearray()
+    while len(got) < most:
+        chunk = await reader.read(min(1 << 16, most - len(got)))
+        if not chunk:
+            break
+        # Only where it may begin: an answer of single bytes would be searched for each of them.
+        begin = max(0, len(got) - len(until))
+        got += chunk
+        found = got.find(until, begin) if until else -1
+        if found >= 0:
+            return bytes(got[: found + len(until)])
+    return bytes(got)
 
 
 def _json(value: Mapping[str, Any]) -> WireResponse:

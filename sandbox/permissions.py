@@ -136,7 +136,7 @@ def check_path(path: str, private: Iterable[Path] = ()) -> None:
     these.
     """
     ours = tuple(Path(os.path.realpath(place)) for place in private)
-    problem = _form_problem(path) or _place_problem(Path(path), ours)
+    problem = _form_problem(path) or place_problem(Path(path), ours)
     if problem:
         raise PathRefused(path[:300], problem)
     real = os.path.realpath(path)
@@ -169,7 +169,10 @@ def _form_problem(path: str) -> str:
     return ""
 
 
-def _place_problem(path: Path, private: tuple[Path, ...]) -> str:
+def place_problem(path: Path, private: tuple[Path, ...] = ()) -> str:
+    """Why no server may be given what lies there, whatever it is; "" where one may. `private` are
+    places of ours.
+    """
     homes = {Path.home(), Path("/root"), *(Path("/home") / part for part in path.parts[2:3])}
     for root in (*map(Path, SYSTEM), *private):
         if path == root or root in path.parents:

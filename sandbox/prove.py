@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from sandbox.adequacy import prove_adequacy
 from sandbox.broker import Broker
 from sandbox.bundle import Bundle
-from sandbox.casestage import OpenSession, check_examples, prove_cases
+from sandbox.casestage import check_examples, prove_cases
 from sandbox.cassette import Cassette
 from sandbox.clock import VirtualClock
 from sandbox.errors import LoadFailed, SessionBroken
@@ -24,6 +24,7 @@ from sandbox.report import Proof, Stage, StageReport
 from sandbox.runner import Runner, Session
 from sandbox.static.stage import prove_definitions, prove_static
 from sandbox.suitestage import harness, prove_suite
+from sandbox.trials import OpenSession
 
 OnStage = Callable[[StageReport | Stage], None]
 """Told the name of a stage when it starts and its report when it is over."""

@@ -38,8 +38,10 @@ from sandbox.validation import Checker, checker
 
 BUDGET_SECONDS = 1.5
 """No further attack begins after this."""
-CALL_SECONDS = 5.0
-MAX_BREAKS = 3
+OUTAGE_SECONDS = 4.0
+"""Nor does any outage after this."""
+CALL_SECONDS = 2.0
+MAX_BREAKS = 1
 MAX_ATTACKS = 150
 MAX_SIMPLER = 12
 MAX_FINDINGS = 3
@@ -88,10 +90,13 @@ async def prove_redteam(
     Every finding is a case that can be run again: `given` are the arguments, its name has the seed.
     """
     started = time.perf_counter()
-    team = _Team(bundle, open_range, seed, started + budget, seconds)
+    outages_until = started + max(budget, OUTAGE_SECONDS)
+    team = _Team(bundle, open_range, seed, started + budget, outages_until, seconds)
     targets = [target for tool in bundle.tools if (target := _target(tool, examples, seed))]
     try:
         for turn, target in enumerate(targets):
+            if team.breaks > MAX_BREAKS:
+                break
             team.share = (started + budget - time.perf_counter()) / (len(targets) - turn)
             await team.attack(target)
     except LoadFailed as error:
@@ -147,6 +152,7 @@ class _Team:
     open_range: OpenRange
     seed: int
     until: float
+    outages_until: float
     seconds: float
     share: float = 0.0
     cells: list[CaseResult] = field(default_factory=list)
@@ -171,7 +177,7 @@ class _Team:
         self.planned += len(planned)
         for attack in planned:
             found = len(self.cells) - before
-            if found >= MAX_FINDINGS or self.breaks > MAX_BREAKS or time.perf_counter() > end:
+            if found >= MAX_FINDINGS or self._is_over() or time.perf_counter() > end:
                 break
             await self._attacked(target, attack)
         if isinstance(first, Outcome) and self._is_steady():
@@ -184,6 +190,10 @@ class _Team:
         context, self._context, self._range = self._context, None, None
         if context is not None:
             await context.__aexit__(None, None, None)
+
+    def _is_over(self) -> bool:
+        """Whether no further attack may begin."""
+        return self.breaks > MAX_BREAKS or time.perf_counter() > self.until
 
     def _is_steady(self) -> bool:
         return not {CLOCK, RANDOM} & {*self.bundle.permissions}
@@ -207,22 +217,24 @@ class _Team:
     ) -> tuple[Attack, Outcome]:
         """The same crash of less, where it takes few tries to find."""
         tries = 0
-        while tries < MAX_SIMPLER:
+        while tries < MAX_SIMPLER and not self._is_over():
             for less in simpler(attack, target.usual, target.judge):
                 tries += 1
                 again = await self._called(target, less.arguments)
                 if isinstance(again, Outcome) and _same_crash(came, again):
                     attack, came = less, again
                     break
-                if tries >= MAX_SIMPLER:
+                if tries >= MAX_SIMPLER or self._is_over():
                     break
             else:
                 break
         return attack, came
 
     async def _outages(self, target: Target) -> None:
+        self.planned += len(OUTAGES)
         for outage in OUTAGES:
-            self.planned += 1
+            if self.breaks > MAX_BREAKS or time.perf_counter() > self.outages_until:
+                break
             self.ran += 1
             came = await self._called(target, target.usual, outage)
             if self._problem(target, came) or self._pretends(came, outage):

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-Stage = Literal["static", "suite", "cases", "adequacy", "mock", "recorded", "live", "redteam"]
+Stage = Literal[
+    "static", "suite", "cases", "adequacy", "mock", "recorded", "live", "redteam", "acceptance"
+]
 Verdict = Literal["passed", "failed", "inconclusive", "skipped"]
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from sandbox.broker import Broker
 from sandbox.bundle import Bundle
 from sandbox.content import texts
 from sandbox.exchange import Exchange
 from sandbox.recording import Tape
+
+if TYPE_CHECKING:
+    # Whoever reads what became of a call needs no broker.
+    from sandbox.broker import Broker
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 from sandbox import exactjson
@@ -264,10 +265,16 @@ class PipeSession:
             return
         task = asyncio.get_running_loop().create_task(self._exchange(identity, params))
         self._tasks[task] = str(params.get("call"))
-        task.add_done_callback(self._tasks.pop)
+        task.add_done_callback(partial(self._over, identity))
 
     async def _exchange(self, identity: str | int, params: Mapping[str, Any]) -> None:
         self._reply(identity, await self.answered(params))
+
+    def _over(self, identity: str | int, task: asyncio.Task[None]) -> None:
+        del self._tasks[task]
+        # What fails on our side must not leave the code waiting until its time is up.
+        if not task.cancelled() and (error := task.exception()):
+            self._reply(identity, _refusal("refused", f"no answer: {type(error).__name__}"))
 
     async def answered(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """What the host says to a `toolwright/request`: `result` or `error` of the answer."""

@@ -6,6 +6,7 @@ A test that passes on a stub proves nothing and is sent back, whatever the code 
 from __future__ import annotations
 
 import ast
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import AbstractAsyncContextManager
@@ -14,14 +15,21 @@ from typing import Any
 
 from sandbox.bundle import Bundle, ToolDefinition
 from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken
+from sandbox.progress import Progress
 from sandbox.recording import CLOCK, RANDOM, Tape
 from sandbox.report import CaseResult, Finding, StageReport, Verdict
 from sandbox.runner import Session
 from sandbox.static.suite import FILE, suite_findings
 from sandbox.stub import REFUSING, stubs
 
+TEST_SECONDS = 2.0
+"""So long may one test take, loading included."""
 RUN_SECONDS = 10.0
-MAX_BREAKS = 3
+"""So long may all of them take on the code, with what is run again because one did not end."""
+STUB_SECONDS = 4.0
+"""So long may all of them take on all stubs."""
+MAX_ENDED = 2
+"""After so many tests that end their session the others are not run."""
 MAX_SHOWN = 400
 RUN, ON_STUBS = "run", "on_stubs"
 HARNESS = """from toolwright import suite, tool
@@ -80,17 +88,22 @@ def harness(bundle: Bundle) -> Bundle:
 
 
 async def prove_suite(
-    bundle: Bundle, suite: str, open_harness: OpenSession, *, seconds: float = RUN_SECONDS
+    bundle: Bundle,
+    suite: str,
+    open_harness: OpenSession,
+    *,
+    seconds: float = TEST_SECONDS,
+    budget: float = RUN_SECONDS,
 ) -> StageReport:
     """Run a bundle's tests; `open_harness` opens sessions with its `harness`. Without code, as of a
-    specification, on stubs alone.
+    specification, on stubs alone. A test may take `seconds`, all of them `budget`.
     """
     started = time.perf_counter()
     findings = suite_findings(suite)
     if findings:
         return StageReport("suite", "failed", _since(started), findings=findings, coverage=0.0)
     try:
-        cells = await _cells(bundle, suite, open_harness, seconds)
+        cells = await _cells(bundle, suite, open_harness, seconds, budget)
     except (Unrunnable, LoadFailed) as error:
         line = error.line if isinstance(error, Unrunnable) else None
         finding = Finding(FILE, f"line {line}" if line else "", "suite", str(error)[:MAX_SHOWN])
@@ -98,35 +111,51 @@ async def prove_suite(
     failed = any(cell.verdict == "failed" for cell in cells)
     verdict: Verdict = "failed" if failed else "passed"
     note = "" if bundle.source_code else "there is no code yet: tried on stubs"
-    return StageReport("suite", verdict, _since(started), tuple(cells), note=note)
+    lost = sum(cell.verdict == "inconclusive" for cell in cells)
+    coverage = 1 - lost / len(cells) if cells else 1.0
+    return StageReport(
+        "suite", verdict, _since(started), tuple(cells), coverage=coverage, note=note
+    )
 
 
 async def _cells(
-    bundle: Bundle, suite: str, open_harness: OpenSession, seconds: float
+    bundle: Bundle, suite: str, open_harness: OpenSession, seconds: float, budget: float
 ) -> list[CaseResult]:
     """Raises Unrunnable, LoadFailed."""
     async with open_harness() as session:
-        names, cells = await _on_stubs(bundle, suite, session, seconds)
+        names, cells = await _on_stubs(bundle, suite, session)
         if not bundle.source_code:
             return cells
-        ended: dict[str, Ran] = {}
-        found = await _on_code(bundle, suite, names, session, seconds, ended)
-    while found is None and len(ended) <= MAX_BREAKS:
+        run = _Run(bundle.source_code, suite, names, seconds, budget)
+        found = await run.through(session)
+    while found is None and run.goes_on():
         async with open_harness() as session:
-            found = await _on_code(bundle, suite, names, session, seconds, ended)
-    ran = (found or {}) | ended
-    lost = "was not run: the tests end too many sessions"
-    return cells + [_cell(ran.get(name, Ran(name, reason=lost))) for name in names]
+            found = await run.through(session)
+    return cells + _told_of(names, found or {}, run.ended)
+
+
+def _told_of(
+    names: Sequence[str], found: Mapping[str, Ran], ended: Mapping[str, Ran]
+) -> list[CaseResult]:
+    """A cell for each test; those that ended their session first, since they keep others from being
+    run.
+    """
+    left = [name for name in names if name not in found and name not in ended]
+    kept = f"; {len(left)} other tests were not run for it" if left else ""
+    cells = [_cell(replace(ran, reason=ran.reason + kept)) for ran in ended.values()]
+    cells += [_cell(ran) for name in names if (ran := found.get(name)) and name not in ended]
+    why = "was not run: other tests do not end"
+    return cells + [CaseResult(FILE, name[:MAX_SHOWN], "inconclusive", why) for name in left]
 
 
 async def _on_stubs(
-    bundle: Bundle, suite: str, session: Session, seconds: float
+    bundle: Bundle, suite: str, session: Session
 ) -> tuple[tuple[str, ...], list[CaseResult]]:
     """The ids of the tests, and what is wrong with those that a stub passes. Raises Unrunnable."""
     tried = (*stubs(bundle.tools), REFUSING)
     given = {"tests": suite, "stubs": [stub.made for stub in tried]}
     try:
-        told = await _told(session, ON_STUBS, given, seconds)
+        told = await _told(session, ON_STUBS, given, STUB_SECONDS)
     except (CallTimedOut, SessionBroken) as error:
         raise Unrunnable(f"on functions that do nothing the tests do not end: {error}") from error
     names = tuple(map(str, told["ids"]))
@@ -168,27 +197,60 @@ def _names_used(suite: str, tests: Set[str]) -> frozenset[str]:
     return frozenset(used)
 
 
-async def _on_code(
-    bundle: Bundle,
-    suite: str,
-    names: Sequence[str],
-    session: Session,
-    seconds: float,
-    ended: dict[str, Ran],
-) -> dict[str, Ran] | None:
-    """What became of the tests that did not end a session before; None where one ends this one,
-    which is then among `ended`. Raises Unrunnable.
+class _Run:
+    """The tests on the code, in as many sessions as it takes. `ended` are those that ended one, by
+    the order in which they did.
     """
-    begun: list[float] = []
-    tape = Tape(heard=lambda progress: begun.append(progress.done))
-    given = {"tests": suite, "code": bundle.source_code, "skip": [*ended]}
-    try:
-        told = await _told(session, RUN, given, seconds, tape)
-    except (CallTimedOut, SessionBroken) as error:
-        at = min(int(begun[-1]) if begun else 1, len(names))
-        ended[names[at - 1]] = Ran(names[at - 1], reason=f"did not end: {error}")
-        return None
-    return {ran.id: ran for ran in map(_ran, told["results"])}
+
+    def __init__(
+        self, code: str, suite: str, names: Sequence[str], seconds: float, budget: float
+    ) -> None:
+        self.ended: dict[str, Ran] = {}
+        self._code, self._suite, self._names = code, suite, names
+        self._seconds, self._budget = seconds, budget
+        self._until = asyncio.get_running_loop().time() + budget
+
+    def goes_on(self) -> bool:
+        """Whether the tests that ended no session are to be run again."""
+        in_time = asyncio.get_running_loop().time() < self._until
+        return in_time and len(self.ended) < MAX_ENDED
+
+    async def through(self, session: Session) -> dict[str, Ran] | None:
+        """What became of the tests that are not among `ended`; None where one joined them.
+
+        Raises Unrunnable.
+        """
+        begun: list[float] = []
+        given = {"tests": self._suite, "code": self._code, "skip": [*self.ended]}
+        clock = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._seconds) as patience:
+
+                def heard(progress: Progress) -> None:
+                    begun.append(progress.done)
+                    if not patience.expired():
+                        patience.reschedule(min(clock.time() + self._seconds, self._until))
+
+                told = await _told(session, RUN, given, 2 * self._budget, Tape(heard=heard))
+        except TimeoutError:
+            if clock.time() < self._until:
+                self._end(begun, f"did not end within {self._seconds:g} s")
+            elif not self.ended:
+                raise Unrunnable(
+                    f"the tests take more than {self._budget:g} s in all; one may take "
+                    f"{self._seconds:g} s"
+                ) from None
+            return None
+        except (CallTimedOut, SessionBroken) as error:
+            self._end(begun, f"ended its sandbox: {error}")
+            return None
+        return {ran.id: ran for ran in map(_ran, told["results"])}
+
+    def _end(self, begun: Sequence[float], reason: str) -> None:
+        """Tell it of the test that began last."""
+        at = min(max(int(begun[-1]), 1) if begun else 1, len(self._names))
+        name = self._names[at - 1]
+        self.ended[name] = Ran(name, reason=reason)
 
 
 async def _told(

@@ -1,4 +1,6 @@
-"""Rate limits per upstream, shared by all sandboxes of a process; pauses by those of a home."""
+"""Rate limits per upstream, shared by all sandboxes of a process; pauses and learned paces by those
+of a home.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from sandbox.clock import Clock
 from sandbox.errors import RateLimited
 from sandbox.pauses import Pauses
 from sandbox.policy import Origin
+from sandbox.sharedturns import SharedTurns
 from sandbox.turns import Turns
 
 MAX_PAUSE = 3600.0
@@ -27,11 +30,16 @@ class Throttle:
     """Token buckets by origin, and the pauses that origins asked for. What one session is told
     holds the others of that origin. `admit` waits its turn; a caller's deadline may end the wait.
     `turns` hold each server to the paces of its own bundle. `shared` are the pauses that other
-    processes were told.
+    processes were told, `turns` those that they take.
     """
 
-    def __init__(self, rate: Rate | None = None, shared: Pauses | None = None) -> None:
-        self.turns = Turns()
+    def __init__(
+        self,
+        rate: Rate | None = None,
+        shared: Pauses | None = None,
+        turns: SharedTurns | None = None,
+    ) -> None:
+        self.turns = Turns(turns)
         self._rate = rate or Rate()
         self._shared = shared
         self._buckets: dict[Origin, tuple[float, float]] = {}

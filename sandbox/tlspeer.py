@@ -10,11 +10,19 @@ from typing import Any
 
 from cryptography import x509
 
+from sandbox.cleantext import clean_text
 from sandbox.errors import UpstreamUnreachable
 from sandbox.target import Target
 
 MAX_NAMES = 200
 MAX_TEXT = 500
+_UNREADABLE = (
+    x509.InvalidVersion,
+    x509.DuplicateExtension,
+    x509.UnsupportedGeneralNameType,
+    ValueError,
+)
+"""What reading a certificate raises."""
 
 
 async def peer_of(target: Target, addresses: Sequence[str]) -> dict[str, Any]:
@@ -25,14 +33,15 @@ async def peer_of(target: Target, addresses: Sequence[str]) -> dict[str, Any]:
     try:
         try:
             shown, protocol = await _shaken(target, addresses[0], ssl.create_default_context())
-            return {**_told(shown), "verified": True, "problem": "", "protocol": protocol}
+            problem = ""
         except ssl.SSLCertVerificationError as error:
-            problem = (error.verify_message or str(error))[:MAX_TEXT]
-        shown, protocol = await _shaken(target, addresses[0], _trusting())
+            problem = (error.verify_message or str(error) or "not verified")[:MAX_TEXT]
+            shown, protocol = await _shaken(target, addresses[0], _trusting())
+        told = _told(shown)
     except (OSError, ValueError) as error:
         reason = str(error)[:MAX_TEXT] or type(error).__name__
         raise UpstreamUnreachable(f"no TLS handshake with {target}: {reason}") from error
-    return {**_told(shown), "verified": False, "problem": problem, "protocol": protocol}
+    return {**told, "verified": not problem, "problem": problem, "protocol": protocol}
 
 
 async def _shaken(target: Target, address: str, context: ssl.SSLContext) -> tuple[bytes, str]:
@@ -60,10 +69,17 @@ def _trusting() -> ssl.SSLContext:
 
 
 def _told(shown: bytes) -> dict[str, Any]:
-    made = x509.load_der_x509_certificate(shown)
+    """What a certificate says; anyone can have written it. Raises ValueError."""
+    try:
+        return _read(x509.load_der_x509_certificate(shown), shown)
+    except _UNREADABLE as error:
+        raise ValueError(f"its certificate cannot be read: {error}") from error
+
+
+def _read(made: x509.Certificate, shown: bytes) -> dict[str, Any]:
     return {
-        "subject": made.subject.rfc4514_string()[:MAX_TEXT],
-        "issuer": made.issuer.rfc4514_string()[:MAX_TEXT],
+        "subject": clean_text(made.subject.rfc4514_string())[:MAX_TEXT],
+        "issuer": clean_text(made.issuer.rfc4514_string())[:MAX_TEXT],
         "not_before": made.not_valid_before_utc.isoformat(),
         "not_after": made.not_valid_after_utc.isoformat(),
         "names": _names(made),
@@ -79,4 +95,4 @@ def _names(made: x509.Certificate) -> list[str]:
         return []
     names = [str(name) for name in found.get_values_for_type(x509.DNSName)]
     names += [str(address) for address in found.get_values_for_type(x509.IPAddress)]
-    return names[:MAX_NAMES]
+    return [clean_text(name)[:MAX_TEXT] for name in names[:MAX_NAMES]]

@@ -11,16 +11,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from sandbox import exactjson
 from sandbox.bundle import ToolDefinition
 from sandbox.errors import SandboxError
 from sandbox.example import Answered, same
 from sandbox.exchange import Exchange, Upstream, WireRequest, WireResponse
+from sandbox.guard import is_deep
 from sandbox.netrequest import asked_of
 from sandbox.writemode import WriteMode
 
 METHOD, CALL = "CALL", "call:"
 MAX_NAME = 100
 MAX_MESSAGE = 2000
+MAX_NESTING, MAX_CONTAINERS = 100, 250_000
+"""Of a call's arguments."""
 RECORD = "toolwright-call"
 """The header of an answer that has the id of the call's own record."""
 
@@ -144,10 +148,17 @@ def _known_response(known: Answered) -> WireResponse:
 
 
 def _is_object(body: bytes) -> bool:
+    """Whether it is an object's JSON that every part of the call's way can read and write."""
+    if body.count(b"[") + body.count(b"{") > MAX_CONTAINERS:
+        return False
     try:
-        return isinstance(json.loads(body), dict)
+        value = exactjson.loads(body)
+        if is_deep(body, value, MAX_NESTING):
+            return False
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
         return False
+    return isinstance(value, dict)
 
 
 def _headers(record: str) -> tuple[tuple[str, str], ...]:

@@ -8,14 +8,17 @@ from sandbox.clock import Clock
 from sandbox.errors import TurnTooLate
 from sandbox.pace import Pace
 from sandbox.policy import Origin
+from sandbox.sharedturns import SharedTurns
 
 
 class Turns:
     """When each server's next request may leave, for each of its hosts. Requests are spread evenly:
     what leaves all at once may arrive with the next lot, in one window of the API's clock.
+    `shared` are the turns that other processes of the home take.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, shared: SharedTurns | None = None) -> None:
+        self._shared = shared
         self._next: dict[tuple[str, Origin], float] = {}
 
     async def wait(
@@ -24,13 +27,16 @@ class Turns:
         """Return when the server's turn has come. Raises TurnTooLate, and takes no turn, where that
         is more than `patience` seconds away.
         """
-        now = clock.now()
-        turn = max(now, self._next.get((server, origin), now))
-        if turn - now > patience:
-            raise TurnTooLate(str(pace), turn - now)
-        self._next[server, origin] = turn + 1 / pace.per_second
-        if turn > now:
-            await clock.sleep(turn - now)
+        now, step = clock.now(), 1 / pace.per_second
+        ahead = max(0.0, self._next.get((server, origin), now) - now)
+        if self._shared is not None:
+            name = f"{server} {origin}"
+            ahead = self._shared.take(name, step, clock.wall(), ahead, patience)
+        if ahead > patience:
+            raise TurnTooLate(str(pace), ahead)
+        self._next[server, origin] = now + ahead + step
+        if ahead > 0:
+            await clock.sleep(ahead)
 
 
 def pace_of(paces: Iterable[Pace], origin: Origin) -> Pace | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from orchestrator.clearance import Clearance
 from orchestrator.consents import Consents
 from orchestrator.granting import allow_host
-from orchestrator.people import authority
+from orchestrator.pin import authority
 from orchestrator.settings import Settings
 from registry.pin import set_pin, verify_pin
 from registry.signing import Signer

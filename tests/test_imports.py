@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
@@ -33,6 +35,11 @@ ONLY_IN = {
     "openai": ("forge/authors/endpoint.py",),
 }
 """Packages that cost much to import: the files that may, and that others load when they need."""
+
+LOOKING = ("approvals", "jobs", "list", "logs", "show", "versions")
+"""Commands that only show what is stored."""
+UNSHOWN = ("bandit", "docker", "jsonschema", "langgraph", "mcp", "openai", "structlog", "wasmtime")
+"""What they start without: people run them by hand, in loops and in prompts."""
 
 SOURCES = sorted(
     path.relative_to(ROOT).as_posix()
@@ -113,3 +120,12 @@ def test_a_heavy_import_is_seen_outside_its_files_and_allowed_in_them() -> None:
     assert heavy_imports("forge/render.py", "if True:\n    import openai")
     assert not heavy_imports("sandbox/static_rules.py", "import bandit")
     assert not heavy_imports("sandbox/x.py", "import dockerfile_parse")
+
+
+def test_commands_that_only_look_load_nothing_that_runs_or_forges() -> None:
+    commands = ", ".join(f"orchestrator.commands.{name}" for name in LOOKING)
+    program = f"import sys, {commands}; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    assert not set(UNSHOWN) & set(loaded.stdout.split())

@@ -10,19 +10,10 @@ import click
 from orchestrator.adding import Added, Addition, add
 from orchestrator.app import open_app
 from orchestrator.errors import OrchestratorError
+from orchestrator.pinprompt import ask_pin, pin_option
 from orchestrator.settings import Settings, load_settings
 from orchestrator.sources import Image, Plain, Source, understood
-from orchestrator.terminal import (
-    ask_pin,
-    err,
-    json_option,
-    pin_option,
-    print_json,
-    print_table,
-    reported,
-    run,
-    say,
-)
+from orchestrator.terminal import err, json_option, print_json, print_table, reported, run, say
 from registry.signing import Signer
 from sandbox.bundle import Bundle
 from sandbox.offer import Offer

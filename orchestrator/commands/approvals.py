@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from orchestrator.answers import ago, approval_json
+from orchestrator.answers import approval_json
+from orchestrator.moments import ago
 from orchestrator.settings import load_settings
 from orchestrator.terminal import json_option, print_json, print_table, reported, say
 from registry.store import Store

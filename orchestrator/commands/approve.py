@@ -8,7 +8,8 @@ import click
 
 from orchestrator.allowing import Always
 from orchestrator.deciding import Asked, decide_at_terminal
-from orchestrator.terminal import json_option, pin_option, reported
+from orchestrator.pinprompt import pin_option
+from orchestrator.terminal import json_option, reported
 
 
 @click.command("approve")

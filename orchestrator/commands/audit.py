@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from orchestrator.answers import ago, approval_json, invocation_json
-from orchestrator.moments import parse_moment
+from orchestrator.answers import approval_json, invocation_json
+from orchestrator.moments import ago, parse_moment
 from orchestrator.settings import load_settings
 from orchestrator.terminal import FAILED, json_option, print_json, print_table, reported, say
 from registry.errors import Unknown

@@ -10,9 +10,10 @@ import click
 from orchestrator.allowing import classify, present_level
 from orchestrator.calls import split_name
 from orchestrator.errors import UnknownTool
+from orchestrator.pinprompt import ask_pin, pin_option
 from orchestrator.settings import load_settings
 from orchestrator.shelf import Shelf
-from orchestrator.terminal import ask_pin, json_option, pin_option, print_json, reported, say
+from orchestrator.terminal import json_option, print_json, reported, say
 from registry.overrides import LEVELS, Level
 from registry.store import Store
 

@@ -28,9 +28,10 @@ from orchestrator.control_process import (
 from orchestrator.errors import ControlUnreachable
 from orchestrator.freeze import PASSIVE, is_alive
 from orchestrator.links import Links
+from orchestrator.pinprompt import ask_pin, pin_option
 from orchestrator.push import Deputy, Target, appoint, open_sealed
 from orchestrator.settings import Settings, load_settings
-from orchestrator.terminal import ask_pin, pin_option, reported, run, say
+from orchestrator.terminal import reported, run, say
 from orchestrator.undumpable import be_undumpable
 from orchestrator.vaults import open_vault
 from orchestrator.weekly import weekly

@@ -16,17 +16,10 @@ from orchestrator.control_process import answering
 from orchestrator.demo import SERVER, Story, example_api
 from orchestrator.enrolling import choose_pin
 from orchestrator.errors import WrongPin
-from orchestrator.people import check_pin
+from orchestrator.pin import check_pin
+from orchestrator.pinprompt import pin_option
 from orchestrator.settings import Settings, load_settings
-from orchestrator.terminal import (
-    FAILED,
-    engine_option,
-    pin_option,
-    read_line,
-    reported,
-    run,
-    say,
-)
+from orchestrator.terminal import FAILED, engine_option, read_line, reported, run, say
 from registry.errors import Unknown
 from registry.store import Store
 

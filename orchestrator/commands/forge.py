@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +11,17 @@ from forge.selection import credential
 from orchestrator.app import App, open_app
 from orchestrator.authorship import WRITERS
 from orchestrator.granting import allow_host
-from orchestrator.progress import Progress
+from orchestrator.jobreport import tell
+from orchestrator.pinprompt import ask_pin, pin_option
+from orchestrator.resuming import carried_out
 from orchestrator.settings import Settings, load_settings
 from orchestrator.terminal import (
-    FAILED,
-    WAITING,
-    ask_pin,
     auth_option,
     engine_option,
     json_option,
-    pin_option,
-    print_json,
     reported,
     run,
-    say,
 )
-from registry.drafts import awaits_draft
 from registry.records import Job
 from registry.signing import Signer
 
@@ -49,6 +43,7 @@ from registry.signing import Signer
     help="Who writes code where it is needed; by default the configured endpoint, else a client.",
 )
 @click.option("--experimental", is_flag=True, help="Register even where a stage fails.")
+@click.option("--brief", is_flag=True, help="Print the whole brief where the job waits for code.")
 @pin_option
 @json_option
 @engine_option
@@ -63,6 +58,7 @@ def command(
     allow: tuple[str, ...],
     author: str | None,
     experimental: bool,
+    brief: bool,
     pin_file: Path | None,
     as_json: bool,
     engine: str | None,
@@ -70,8 +66,8 @@ def command(
     """Make a server that can do TASK from an API description, prove it and register it.
 
     Where no API is named, or with --parent, code is needed. The endpoint of OPENAI_MODEL writes it
-    where one is configured (docs/authors.md). Else the job waits: it prints a brief for whoever
-    writes, which is handed in with `toolwright submit` or by an MCP client.
+    where one is configured (docs/authors.md). Else the job waits, with a brief for whoever writes:
+    --brief prints it. What was written is handed in with `toolwright submit` or by an MCP client.
     """
     for written in auth:
         credential(written)
@@ -88,28 +84,7 @@ def command(
         "experimental": experimental,
     }
     job = run(_forged(settings, request, allow, signer, as_json))
-    tell(job, as_json)
-
-
-def tell(job: Job, as_json: bool, with_brief: bool = True) -> None:
-    """Print how a forge job stands, and leave with the status that says so."""
-    if as_json:
-        print_json(
-            {"job": job.id, "state": job.state, "message": job.message, "result": job.result}
-        )
-    elif job.state == "done":
-        _print(job.result)
-    elif awaits_draft(job):
-        if with_brief and not job.needs:
-            say(job.result["brief"])
-        say(f"\n{job.message}", "yellow")
-        say(f"Hand it in with: toolwright submit {job.id} FILE", "yellow")
-        if job.needs:
-            say(f"Or allow it: {job.needs['how']}", "yellow")
-    else:
-        say(job.message, "red")
-    if job.state != "done":
-        raise SystemExit(WAITING if isinstance(job.result, dict) else FAILED)
+    tell(job, as_json, brief)
 
 
 def _absolute(source: str) -> str:
@@ -134,23 +109,3 @@ async def _forged(
 
 async def _run(app: App, request: dict[str, Any], quiet: bool) -> Job:
     return await carried_out(app, app.jobs.create("forge", request), quiet)
-
-
-async def carried_out(app: App, job: Job, quiet: bool, claimed: Job | None = None) -> Job:
-    """The job when it has ended or waits, carried out by this process or by one that was faster.
-    `claimed` is the job where this process holds it already.
-    """
-    claimed = claimed or app.store.claim_job(job.id, app.process, time.time())
-    with Progress(app.store, job.id, quiet):
-        if claimed is not None:
-            await app.jobs.run(claimed)
-        while app.store.job(job.id).state in ("queued", "running"):
-            await app.pulse.changed()
-    return app.store.job(job.id)
-
-
-def _print(result: dict[str, Any]) -> None:
-    say(f"{result['server']} version {result['version']} is {result['state']}.", "bold green")
-    say(f"{len(result['tools'])} tools; try: toolwright show {result['server']}")
-    for problem in result["problems"]:
-        say(f"left out: {problem}", "yellow")

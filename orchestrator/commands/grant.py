@@ -12,18 +12,11 @@ from orchestrator.clearance import Clearance
 from orchestrator.consents import Consents, secret_of, void_json
 from orchestrator.errors import OrchestratorError
 from orchestrator.granting import confirm, confirmable, grant, revoke_permissions
-from orchestrator.people import authority
+from orchestrator.pin import authority
+from orchestrator.pinprompt import ask_pin, pin_option
 from orchestrator.settings import Settings, load_settings
 from orchestrator.shelf import Shelf
-from orchestrator.terminal import (
-    ask_pin,
-    json_option,
-    pin_option,
-    print_json,
-    print_table,
-    reported,
-    say,
-)
+from orchestrator.terminal import json_option, print_json, print_table, reported, say
 from registry.store import Store
 from sandbox.bundle import file_arguments
 from sandbox.permissions import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,6 @@ from typing import Any
 import click
 
 from orchestrator.answers import (
-    ago,
     draft_json,
     draft_line,
     job_json,
@@ -17,26 +17,22 @@ from orchestrator.answers import (
     model_call_line,
     spent_json,
 )
-from orchestrator.app import open_app
-from orchestrator.commands.forge import carried_out, tell
 from orchestrator.errors import OrchestratorError
-from orchestrator.needs import allow as allow_needs
-from orchestrator.needs import check_allowed
-from orchestrator.settings import Settings, load_settings
+from orchestrator.jobreport import tell
+from orchestrator.moments import ago
+from orchestrator.pinprompt import ask_pin, pin_option
+from orchestrator.settings import load_settings
 from orchestrator.terminal import (
-    ask_pin,
     engine_option,
-    err,
     json_option,
-    pin_option,
     print_json,
     print_table,
     reported,
     run,
     say,
 )
+from registry.drafts import awaits_draft
 from registry.records import Job
-from registry.signing import Signer
 from registry.store import Store
 
 
@@ -44,6 +40,7 @@ from registry.store import Store
 @click.argument("job", required=False)
 @click.option("--cancel", is_flag=True, help="With JOB: cancel it.")
 @click.option("--draft", type=int, help="With JOB: show what was handed in as its nth draft.")
+@click.option("--brief", is_flag=True, help="With JOB: print what it waits for, for who writes.")
 @click.option("--allow", is_flag=True, help="With JOB: allow what it waits for. Asks for the PIN.")
 @click.option("--resume", is_flag=True, help="With JOB: let it go on where it waits.")
 @click.option(
@@ -59,6 +56,7 @@ def command(
     job: str | None,
     cancel: bool,
     draft: int | None,
+    brief: bool,
     allow: bool,
     resume: bool,
     experimental: bool,
@@ -72,13 +70,18 @@ def command(
     settings = load_settings(engine=engine)
     if job and (allow or resume or experimental):
         signer = ask_pin(settings, pin_file) if allow or experimental else None
-        tell(run(_gone_on(settings, job, signer, experimental, as_json)), as_json)
+        # A list needs no engine and no stages, which take a second to load.
+        resuming = importlib.import_module("orchestrator.resuming")
+        tell(run(resuming.gone_on(settings, job, signer, experimental, as_json)), as_json)
         return
     with Store.open(settings.database_url) as store:
         if job and cancel:
             store.cancel_job(job, "terminal", time.time())
         if job and draft is not None:
             print_json(draft_json(store.draft(job, draft)))
+            return
+        if job and brief:
+            say(_brief(store.job(job)))
             return
         if job:
             print_json(_shown(store, job))
@@ -113,22 +116,8 @@ def _shown(store: Store, job: str) -> dict[str, Any]:
     return {**job_json(store.job(job)), "drafts": told, "models": {**spent, "asked": asked}}
 
 
-async def _gone_on(
-    settings: Settings, identity: str, signer: Signer | None, experimental: bool, quiet: bool
-) -> Job:
-    """The job after it went on in this process: allowed, resumed, or its last draft registered."""
-    async with open_app(settings, "forge") as app:
-        if experimental:
-            return await carried_out(app, app.as_experimental(identity), quiet)
-        job = app.store.job(identity)
-        if signer is not None:
-            check_allowed(job)
-        # Taken before it is allowed: a process without this one's endpoint would take it too.
-        taken = app.store.take_job(identity, app.process, time.time())
-        if taken is None and job.state != "queued":
-            raise OrchestratorError(f"job {identity} does not wait for anybody to resume it.")
-        if signer is not None:
-            told = allow_needs(app.store, app.consents, job, "terminal", signer)
-            if not quiet:
-                err.print(f"allowed: {told}", markup=False)
-        return await carried_out(app, taken or job, quiet, taken)
+def _brief(job: Job) -> str:
+    """Raises OrchestratorError where it waits for nobody's draft."""
+    if not awaits_draft(job):
+        raise OrchestratorError(f"job {job.id} waits for no draft, it is {job.state}.")
+    return str(job.result["brief"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 
 import click
@@ -12,7 +13,6 @@ from orchestrator.freeze import kill
 from orchestrator.settings import load_settings
 from orchestrator.terminal import FAILED, json_option, print_json, reported, say
 from registry.store import Store
-from sandbox.docker_engine import kill_instance
 
 
 @click.command("kill")
@@ -25,13 +25,15 @@ def command(reason: str, as_json: bool) -> None:
     try:
         killed = post(settings, "/kill", {"by": "terminal", "reason": reason})
     except ControlUnreachable:
+        # Docker's SDK takes longest to load, and the control plane has it ready.
+        engine = importlib.import_module("sandbox.docker_engine")
         with Store.open(settings.database_url) as store:
             done = kill(
                 store,
                 settings.reserve,
                 "terminal",
                 reason,
-                lambda: kill_instance(settings.instance),
+                lambda: engine.kill_instance(settings.instance),
                 time.time,
             )
         killed = done.as_json()

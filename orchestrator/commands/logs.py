@@ -7,7 +7,8 @@ import time
 
 import click
 
-from orchestrator.answers import ago, invocation_json, outcome
+from orchestrator.answers import invocation_json, outcome
+from orchestrator.moments import ago
 from orchestrator.settings import load_settings
 from orchestrator.terminal import json_option, print_json, print_table, reported
 from registry.store import Store

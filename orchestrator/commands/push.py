@@ -11,7 +11,8 @@ from orchestrator.announcer import deliver
 from orchestrator.control_process import ensure_control, spawn, stop_control
 from orchestrator.errors import OrchestratorError, WrongPin
 from orchestrator.messages import Message
-from orchestrator.people import open_key
+from orchestrator.pin import open_key
+from orchestrator.pinprompt import ask_pin, pin_option
 from orchestrator.push import (
     VAULT_SECTION,
     Target,
@@ -25,16 +26,7 @@ from orchestrator.push import (
     sealed_names,
 )
 from orchestrator.settings import Settings, load_settings
-from orchestrator.terminal import (
-    ask_pin,
-    json_option,
-    pin_option,
-    print_json,
-    print_table,
-    read_line,
-    reported,
-    say,
-)
+from orchestrator.terminal import json_option, print_json, print_table, read_line, reported, say
 from orchestrator.vaults import open_vault
 from registry.store import Store
 

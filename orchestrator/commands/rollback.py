@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
+from orchestrator.pinprompt import ask_pin, pin_option
 from orchestrator.settings import load_settings
 from orchestrator.shelf import Shelf
-from orchestrator.terminal import ask_pin, json_option, pin_option, print_json, reported, say
+from orchestrator.terminal import json_option, print_json, reported, say
 from orchestrator.versions import go_back, planned
 from registry.store import Store
 

@@ -9,7 +9,7 @@ import click
 
 from orchestrator.allowing import rule_json
 from orchestrator.clearance import Clearance
-from orchestrator.people import authority
+from orchestrator.pin import authority
 from orchestrator.settings import Settings, load_settings
 from orchestrator.terminal import json_option, print_json, print_table, reported, say
 from registry.store import Store

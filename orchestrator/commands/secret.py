@@ -10,16 +10,9 @@ import click
 
 from orchestrator.brokers import SOURCES
 from orchestrator.errors import OrchestratorError
+from orchestrator.pinprompt import ask_pin, pin_option
 from orchestrator.settings import load_settings
-from orchestrator.terminal import (
-    ask_pin,
-    json_option,
-    pin_option,
-    print_json,
-    print_table,
-    reported,
-    say,
-)
+from orchestrator.terminal import json_option, print_json, print_table, reported, say
 from orchestrator.vaults import open_vault
 from registry.store import Store
 from registry.vault import Secret

@@ -14,9 +14,10 @@ from orchestrator.clients import CLIENTS
 from orchestrator.enlisting import enlist
 from orchestrator.enrolling import another_key, another_pin, choose_pin, pin_key
 from orchestrator.errors import WrongPin
-from orchestrator.people import open_key
+from orchestrator.pin import open_key
+from orchestrator.pinprompt import ask_pin, pin_option
 from orchestrator.settings import Settings, load_settings
-from orchestrator.terminal import ask_pin, engine_option, pin_option, read_line, reported, say
+from orchestrator.terminal import engine_option, read_line, reported, say
 from registry.signing import fingerprint
 from registry.store import Store
 from sandbox.docker_engine import connect

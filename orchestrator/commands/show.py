@@ -13,7 +13,7 @@ from orchestrator.clearance import Clearance
 from orchestrator.consents import CONFIRM, Consents, void_json
 from orchestrator.health import health_json, health_lines
 from orchestrator.levels import levels
-from orchestrator.people import authority
+from orchestrator.pin import authority
 from orchestrator.settings import Settings, load_settings
 from orchestrator.shelf import Shelf
 from orchestrator.terminal import json_option, out, print_json, print_table, reported, say

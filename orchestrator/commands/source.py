@@ -11,17 +11,10 @@ from orchestrator.clearance import Clearance
 from orchestrator.consents import CONFIRM, PACKAGE, Consents, void_json
 from orchestrator.errors import OrchestratorError
 from orchestrator.granting import add_source, allow_host, allow_package, forget
-from orchestrator.people import authority
+from orchestrator.pin import authority
+from orchestrator.pinprompt import ask_pin, pin_option
 from orchestrator.settings import load_settings
-from orchestrator.terminal import (
-    ask_pin,
-    json_option,
-    pin_option,
-    print_json,
-    print_table,
-    reported,
-    say,
-)
+from orchestrator.terminal import json_option, print_json, print_table, reported, say
 from registry.records import Grant, Source
 from registry.store import Store
 

@@ -11,10 +11,11 @@ from typing import Any
 import click
 
 from orchestrator.app import open_app
-from orchestrator.commands.forge import carried_out, tell
-from orchestrator.composing import CONTENT
+from orchestrator.composing import CONTENT, DECLINE
 from orchestrator.documentation import awaits_document
 from orchestrator.errors import OrchestratorError
+from orchestrator.jobreport import tell
+from orchestrator.resuming import carried_out
 from orchestrator.settings import Settings, load_settings
 from orchestrator.terminal import FAILED, engine_option, err, json_option, print_json, reported, run
 from registry.records import Job
@@ -33,14 +34,15 @@ MAX_BYTES = 4 * 1024 * 1024
 @reported
 def command(job: str, draft: Path, why: str, as_json: bool, engine: str | None) -> None:
     """Hand in DRAFT for JOB: a JSON file (`-` is standard input) with code, tools, cases, tests,
-    packages and why, or a directory with server.py, tools.json, cases.json, test_server.py and
-    packages.txt. It is proved and registered, or it is said what is wrong with it. Without code it
-    is a specification, and the code is awaited. A job that waits for an API's description takes a
-    file with that (an OpenAPI document, or what its brief asks for) and goes on as a new one.
+    packages, acceptance and why, or a directory with server.py, tools.json, cases.json,
+    test_server.py, packages.txt and acceptance.json. It is proved and registered, or it is said
+    what is wrong with it. Without code it is a specification, and the code is awaited; a file with
+    {"decline": "why"} alone ends the job. A job that waits for an API's description takes a file
+    with that (an OpenAPI document, or what its brief asks for) and goes on as a new one.
     """
     taken = run(_submitted(load_settings(engine=engine), job, draft, why, as_json))
     if isinstance(taken, Job):
-        tell(taken, as_json, with_brief=False)
+        tell(taken, as_json)
         return
     if as_json:
         print_json({"problems": [{"pointer": p.where, "reason": p.reason} for p in taken]})
@@ -54,12 +56,14 @@ async def _submitted(
 ) -> Job | tuple[Problem, ...]:
     async with open_app(settings, "submit") as app:
         if awaits_document(app.store.job(job)):
-            made = app.resubmit(job, _content(draft))
+            made = app.submissions.resubmit(job, _content(draft))
             return await carried_out(app, made, quiet)
         given = _directory(draft) if draft.is_dir() else _object(draft)
         if why:
             given["why"] = why
-        taken = app.hand_in(job, given)
+        if DECLINE in given:
+            return app.submissions.decline(job, given)
+        taken = app.submissions.hand_in(job, given)
         if isinstance(taken, tuple):
             return taken
         return await carried_out(app, app.store.job(job), quiet)
@@ -67,7 +71,8 @@ async def _submitted(
 
 def _directory(place: Path) -> dict[str, Any]:
     given: dict[str, Any] = {}
-    for key, name in (("tools", "tools.json"), ("cases", "cases.json")):
+    for key in ("tools", "cases", "acceptance"):
+        name = f"{key}.json"
         if (place / name).exists():
             given[key] = _listed(place / name, key)
     for key, name in (("code", "server.py"), ("tests", "test_server.py")):
@@ -92,7 +97,7 @@ def _object(path: Path) -> dict[str, Any]:
     value = _json(path)
     if not isinstance(value, dict):
         raise OrchestratorError(f"{path} holds no JSON object.")
-    _check_keys(path, value, CONTENT)
+    _check_keys(path, value, (*CONTENT, DECLINE))
     return value
 
 

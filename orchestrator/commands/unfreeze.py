@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
+from orchestrator.pinprompt import ask_pin, pin_option
 from orchestrator.settings import load_settings
-from orchestrator.terminal import ask_pin, json_option, pin_option, print_json, reported, say
+from orchestrator.terminal import json_option, print_json, reported, say
 from registry.store import Store
 
 

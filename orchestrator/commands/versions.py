@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from orchestrator.answers import ago
 from orchestrator.health import trial_json
+from orchestrator.moments import ago
 from orchestrator.settings import load_settings
 from orchestrator.shelf import Shelf
 from orchestrator.terminal import json_option, print_json, print_table, reported, say

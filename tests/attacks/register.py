@@ -14,7 +14,17 @@ from pathlib import Path
 
 REGISTER = Path(__file__).with_name("register.csv")
 LINES = (
-    *("containment", "broker", "session", "stop", "static gate", "permissions", "third-party"),
+    *(
+        "containment",
+        "broker",
+        "calls",
+        "network",
+        "session",
+        "stop",
+        "static gate",
+        "permissions",
+        "third-party",
+    ),
     *("secrets", "approvals", "channels", "freeze", "audit", "replay", "write safety"),
     "control page",
 )

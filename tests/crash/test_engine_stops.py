@@ -85,7 +85,7 @@ def test_calls_fail_clearly_while_the_engine_is_away_and_work_when_it_is_back(
     present(installation)
 
 
-def test_a_forge_that_loses_the_engine_registers_nothing_and_can_be_repeated(
+def test_a_forge_that_loses_the_engine_registers_nothing_waits_and_goes_on_when_it_is_back(
     installation: Installation, engine: Engine, api: Site
 ) -> None:
     with served(installation) as client:
@@ -93,13 +93,14 @@ def test_a_forge_that_loses_the_engine_registers_nothing_and_can_be_repeated(
         job = client.value("forge", task="read a", source=api.url)["job"]
         until(lambda: client.value("status", job=job)["stage"] == "static")
         engine.stop()
-        ended = client.followed(job)
-        assert (ended["state"], ended["result"]) == ("failed", None)
-        assert ABSENT in ended["message"]
+        held = client.followed(job)
+        assert (held["state"], held["result"]) == ("waiting", None)
+        assert ABSENT in held["message"]
+        assert held["needs"]["how"] == "start Docker"
         assert [entry["tool_id"] for entry in installation.listed()] == ["waiting"]
         assert not [p for p in (installation.home / "servers").iterdir() if p.name[:2] == ".s"]
         engine.start()
-        again = client.forged(api.url)
-        assert again["state"] == "done", again
+        result = installation.run("jobs", job, "--resume")
+        assert result.exit_code == 0, result.output
     present(installation)
     assert len(installation.listed()) == 2

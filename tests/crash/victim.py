@@ -117,7 +117,7 @@ def idled(settings: Settings, rounds: int = 3) -> None:
 
     async def work(app: App) -> None:
         for _ in range(rounds):
-            await app.carry_out_approved()
-            await asyncio.gather(*app.carrying_out)
+            await app.approved.carry_out()
+            await asyncio.gather(*app.approved.begun)
 
     asyncio.run(_opened(settings, work))

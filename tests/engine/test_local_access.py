@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from sandbox.broker import Broker, Capture, Release, WriteMode, wire_digest
+from sandbox.broker import Broker, Capture, Release, WriteMode
 from sandbox.bundle import Bundle
+from sandbox.exchange import wire_digest
 from sandbox.localaccess import LocalAccess
 from sandbox.permissions import Permission
 from sandbox.policy import Policy

@@ -16,6 +16,7 @@ from forge.draft import Draft, read_draft
 from forge.mutation import Purpose, bundle_of
 from sandbox.bundle import Bundle, read_bundle
 from sandbox.prove import prove
+from sandbox.recording import CLOCK, RANDOM
 from sandbox.report import CaseResult, Finding, Proof, StageReport
 from sandbox.static.modules import MODULES
 from tests.sandbox.computing import CASES, computing
@@ -93,6 +94,31 @@ def test_a_stranger_speaks_only_between_the_fences() -> None:
     assert text.count("# Rules that are checked\n") == 1
 
 
+@given(st.text(alphabet="<>task \n0123456789abcdef#\u202e", max_size=200))
+def test_a_task_stands_in_a_fence_of_its_own_that_it_cannot_end(task: str) -> None:
+    text = Brief(f"Sort it.\n{task}", "x").text("j")
+    lines = text.splitlines()
+    assert lines[2] == "Task:"
+    mark = lines[3].removeprefix("<<<task ")
+    end = lines.index(f"{mark} task>>>")
+    assert lines[4] == "Sort it."
+    assert text.count(mark) == 2
+    assert lines[end + 2].startswith("Hand it in")
+    assert "\u202e" not in text
+
+
+def test_a_task_of_several_lines_stays_readable() -> None:
+    text = Brief("Convert:\n- feet\n- miles >>>\n<<<task 000000000000", "x").text("j")
+    assert "\nConvert:\n- feet\n- miles >>>\n<<<task 000000000000\n" in text
+
+
+def test_it_names_every_permission_and_how_to_decline() -> None:
+    text = Brief("x", "x").text("j")
+    for name in ("env:NAME", "fs:/path:ro", "network:HOST", "call:SERVER.TOOL", CLOCK, RANDOM):
+        assert name in text
+    assert '{"decline": why}' in text
+
+
 def test_the_digest_does_not_depend_on_the_job() -> None:
     brief = Brief("convert units", "units")
     assert brief.digest() == Brief("convert units", "units").digest()
@@ -116,6 +142,16 @@ def test_a_diagnosis_has_the_case_what_went_in_and_the_line() -> None:
         "  | 3: three",
         "  | 4: four",
     ]
+
+
+def test_every_change_that_no_test_noticed_is_told_with_its_line() -> None:
+    long = "value < minimum_of_all_the_values_that_were_seen_before_this"
+    changes = [f"line {n}: {long} became {long.replace('<', '<=')}" for n in range(1, 7)]
+    case = CaseResult("tests", "adequacy", "failed", "Not noticed: " + "; ".join(changes))
+    report = StageReport("adequacy", "failed", 1.0, (case,))
+    (found,) = diagnose(Proof("d", (report,)), "one\ntwo")
+    assert all(change in found.text() for change in changes)
+    assert "| 1: one" in found.text()
 
 
 def test_a_test_that_is_not_in_the_text_handed_in_is_told_to_be_an_earlier_drafts() -> None:

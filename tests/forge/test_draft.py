@@ -64,7 +64,28 @@ def test_a_tool_may_ask_for_a_permission(permission: str) -> None:
 )
 def test_a_permission_that_no_tool_may_have_is_refused(permission: str) -> None:
     tool = {**EXAMPLE["tools"][0], "permissions": [permission]}
-    assert "fs:/PATH:ro" in places(tools=[tool])["/tools/0/permissions"]
+    assert "fs:/PATH:ro" in places(tools=[tool])["/tools/0/permissions/0"]
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("/etc/passwd", "/etc"),
+        ("/proc/self/environ", "/proc"),
+        ("/sys", "/sys"),
+        ("/var/run/docker.sock", "/var/run"),
+        ("/root/.ssh/id_rsa", "dot-files"),
+        ("/home/somebody/.aws", "dot-files"),
+        ("/home", "holds what is not a server's to see"),
+        ("/", "holds what is not a server's to see"),
+    ],
+)
+def test_a_path_that_is_granted_to_no_server_is_refused_at_the_draft(path: str, why: str) -> None:
+    tool = {**EXAMPLE["tools"][0], "permissions": ["clock", f"fs:{path}:ro", "fs:/data:ro"]}
+    found = places(tools=[tool])
+    assert [*found] == ["/tools/0/permissions/1"]
+    assert f"fs:{path}:ro is granted to no server" in found["/tools/0/permissions/1"]
+    assert why in found["/tools/0/permissions/1"]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +108,9 @@ def test_a_permission_that_no_tool_may_have_is_refused(permission: str) -> None:
         ({"tools": [{**TOOL, "access": "admin"}]}, "/tools/0/access"),
         ({"tools": [{**TOOL, "access": "write"}]}, "/tools/0/access"),
         ({"tools": [{**TOOL, "requests": [{"method": "GET"}]}]}, "/tools/0/requests"),
-        ({"tools": [{**TOOL, "permissions": ["fs:/:rw"]}]}, "/tools/0/permissions"),
+        ({"tools": [{**TOOL, "permissions": ["fs:/:rw"]}]}, "/tools/0/permissions/0"),
+        ({"tools": [{**TOOL, "permissions": "clock"}]}, "/tools/0/permissions"),
+        ({"tools": [{**TOOL, "permissions": [7]}]}, "/tools/0/permissions/0"),
         ({"tools": [{"name": "t"}]}, "/tools/0/description"),
         ({"tools": [{**TOOL, "name": f"t{n}"} for n in range(MAX_TOOLS + 1)]}, "/tools"),
         ({"cases": {}}, "/cases"),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forge.author import Ask
+from forge.authors.answer import read_answer
 from forge.brief import MAX_BYTES, Brief, Near
 from forge.prompts import ask_code, ask_repair, ask_specification, cut
 
@@ -24,7 +28,22 @@ def test_the_specification_is_asked_for_before_any_code() -> None:
     assert ask.purpose == "specification"
     assert "no code yet" in ask.prompt
     assert "code" not in ask.answer["properties"]
-    assert "tests" in ask.answer["required"]
+    assert "/: 'tests' is a required" in problem({"tools": [{}], "cases": [], "why": "w"}, ask)
+
+
+def problem(given: Mapping[str, Any], ask: Ask) -> str:
+    """What is wrong with an answer; "" where nothing is."""
+    found = read_answer(json.dumps(given), ask.answer)
+    return found if isinstance(found, str) else ""
+
+
+def test_every_author_can_decline_and_says_why() -> None:
+    bare = {key: value for key, value in DRAFT.items() if key != "code"}
+    repairs = (ask_repair(BRIEF, DRAFT, "wrong", 9), ask_repair(BRIEF, bare, "wrong", 9))
+    for ask in (ask_specification(BRIEF, 9), ask_code(BRIEF, DRAFT, 9), *repairs):
+        assert problem({"decline": "it is for fraud"}, ask) == ""
+        assert problem({"decline": ""}, ask) != ""
+        assert "decline" in ask.prompt
 
 
 def test_the_code_is_asked_for_with_the_specification_in_sight() -> None:
@@ -44,14 +63,20 @@ def test_a_repair_shows_the_draft_and_what_is_wrong() -> None:
     assert ask.purpose == "repair"
     for part in ("return 2", "[suite] convert: gave 2", "def test_it"):
         assert part in ask.prompt
-    assert ask.answer["required"] == ["code", "why"]
+    assert problem({"code": "x = 1", "why": "mended"}, ask) == ""
+    assert "'code' is a required" in problem({"why": "mended"}, ask)
 
 
 def test_a_specification_that_was_sent_back_is_asked_for_again_without_code() -> None:
     draft = {key: value for key, value in DRAFT.items() if key != "code"}
     ask = ask_repair(BRIEF, draft, "[suite] test_it proves nothing", 100)
-    assert "tests" in ask.answer["required"]
     assert "code" not in ask.answer["properties"]
+    for part in ("tools", "cases", "tests"):
+        given = {"tools": [{}], "cases": [{}], "tests": "t"}
+        assert problem({part: given[part], "why": "mended"}, ask) == ""
+    assert problem({"why": "nothing"}, ask) != ""
+    assert problem({"tests": "t"}, ask) != ""
+    assert "What you leave out of\nthese stays" in ask.prompt
 
 
 @settings(max_examples=25)

@@ -57,6 +57,8 @@ def writing(*codes: str, specification: Mapping[str, Any] = SPECIFICATION) -> An
     def answer(request: Mapping[str, Any]) -> Said:
         if purpose(request) == "specification":
             return said(specification)
+        if purpose(request) == "acceptance":
+            return said({"claims": []})
         return said({"code": next(coming), "why": "so it goes"})
 
     return answer
@@ -115,7 +117,7 @@ def test_tests_come_first_then_code_then_its_repair_and_no_secret_is_ever_told(
         app.vault.put("sources", "KEY", Secret("vault-canary-4712"))
         job = await forged(app)
         assert job.state == "done", job.message
-        assert here.purposes() == ["specification", "code", "repair"]
+        assert here.purposes() == ["specification", "code", "repair", "acceptance"]
         specification, first, second = app.store.drafts(job.id)
         assert [row.verdict for row in (specification, first, second)] == [
             "passed",
@@ -128,7 +130,7 @@ def test_tests_come_first_then_code_then_its_repair_and_no_secret_is_ever_told(
         entry = app.store.entry("roman")
         assert (entry.state, entry.created_by) == ("active", "openai m-1")
         spent = app.store.spent_on("roman")
-        assert (spent.calls, spent.tokens_in, spent.tokens_out) == (3, 300, 30)
+        assert (spent.calls, spent.tokens_in, spent.tokens_out) == (4, 400, 40)
         assert any("m-1 at 127.0.0.1" in event.message for event in job.log)
         everything = json.dumps(here.asked) + "".join(
             call.prompt for call in app.store.model_calls(job.id)
@@ -151,6 +153,10 @@ def test_a_weak_or_hostile_author_gets_nothing_registered(
         assert job.state == "failed"
         assert "the same draft twice" in job.message
         assert f"[{stage}]" in job.message
+        assert ("--experimental" in job.message) == (stage != "static")
+        if stage == "static":
+            with pytest.raises(OrchestratorError, match="not fit to run"):
+                app.submissions.as_experimental(job.id)
         assert registered(app) == []
         assert here.purposes() == ["specification", "code", "repair"]
 
@@ -184,6 +190,46 @@ def test_a_specification_that_says_nothing_is_sent_back_and_no_code_is_asked_for
     story(settings, lambda request: said(answers[purpose(request)]), told)
 
 
+def test_the_repair_of_a_specification_gives_only_what_changes(settings: Settings) -> None:
+    mended = (
+        EXAMPLE["tests"]
+        + "\n\ndef test_it():\n    assert from_roman(numeral='X')['number'] == 10\n"
+    )
+
+    async def told(app: App, here: Model) -> None:
+        job = await forged(app)
+        assert job.state == "done", job.message
+        weak, whole, _ = app.store.drafts(job.id)
+        assert [weak.verdict, whole.verdict] == ["failed", "passed"]
+        assert whole.content["cases"] == SPECIFICATION["cases"]
+        assert whole.content["tests"] == mended
+
+    answers = {
+        "specification": {**SPECIFICATION, "tests": EMPTY_TESTS},
+        "repair": {"tests": mended, "why": "they say what comes out"},
+    }
+    good = writing(EXAMPLE_CODE)
+
+    def answer(request: Mapping[str, Any]) -> Said:
+        known = answers.get(purpose(request))
+        return said(known) if known else good(request)
+
+    story(settings, answer, told)
+
+
+def test_a_path_of_our_own_is_refused_to_a_model_at_once(settings: Settings) -> None:
+    async def told(app: App, here: Model) -> None:
+        job = await forged(app)
+        first = app.store.drafts(job.id)[0]
+        assert (first.verdict, first.diagnosis[0]["where"]) == ("failed", "/tools")
+        assert "is granted to no server" in first.diagnosis[0]["reason"]
+        assert job.state == "failed"
+
+    tools = [{**EXAMPLE["tools"][0], "permissions": [f"fs:{settings.home}/vault.json:ro"]}]
+    asking = {**SPECIFICATION, "tools": tools}
+    story(settings, lambda request: said(asking), told)
+
+
 def test_three_repairs_are_the_most_and_then_only_a_person_registers_it(
     settings: Settings,
 ) -> None:
@@ -193,12 +239,12 @@ def test_three_repairs_are_the_most_and_then_only_a_person_registers_it(
         assert here.purposes() == ["specification", "code", "repair", "repair", "repair"]
         assert "--experimental" in job.message
         assert registered(app) == []
-        ended = await carried(app, app.as_experimental(job.id))
+        ended = await carried(app, app.submissions.as_experimental(job.id))
         assert ended.state == "done", ended.message
         assert app.store.entry("roman").state == "experimental"
         assert len(here.asked) == 5
         with pytest.raises(OrchestratorError):
-            app.as_experimental(ended.id)
+            app.submissions.as_experimental(ended.id)
 
     story(settings, writing(*(f"{WRONG}\n# {turn}\n" for turn in range(9))), told)
 
@@ -218,9 +264,13 @@ def test_a_spent_budget_waits_for_a_person_and_goes_on_where_it_was(settings: Se
         assert here.purposes() == ["specification"]
         allow_needs(app.store, app.consents, waiting, "test", person(app.settings.pin))
         app.store.resume_job(job.id, "test", time.time())
+        unread = await carried(app, app.store.job(job.id))
+        assert (unread.state, unread.needs["kind"]) == ("waiting", "budget")
+        allow_needs(app.store, app.consents, unread, "test", person(app.settings.pin))
+        app.store.resume_job(job.id, "test", time.time())
         done = await carried(app, app.store.job(job.id))
         assert done.state == "done", done.message
-        assert here.purposes() == ["specification", "code"]
+        assert here.purposes() == ["specification", "code", "acceptance"]
 
     def dear(request: Mapping[str, Any]) -> Said:
         usage = {"prompt_tokens": 100, "completion_tokens": 9_000}
@@ -267,7 +317,7 @@ def test_a_model_that_gives_no_usable_answer_leaves_a_job_that_can_go_on(
         app.store.resume_job(job.id, "test", time.time())
         done = await carried(app, app.store.job(job.id))
         assert done.state == "done", done.message
-        assert here.purposes()[before:] == ["code"]
+        assert here.purposes()[before:] == ["code", "acceptance"]
 
     story(settings, writing(EXAMPLE_CODE), told)
 
@@ -348,8 +398,8 @@ def test_a_killed_process_loses_nothing_that_was_paid_for(
             (job,) = app.store.jobs("queued")
             done = await carried(app, job)
             assert done.state == "done", done.message
-            assert here.purposes() == ["specification", "code", "code"]
+            assert here.purposes() == ["specification", "code", "code", "acceptance"]
             calls = app.store.model_calls(job.id)
-            assert [call.state for call in calls] == ["answered", "asked", "answered"]
+            assert [call.state for call in calls] == ["answered", "asked", *["answered"] * 2]
 
     asyncio.run(told())

@@ -12,12 +12,14 @@ from typing import Any, TypeVar
 
 import pytest
 
+from orchestrator.allowing import classify
 from orchestrator.app import App, open_app
-from orchestrator.calls import Call, Done, Pending, Reply
+from orchestrator.calls import Call, Done, Pending, Refused, Reply
 from orchestrator.needs import allow as allow_needs
 from orchestrator.people import Decision, decide
 from orchestrator.replay import Replays
 from orchestrator.settings import Settings, load_settings
+from registry.overrides import Level
 from registry.records import Approval, Invocation, Job, entry_from
 from sandbox.asked import pattern_of
 from sandbox.brake import Brake
@@ -34,6 +36,12 @@ from tests.world.network import line_server
 
 EXAMPLE = ROOT / "examples" / "mooring"
 T = TypeVar("T")
+BOOKING = {
+    "berth": 1,
+    "boat": {"name": "X", "length": 3, "kind": "sail"},
+    "arrival": "2027-06-01",
+    "nights": 1,
+}
 RELAY = """
 from toolwright import ToolError, servers, tool
 
@@ -86,6 +94,15 @@ class Place:
         signer = person(self.settings.pin)
         store = self.app.store
         allow_needs(store, self.app.consents, replace(job, needs=needs), "test", signer)
+
+    def classify(self, server: str, tool: str, level: Level, *, signed: bool = True) -> None:
+        """As `toolwright classify` does, with the PIN or as somebody who has only the files."""
+        store, made = self.app.store, self.app.forge.shelf.bundle(self.app.store.entry(server))
+        assert classify(store, made, tool, level, person(self.settings.pin), time.time())
+        if not signed:
+            (said,) = store.overrides(server).values()
+            store.set_override(replace(said, signature=""))
+        self.app.roster.forget()
 
     def records(self, server: str) -> tuple[Invocation, ...]:
         """Of a server's calls, newest first."""
@@ -150,7 +167,7 @@ def mooring(place: Place) -> tuple[Job, Job]:
     order = {"task": "find and book a berth for a boat", "source": "none", "name": "mooring"}
     job = place.app.jobs.create("forge", order).id
     assert place.run(worked(place.app, job)).state == "waiting"
-    place.app.hand_in(job, drafted())
+    place.app.submissions.hand_in(job, drafted())
     waiting = place.run(worked(place.app, job))
     allow_needs(place.app.store, place.app.consents, waiting, "test", person(place.settings.pin))
     place.app.store.resume_job(job, "test", time.time())
@@ -274,14 +291,8 @@ def test_an_approval_is_of_one_request_whatever_the_calls_answer_later(
 def test_a_tool_has_the_class_of_its_strongest_step(place: Place) -> None:
     place.publish(relaying("modest", "harbour.book_berth"), "call:harbour.book_berth")
     assert place.app.tool("modest", "relay").access == "write"
-    booking = {
-        "berth": 1,
-        "boat": {"name": "X", "length": 3, "kind": "sail"},
-        "arrival": "2027-06-01",
-        "nights": 1,
-    }
     sent = len(place.api.received("POST"))
-    reply = place.call("modest.relay", to="harbour.book_berth", arguments={"body": booking})
+    reply = place.call("modest.relay", to="harbour.book_berth", arguments={"body": BOOKING})
     assert isinstance(reply, Pending)
     assert reply.approval.wire.method == "POST"
     assert len(place.api.received("POST")) == sent
@@ -312,7 +323,9 @@ def relay(n):
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     tool = {"name": "relay", "description": "Calls.", "input_schema": schema, **said}
     tool["output_schema"] = {"type": "object"}
-    assert not isinstance(place.app.hand_in(job, {"code": code, "tools": [tool]}), tuple)
+    assert not isinstance(
+        place.app.submissions.hand_in(job, {"code": code, "tools": [tool]}), tuple
+    )
     told = place.run(worked(place.app, job))
     assert told.state == "waiting"
     assert wanted in told.message
@@ -373,6 +386,31 @@ def test_a_called_server_keeps_its_gate(place: Place) -> None:
     assert "quarantined" in refusal(place.call("hopeful.relay", to="shut.one"))
 
 
+def test_a_called_server_that_changed_is_called_as_what_it_became(place: Place) -> None:
+    place.publish(relaying("alter", "harbour.search_boats"), "call:harbour.search_boats")
+    place.publish(relaying("trusting", "alter.relay"), "call:alter.relay")
+    look = {"to": "harbour.search_boats", "arguments": {"query": "a"}}
+    assert ok(place.call("trusting.relay", to="alter.relay", arguments=look))
+    place.publish(
+        replace(relaying("alter", "harbour.book_berth"), version=2), "call:harbour.book_berth"
+    )
+    sent = len(place.api.received("POST"))
+    book = {"to": "harbour.book_berth", "arguments": {"body": BOOKING}}
+    reply = place.call("trusting.relay", to="alter.relay", arguments=book)
+    assert isinstance(reply, Pending)
+    assert reply.approval.wire.method == "POST"
+    assert len(place.api.received("POST")) == sent
+
+
+def test_no_word_of_a_person_makes_a_tool_that_calls_a_write_one_that_reads(place: Place) -> None:
+    place.publish(relaying("meek", "harbour.book_berth"), "call:harbour.book_berth")
+    place.classify("meek", "relay", "read")
+    sent = len(place.api.received("POST"))
+    reply = place.call("meek.relay", to="harbour.book_berth", arguments={"body": BOOKING})
+    assert isinstance(reply, Pending)
+    assert len(place.api.received("POST")) == sent
+
+
 def test_nothing_is_called_while_all_is_frozen_or_from_where_nothing_answers() -> None:
     class Asked:
         def __init__(self) -> None:
@@ -429,3 +467,66 @@ def test_a_tool_that_talks_waits_for_a_person_and_lends_its_right_to_no_other(
         assert ok(place.approve(pending.approval)).outcome.structured == {"got": "hi"}
         assert lines.asked == [b"hello"]
         assert place.app.store.approval(pending.approval.id).state == "done"
+
+
+def talker(name: str, port: int, version: int = 1) -> tuple[Bundle, str]:
+    """A server whose tool `talk` may talk to that port, and the permission."""
+    permission = f"tcp:127.0.0.1:{port}"
+    (asked,) = filter(None, [pattern_of(permission)])
+    made = replace(bundle(TALKER, "talk", "look", pure=True), name=name, version=version)
+    talk = replace(made.tools[0], requests=(asked,), access="write")
+    return replace(made, tools=(talk, made.tools[1]), permissions=(permission,)), permission
+
+
+def test_a_person_may_say_that_a_tool_that_talks_reads_and_nobody_else(place: Place) -> None:
+    with line_server({b"hello": b"hi"}) as lines:
+        made, permission = talker("chatty", lines.port)
+        place.publish(made, permission)
+        wanted: dict[str, Any] = {"port": lines.port, "line": "hello"}
+        store, now = place.app.store, time.time()
+        assert not classify(store, made, "talk", "read", None, now)
+        place.classify("chatty", "talk", "read", signed=False)
+        assert isinstance(place.call("chatty.talk", **wanted), Pending)
+        assert lines.asked == []
+        place.classify("chatty", "talk", "read")
+        assert ok(place.call("chatty.talk", **wanted)).outcome.structured == {"got": "hi"}
+        assert lines.asked == [b"hello"]
+        (record,) = [each for each in place.records("chatty") if each.state == "done"]
+        assert record.access == "read"
+        place.publish(relaying("asking", "chatty.talk"), "call:chatty.talk")
+        place.call("asking.relay", to="chatty.talk", arguments=wanted)
+        assert lines.asked == [b"hello"] * 2
+
+
+def test_a_tool_that_reads_by_a_persons_word_talks_to_no_other_place(place: Place) -> None:
+    with line_server({b"hello": b"hi"}) as lines, line_server({b"hello": b"ho"}) as others:
+        made, permission = talker("wordy", lines.port)
+        place.publish(made, permission)
+        place.classify("wordy", "talk", "read")
+        wanted: dict[str, Any] = {"port": lines.port, "line": "hello"}
+        assert "toolwright grant" in refusal(place.call("wordy.talk", port=others.port, line="x"))
+        later, elsewhere = talker("wordy", others.port, version=2)
+        place.publish(later, elsewhere)
+        assert isinstance(place.call("wordy.talk", **{**wanted, "port": others.port}), Pending)
+        place.app.store.remove_grant(f"wordy {elsewhere}", "permission", "test", time.time())
+        place.classify("wordy", "talk", "read")
+        assert "toolwright grant" in refusal(place.call("wordy.talk", port=others.port, line="x"))
+        assert (lines.asked, others.asked) == ([], [])
+
+
+def test_a_tool_that_reads_by_a_persons_word_waits_where_its_server_always_asks(
+    place: Place,
+) -> None:
+    with line_server({b"hello": b"hi"}) as lines:
+        made, permission = talker("raw", lines.port)
+        place.publish(made, permission)
+        place.classify("raw", "talk", "read")
+        place.app.store.set_state("raw", "experimental", time.time(), "test", "")
+        place.app.roster.forget()
+        held = place.call("raw.talk", port=lines.port, line="hello")
+        assert isinstance(held, Pending)
+        assert lines.asked == []
+        place.app.store.set_state("raw", "quarantined", time.time(), "test", "")
+        place.app.roster.forget()
+        assert isinstance(place.call("raw.talk", port=lines.port, line="hello"), Refused)
+        assert lines.asked == []

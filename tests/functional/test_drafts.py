@@ -266,7 +266,12 @@ def test_a_mutant_gets_no_more_rights_than_its_parent(client: Peer, toolwright_h
 def test_a_brief_at_the_terminal_is_answered_with_a_file(toolwright_home: Home) -> None:
     begun = toolwright_home.run("forge", "Roman numerals", "--source", "none", "--name", "roman")
     assert begun.returncode == 3
+    assert "# Done when" not in begun.stdout
+    assert len(begun.stdout) < 1500
+    for way in ("--brief", "toolwright submit ", "OPENAI_MODEL", "`status` with job="):
+        assert way in begun.stdout
     job = begun.stdout.rpartition("toolwright submit ")[2].split()[0]
+    assert "# Done when" in toolwright_home.run("jobs", job, "--brief").stdout
     draft = toolwright_home.path.parent / "draft"
     draft.mkdir()
     (draft / "server.py").write_text(EXAMPLE["code"].replace("def from_roman(numeral):", "def ("))
@@ -293,11 +298,13 @@ def test_a_permission_of_this_machine_waits_for_a_person(
 ) -> None:
     job = client.value("forge", task="numerals of files", source="none", name="filed")["job"]
     settled(client, job)
-    tools = [{**EXAMPLE["tools"][0], "permissions": ["fs:/srv/numerals:ro"]}]
+    tools = [{**EXAMPLE["tools"][0], "permissions": ["fs:/srv/numerals:ro", "env:NUMERALS"]}]
     given = {**{key: EXAMPLE[key] for key in ("code", "cases")}, "tools": tools}
     client.value("submit", job=job, **given)
     waiting = settled(client, job)
-    assert "filed asks for fs:/srv/numerals:ro" in waiting["message"]
+    lines = waiting["message"].splitlines()
+    assert lines[0].startswith("filed asks for env:NUMERALS, to read the value")
+    assert lines[1].strip().startswith("and for fs:/srv/numerals:ro, to read the file /srv/num")
     with toolwright_home.store() as store:
         assert "filed" not in [summary.name for summary in store.summaries()]
     toolwright_home.person("jobs", job, "--allow")

@@ -412,7 +412,7 @@ def test_a_bug_waits_for_an_author_whose_code_has_to_pass_the_call_that_failed(
         good = DIVIDE.replace("120 // n", "120 // n if n else 0")
         for code, version in ((poor, 1), (good, 2)):
             draft = {"code": code, "tools": [{"name": "divide"}], "cases": cases, "why": "by 0"}
-            taken = app.hand_in(job.id, draft)
+            taken = app.submissions.hand_in(job.id, draft)
             assert isinstance(taken, DraftRow), taken
             job = await forging(app, "divider")
             judged = app.store.drafts(job.id)[-1]

@@ -162,8 +162,8 @@ def test_a_client_reads_the_brief_and_hands_in_what_it_read(settings: Settings) 
         assert len(brief.encode()) <= 32_000
         assert author.asked == []
         with pytest.raises(DraftRefused):
-            app.hand_in(job.id, {"code": "x = 1"})
-        made = app.resubmit(job.id, json.dumps(claims(here)))
+            app.submissions.hand_in(job.id, {"code": "x = 1"})
+        made = app.submissions.resubmit(job.id, json.dumps(claims(here)))
         done = await carried(app, made)
         assert done.state == "done", done.message
         assert len(app.store.entry("quay").tools) == 4

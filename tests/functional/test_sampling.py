@@ -104,8 +104,8 @@ def test_a_client_that_declares_sampling_is_asked_and_its_server_registered(
         assert job["state"] == "done", job["message"]
         assert app.store.entry("roman").created_by == "sampling client-model"
         spent = app.store.spent_on("roman")
-        assert (spent.calls, spent.cost) == (2, 0.0)
-        assert len(sampler.prompts) == 2
+        assert (spent.calls, spent.cost) == (3, 0.0)
+        assert len(sampler.prompts) == 3
         assert "JSON Schema" in sampler.prompts[0]
 
     story(settings, sampler, told)

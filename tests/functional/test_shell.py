@@ -18,7 +18,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.people import authority, check_pin
+from orchestrator.pin import authority, check_pin
 from registry.decisions import sign_decision
 from registry.errors import KeyChanged
 from registry.pin import ATTEMPTS, set_pin, verify_pin

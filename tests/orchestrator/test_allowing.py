@@ -20,7 +20,8 @@ from orchestrator.calls import Call
 from orchestrator.clearance import Clearance, classified, effective
 from orchestrator.errors import OrchestratorError
 from orchestrator.gate import Write, covers
-from orchestrator.people import Decision, authority, decide, open_key
+from orchestrator.people import Decision, decide
+from orchestrator.pin import authority, open_key
 from orchestrator.settings import Settings
 from registry.overrides import Level, Override, requests_of
 from registry.records import Approval, Tool

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.budget import Budget, Question, reached
-from registry.spending import Spent
+from registry.modelcalls import Spent
 
 BUDGET = Budget(
     forges=3,

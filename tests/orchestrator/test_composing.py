@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from forge.brief import EXAMPLE, EXAMPLE_CODE, EXAMPLE_TESTS
@@ -30,6 +31,86 @@ def kept(*given: Mapping[str, Any]) -> tuple[dict[str, Any], Draft]:
         rows.append(DraftRow("j", number, draft.digest(), 1.0, content, "failed", reports))
     assert isinstance(draft, Draft)
     return content, draft
+
+
+def refused(given: Mapping[str, Any], *rows: DraftRow) -> list[tuple[str, str]]:
+    """Where and why a draft is none, after these."""
+    _, problems = composed(given, None, rows)
+    assert not isinstance(problems, Draft)
+    return [(problem.where, problem.reason) for problem in problems]
+
+
+TO_ROMAN = {**EXAMPLE["tools"][0], "name": "to_roman"}
+TWO_CODE = EXAMPLE_CODE + "\n\n@tool\ndef to_roman(numeral):\n    return {'number': 1}\n"
+TWO = {
+    "code": TWO_CODE,
+    "tools": [*EXAMPLE["tools"], TO_ROMAN],
+    "cases": [*EXAMPLE["cases"], {**EXAMPLE["cases"][0], "tool": "to_roman"}],
+    "tests": EXAMPLE_TESTS + MORE_TESTS.replace("from_roman", "to_roman"),
+    "why": "first",
+}
+ONE = {"code": EXAMPLE_CODE, "tools": EXAMPLE["tools"]}
+
+
+def row(content: Mapping[str, Any], verdict: Any = "failed", **cell: str) -> DraftRow:
+    cells = ({"operation": "tests", **cell},) if cell else ()
+    return DraftRow(
+        "j", 1, "d", 1.0, content, verdict, reports=({"stage": "suite", "cases": cells},)
+    )
+
+
+def test_a_tool_that_is_taken_out_in_so_many_words_takes_its_cases_with_it() -> None:
+    content, draft = kept(TWO, {**ONE, "why": "to_roman is not asked for; drop test_more"})
+    assert {tool.name for tool in draft.tools} == {"from_roman"}
+    assert {case["tool"] for case in content["cases"]} == {"from_roman"}
+    assert len(content["cases"]) == len(EXAMPLE["cases"])
+    assert "to_roman" not in draft.tests
+
+
+def test_a_tool_is_not_lost_without_a_word_nor_are_its_tests() -> None:
+    ((where, reason),) = refused({**ONE, "why": "better"}, row(TWO))
+    assert where == "/cases/3/tool"
+    assert "name it in `why`" in reason
+    told = refused({**ONE, "why": "to_roman is not asked for"}, row(TWO))
+    assert told == [
+        ("/tests", "test_more is about a tool that is taken out: say `drop test_more` in `why`")
+    ]
+    own = {**ONE, "cases": TWO["cases"], "why": "to_roman is out, drop test_more"}
+    assert [where for where, _ in refused(own, row(TWO))] == ["/cases/3/tool"]
+
+
+def test_a_test_that_was_said_to_prove_nothing_is_changed_without_naming_it() -> None:
+    weak = MORE_TESTS.replace("assert from_roman", "assert 1 or from_roman")
+    before = {**SPECIFICATION, "tests": weak}
+    given = {**SPECIFICATION, "tests": MORE_TESTS, "why": "tests that say something"}
+    blamed = row(before, case="test_more", evidence="proves nothing: it passes where …")
+    content, draft = composed(given, None, (blamed,))
+    assert isinstance(draft, Draft), draft
+    assert content["tests"] == MORE_TESTS
+    unfit = {"stage": "suite", "findings": ({"where": "line 4", "reason": "asserts nothing"},)}
+    _, draft = composed(given, None, (replace(blamed, reports=(unfit,)),))
+    assert isinstance(draft, Draft), draft
+    for other in (row(before), row(before, case="test_more", evidence="gave 4")):
+        assert [where for where, _ in refused(given, other)] == ["/tests"]
+
+
+def test_what_the_repair_of_a_specification_leaves_out_stays() -> None:
+    before = row(SPECIFICATION)
+    for part in ("tools", "cases", "tests"):
+        content, draft = composed({part: SPECIFICATION[part], "why": "mended"}, None, (before,))
+        assert isinstance(draft, Draft), draft
+        assert draft.is_specification
+        assert {key: content[key] for key in SPECIFICATION} == SPECIFICATION
+    unread = DraftRow("j", 1, "d", 1.0, {**SPECIFICATION, "cases": 7}, "failed")
+    _, draft = composed({"cases": SPECIFICATION["cases"], "why": "a list"}, None, (unread,))
+    assert isinstance(draft, Draft)
+    assert draft.tests == EXAMPLE_TESTS
+
+
+def test_a_specification_that_holds_is_followed_by_code() -> None:
+    assert refused({"cases": EXAMPLE["cases"]}, row(SPECIFICATION, "passed")) == [
+        ("/code", "is missing")
+    ]
 
 
 def test_code_that_is_left_out_stays() -> None:

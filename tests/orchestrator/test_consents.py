@@ -18,7 +18,7 @@ from orchestrator.consents import Consents
 from orchestrator.footnotes import Footnotes
 from orchestrator.granting import add_source, allow_host, forget, grant, revoke_permissions
 from orchestrator.outfitting import Outfitting
-from orchestrator.people import open_key
+from orchestrator.pin import open_key
 from orchestrator.settings import Settings
 from registry.catalogue import install
 from registry.keys import KeyFile

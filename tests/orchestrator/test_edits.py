@@ -12,13 +12,15 @@ from typing import Any
 import pytest
 
 from orchestrator.edits import GONE_LOOKS, Edits
+from orchestrator.errors import UnknownTool
 from orchestrator.forging import Forged
 from orchestrator.shelf import Shelf
 from registry import catalogue
 from registry.errors import Unknown
 from registry.records import entry_from
 from registry.store import Store
-from sandbox.bundle import Bundle, write_bundle
+from sandbox.asked import pattern_of
+from sandbox.bundle import Bundle, ToolDefinition, write_bundle
 from sandbox.errors import EngineUnavailable
 from sandbox.example import Example
 from sandbox.report import Proof, StageReport
@@ -100,7 +102,15 @@ class Place:
 @pytest.fixture
 def place(tmp_path: Path, store: Store) -> Place:
     stages = Stages(store, Shelf(tmp_path, store))
-    return Place(tmp_path, store, stages, Edits(tmp_path, store, stages))  # type: ignore[arg-type]
+
+    def tool_of(server: str, tool: str) -> ToolDefinition:
+        try:
+            return stages.shelf.bundle(store.entry(server)).tool(tool)
+        except (Unknown, KeyError) as error:
+            raise UnknownTool(f"{server}.{tool}") from error
+
+    edits = Edits(tmp_path, store, stages, tool_of)  # type: ignore[arg-type]
+    return Place(tmp_path, store, stages, edits)
 
 
 def test_a_bundle_dropped_in_is_usable_once_it_is_at_rest(place: Place) -> None:
@@ -249,6 +259,57 @@ def test_an_edit_that_no_engine_could_prove_is_tried_again(place: Place) -> None
     place.stages.trouble = None
     place.look(1)
     assert place.store.entry("one").version == 1
+
+
+def calling(name: str, *called: str, access: Any = "read") -> Bundle:
+    """A server whose tool declares to call these."""
+    made = server(name)
+    asked = tuple(filter(None, (pattern_of(f"call:{each}") for each in called)))
+    permissions = tuple(f"call:{each}" for each in called)
+    tool = replace(made.tools[0], requests=asked, access=access)
+    return replace(made, tools=(tool,), permissions=permissions)
+
+
+@pytest.mark.parametrize(
+    ("edited", "wrong"),
+    [
+        (("writer.ready",), "writes, so this tool is a `write` too"),
+        (("above.ready",), "come back to one"),
+        (("deep.ready",), "more than 3 deep"),
+        (("one.ready",), "is of this server"),
+        (("two.nothing",), "there is no tool two.nothing"),
+        (("two.ready", "nowhere.ready"), "there is no tool nowhere.ready"),
+    ],
+)
+def test_an_edit_that_calls_what_it_may_not_is_refused(
+    edited: tuple[str, ...], wrong: str, place: Place
+) -> None:
+    place.put(server("two"))
+    place.put(replace(calling("writer"), tools=(replace(server().tools[0], access="write"),)))
+    place.put(calling("below", "two.ready"))
+    place.put(calling("lower", "below.ready"))
+    place.put(calling("deep", "lower.ready"))
+    place.put(calling("one", "two.ready"))
+    place.put(calling("above", "one.ready"))
+    place.look()
+    write_bundle(calling("one", *edited), place.at("one"))
+    place.look(4)
+    assert place.store.entry("one").version == 1
+    (row,) = [row for row in place.store.audit() if row.kind == "edit.refused"]
+    assert wrong in row.payload
+    write_bundle(calling("one", "below.ready"), place.at("one"))
+    place.look()
+    assert place.store.entry("one").version == 2
+
+
+def test_servers_that_call_each_other_may_come_in_any_order(place: Place) -> None:
+    place.drop(calling("a", "b.ready"))
+    place.drop(calling("b", "c.ready"))
+    place.look(3)
+    assert place.store.summaries() == ()
+    place.drop(server("c"))
+    place.look(4)
+    assert [each.name for each in place.store.summaries()] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(("report", "kind"), [(PASSED, "tests.passed"), (FAILED, "edit.refused")])

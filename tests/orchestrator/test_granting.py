@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.errors import OrchestratorError
 from orchestrator.granting import allow_host, allow_package, forget
-from orchestrator.people import open_key
+from orchestrator.pin import open_key
 from orchestrator.settings import Settings
 from registry.signing import Signer
 from registry.store import Store

@@ -22,7 +22,7 @@ from orchestrator.needs import (
     unfreeze_needs,
 )
 from orchestrator.panels import panels
-from orchestrator.people import authority
+from orchestrator.pin import authority
 from orchestrator.settings import Settings
 from registry.pin import verify_pin
 from registry.records import Job, Process

@@ -10,7 +10,8 @@ import pytest
 from orchestrator.clearance import Clearance
 from orchestrator.enrolling import another_key, another_pin, choose_pin
 from orchestrator.errors import OrchestratorError
-from orchestrator.people import Decision, authority, check_pin, decide
+from orchestrator.people import Decision, decide
+from orchestrator.pin import authority, check_pin
 from orchestrator.push import add_sealed, open_sealed
 from orchestrator.settings import Settings
 from registry.errors import Unknown

@@ -18,7 +18,8 @@ from orchestrator.control import Control
 from orchestrator.errors import OrchestratorError
 from orchestrator.links import Links
 from orchestrator.messages import Background, Message, approval_message, plain, redacted
-from orchestrator.people import Decision, authority, decide, open_key
+from orchestrator.people import Decision, decide
+from orchestrator.pin import authority, open_key
 from orchestrator.push import (
     Target,
     add_notice,

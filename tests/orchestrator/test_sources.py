@@ -10,7 +10,7 @@ import pytest
 from orchestrator.errors import OrchestratorError
 from orchestrator.sources import Npm, Pypi, Script, understood
 from orchestrator.toolcalls import tool_request
-from sandbox.broker import wire_digest
+from sandbox.exchange import wire_digest
 from sandbox.launch import RemoteTool
 from tests.engine.foreign import BENIGN, foreign
 

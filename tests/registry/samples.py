@@ -10,9 +10,8 @@ from registry.decisions import forgery_check, sign_decision
 from registry.records import Approval, Entry, Failed, Invocation, Job, Tool
 from registry.signing import Signer
 from registry.store import Store
-from sandbox.broker import wire_digest
 from sandbox.bundle import Bundle, Provenance, ToolDefinition
-from sandbox.exchange import WireRequest
+from sandbox.exchange import WireRequest, wire_digest
 from sandbox.report import CaseResult, StageReport
 
 OBJECT = {"type": "object", "properties": {}}

@@ -20,7 +20,7 @@ from registry.pin import replace_key, set_pin, verify_pin
 from registry.records import Approval
 from registry.signing import Signer, fingerprint
 from registry.store import Store
-from sandbox.broker import wire_digest
+from sandbox.exchange import wire_digest
 from tests.registry.samples import SIGNER, approval, approve, forgery, invocation
 
 OTHER = Signer.fresh()

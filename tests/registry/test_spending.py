@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from registry.spending import ModelCall, Spent
+from registry.modelcalls import ModelCall, Spent
 from registry.store import Store
 
 CALL = ModelCall("j1", "lengths", "code", "openai", "Write.", "d1", 100.0, 50, 100, 0.5)

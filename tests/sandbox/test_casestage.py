@@ -12,12 +12,13 @@ import pytest
 
 from sandbox.broker import Broker
 from sandbox.bundle import Bundle, read_bundle
-from sandbox.casestage import CALL_SECONDS, prove_cases
+from sandbox.casestage import prove_cases
 from sandbox.cassette import Cassette
 from sandbox.example import Example
 from sandbox.policy import Policy
 from sandbox.prove import prove
 from sandbox.report import CaseResult, StageReport, from_json, to_json
+from sandbox.trials import CALL_SECONDS
 from tests.sandbox.computing import CASES, HALVE, NUMBER, case, computing
 from tests.sandbox.local import LocalRunner
 
@@ -129,6 +130,16 @@ def test_chance_and_time_may_differ_where_the_bundle_may_have_them() -> None:
     assert tried(bundle).verdict == "passed"
 
 
+DIGITS = {"type": "string", "pattern": "^[0-9]+$"}
+NUMBERS = {"type": "array", "items": {"type": "number"}}
+ROWS = {
+    "type": "array",
+    "items": {"type": "object", "properties": {"n": {"type": "number"}}, "required": ["n"]},
+}
+MANY_DIGITS, TOO_MUCH = "5,000 digits", "a sum that no float holds"
+AS_FLOAT = "a whole number as JSON writes a float"
+
+
 @pytest.mark.parametrize(
     ("body", "properties", "arguments", "crash"),
     [
@@ -137,16 +148,36 @@ def test_chance_and_time_may_differ_where_the_bundle_may_have_them() -> None:
         ("return {'half': float(number)}", {"number": TEXT}, ({"number": "1"},), "empty"),
         ("return {'half': number[0]}", {"number": {"type": "array"}}, ({"number": [3]},), "empty"),
         ("return {'half': eval('(' * 99 + number)}", {"number": TEXT}, (), "long"),
+        ("return {'half': int(number)}", {"number": DIGITS}, (), MANY_DIGITS),
+        ("return {'half': len(range(number))}", {"number": WHOLE}, (), AS_FLOAT),
+        ("return {'half': sum(number)}", {"number": NUMBERS}, ({"number": [3]},), TOO_MUCH),
+        (
+            "return {'half': sum(row['n'] for row in number)}",
+            {"number": ROWS},
+            ({"number": [{"n": 3}]},),
+            TOO_MUCH,
+        ),
     ],
 )
 def test_what_the_schema_admits_must_not_crash_the_code(
     body: str, properties: dict[str, Any], arguments: tuple[dict[str, Any], ...], crash: str
 ) -> None:
-    given = [*arguments, {"number": "1" if properties["number"] == TEXT else 4}]
+    given = [*arguments, {"number": "1" if properties["number"] in (TEXT, DIGITS) else 4}]
     examples = [case({"half": -1}, **one) for one in given]
     found = failed(tried(computing(code(body), **properties), examples))
     assert f"extreme: number: {crash}" in found
     assert "bug" in found[f"extreme: number: {crash}"].evidence
+
+
+def test_numbers_that_are_huge_together_must_not_crash_the_code() -> None:
+    huge = {"type": "number", "maximum": 1e308, "minimum": 0}
+    bundle = computing(
+        code("return {'half': (number + other) / 2}", "number, other"), number=huge, other=huge
+    )
+    found = failed(
+        tried(bundle, [case({"half": 3}, number=2, other=4), case({"half": 4}, number=4, other=4)])
+    )
+    assert [*found] == ["extreme: every number huge"]
 
 
 def test_a_crash_is_told_with_the_line_it_happened_at() -> None:

@@ -15,9 +15,10 @@ from forge.draft import Draft, read_draft
 from forge.mutation import Purpose, bundle_of
 from sandbox.asked import pattern_of
 from sandbox.brake import Brake
-from sandbox.broker import Broker, Capture, Release, WriteMode, wire_digest
+from sandbox.broker import Broker, Capture, Release, WriteMode
 from sandbox.bundle import Bundle
 from sandbox.casestage import prove_cases
+from sandbox.exchange import wire_digest
 from sandbox.netaccess import NetworkAccess
 from sandbox.permissions import Permission, parse_permission
 from sandbox.policy import Policy

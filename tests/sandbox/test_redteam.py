@@ -180,6 +180,15 @@ def test_integers_that_no_float_holds_are_tried_where_nothing_bounds_them(kind: 
         assert any(attack.arguments["number"] == 10**400 for attack in made) == tried
 
 
+def test_nested_integers_are_tried_as_json_may_write_them_and_nested_lists_as_too_large() -> None:
+    rows = {"type": "array", "items": {"type": "array", "items": {"type": "number"}}}
+    counts = {"type": "array", "items": {"type": "integer"}}
+    schema, base = takes(rows=rows, counts=counts), {"rows": [[1, 2]], "counts": [1]}
+    made = [attack.arguments for attack in attacks(schema, base, checker(schema), Random(1))]
+    assert any(given["rows"][-1:] == [[1e308, 1e308]] for given in made)
+    assert any(repr(given["counts"]) == "[2.0]" for given in made)
+
+
 @settings(max_examples=15, deadline=None)
 @given(SCHEMAS, st.integers(0, 2**32))
 def test_every_attack_is_admitted_and_comes_again_from_its_seed(schema: Any, seed: int) -> None:

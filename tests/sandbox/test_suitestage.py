@@ -178,6 +178,55 @@ def test_a_test_without_an_end_fails_and_the_others_are_told() -> None:
     assert "did not end" in found["test_it_is_half[4-2]"].evidence
 
 
+ENDLESS = CODE.replace("    if number < 0:", "    while True:\n        pass\n    if number < 0:")
+SLOW = CODE.replace(
+    "    if number < 0:",
+    """    from time import perf_counter
+    end = perf_counter() + 0.3
+    while perf_counter() < end:
+        pass
+    if number < 0:""",
+)
+
+
+def test_where_no_test_ends_two_are_told_and_the_others_are_not_run() -> None:
+    opening = opened(computing(ENDLESS))
+    sessions: list[int] = []
+
+    def counted() -> Any:
+        sessions.append(1)
+        return opening()
+
+    report = asyncio.run(prove_suite(computing(ENDLESS), GOOD, counted, seconds=0.5))
+    assert (report.verdict, report.coverage, len(sessions)) == ("failed", 0.5, 2)
+    assert [cell.case for cell in report.failures()] == [
+        "test_it_is_half[4-2]",
+        "test_it_is_half[0-0]",
+    ]
+    for cell in report.failures():
+        assert cell.evidence == "did not end within 0.5 s; 2 other tests were not run for it"
+    left = [cell for cell in report.cases if cell.verdict == "inconclusive"]
+    assert {cell.evidence for cell in left} == {"was not run: other tests do not end"}
+
+
+def test_tests_that_end_their_sandbox_are_told_from_those_that_do_not_end() -> None:
+    dying = CODE.replace("    if number < 0:", "    import os\n    os._exit(1)\n    if 0:")
+    found = failed(tried(GOOD, dying))
+    assert len(found) == 2
+    assert all("ended its sandbox" in cell.evidence for cell in found.values())
+
+
+def test_slow_tests_that_end_are_let_be() -> None:
+    assert tried(GOOD, SLOW, seconds=1.0).verdict == "passed"
+
+
+def test_the_time_of_all_tests_has_a_limit_of_its_own() -> None:
+    bundle = computing(SLOW)
+    report = asyncio.run(prove_suite(bundle, GOOD, opened(bundle), budget=0.5))
+    (finding,) = report.findings
+    assert finding.reason == "the tests take more than 0.5 s in all; one may take 2 s"
+
+
 def test_code_that_cannot_be_loaded_is_one_finding() -> None:
     report = tried(GOOD.replace("import halve", "import halves"))
     assert report.verdict == "failed"

@@ -1,0 +1,89 @@
+"""A forge whose engine is gone waits for it, loses nothing, and goes on when it is back."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from forge.brief import EXAMPLE_CODE
+from orchestrator.app import App, open_app
+from orchestrator.errors import OrchestratorError
+from orchestrator.needs import check_allowed
+from orchestrator.settings import Settings, load_settings
+from registry.drafts import awaits_draft
+from registry.records import Job
+from sandbox.wasm_component import LoadedComponent
+from tests.crash.documents import OBJECT, described, reading
+from tests.functional.test_authors import TASK, carried, writing
+from tests.granted import allow
+from tests.world.model import model
+
+API = "https://api.example.com:443"
+
+
+@pytest.fixture
+def settings(tmp_path: Path, component: LoadedComponent) -> Settings:
+    given = {"TOOLWRIGHT_VAULT_KEY_FILE": str(tmp_path / "vault.key")}
+    return load_settings(given, home=tmp_path / "home", engine="wasm")
+
+
+@asynccontextmanager
+async def engineless(settings: Settings) -> AsyncIterator[App]:
+    """A process that finds no component of the WASM engine."""
+    async with open_app(replace(settings, cache=settings.home / "nothing"), "forge") as app:
+        yield app
+
+
+def resumed(app: App, job: Job) -> Job:
+    taken = app.store.take_job(job.id, app.process, time.time())
+    assert taken is not None
+    return taken
+
+
+def test_what_a_model_wrote_waits_for_the_engine_and_is_not_asked_for_again(
+    settings: Settings,
+) -> None:
+    async def told() -> None:
+        with model(writing(EXAMPLE_CODE)) as here:
+            given = {"OPENAI_BASE_URL": here.url, "OPENAI_MODEL": "m-1", "OPENAI_API_KEY": "k"}
+            own = replace(settings, of_model=load_settings(given, home=settings.home).of_model)
+            async with engineless(own) as app:
+                job = await carried(app, app.jobs.create("forge", {"task": TASK, "name": "roman"}))
+                assert (job.state, job.owner) == ("waiting", "")
+                assert job.needs["kind"] == "engine"
+                assert job.needs["how"] == "toolwright setup --engine-only --engine wasm"
+                assert f"toolwright jobs {job.id} --resume" in job.message
+                assert here.purposes() == ["specification"]
+                with pytest.raises(OrchestratorError):
+                    check_allowed(job)
+            async with open_app(own, "forge") as app:
+                await app.jobs.run(resumed(app, job))
+                done = app.store.job(job.id)
+                assert done.state == "done", done.message
+                assert [here.purposes().count(each) for each in ("specification", "code")] == [1, 1]
+
+    asyncio.run(told())
+
+
+def test_a_description_is_compiled_once_the_engine_is_back(settings: Settings) -> None:
+    document = described({"/a": reading(OBJECT)}, API).decode()
+
+    async def told() -> None:
+        async with engineless(settings) as app:
+            allow(settings, app.store, API)
+            order = {"task": "read a", "name": "here", "document": document}
+            job = await carried(app, app.jobs.create("forge", order))
+            assert (job.state, job.owner, job.needs["kind"]) == ("waiting", "", "engine")
+            assert not awaits_draft(job)
+            assert app.store.summaries() == ()
+        async with open_app(settings, "forge") as app:
+            await app.jobs.run(resumed(app, job))
+            assert app.store.job(job.id).state == "done", app.store.job(job.id).message
+
+    asyncio.run(told())
