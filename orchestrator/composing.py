@@ -31,8 +31,6 @@ MAX_REASON = 1_000
 EARLIER = "earlier_tests"
 """The key of a kept draft's content that names the tests which its own text of tests did not have.
 """
-
-
 _LINE = re.compile(r"line (\d{1,6})\b")
 
 
@@ -122,8 +120,8 @@ def _respecifies(given: Mapping[str, Any], drafts: Sequence[DraftRow]) -> bool:
     return (
         last is not None
         and "code" not in given
+        and "code" not in last.content
         and last.verdict != "passed"
-        and not last.content.get("code")
     )
 
 

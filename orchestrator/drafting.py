@@ -53,6 +53,7 @@ from registry.jsontext import compact, sha256
 from registry.records import DraftRow, Job
 from registry.store import Store
 from sandbox import report as stage_report
+from sandbox.acceptance import open_points
 from sandbox.asked import METHODS
 from sandbox.bundle import Bundle
 from sandbox.errors import NO_ENGINE, Frozen, PackagesNeedDocker, PackageUnusable, SandboxError
@@ -173,7 +174,7 @@ class Drafting:
             bundle, proof, draft.examples, fence, report, suite=draft.tests, recorded=recorded
         )
         self._judge(fence, row, "passed" if proof.passed else "failed", proof, ())
-        return Forged(entry, bundle, proof, (), timings)
+        return Forged(entry, bundle, proof, open_points(proof.reports), timings)
 
     async def _with_packages(self, bundle: Bundle, draft: Draft, report: Report) -> Bundle:
         """The bundle with the draft's packages, locked; a specification needs none yet.

@@ -94,7 +94,9 @@ Report = Callable[[Step], None]
 
 @dataclass(frozen=True)
 class Forged:
-    """A forge's result. `left_out` are the document's problems, located."""
+    """A forge's result. `left_out` are the document's problems, located, or what the task of code
+    that somebody wrote leaves open.
+    """
 
     entry: Entry
     bundle: Bundle

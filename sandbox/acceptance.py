@@ -69,6 +69,17 @@ def settled(report: StageReport, rulings: Mapping[str, Ruling]) -> StageReport:
     )
 
 
+def open_points(reports: Iterable[StageReport]) -> tuple[str, ...]:
+    """What a task leaves open and a server decided, in words."""
+    cells = [c for report in reports if report.stage == "acceptance" for c in report.cases]
+    return tuple(
+        f"the task does not say what {cell.operation} gives for {cell.given}: it gives {cell.got}, "
+        f"another reading expects {cell.expected}"
+        for cell in cells
+        if cell.verdict == "inconclusive"
+    )
+
+
 def within(expected: Any, given: Any) -> bool:
     """Whether a value has all that is expected of it; an object may have more."""
     if isinstance(expected, Mapping) and isinstance(given, Mapping):

@@ -20,6 +20,7 @@ from orchestrator.terminal import json_option, out, print_json, print_table, rep
 from registry.lineage import Branch, family, to_json
 from registry.records import Entry, dossier
 from registry.store import Store
+from sandbox.acceptance import open_points
 from sandbox.bundle import Bundle
 from sandbox.errors import BundleInvalid
 from sandbox.report import StageReport
@@ -109,6 +110,8 @@ def _print(record: dict[str, Any], reports: tuple[StageReport, ...]) -> None:
         ("stage", "verdict", "ms", "checks", "note"),
         ((r.stage, r.verdict, f"{r.elapsed_ms:.0f}", len(r.cases), r.note[:120]) for r in reports),
     )
+    for point in open_points(reports):
+        say(point, "yellow")
     out.print()
     print_table(
         ("group", "tool", "level"),

@@ -128,6 +128,8 @@ def test_a_reading_that_another_does_not_uphold_stands_in_nobodys_way(
         assert job.state == "done", job.message
         (report,) = [r for r in app.store.drafts(job.id)[-1].reports if r["stage"] == "acceptance"]
         assert [case["verdict"] for case in report["cases"]] == [cell, "passed"]
+        told = " ".join(job.result["problems"])
+        assert ('it gives {"number": 11}' in told) == (right == "open")
 
     story(settings, answering(MISREAD, right=right), told)
 
