@@ -141,7 +141,7 @@ async def _listed(app: App, draft: Bundle) -> tuple[Tools, Listed]:
     """The tools of a server as sent, and what else it lists."""
     async with (
         LiveHttp() as nowhere,
-        app.dispatch.engine.open(draft, Broker(Policy(()), nowhere)) as session,
+        app.dispatch.execution.engine.open(draft, Broker(Policy(()), nowhere)) as session,
     ):
         assert isinstance(session, McpSession)
         return await session.list_tools(), await session.listed()

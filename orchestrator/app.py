@@ -6,7 +6,7 @@ import asyncio
 import importlib
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,11 +15,13 @@ import structlog
 
 from orchestrator import answers
 from orchestrator.acceptance import SecondReading
+from orchestrator.admission import Admission
 from orchestrator.approved import Approved
 from orchestrator.authors import Authors
 from orchestrator.briefing import Briefing
 from orchestrator.brokers import Brokers
 from orchestrator.calls import Call
+from orchestrator.captures import Captures
 from orchestrator.consents import Consents
 from orchestrator.dispatch import Dispatch
 from orchestrator.documentation import Documentation
@@ -28,6 +30,7 @@ from orchestrator.drift import Drift
 from orchestrator.edits import Edits
 from orchestrator.engines import Engine
 from orchestrator.errors import UnknownTool
+from orchestrator.execution import Execution
 from orchestrator.forgejobs import ForgeJobs
 from orchestrator.forging import Forge
 from orchestrator.freeze import keep_reserve
@@ -38,6 +41,7 @@ from orchestrator.ledger import Ledger
 from orchestrator.needs import is_met
 from orchestrator.outfitting import Outfitting
 from orchestrator.pulse import Pulse
+from orchestrator.recorder import Recorder
 from orchestrator.repairs import Repairs
 from orchestrator.roster import Roster
 from orchestrator.rounds import Rounds
@@ -60,8 +64,6 @@ from sandbox.apispec import Access
 from sandbox.brake import Brake
 from sandbox.bundle import ToolDefinition
 from sandbox.errors import BundleInvalid
-
-CLOSE_SECONDS = 5.0
 
 
 @dataclass
@@ -142,8 +144,9 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
         ground = await stack.enter_async_context(open_ground(settings))
         calling = await _open_calling(ground, stack)
         app = _assembled(ground, calling, _open_making(ground, calling, stack), patient)
-        for begun in (app.approved.begun, app.dispatch.writing, app.dispatch.within_writing):
-            stack.push_async_callback(_ended, begun)
+        dispatch = app.dispatch
+        for begun in (app.approved.begun, dispatch.writing, dispatch.nested.writing):
+            stack.push_async_callback(begun.close)
         stack.push_async_callback(app.jobs.close)
         stack.enter_context(app.pulse.running())
         register(app.store, app.process, kind)
@@ -184,13 +187,12 @@ async def _open_calling(ground: Ground, stack: AsyncExitStack) -> _Calling:
         store,
         ledger,
         ground.roster,
-        sessions,
-        engine,
-        brokers,
-        ground.clearance,
+        Admission(store, ground.clearance, ground.brake),
+        Execution(store, ground.roster, sessions, engine, brokers),
+        Captures(store, brokers, settings.approval_seconds),
+        Recorder(store, ledger, engine, ground.process),
         ground.brake,
         ground.process,
-        settings.approval_seconds,
     )
     return _Calling(outfit, engine, brokers, sessions, ledger, dispatch)
 
@@ -261,18 +263,8 @@ def _chores(
     yield take_up_work(app.jobs, app.approved.carry_out, app.pulse, app.brake)
     yield take_up_edits(Edits(app.settings.home, app.store, app.forge, app.roster.tool), app.brake)
     yield watch_descriptions(Drift(app.store, app.forge, app.healing), app.brake)
-    yield do_chores(app.store, sessions, Notary(app.settings.heads), app.dispatch.clearance)
+    yield do_chores(app.store, sessions, Notary(app.settings.heads), ground.clearance)
     yield sweep_dead(app.store, ground.shelf, app.settings.instance)
-
-
-async def _ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Let writes end that have begun; what takes too long is cut, its outcome unknown."""
-    begun = tuple(tasks)
-    if begun:
-        _, late = await asyncio.wait(begun, timeout=CLOSE_SECONDS)
-        for task in late:
-            task.cancel()
-        await asyncio.gather(*begun, return_exceptions=True)
 
 
 def _person(ground: Ground) -> Callable[[], Any]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from dataclasses import dataclass, field
 
-from orchestrator.calls import Reply
+from orchestrator.clearance import Clearance
 from orchestrator.dispatch import Dispatch
+from orchestrator.underway import UnderWay
 from registry.store import Store
 from sandbox.errors import Frozen
 
@@ -18,24 +18,26 @@ class Approved:
 
     store: Store
     dispatch: Dispatch
+    clearance: Clearance
     process: str
-    begun: set[asyncio.Task[Reply]] = field(default_factory=set)
+    begun: UnderWay = field(default_factory=UnderWay)
 
     async def carry_out(self) -> None:
         """Claim what people approved, and begin to do it.
 
         While the key of their decisions is in doubt nothing is claimed, and nothing is lost.
         """
-        if self.dispatch.clearance.held():
+        if self.clearance.held():
             return
         for approval in self.store.approvals("approved"):
             try:
                 claimed = self.store.claim(
-                    approval.id, self.process, time.time(), self.dispatch.clearance.forgery
+                    approval.id,
+                    self.process,
+                    time.time(),
+                    self.clearance.forgery,
                 )
             except Frozen:
                 return
             if claimed is not None:
-                task = asyncio.create_task(self.dispatch.carry_out(claimed))
-                self.begun.add(task)
-                task.add_done_callback(self.begun.discard)
+                self.begun.begin(self.dispatch.carry_out(claimed))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 from orchestrator.wirejson import exchange_json
 from registry.records import Failed, Invocation
+from sandbox.broker import Broker, Release
 from sandbox.errors import (
     BaseImageMissing,
     ComponentMissing,
@@ -18,7 +20,7 @@ from sandbox.errors import (
     PermissionMissing,
     SandboxError,
 )
-from sandbox.exchange import Exchange
+from sandbox.exchange import Exchange, wire_digest
 from sandbox.recording import Recording, Tape
 from sandbox.runner import Failure, Outcome
 
@@ -65,6 +67,24 @@ def broken(server: str, tool: str, error: SandboxError, tape: Tape) -> Outcome:
         "_meta": {"toolwright/error": {"kind": failure.kind}},
     }
     return Outcome(tool, result, failure, tuple(tape.exchanges))
+
+
+def write_state(
+    broker: Broker, release: Release, outcome: Outcome
+) -> Literal["done", "failed", "unknown"]:
+    """What became of an approved write, by what its upstream answered.
+
+    An accepted write is done also where the tool then failed on the answer: a person who is told
+    otherwise would do it again. `unknown` is one that may have left and got no answer.
+    """
+    if not broker.released:
+        return "failed"
+    left = (*outcome.exchanges, *filter(None, [broker.written]))
+    sent = [e for e in left if wire_digest(e.request) == release.digest]
+    statuses = [e.response.status for e in sent if e.response]
+    if not statuses:
+        return "unknown"
+    return "done" if statuses[0] < 400 else "failed"
 
 
 def _counted(failure: Failure, exchanges: tuple[Exchange, ...]) -> Failed:

@@ -158,7 +158,7 @@ class Readings:
         """What the work gives in the server's warm session. Raises Refusal."""
         bundle = member.bundle
         try:
-            session = await self._dispatch.lent(bundle)
+            session = await self._dispatch.execution.lent(bundle)
         except SandboxError as error:
             raise self._broken(error) from error
         assert isinstance(session, McpSession)
@@ -166,13 +166,13 @@ class Readings:
             await self._watch_again(session, bundle)
             return await work(session)
         except SandboxError as error:
-            await self._dispatch.sessions.drop(bundle.name, session)
+            await self._dispatch.execution.sessions.drop(bundle.name, session)
             raise self._broken(error) from error
         finally:
-            self._dispatch.sessions.give_back(bundle)
+            self._dispatch.execution.sessions.give_back(bundle)
 
     def _broken(self, error: SandboxError) -> Refusal:
-        self._dispatch.distrust(self._server, error)
+        self._dispatch.execution.distrust(self._server, error)
         return Refusal(BUSY, f"{self._server}: {error}")
 
     async def _subscribe(self, params: Mapping[str, Any], asker: Asker) -> Result:
@@ -229,7 +229,7 @@ class Readings:
     async def _begun(self, session: McpSession, bundle: Bundle, uri: str) -> Material:
         material = await session.watch(uri, self._tell)
         if material.result is not None and (not self._holding or self._holding[0] is not session):
-            await self._dispatch.sessions.lend(bundle)
+            await self._dispatch.execution.sessions.lend(bundle)
             self._holding = (session, bundle)
         return material
 
@@ -251,7 +251,7 @@ class Readings:
                 await session.unwatch(uri)
             if not self._hearers:
                 self._holding = None
-                self._dispatch.sessions.give_back(bundle)
+                self._dispatch.execution.sessions.give_back(bundle)
 
     def _tell(self, uri: str) -> None:
         for hear in tuple(self._hearers.get(uri, {}).values()):

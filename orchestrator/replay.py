@@ -180,7 +180,7 @@ class Replays:
 
     async def _engine(self, name: EngineName) -> Engine:
         """The engine of that name. Raises what there is instead."""
-        own = self.app.dispatch.engine
+        own = self.app.dispatch.execution.engine
         if own.name == name:
             return own
         if name not in self._engines:

@@ -15,7 +15,16 @@ from sandbox.report import CaseResult, Finding, StageReport, Verdict
 from sandbox.runner import Outcome
 from sandbox.stub import satisfies
 from sandbox.toolcall import KnownCalls, answers_in
-from sandbox.trials import CALL_SECONDS, LATE, Came, OpenSession, Trial, ran, told_failure
+from sandbox.trials import (
+    BUDGET_SECONDS,
+    CALL_SECONDS,
+    LATE,
+    Came,
+    OpenSession,
+    Trial,
+    ran,
+    told_failure,
+)
 from sandbox.validation import checker
 
 MAX_TRIALS = 200
@@ -28,13 +37,14 @@ async def prove_cases(
     open_session: OpenSession,
     *,
     seconds: float = CALL_SECONDS,
+    budget: float = BUDGET_SECONDS,
 ) -> StageReport:
     """Try the tools that call no operation of an API, which the mock stage does not see.
 
     Each needs examples that a tool giving an empty or a constant result does not satisfy. Every
     example runs twice, in two sessions and in two orders, and has to give the same bytes, unless
     the bundle may know the time or use chance. What the input schema refuses must be refused, and
-    what it admits must not crash the code.
+    what it admits must not crash the code, as far as `budget` seconds go.
     """
     started = time.perf_counter()
     computing = tuple(tool for tool in bundle.tools if not tool.operation)
@@ -44,9 +54,10 @@ async def prove_cases(
     trials = list(_trials(computing, examples))
     shown = [trial for trial in trials if trial.kind == "example"]
     try:
-        first = await ran([*shown, *(t for t in trials if t not in shown)], open_session, seconds)
+        others = [trial for trial in trials if trial.kind != "example"]
+        first = await ran([*shown, *others], open_session, seconds, budget)
         twice = _is_steady(bundle) and not any(isinstance(first[t], str) for t in shown)
-        again = await ran(shown[::-1], open_session, seconds) if twice else first
+        again = await ran(shown[::-1], open_session, seconds, budget) if twice else first
     except LoadFailed as error:
         finding = Finding("server.py", "", "load", str(error))
         return StageReport("cases", "failed", _since(started), findings=(finding,), coverage=0.0)
@@ -54,7 +65,9 @@ async def prove_cases(
     cells += [_judged(trial, first[trial], again.get(trial)) for trial in trials]
     failed = any(cell.verdict == "failed" for cell in cells)
     verdict: Verdict = "failed" if failed else "passed"
-    return StageReport("cases", verdict, _since(started), tuple(cells))
+    lost = sum(cell.verdict == "inconclusive" for cell in cells)
+    coverage = 1 - lost / len(cells) if cells else 1.0
+    return StageReport("cases", verdict, _since(started), tuple(cells), coverage=coverage)
 
 
 def check_examples(bundle: Bundle, examples: Sequence[Example]) -> StageReport:

@@ -170,6 +170,8 @@ class _Team:
         if target.asks_api:
             await self._outages(target)
         first = None if target.asks_api else await self._called(target, target.usual)
+        if isinstance(first, str):
+            self._tell(target, "the usual call", target.usual, first)
         random = Random(f"{self.seed}:{target.tool.name}")
         listed = list(attacks(target.tool.input_schema, target.usual, target.judge, random))
         random.shuffle(listed)

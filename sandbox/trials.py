@@ -21,7 +21,7 @@ BUDGET_SECONDS = 10.0
 """No further call begins after this."""
 MAX_BREAKS = 1
 BROKEN = "not run: other calls end their session"
-LATE = f"not run: the calls before it took {BUDGET_SECONDS:g} s"
+LATE = "not run: the calls before it took too long"
 
 OpenSession = Callable[[], AbstractAsyncContextManager[Session]]
 Came = Outcome | str
@@ -43,16 +43,19 @@ class Trial:
 
 
 async def ran(
-    trials: Iterable[Trial], open_session: OpenSession, seconds: float = CALL_SECONDS
+    trials: Iterable[Trial],
+    open_session: OpenSession,
+    seconds: float = CALL_SECONDS,
+    budget: float = BUDGET_SECONDS,
 ) -> dict[Trial, Came]:
     """What every trial came to; a session that breaks is replaced once. What was not run is told as
-    BROKEN or LATE.
+    BROKEN or LATE. A call may take `seconds`, and none begins after `budget`.
 
     Raises LoadFailed.
     """
     came: dict[Trial, Came] = {}
     left, breaks = deque(trials), 0
-    until = time.perf_counter() + BUDGET_SECONDS
+    until = time.perf_counter() + budget
     while left and breaks <= MAX_BREAKS and time.perf_counter() < until:
         async with open_session() as session:
             breaks += await _until_broken(session, left, came, seconds, until)

@@ -118,6 +118,6 @@ def idled(settings: Settings, rounds: int = 3) -> None:
     async def work(app: App) -> None:
         for _ in range(rounds):
             await app.approved.carry_out()
-            await asyncio.gather(*app.approved.begun)
+            await asyncio.gather(*app.approved.begun.tasks)
 
     asyncio.run(_opened(settings, work))

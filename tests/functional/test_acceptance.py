@@ -137,10 +137,8 @@ def test_a_reading_that_another_does_not_uphold_stands_in_nobodys_way(
 @pytest.mark.parametrize(
     "reading",
     [
-        {"claims": []},
         {"claims": [claim("IX", 9, "all numerals are subtracted")]},
         Said("I would rather not."),
-        {"code": "x = 1"},
     ],
 )
 def test_a_reading_that_says_nothing_is_told_as_none(settings: Settings, reading: Any) -> None:

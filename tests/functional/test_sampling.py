@@ -46,6 +46,8 @@ def message(value: Any) -> types.CreateMessageResult:
 
 
 def well(prompt: str) -> types.CreateMessageResult:
+    if prompt.startswith("# Read a task"):
+        return message({"claims": []})
     return message(SPECIFICATION if "no code yet" in prompt else CODE)
 
 

@@ -202,6 +202,38 @@ def test_sessions_that_break_again_and_again_are_not_replaced_for_ever() -> None
     assert "not run" in report.failures()[-1].evidence
 
 
+SLOW = """
+    from time import perf_counter
+    end = perf_counter() + 0.4
+    while abs(number) > 100 and perf_counter() < end:
+        pass
+    return {'half': number / 2}"""
+
+
+def test_slow_code_is_tried_with_all_its_cases_and_as_much_else_as_there_is_time() -> None:
+    slow = computing(code(SLOW.strip()))
+
+    def opened() -> Any:
+        return LocalRunner().open(slow, Broker(Policy(()), Cassette(())))
+
+    report = asyncio.run(prove_cases(slow, CASES, opened, budget=1.0))
+    assert report.verdict == "passed"
+    assert report.coverage < 1
+    verdicts = {cell.case: cell.verdict for cell in report.cases}
+    assert (verdicts["case 1"], verdicts["case 2"]) == ("passed", "passed")
+    assert "inconclusive" in verdicts.values()
+
+
+def test_cases_that_take_too_long_in_all_are_sent_back() -> None:
+    slow = computing(code(SLOW.strip()))
+
+    def opened() -> Any:
+        return LocalRunner().open(slow, Broker(Policy(()), Cassette(())))
+
+    report = asyncio.run(prove_cases(slow, CASES, opened, budget=0.0))
+    assert failed(report)["case 2"].evidence == "not run: the calls before it took too long"
+
+
 def test_code_that_does_not_load_fails_the_stage() -> None:
     report = tried(computing(HALVE + "\nX = [1][5]\n"))
     assert [finding.rule for finding in report.findings] == ["load"]

@@ -88,6 +88,24 @@ def test_code_without_an_end_is_a_finding_and_ends_the_attack() -> None:
     assert report.coverage < 1
 
 
+def test_code_that_never_ends_is_tried_twice_at_most() -> None:
+    endless = computing(code("while True:\n        pass"))
+    report = attacked(endless, seconds=0.3, budget=1.0)
+    assert found(report)[0].case == "the usual call"
+    assert len(found(report)) <= 2
+
+
+def test_code_that_never_ends_without_its_api_ends_the_outages() -> None:
+    stuck = (
+        "try:\n        http.request('GET', '/x')\n    except ToolError:\n        pass\n"
+        "    while True:\n        pass"
+    )
+    report = attacked(api(stuck), seconds=0.3, budget=1.0)
+    cells = found(report)
+    assert len(cells) == 2
+    assert all("ended its sandbox" in cell.evidence for cell in cells)
+
+
 def test_recursion_without_bound_is_a_finding() -> None:
     deep = "def deep(text):\n    return deep(text[1:]) + 1 if text else 0"
     body = f"return {{'half': deep(text)}}\n\n{deep}"
