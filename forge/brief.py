@@ -253,7 +253,6 @@ _DONE = """# Done when
 - Tests and cases notice mistakes: of up to 40 small changes to the code (< to <=, a raise left out,
   a number one larger) all but two, or 85 of 100, make one fail; those that none notices are told by
   line. And the code computes: a table of its own cases is sent back.
-- 5.0 is an integer to JSON Schema, and reaches the code as a float: int(n) where that matters.
 - Whatever input_schema admits gives a result or a ToolError, never another exception, within 5 s:
   the empty text, 10,000 letters, 1e308, 10**400, -1, an empty list, nested values, any script.
   A red team tries such by the hundred, and outages of an API. Bound with minimum, maximum,

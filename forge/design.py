@@ -5,50 +5,34 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from forge import media, paging
 from forge.argumentschemas import argument_schema, body_schema
 from forge.brevity import Brevity
 from forge.grouping import groups
-from forge.media import BodyKind
 from forge.naming import argument_names, body_name, pager_name, server_name, tool_names
-from forge.projection import Projection, Selection
+from forge.projection import Projection
 from forge.prose import clean, first_sentence, shorten
-from forge.tolerance import joined
-from sandbox.apispec import APISpec, MediaType, Operation, Parameter, Schema, SecurityScheme
+from forge.toolschemas import (
+    LIMITS,
+    Allowance,
+    Argument,
+    BodyArgument,
+    ToolDraft,
+    documented,
+    fits,
+    input_schema,
+    output_schema,
+)
+from sandbox.apispec import APISpec, Operation, Parameter, SecurityScheme
 from sandbox.authscheme import TokenEndpoint
-from sandbox.bundle import Credential, Paging, RequestPattern, ToolDefinition
+from sandbox.bundle import Credential, RequestPattern, ToolDefinition
 from sandbox.graphql import kind_of
 from sandbox.policy import DEFAULT_PORTS, origin_of
 from sandbox.verbs import creates
 
 MAX_DESCRIPTION = 400
-LIMITS = ((64_000, 8_000), (16_000, 4_000), (4_000, 1_000), (1_000, 300))
-"""What the input and output schemas of one tool may take, in characters of JSON: the first that
-keeps all tools together within MAX_TOTAL.
-"""
-MAX_TOTAL = 16_000_000
-_BODILESS = frozenset({"204", "205"})
 _IDEMPOTENT = frozenset({"PUT", "DELETE"})
-
-
-@dataclass(frozen=True)
-class Argument:
-    """A tool's argument and the parameter that it fills."""
-
-    name: str
-    parameter: Parameter
-
-
-@dataclass(frozen=True)
-class BodyArgument:
-    """The argument that is the request body, and how that is written."""
-
-    name: str
-    media: MediaType
-    kind: BodyKind
-    required: bool
 
 
 @dataclass(frozen=True)
@@ -112,38 +96,13 @@ def _credential(scheme: SecurityScheme) -> Credential:
     )
 
 
-@dataclass(frozen=True)
-class _Schemas:
-    """The two directions of an API's schemas and how much of each a tool may have."""
-
-    request: Projection
-    response: Projection
-    brevity: Brevity
-    limits: tuple[int, int] = LIMITS[0]
-
-
-@dataclass(frozen=True)
-class _Draft:
-    """A tool before its schemas have a size: `takes` are those of the arguments and the body,
-    `gives` those of the JSON that is documented, in the form of their direction.
-    """
-
-    operation: Operation
-    arguments: tuple[Argument, ...]
-    body: BodyArgument | None
-    paging: Paging | None
-    pager: str
-    takes: tuple[Schema, ...]
-    gives: tuple[Schema, ...]
-
-
 def _tools(api: APISpec) -> tuple[ToolSpec, ...]:
     names, grouped = tool_names(api.operations), groups(api)
-    schemas = _Schemas(
+    schemas = Allowance(
         Projection(api.schemas, "request"), Projection(api.schemas, "response"), Brevity()
     )
     drafts = [_draft(api, operation, schemas) for operation in api.operations]
-    fitting = (limits for limits in LIMITS[:-1] if _fits(drafts, schemas, limits))
+    fitting = (limits for limits in LIMITS[:-1] if fits(drafts, schemas, limits))
     bounded = replace(schemas, limits=next(fitting, LIMITS[-1]))
     return tuple(
         _tool(draft, names[draft.operation.id], grouped.get(draft.operation.id, ""), bounded)
@@ -151,18 +110,7 @@ def _tools(api: APISpec) -> tuple[ToolSpec, ...]:
     )
 
 
-def _fits(drafts: list[_Draft], schemas: _Schemas, limits: tuple[int, int]) -> bool:
-    """Whether the schemas of all tools stay within MAX_TOTAL, each within its limit."""
-    left = MAX_TOTAL
-    for draft in drafts:
-        left -= schemas.request.size(draft.takes, limits[0])
-        left -= schemas.response.size(draft.gives, limits[1])
-        if left < 0:
-            return False
-    return True
-
-
-def _draft(api: APISpec, operation: Operation, schemas: _Schemas) -> _Draft:
+def _draft(api: APISpec, operation: Operation, schemas: Allowance) -> ToolDraft:
     free = [p for p in operation.parameters if constant(p) is None]
     arguments = tuple(map(Argument, argument_names(free), free))
     body = _body(api, operation, {argument.name for argument in arguments})
@@ -171,21 +119,21 @@ def _draft(api: APISpec, operation: Operation, schemas: _Schemas) -> _Draft:
     if body is not None:
         described = operation.body.description if operation.body else ""
         takes.append(body_schema(body.media, body.kind, described, api.schemas))
-    return _Draft(
+    return ToolDraft(
         operation,
         arguments,
         body,
         pages,
         pager_name([argument.name for argument in arguments]) if pages else "",
         schemas.request.roots(takes),
-        schemas.response.roots(_documented(operation)),
+        schemas.response.roots(documented(operation)),
     )
 
 
-def _tool(draft: _Draft, name: str, group: str, schemas: _Schemas) -> ToolSpec:
+def _tool(draft: ToolDraft, name: str, group: str, schemas: Allowance) -> ToolSpec:
     operation = draft.operation
-    takes, taken = _input_schema(draft, schemas)
-    gives, given = _output_schema(draft, schemas)
+    takes, taken = input_schema(draft, schemas)
+    gives, given = output_schema(draft, schemas)
     is_read = operation.access == "read"
     title = operation.summary or first_sentence(operation.description, 80)
     definition = ToolDefinition(
@@ -238,76 +186,6 @@ def _body(api: APISpec, operation: Operation, taken: set[str]) -> BodyArgument |
         return None
     chosen, kind = media.choose(operation.body.content, api.schemas)
     return BodyArgument(body_name(taken), chosen, kind, operation.body.required)
-
-
-def _input_schema(draft: _Draft, allowed: _Schemas) -> tuple[dict[str, Any], Selection]:
-    arguments, body, pager = draft.arguments, draft.body, draft.pager
-    names = [argument.name for argument in arguments]
-    required = [argument.name for argument in arguments if argument.parameter.required]
-    if body is not None:
-        names.append(body.name)
-        required += [body.name] * body.required
-    places = [f"{a.parameter.location}:{a.parameter.name}" for a in arguments] + ["body"]
-    chosen = allowed.request.select(draft.takes, allowed.limits[0])
-    placed = map(_placed, chosen.schemas, places)
-    root: dict[str, Any] = {
-        "type": "object",
-        "properties": {
-            **dict(zip(names, placed, strict=True)),
-            **({pager: paging.SCHEMA} if pager else {}),
-        },
-        "additionalProperties": False,
-    }
-    if required:
-        root["required"] = required
-    return allowed.brevity.concise(_with_defs(root, chosen)), chosen
-
-
-def _placed(schema: Schema, place: str) -> Schema:
-    """The schema saying where its value goes, which the mock stage checks against the spec."""
-    if schema is False:
-        return False
-    return {**(schema if isinstance(schema, Mapping) else {}), "x-in": place}
-
-
-def _documented(operation: Operation) -> list[Schema]:
-    """The schemas of the JSON that a success may have."""
-    documented: list[Schema] = []
-    for response in operation.responses:
-        has_body = response.status.startswith("2") and response.status not in _BODILESS
-        for content in response.content if has_body else ():
-            schema = True if content.schema is None else content.schema
-            is_json = media.is_json(content.type) or media.bare(content.type) == "*/*"
-            if is_json and schema not in documented:
-                documented.append(schema)
-    return documented
-
-
-def _output_schema(draft: _Draft, allowed: _Schemas) -> tuple[dict[str, Any], Selection]:
-    chosen = allowed.response.select(draft.gives, allowed.limits[1])
-    if draft.paging:
-        defs = {name: joined(part) for name, part in chosen.defs.items()}
-        chosen = replace(chosen, schemas=tuple(map(joined, chosen.schemas)), defs=defs)
-    kinds = chosen.schemas
-    known = bool(kinds) and True not in kinds
-    body: Schema = {} if not known else kinds[0] if len(kinds) == 1 else {"anyOf": list(kinds)}
-    root = {
-        "type": "object",
-        "required": ["status"],
-        "properties": {
-            "status": {"type": "integer"},
-            "body": body,
-            "text": {"type": "string"},
-            "bytes": {"type": "integer"},
-            "sha256": {"type": "string"},
-            "content_type": {"type": "string"},
-        },
-    }
-    return _with_defs(root, chosen if known else replace(chosen, defs={})), chosen
-
-
-def _with_defs(root: dict[str, Any], chosen: Selection) -> dict[str, Any]:
-    return {**root, "$defs": dict(chosen.defs)} if chosen.defs else root
 
 
 def _permissions(api: APISpec) -> tuple[str, ...]:

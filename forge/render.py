@@ -13,12 +13,13 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from forge.annotations import annotation
-from forge.design import Argument, BodyArgument, ServerSpec, ToolSpec, constant
+from forge.design import ServerSpec, ToolSpec, constant
 from forge.fields import Wrapper, wrappers
 from forge.media import DEFAULT_TYPES, bare, is_json
 from forge.naming import API, PAGES, STYLES
 from forge.projection import target
 from forge.prose import visible
+from forge.toolschemas import Argument, BodyArgument
 from forge.xmlbody import hint, root_name
 from sandbox.apispec import Operation, Parameter, Schema
 from sandbox.bundle import Paging

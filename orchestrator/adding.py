@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from orchestrator.app import App
 from orchestrator.consents import secret_of
 from orchestrator.errors import AddFailed
 from orchestrator.granting import grant, revoke_permissions
-from orchestrator.sources import Image, Npm, Plain, Script, Source
+from orchestrator.preparing import Prepared, Progress, prepared
+from orchestrator.sources import Source
 from registry.errors import Unknown
 from registry.records import Entry, EntryState, entry_from
 from registry.signing import Signer
 from sandbox.broker import Broker
 from sandbox.bundle import NAME, Bundle, Provenance
 from sandbox.cleantext import clean_text
-from sandbox.docker_engine import connect
-from sandbox.launch import AUTHOR, Launch
-from sandbox.layers import image_of, node_layer, python_layer, python_of
+from sandbox.launch import AUTHOR
 from sandbox.livehttp import LiveHttp
 from sandbox.mcp_session import McpSession
 from sandbox.offer import Listed, offer_changes, read_offer, texts
-from sandbox.packages import Fetched, fetch_npm, fetch_pypi
 from sandbox.permissions import Permission, check_nesting, check_path
 from sandbox.policy import Policy
 from sandbox.remotetools import Listing, changes, definition_digest, read_listing
@@ -38,10 +31,8 @@ from sandbox.report import CaseResult, Finding, StageReport
 from sandbox.static.definitions import hidden_characters, hidden_text, invalid_schema
 from sandbox.static.orders import orders, orders_in
 
-MAX_SCRIPT = 4 * 1024 * 1024
 RULES = (invalid_schema, hidden_text, orders)
 
-Progress = Callable[[str], None]
 Tools = tuple[Mapping[str, Any], ...]
 
 
@@ -70,17 +61,6 @@ class Added:
     unchanged: bool = False
 
 
-@dataclass(frozen=True)
-class _Prepared:
-    """What a source became: how it is started, its script, and where it came from."""
-
-    launch: Launch
-    origin: str
-    digest: str
-    title: str
-    script: str = ""
-
-
 async def add(app: App, addition: Addition, signer: Signer, progress: Progress) -> Added:
     """Register a server, its grants signed. Raises AddFailed, and what fetching, starting and
     publishing raise.
@@ -90,8 +70,8 @@ async def add(app: App, addition: Addition, signer: Signer, progress: Progress) 
     for permission in addition.permissions:
         if permission.kind == "fs":
             check_path(permission.name, app.settings.of_engine.private)
-    prepared = await asyncio.to_thread(_prepared, addition, progress)
-    draft = _draft(addition, prepared, current.version + 1 if current else 1)
+    became = await asyncio.to_thread(prepared, addition.name, addition.source, progress)
+    draft = _draft(addition, became, current.version + 1 if current else 1)
     progress("starting it twice, to see what it lists")
     started = time.perf_counter()
     with app.outfit.trial(addition.name):
@@ -122,18 +102,18 @@ def _current(app: App, name: str) -> Entry | None:
     return current
 
 
-def _draft(addition: Addition, prepared: _Prepared, version: int) -> Bundle:
-    made = Provenance(prepared.origin, prepared.digest, author=AUTHOR)
+def _draft(addition: Addition, became: Prepared, version: int) -> Bundle:
+    made = Provenance(became.origin, became.digest, author=AUTHOR)
     return Bundle(
         name=addition.name,
         version=version,
-        title=clean_text(prepared.title)[:200] or addition.name,
+        title=clean_text(became.title)[:200] or addition.name,
         base_url="",
-        source_code=prepared.script or "# A third-party server: launch.json says how it starts.\n",
+        source_code=became.script or "# A third-party server: launch.json says how it starts.\n",
         tools=(),
         provenance=made,
         permissions=tuple(map(str, addition.permissions)),
-        launch=replace(prepared.launch, secrets=dict(addition.secrets)),
+        launch=replace(became.launch, secrets=dict(addition.secrets)),
     )
 
 
@@ -248,71 +228,3 @@ def _told(findings: tuple[Finding, ...] | list[Finding]) -> str:
     lines = [f"{finding.where}: {finding.rule}: {finding.reason}" for finding in findings[:20]]
     advice = "\nLook at them; --experimental registers it all the same, asking before every call."
     return "its tool definitions are not fit to be shown to a model:\n" + "\n".join(lines) + advice
-
-
-def _prepared(addition: Addition, progress: Progress) -> _Prepared:
-    source = addition.source
-    if isinstance(source, Plain):
-        return _plain(source)
-    if isinstance(source, Script):
-        return _script(source)
-    with closing(connect()) as client, TemporaryDirectory(prefix="toolwright-") as place:
-        if isinstance(source, Image):
-            image = image_of(client, source.reference, progress)
-            launch = Launch("image", image=image, command=source.command)
-            return _Prepared(launch, f"image:{source.reference}", image, source.reference)
-        tree = Path(place) / "tree"
-        tree.mkdir()
-        progress("fetching it by your own npm" if isinstance(source, Npm) else "fetching it by pip")
-        if isinstance(source, Npm):
-            fetched = fetch_npm(source.spec, tree, source.binary, source.arguments)
-            image = node_layer(client, addition.name, fetched, tree, progress)
-            return _packaged("npm", fetched, image)
-        python = python_of(client, progress)
-        fetched = fetch_pypi(
-            source.specs,
-            tree,
-            python,
-            script=source.script,
-            module=source.module,
-            arguments=source.arguments,
-        )
-        image = python_layer(client, addition.name, fetched, tree, progress)
-        return _packaged("pypi", fetched, image)
-
-
-def _packaged(kind: str, fetched: Fetched, image: str) -> _Prepared:
-    locked = "".join(f"{p.name} {p.version} {p.digest}\n" for p in fetched.lock)
-    launch = Launch(
-        "image",
-        image=image,
-        entrypoint=fetched.command[:1],
-        command=fetched.command[1:],
-        lock=fetched.lock,
-    )
-    digest = hashlib.sha256(locked.encode()).hexdigest()
-    title = f"{fetched.name} {fetched.version}"
-    return _Prepared(launch, f"{kind}:{fetched.name}@{fetched.version}", digest, title)
-
-
-def _script(source: Script) -> _Prepared:
-    content = source.path.read_bytes()[: MAX_SCRIPT + 1]
-    if len(content) > MAX_SCRIPT:
-        raise AddFailed(f"{source.path} is larger than {MAX_SCRIPT} bytes.")
-    try:
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        raise AddFailed(f"{source.path} is no UTF-8 text: {error}.") from error
-    digest = hashlib.sha256(content).hexdigest()
-    launch = Launch("script", command=source.arguments)
-    return _Prepared(launch, f"script:{source.path.name}", digest, source.path.stem, text)
-
-
-def _plain(source: Plain) -> _Prepared:
-    program = shutil.which(source.command[0])
-    if program is None:
-        raise AddFailed(f"there is no program {source.command[0]}.")
-    command = (str(Path(program).absolute()), *source.command[1:])
-    digest = hashlib.sha256("\0".join(command).encode()).hexdigest()
-    launch = Launch("process", command=command)
-    return _Prepared(launch, f"process:{source.command[0]}", digest, Path(program).name)

@@ -22,6 +22,7 @@ from orchestrator.briefing import Briefing
 from orchestrator.brokers import Brokers
 from orchestrator.calls import Call
 from orchestrator.captures import Captures
+from orchestrator.clearance import Clearance
 from orchestrator.consents import Consents
 from orchestrator.dispatch import Dispatch
 from orchestrator.documentation import Documentation
@@ -75,6 +76,7 @@ class App:
     store: Store
     vault: Vault
     brake: Brake
+    clearance: Clearance
     roster: Roster
     pulse: Pulse
     consents: Consents
@@ -231,12 +233,13 @@ def _assembled(ground: Ground, calling: _Calling, making: _Making, patient: bool
         store,
         ground.vault,
         ground.brake,
+        ground.clearance,
         roster,
         ground.pulse,
         ground.consents,
         calling.outfit,
         dispatch,
-        Approved(store, dispatch, ground.process),
+        Approved(store, dispatch, ground.clearance, ground.process),
         making.forge,
         making.jobs,
         making.authors,

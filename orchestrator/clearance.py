@@ -135,8 +135,9 @@ def effective(
     requests. Code that our compiler did not write is not believed that a method that writes reads.
     """
     own = level_of(tool)
-    unsafe = any(_is_unsafe(request) for request in tool.requests)
-    if own == "read" and unsafe and not compiled:
+    unsafe = [request for request in tool.requests if _is_unsafe(request)]
+    # What a description says of its methods is no word on what is no request to its API.
+    if own == "read" and unsafe and (not compiled or any(map(is_asked, unsafe))):
         own = "write"
     if override is None or override.level == own:
         return own

@@ -38,9 +38,7 @@ async def serve_registered(name: str, engine: str | None, with_control: bool) ->
 
 async def serve_one(app: App, name: str) -> None:
     """Serve the registered server of that name until end of file. Raises Unknown."""
-    bundle = app.dispatch.admission.clearance.classified(
-        app.forge.shelf.bundle(app.store.entry(name))
-    )
+    bundle = app.clearance.classified(app.forge.shelf.bundle(app.store.entry(name)))
 
     tasks = Tasks(app, shown, name)
 

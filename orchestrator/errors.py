@@ -133,7 +133,8 @@ class ForgeWaits(OrchestratorError):
 
     def __init__(self, need: str, what: str, how: str) -> None:
         self.need, self.what, self.how = need, what, how
-        super().__init__(f"a person has to say yes first: {how}")
+        what_for = f", to requests to {what}" if need == "host" else ""
+        super().__init__(f"a person has to say yes first{what_for}: {how}")
 
 
 class ControlUnreachable(OrchestratorError):

@@ -30,7 +30,7 @@ def overview(app: App) -> dict[str, Any]:
             for job in app.store.jobs(state_name)
         ],
         "approvals": [answers.approval_json(a) for a in app.store.approvals("pending")],
-        "approvals_held": app.dispatch.admission.clearance.held(),
+        "approvals_held": app.clearance.held(),
         "grants_void": [void_json(*void) for void in app.consents.void()],
         "repairs": [
             answers.job_line(job) for job in app.store.jobs(limit=50) if job.kind == "repair"

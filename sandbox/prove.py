@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence, Set
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence, Set
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from typing import ParamSpec
 
 from sandbox.adequacy import prove_adequacy
 from sandbox.broker import Broker
@@ -28,6 +30,9 @@ from sandbox.trials import OpenSession
 
 OnStage = Callable[[StageReport | Stage], None]
 """Told the name of a stage when it starts and its report when it is over."""
+Stages = Iterator[tuple[Stage, Callable[[], Awaitable[StageReport]]]]
+"""The stages of a bundle in their order, and what runs them."""
+P = ParamSpec("P")
 
 
 async def prove(
@@ -52,41 +57,37 @@ async def prove(
     `recorded` are cases of what happened to earlier versions, and no stage where there are none.
     `available` are the modules that the engine has, where it has not all that servers may import.
     """
-    on_stage("static")
-    reports = [prove_static(bundle, available)]
-    on_stage(reports[-1])
-    if reports[-1].passed and suite:
-        on_stage("suite")
-        reports.append(await prove_suite(bundle, suite, _sealed(harness(bundle), runner)))
-        on_stage(reports[-1])
-    if reports[-1].passed and examples is not None:
-        on_stage("cases")
-        reports.append(await prove_cases(bundle, examples, _sealed(bundle, runner)))
-        on_stage(reports[-1])
-    if reports[-1].passed and examples is not None:
-        on_stage("adequacy")
-        sealed = _sealed(harness(bundle), runner), _sealed(bundle, runner)
-        reports.append(await prove_adequacy(bundle, examples, suite, *sealed))
-        on_stage(reports[-1])
-    if reports[-1].passed:
-        on_stage("mock")
-        bench = mock_bench(bundle, runner, seed)
-        reports.append(await prove_mock(bundle, bench, lanes=lanes, seed=seed))
-        on_stage(reports[-1])
-    if reports[-1].passed and recorded:
-        on_stage("recorded")
-        reports.append(await prove_recorded(bundle, recorded, runner))
-        on_stage(reports[-1])
-    if reports[-1].passed:
-        on_stage("live")
-        reports.append(await _live(bundle, runner, live))
-        on_stage(reports[-1])
-    if reports[-1].passed and examples is not None:
-        on_stage("redteam")
+    stages = _stages(bundle, runner, live, examples, suite, recorded, available, lanes, seed)
+    return await _proof(bundle, stages, on_stage)
+
+
+def _stages(
+    bundle: Bundle,
+    runner: Runner,
+    live: Broker | None,
+    examples: Sequence[Example] | None,
+    suite: str,
+    recorded: Sequence[RecordedCase],
+    available: Set[str] | None,
+    lanes: int,
+    seed: int,
+) -> Stages:
+    sealed = _sealed(bundle, runner)
+    yield "static", partial(_judged, prove_static, bundle, available)
+    if suite:
+        yield "suite", partial(prove_suite, bundle, suite, _sealed(harness(bundle), runner))
+    if examples is not None:
+        yield "cases", partial(prove_cases, bundle, examples, sealed)
+        tested = _sealed(harness(bundle), runner)
+        yield "adequacy", partial(prove_adequacy, bundle, examples, suite, tested, sealed)
+    bench = mock_bench(bundle, runner, seed)
+    yield "mock", partial(prove_mock, bundle, bench, lanes=lanes, seed=seed)
+    if recorded:
+        yield "recorded", partial(prove_recorded, bundle, recorded, runner)
+    yield "live", partial(_live, bundle, runner, live)
+    if examples is not None:
         targets = shooting_range(bundle, runner)
-        reports.append(await prove_redteam(bundle, examples, targets, seed=seed))
-        on_stage(reports[-1])
-    return Proof(bundle.digest(), tuple(reports))
+        yield "redteam", partial(prove_redteam, bundle, examples, targets, seed=seed)
 
 
 async def prove_specification(
@@ -100,18 +101,33 @@ async def prove_specification(
     """What can be said of a bundle without code: of its tools, and whether its tests and examples
     prove anything.
     """
-    on_stage("static")
-    reports = [prove_definitions(bundle)]
-    on_stage(reports[-1])
-    if reports[-1].passed:
-        on_stage("suite")
-        reports.append(await prove_suite(bundle, suite, _sealed(harness(bundle), runner)))
+
+    def stages() -> Stages:
+        yield "static", partial(_judged, prove_definitions, bundle)
+        yield "suite", partial(prove_suite, bundle, suite, _sealed(harness(bundle), runner))
+        if examples:
+            yield "cases", partial(_judged, check_examples, bundle, examples)
+
+    return await _proof(bundle, stages(), on_stage)
+
+
+async def _proof(bundle: Bundle, stages: Stages, on_stage: OnStage) -> Proof:
+    """The reports of the stages up to the first that failed; the later ones are not begun."""
+    reports: list[StageReport] = []
+    for stage, work in stages:
+        on_stage(stage)
+        reports.append(await work())
         on_stage(reports[-1])
-    if reports[-1].passed and examples:
-        on_stage("cases")
-        reports.append(check_examples(bundle, examples))
-        on_stage(reports[-1])
+        if not reports[-1].passed:
+            break
     return Proof(bundle.digest(), tuple(reports))
+
+
+async def _judged(
+    judge: Callable[P, StageReport], *args: P.args, **kwargs: P.kwargs
+) -> StageReport:
+    """A stage that runs nothing and waits for nothing."""
+    return judge(*args, **kwargs)
 
 
 def _sealed(bundle: Bundle, runner: Runner) -> OpenSession:

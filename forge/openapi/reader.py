@@ -5,23 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from urllib.parse import parse_qsl, quote
 
 from forge import access
 from forge.document import Document, Problem, escape
 from forge.errors import NotAnApiDescription, NoUsableOperation
-from forge.openapi import bodies, parameters, security, servers, tags
+from forge.openapi import bodies, parameters, paths, security, servers, tags
 from forge.openapi.context import Context, Dialect, LeftOut, Problems
 from forge.openapi.references import Node, References, Unresolved
 from forge.openapi.schemas import Schemas
 from forge.prose import clean, visible
-from sandbox.apispec import APISpec, Operation, Parameter, Schema, SecurityScheme
+from sandbox.apispec import APISpec, Operation, Schema, SecurityScheme
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 _METHOD = re.compile(r"[A-Z][A-Z0-9_-]{0,19}\Z")
 MAX_OPERATIONS = 5000
-_PLACEHOLDER = re.compile(r"\{([^{}/]+)\}")
-_WHOLE_PLACEHOLDER = re.compile(r"\{([^{}/]+)\}\Z")
 
 
 @dataclass(frozen=True)
@@ -46,8 +43,8 @@ def read(document: Document, base_url: str | None = None) -> Reading:
     root_url = base or servers.base_url(context, [references.root], document.url)
     schemes = security.schemes(context, root_url)
     forgotten = security.unapplied(context, schemes)
-    schemes.setdefault(AUTHORIZATION.name, AUTHORIZATION)
-    operations = tuple(_operations(context, document, base, _Security(schemes, forgotten)))
+    schemes.setdefault(security.AUTHORIZATION.name, security.AUTHORIZATION)
+    operations = tuple(_operations(context, document, base, security.Known(schemes, forgotten)))
     named = context.schemas.named()
     for problem in (*references.problems, *_clashes(document, operations, named)):
         problems.add(problem)
@@ -111,20 +108,8 @@ def _given(document: Document, base_url: str) -> str:
     return url
 
 
-AUTHORIZATION = SecurityScheme("authorization", "apiKey", "header", "Authorization")
-"""What an operation wants that lists the header as a parameter: all of its value is the secret."""
-
-
-@dataclass(frozen=True)
-class _Security:
-    """The schemes by name, and the alternatives of operations that ask for none."""
-
-    schemes: dict[str, SecurityScheme]
-    forgotten: tuple[tuple[str, ...], ...]
-
-
 def _operations(
-    context: Context, document: Document, base: str | None, schemes: _Security
+    context: Context, document: Document, base: str | None, schemes: security.Known
 ) -> Iterator[Operation]:
     taken: set[str] = set()
     count = 0
@@ -182,15 +167,15 @@ def _operation(
     method: str,
     node: Node,
     server: str,
-    known: _Security,
+    known: security.Known,
 ) -> Operation:
     node = _followed(context, node)
     nodes = parameters.collect(context, item, node)
-    written, path = path, _plain(path, nodes)
-    template, query = _template(path, node)
+    written, path = path, paths.plain(path, nodes)
+    template, query = paths.template(path, node)
     required = security.requirements(context, node, known.schemes)
-    placeholders = list(dict.fromkeys(_PLACEHOLDER.findall(path.partition("#")[0])))
-    read = parameters.read(context, nodes, placeholders, _secret_places(required, known))
+    placeholders = paths.placeholders(path)
+    read = parameters.read(context, nodes, placeholders, security.places(required, known))
     body = (
         bodies.swagger_body(context, nodes, node)
         if context.dialect == "2.0"
@@ -209,16 +194,16 @@ def _operation(
             template,
             operation_id,
             summary,
-            _query_values(read, query),
+            paths.query_values(read, query),
             [response.status for response in answers if response.status.startswith("2")],
         ),
         summary=summary,
         description=clean(node.get("description").value, 1000),
         tags=tags.of(node, context.tags),
-        parameters=_with_query(read, query, template),
+        parameters=paths.with_query(read, query, template),
         body=body,
         responses=answers,
-        security=required or _forgotten(nodes, known),
+        security=required or security.forgotten(nodes, known),
         deprecated=parameters.truth(node.get("deprecated").value),
         written=written,
     )
@@ -233,90 +218,6 @@ def _followed(context: Context, node: Node) -> Node:
     if not isinstance(found.value, dict):
         raise LeftOut(found.problem("an operation must be an object"))
     return found
-
-
-def _secret_places(required: tuple[tuple[str, ...], ...], known: _Security) -> set[tuple[str, str]]:
-    """Where the credentials of an operation go, which no argument fills."""
-    used = {name for names in required for name in names}
-    schemes = known.schemes.values()
-    return {_place(s) for s in schemes if s.name in used and s.kind == "apiKey"}
-
-
-def _forgotten(nodes: list[Node], known: _Security) -> tuple[tuple[str, ...], ...]:
-    """The alternatives of an operation that asks for no credential: of one that lists the header of
-    a credential among its parameters that, else those that the whole document forgot.
-    """
-    if any(map(_is_authorization, nodes)):
-        return ((AUTHORIZATION.name,), ())
-    named = {(n.value["in"], str(n.value["name"]).lower()) for n in nodes}
-    keys = (s for s in known.schemes.values() if s.kind == "apiKey")
-    taken = {scheme.name for scheme in keys if _place(scheme) in named}
-    return tuple(names for names in known.forgotten if not taken & {*names})
-
-
-def _query_values(
-    read: tuple[Parameter, ...], query: list[tuple[str, str]]
-) -> list[tuple[str, str]]:
-    """The query's names, with the value of those that the path fixes."""
-    return [*query, *((p.name, "") for p in read if p.location == "query")]
-
-
-def _plain(path: str, nodes: list[Node]) -> str:
-    """The path with `{name+}`, `{+name}` and `{name*}` (gateways, RFC 6570) called as declared."""
-    declared = {str(node.value["name"]) for node in nodes if node.value["in"] == "path"}
-
-    def plain(match: re.Match[str]) -> str:
-        name = match[1].strip("+*")
-        return f"{{{name}}}" if match[1] not in declared and name in declared else match[0]
-
-    return _PLACEHOLDER.sub(plain, path)
-
-
-def _is_authorization(node: Node) -> bool:
-    """Whether a parameter is the header of a credential, which 4.8.12.1 says is no parameter."""
-    return node.value["in"] == "header" and str(node.value["name"]).lower() == "authorization"
-
-
-def _place(scheme: SecurityScheme) -> tuple[str, str]:
-    return scheme.location, scheme.parameter.lower()
-
-
-def _template(path: str, node: Node) -> tuple[str, list[tuple[str, str]]]:
-    """A path as it goes on the wire, and the query that some documents write behind it."""
-    bare, _, query = path.partition("#")[0].partition("?")
-    bare = "/" + bare.lstrip("/") if not bare.startswith("/") else bare
-    literals = _PLACEHOLDER.split(bare)[::2]
-    if any(mark in literal for literal in literals for mark in "{}\\"):
-        raise LeftOut(node.problem("the path template is malformed"))
-    if any(segment in (".", "..") for segment in bare.replace("%2e", ".").split("/")):
-        raise LeftOut(node.problem("the path has a `.` or `..` segment"))
-    if not bare.isprintable() or len(bare) > 2000:
-        raise LeftOut(node.problem("the path is too long or not printable"))
-    names = _PLACEHOLDER.split(bare)[1::2]
-    encoded = [quote(literal, safe=servers.PATH_SAFE) for literal in literals]
-    template = encoded[0] + "".join(
-        f"{{{name}}}{literal}" for name, literal in zip(names, encoded[1:], strict=True)
-    )
-    return template, parse_qsl(query, keep_blank_values=True)
-
-
-def _with_query(
-    read: tuple[Parameter, ...], query: list[tuple[str, str]], template: str
-) -> tuple[Parameter, ...]:
-    """The parameters with those of a query that stands in the path: constants, or placeholders."""
-    made = {(p.location, p.name): p for p in read}
-    for name, value in query:
-        whole = _WHOLE_PLACEHOLDER.match(value)
-        inner = made.get(("path", whole[1])) if whole else None
-        if inner is None:
-            made["query", name] = Parameter(name, "query", {"const": value}, required=True)
-            continue
-        if f"{{{inner.name}}}" not in template:
-            del made["path", inner.name]
-        made["query", name] = replace(
-            inner, name=name, location="query", style="form", explode=True
-        )
-    return tuple(sorted(made.values(), key=lambda p: parameters.LOCATIONS.index(p.location)))
 
 
 def _distinct(operation: Operation, path: str, taken: set[str]) -> Operation:

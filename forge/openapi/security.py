@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from forge.openapi import servers
@@ -15,6 +16,8 @@ Kind = Literal[
 ]
 Grant = Literal["client_credentials", "refresh_token", "password"]
 MAX_ALTERNATIVES = 32
+AUTHORIZATION = SecurityScheme("authorization", "apiKey", "header", "Authorization")
+"""What an operation wants that lists the header as a parameter: all of its value is the secret."""
 
 _FLOWS: dict[str, tuple[Grant, ...]] = {
     "clientCredentials": ("client_credentials",),
@@ -146,3 +149,39 @@ def _kind(kind: Any, scheme: Any) -> Kind:
     if kind == "oauth2":
         return "oauth2"
     return "openIdConnect" if kind == "openIdConnect" else "other"
+
+
+@dataclass(frozen=True)
+class Known:
+    """The schemes by name, and the alternatives of operations that ask for none."""
+
+    schemes: dict[str, SecurityScheme]
+    forgotten: tuple[tuple[str, ...], ...]
+
+
+def places(required: tuple[tuple[str, ...], ...], known: Known) -> set[tuple[str, str]]:
+    """Where the credentials of an operation go, which no argument fills."""
+    used = {name for names in required for name in names}
+    schemes = known.schemes.values()
+    return {_place(s) for s in schemes if s.name in used and s.kind == "apiKey"}
+
+
+def forgotten(nodes: list[Node], known: Known) -> tuple[tuple[str, ...], ...]:
+    """The alternatives of an operation that asks for no credential: of one that lists the header of
+    a credential among its parameters that, else those that the whole document forgot.
+    """
+    if any(map(_is_authorization, nodes)):
+        return ((AUTHORIZATION.name,), ())
+    named = {(n.value["in"], str(n.value["name"]).lower()) for n in nodes}
+    keys = (s for s in known.schemes.values() if s.kind == "apiKey")
+    taken = {scheme.name for scheme in keys if _place(scheme) in named}
+    return tuple(names for names in known.forgotten if not taken & {*names})
+
+
+def _is_authorization(node: Node) -> bool:
+    """Whether a parameter is the header of a credential, which 4.8.12.1 says is no parameter."""
+    return node.value["in"] == "header" and str(node.value["name"]).lower() == "authorization"
+
+
+def _place(scheme: SecurityScheme) -> tuple[str, str]:
+    return scheme.location, scheme.parameter.lower()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,10 @@ def command(
             print_json(_shown(store, job))
             return
         rows = store.jobs()
+    _print(rows, as_json)
+
+
+def _print(rows: Sequence[Job], as_json: bool) -> None:
     if as_json:
         print_json([job_line(row) for row in rows])
     elif not rows:

@@ -113,7 +113,7 @@ class Place:
         now, store = time.time(), self.app.store
         wanted = Decision(approval.id, True, PIN, "test", "", approval.wire_digest)
         assert not decide(self.settings, store, wanted, now).refused
-        forgery = self.app.dispatch.admission.clearance.forgery
+        forgery = self.app.clearance.forgery
         claimed = store.claim(approval.id, self.app.process, now, forgery)
         assert claimed is not None
         reply: Reply = self.run(self.app.dispatch.carry_out(claimed))

@@ -293,6 +293,17 @@ def test_a_brief_at_the_terminal_is_answered_with_a_file(toolwright_home: Home) 
     assert called["structuredContent"] == {"number": 2026}
 
 
+def test_a_client_may_decline_in_place_of_a_draft(client: Peer) -> None:
+    job = client.value("forge", task="forge invoices", source="none", name="invoices")["job"]
+    settled(client, job)
+    both = client.call("submit", job=job, decline="it is fraud", code="x = 1")
+    assert [each["pointer"] for each in both["structuredContent"]["problems"]] == ["/decline"]
+    ended = client.value("submit", job=job, decline="it is fraud")
+    assert ended["state"] == "failed"
+    assert "the client declined: it is fraud" in ended["message"]
+    assert client.call("submit", job=job, decline="it is fraud")["isError"]
+
+
 def test_a_permission_of_this_machine_waits_for_a_person(
     client: Peer, toolwright_home: Home
 ) -> None:

@@ -28,6 +28,7 @@ from registry.records import Approval, Tool
 from registry.rules import Rule
 from registry.signing import Signer, fits
 from registry.store import Store
+from sandbox.asked import pattern_of
 from sandbox.bundle import Bundle, RequestPattern, ToolDefinition
 from tests.orchestrator.conftest import PIN
 from tests.orchestrator.test_gate import BLANK
@@ -231,6 +232,33 @@ def test_only_the_compiler_is_believed_that_a_method_that_writes_reads() -> None
     assert effective(search, None, signed, compiled=True) == "read"
     assert effective(search, None, signed, compiled=False) == "write"
     assert effective(search, said("read", search, SIGNER), signed, compiled=False) == "read"
+
+
+def talking(permission: str) -> ToolDefinition:
+    """A tool that says that it reads, and talks to that place."""
+    (asked,) = filter(None, [pattern_of(permission)])
+    return replace(operation("GET", "read"), operation="", name="zones", requests=(asked,))
+
+
+WHOIS, MAIL = talking("tcp:whois.test:43"), talking("tcp:mail.test:25")
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize(
+    ("override", "level"),
+    [
+        (None, "write"),
+        (said("read", WHOIS), "write"),
+        (said("read", WHOIS, Signer.fresh()), "write"),
+        (said("read", MAIL, SIGNER), "write"),
+        (said("read", WHOIS, SIGNER), "read"),
+        (said("destructive", WHOIS), "destructive"),
+    ],
+)
+def test_only_a_person_is_believed_that_what_talks_over_tcp_reads(
+    override: Override | None, level: Level, compiled: bool
+) -> None:
+    assert effective(WHOIS, override, signed, compiled=compiled) == level
 
 
 def with_tools(*tools: ToolDefinition) -> Bundle:

@@ -137,7 +137,6 @@ ROWS = {
     "items": {"type": "object", "properties": {"n": {"type": "number"}}, "required": ["n"]},
 }
 MANY_DIGITS, TOO_MUCH = "5,000 digits", "a sum that no float holds"
-AS_FLOAT = "a whole number as JSON writes a float"
 
 
 @pytest.mark.parametrize(
@@ -149,7 +148,6 @@ AS_FLOAT = "a whole number as JSON writes a float"
         ("return {'half': number[0]}", {"number": {"type": "array"}}, ({"number": [3]},), "empty"),
         ("return {'half': eval('(' * 99 + number)}", {"number": TEXT}, (), "long"),
         ("return {'half': int(number)}", {"number": DIGITS}, (), MANY_DIGITS),
-        ("return {'half': len(range(number))}", {"number": WHOLE}, (), AS_FLOAT),
         ("return {'half': sum(number)}", {"number": NUMBERS}, ({"number": [3]},), TOO_MUCH),
         (
             "return {'half': sum(row['n'] for row in number)}",
@@ -204,7 +202,7 @@ def test_sessions_that_break_again_and_again_are_not_replaced_for_ever() -> None
 
 SLOW = """
     from time import perf_counter
-    end = perf_counter() + 0.4
+    end = perf_counter() + 1.2
     while abs(number) > 100 and perf_counter() < end:
         pass
     return {'half': number / 2}"""

@@ -18,7 +18,7 @@ from sandbox.brake import Brake
 from sandbox.broker import Broker, Capture, Release, WriteMode
 from sandbox.bundle import Bundle
 from sandbox.casestage import prove_cases
-from sandbox.exchange import wire_digest
+from sandbox.exchange import WireRequest, WireResponse, wire_digest
 from sandbox.netaccess import NetworkAccess
 from sandbox.permissions import Permission, parse_permission
 from sandbox.policy import Policy
@@ -206,6 +206,17 @@ def test_what_was_recorded_is_answered_again_without_a_network() -> None:
     replay = Replay(tuple(tape.exchanges))
     assert called(replay, "tcp", **at).structured == {"got": "hi"}
     assert not replay.surprises
+
+
+def test_what_fails_on_our_side_is_told_to_the_code_at_once() -> None:
+    class Broken:
+        async def send(self, request: WireRequest) -> WireResponse:
+            raise ZeroDivisionError("a mistake of ours")
+
+    broker = Broker(Policy(()), body(b"{}"), local=Broken())
+    kind, message = failure(called(broker, "tls", host="a.test", port=443))
+    assert (kind, "ZeroDivisionError" in message) == ("refused", True)
+    assert "a mistake" not in message
 
 
 @pytest.mark.parametrize(

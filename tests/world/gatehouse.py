@@ -7,14 +7,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from tests.world.loopback import Answering, served
 
 USER, PASSWORD = "warden", "p4ss-canary-word"
 CLIENT, CLIENT_SECRET = "my-app", "cl13nt-canary"
@@ -46,7 +44,7 @@ components:
 class Gatehouse:
     """`asked` are the paths that were asked for, in order."""
 
-    url: str = ""
+    url: str
     asked: list[str] = field(default_factory=list)
     tokens: int = 0
     busy: int = 0
@@ -54,77 +52,50 @@ class Gatehouse:
 
 @contextmanager
 def gatehouse() -> Iterator[Gatehouse]:
-    house = Gatehouse()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(house))
-    house.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with served(_Answering, Gatehouse) as house:
         yield house
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
-def _handler(house: Gatehouse) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+class _Answering(Answering):
+    def do_GET(self) -> None:
+        path = urlsplit(self.path).path
+        self.world.asked.append(path)
+        refusal, headers = self._refusal(path)
+        echo = {"sent": dict(self.headers.items()), "url": self.path}
+        status = 429 if headers.get("Retry-After") else 401 if refusal else 200
+        self.answer_json(status, {"error": refusal, **echo} if refusal else echo, headers.items())
 
-        def do_GET(self) -> None:
-            path = urlsplit(self.path).path
-            house.asked.append(path)
-            refusal, headers = self._refusal(path)
-            echo = {"sent": dict(self.headers.items()), "url": self.path}
-            status = 429 if headers.get("Retry-After") else 401 if refusal else 200
-            self._say(status, {"error": refusal, **echo} if refusal else echo, headers)
-
-        def do_POST(self) -> None:
-            house.asked.append(self.path)
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
-            form = {key: values[0] for key, values in parse_qs(body).items()}
-            pair = base64.b64encode(f"{CLIENT}:{CLIENT_SECRET}".encode()).decode()
-            if self.headers.get("Authorization") != f"Basic {pair}":
-                self._say(401, {"error": "invalid_client"}, {})
-                return
-            house.tokens += 1
-            token = {"access_token": f"t0ken-canary-{house.tokens}", "token_type": "Bearer"}
-            rotated = (
-                {"refresh_token": f"{REFRESH}-{house.tokens}"} if "refresh_token" in form else {}
-            )
-            self._say(200, {**token, **rotated, "expires_in": 3600}, {})
-
-        def _refusal(self, path: str) -> tuple[str, dict[str, str]]:
-            sent = self.headers.get("Authorization") or ""
-            if path == "/digest":
-                wants = 'Digest realm="r", qop="auth", algorithm=SHA-256, nonce="n1"'
-                return "" if _answers(sent, self.path) else "no", {"WWW-Authenticate": wants}
-            if path == "/busy":
-                house.busy += 1
-                return ("slow down", {"Retry-After": "1"}) if house.busy == 1 else ("", {})
-            if path == "/token":
-                return "" if sent == f"Bearer t0ken-canary-{house.tokens}" else "no", {}
-            if path == "/signed":
-                text = f"GET\n{self.path}\n{self.headers.get('X-At')}".encode()
-                wanted = hmac.new(KEY.encode(), text, "sha256").hexdigest()
-                return "" if self.headers.get("X-Signature") == wanted else "no", {}
-            name = "X-Forgotten" if path == "/open" else "X-Key"
-            return "" if self.headers.get(name) == KEY else "no", {}
-
-        def _say(self, status: int, body: Any, headers: dict[str, str]) -> None:
-            content = json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, format: str, *args: Any) -> None:
+    def do_POST(self) -> None:
+        self.world.asked.append(self.path)
+        body = self.body().decode()
+        form = {key: values[0] for key, values in parse_qs(body).items()}
+        pair = base64.b64encode(f"{CLIENT}:{CLIENT_SECRET}".encode()).decode()
+        if self.headers.get("Authorization") != f"Basic {pair}":
+            self.answer_json(401, {"error": "invalid_client"})
             return
+        self.world.tokens += 1
+        token = {"access_token": f"t0ken-canary-{self.world.tokens}", "token_type": "Bearer"}
+        rotated = (
+            {"refresh_token": f"{REFRESH}-{self.world.tokens}"} if "refresh_token" in form else {}
+        )
+        self.answer_json(200, {**token, **rotated, "expires_in": 3600})
 
-    return Handler
+    def _refusal(self, path: str) -> tuple[str, dict[str, str]]:
+        sent = self.headers.get("Authorization") or ""
+        if path == "/digest":
+            wants = 'Digest realm="r", qop="auth", algorithm=SHA-256, nonce="n1"'
+            return "" if _answers(sent, self.path) else "no", {"WWW-Authenticate": wants}
+        if path == "/busy":
+            self.world.busy += 1
+            return ("slow down", {"Retry-After": "1"}) if self.world.busy == 1 else ("", {})
+        if path == "/token":
+            return "" if sent == f"Bearer t0ken-canary-{self.world.tokens}" else "no", {}
+        if path == "/signed":
+            text = f"GET\n{self.path}\n{self.headers.get('X-At')}".encode()
+            wanted = hmac.new(KEY.encode(), text, "sha256").hexdigest()
+            return "" if self.headers.get("X-Signature") == wanted else "no", {}
+        name = "X-Forgotten" if path == "/open" else "X-Key"
+        return "" if self.headers.get(name) == KEY else "no", {}
 
 
 def _answers(sent: str, uri: str) -> bool:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from graphql import GraphQLError, build_schema, graphql_sync
+
+from tests.world.loopback import Answering, served
 
 SDL = """
 type Boat { id: ID! name: String! length: Float }
@@ -25,7 +25,7 @@ type Mutation { addBoat(boat: BoatInput!): Boat! }
 class Shop:
     """`asked` are the documents that came, in order."""
 
-    url: str = ""
+    url: str
     boats: list[dict[str, Any]] = field(
         default_factory=lambda: [{"id": "1", "name": "Ann", "length": 7.5}]
     )
@@ -64,38 +64,20 @@ SCHEMA = build_schema(SDL)
 @contextmanager
 def graphql_shop() -> Iterator[Shop]:
     """The API while the block runs."""
-    shop = Shop()
-
-    class Door(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            document = parse_qs(urlsplit(self.path).query).get("query", [""])[0]
-            if document:
-                self._say(200, shop.answer(document, None))
-            else:
-                self._say(400, {"errors": [{"message": "there is no query"}]})
-
-        def do_POST(self) -> None:
-            given = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            self._say(200, shop.answer(given["query"], given.get("variables")))
-
-        def _say(self, status: int, value: Any) -> None:
-            body = json.dumps(value).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Door)
-    shop.url = f"http://127.0.0.1:{server.server_port}/graphql"
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with served(_Door, lambda url: Shop(f"{url}/graphql")) as shop:
         yield shop
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+
+
+class _Door(Answering):
+    def do_GET(self) -> None:
+        shop: Shop = self.world
+        document = parse_qs(urlsplit(self.path).query).get("query", [""])[0]
+        if document:
+            self.answer_json(200, shop.answer(document, None))
+        else:
+            self.answer_json(400, {"errors": [{"message": "there is no query"}]})
+
+    def do_POST(self) -> None:
+        shop: Shop = self.world
+        given = json.loads(self.body())
+        self.answer_json(200, shop.answer(given["query"], given.get("variables")))

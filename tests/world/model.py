@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.world.loopback import JSON, Answering, served
 
 
 @dataclass(frozen=True)
@@ -61,55 +61,25 @@ def purpose(request: Mapping[str, Any]) -> str:
 @contextmanager
 def model(answer: Answers) -> Iterator[Model]:
     """Serve on a free port of 127.0.0.1 until the block ends."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
-    here = Model(f"http://127.0.0.1:{server.server_address[1]}/v1", answer)
-    server.here = here  # type: ignore[attr-defined]
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with served(_Answering, lambda url: Model(f"{url}/v1", answer)) as here:
         yield here
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
+class _Answering(Answering):
     def do_GET(self) -> None:
-        here: Model = self.server.here  # type: ignore[attr-defined]
-        listed = {"object": "list", "data": [{"id": name} for name in here.models]}
-        self._send(Said(body=json.dumps(listed).encode()))
+        here: Model = self.world
+        listed = [{"id": name} for name in here.models]
+        self.answer_json(200, {"object": "list", "data": listed})
 
     def do_POST(self) -> None:
-        here: Model = self.server.here  # type: ignore[attr-defined]
-        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        here: Model = self.world
+        request = json.loads(self.body())
         here.asked.append(request)
         here.headers.append({name.lower(): value for name, value in self.headers.items()})
         with suppress(ConnectionError):
-            self._send(here.answer(request))
-
-    def _send(self, answer: Said) -> None:
-        body = answer.body if answer.body is not None else _completion(answer)
-        self.send_response(answer.status)
-        self.send_header("Content-Type", "application/json")
-        for name, value in answer.headers:
-            self.send_header(name, value)
-        if answer.chunks is None:
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-            return
-        self.close_connection = True
-        self.end_headers()
-        for chunk in answer.chunks():
-            self.wfile.write(chunk)
-
-    def log_message(self, *_: object) -> None:
-        pass
+            said = here.answer(request)
+            body = said.body if said.body is not None else _completion(said)
+            self.answer(said.status, body, (*JSON, *said.headers), said.chunks)
 
 
 def _completion(answer: Said) -> bytes:

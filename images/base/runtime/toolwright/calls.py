@@ -10,6 +10,7 @@ from .byreference import contents
 from .errors import ArgumentInvalid, Cancelled, RequestFailed, ToolError
 from .results import bug, failure, success
 from .schema import first_problem
+from .wholes import whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,9 +71,10 @@ class Call:
 
     def _result(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         try:
+            schema = self.tool.definition["input_schema"]
             if not self.transport.checks_arguments:
-                _check(self.tool.definition["input_schema"], arguments)
-            given = {**arguments, **contents(self, self.tool.files, arguments)}
+                _check(schema, arguments)
+            given = {**whole(schema, arguments), **contents(self, self.tool.files, arguments)}
             value = self.tool.function(**_bound(self.tool, given))
             definition = self.tool.definition
             return success(value, definition["output_schema"], definition["name"])

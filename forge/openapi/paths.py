@@ -1,0 +1,78 @@
+"""Path templates, and the query that some documents write behind them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from urllib.parse import parse_qsl, quote
+
+from forge.openapi import parameters, servers
+from forge.openapi.context import LeftOut
+from forge.openapi.references import Node
+from sandbox.apispec import Parameter
+
+_PLACEHOLDER = re.compile(r"\{([^{}/]+)\}")
+_WHOLE_PLACEHOLDER = re.compile(r"\{([^{}/]+)\}\Z")
+
+
+def placeholders(path: str) -> list[str]:
+    """The names in a path, each once."""
+    return list(dict.fromkeys(_PLACEHOLDER.findall(path.partition("#")[0])))
+
+
+def plain(path: str, nodes: list[Node]) -> str:
+    """The path with `{name+}`, `{+name}` and `{name*}` (gateways, RFC 6570) called as declared."""
+    declared = {str(node.value["name"]) for node in nodes if node.value["in"] == "path"}
+
+    def called(match: re.Match[str]) -> str:
+        name = match[1].strip("+*")
+        return f"{{{name}}}" if match[1] not in declared and name in declared else match[0]
+
+    return _PLACEHOLDER.sub(called, path)
+
+
+def template(path: str, node: Node) -> tuple[str, list[tuple[str, str]]]:
+    """A path as it goes on the wire, and the query that some documents write behind it. Raises
+    LeftOut.
+    """
+    bare, _, query = path.partition("#")[0].partition("?")
+    bare = "/" + bare.lstrip("/") if not bare.startswith("/") else bare
+    literals = _PLACEHOLDER.split(bare)[::2]
+    if any(mark in literal for literal in literals for mark in "{}\\"):
+        raise LeftOut(node.problem("the path template is malformed"))
+    if any(segment in (".", "..") for segment in bare.replace("%2e", ".").split("/")):
+        raise LeftOut(node.problem("the path has a `.` or `..` segment"))
+    if not bare.isprintable() or len(bare) > 2000:
+        raise LeftOut(node.problem("the path is too long or not printable"))
+    names = _PLACEHOLDER.split(bare)[1::2]
+    encoded = [quote(literal, safe=servers.PATH_SAFE) for literal in literals]
+    written = encoded[0] + "".join(
+        f"{{{name}}}{literal}" for name, literal in zip(names, encoded[1:], strict=True)
+    )
+    return written, parse_qsl(query, keep_blank_values=True)
+
+
+def query_values(
+    read: tuple[Parameter, ...], query: list[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """The query's names, with the value of those that the path fixes."""
+    return [*query, *((p.name, "") for p in read if p.location == "query")]
+
+
+def with_query(
+    read: tuple[Parameter, ...], query: list[tuple[str, str]], template: str
+) -> tuple[Parameter, ...]:
+    """The parameters with those of a query that stands in the path: constants, or placeholders."""
+    made = {(p.location, p.name): p for p in read}
+    for name, value in query:
+        whole = _WHOLE_PLACEHOLDER.match(value)
+        inner = made.get(("path", whole[1])) if whole else None
+        if inner is None:
+            made["query", name] = Parameter(name, "query", {"const": value}, required=True)
+            continue
+        if f"{{{inner.name}}}" not in template:
+            del made["path", inner.name]
+        made["query", name] = replace(
+            inner, name=name, location="query", style="form", explode=True
+        )
+    return tuple(sorted(made.values(), key=lambda p: parameters.LOCATIONS.index(p.location)))
