@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import itertools
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -19,14 +17,13 @@ from sandbox.broker import Broker
 from sandbox.bundle import Bundle
 from sandbox.content import content_problem, texts, without_secrets
 from sandbox.errors import CallTimedOut, Frozen, LoadFailed, SessionBroken
-from sandbox.exchange import Exchange, WireRequest, WireResponse
+from sandbox.exchange import Exchange, WireResponse
 from sandbox.guard import LineGuard, parse_message
-from sandbox.localaccess import WITHHELD, is_secret, local_request
-from sandbox.netrequest import network_request
+from sandbox.hostrequest import answer_json, read_request, refusal
+from sandbox.localaccess import WITHHELD, is_secret
 from sandbox.recording import Tape
 from sandbox.redaction import Redaction
 from sandbox.runner import Failure, Limits, Outcome
-from sandbox.toolcall import call_request
 from sandbox.validation import Checker, checker
 
 PROTOCOL = "2025-11-25"
@@ -261,7 +258,7 @@ class PipeSession:
         ):
             self._stray()
             if identity is not None:
-                self._reply(identity, _refusal("unsupported", "not what the host answers"))
+                self._reply(identity, refusal("unsupported", "not what the host answers"))
             return
         task = asyncio.get_running_loop().create_task(self._exchange(identity, params))
         self._tasks[task] = str(params.get("call"))
@@ -274,7 +271,7 @@ class PipeSession:
         del self._tasks[task]
         # What fails on our side must not leave the code waiting until its time is up.
         if not task.cancelled() and (error := task.exception()):
-            self._reply(identity, _refusal("refused", f"no answer: {type(error).__name__}"))
+            self._reply(identity, refusal("refused", f"no answer: {type(error).__name__}"))
 
     async def answered(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """What the host says to a `toolwright/request`: `result` or `error` of the answer."""
@@ -282,19 +279,19 @@ class PipeSession:
         if params.get("kind") == "progress" and tape is not None:
             tape.tell(params)
             return {"result": {"status": 204, "headers": []}}
-        request = _wire_request(params)
+        request = read_request(params)
         if tape is None or request is None:
             reason = "no such call" if tape is None else "not a well-formed request"
-            return _refusal("unsupported", reason)
+            return refusal("unsupported", reason)
         place = len(tape.exchanges)
         tape.exchanges.append(Exchange(request, None, CUT, "the call ended before an answer came"))
         exchange = tape.exchanges[place] = await self.broker.perform(request, tape.calls)
         if exchange.response is None:
-            return _refusal(exchange.refusal, exchange.reason, exchange.retry_after)
+            return refusal(exchange.refusal, exchange.reason, exchange.retry_after)
         if is_secret(request):
             tape.exchanges[place] = replace(exchange, response=WireResponse(200, (), WITHHELD))
             self._secrets.add(exchange.response.body.decode())
-        return {"result": _answer(exchange.response)}
+        return {"result": answer_json(exchange.response)}
 
     def _reply(self, identity: Any, answer: Mapping[str, Any]) -> None:
         if not self._broken:
@@ -368,69 +365,6 @@ def _failed(
         "_meta": {ERROR_META: {"kind": failure.kind}},
     }
     return Outcome(tool, result, failure, exchanges, (time.perf_counter() - started) * 1000)
-
-
-def _wire_request(params: Mapping[str, Any]) -> WireRequest | None:
-    """The request that a sandbox asks for, or None where it is not well-formed."""
-    kind = params.get("kind")
-    read = _READERS.get(kind) if isinstance(kind, str) else None
-    if read is not None:
-        body = _bytes(params)
-        return None if body is None else read(params, body)
-    method, url, headers = params.get("method"), params.get("url"), params.get("headers", [])
-    if params.get("kind") != "http" or not isinstance(method, str) or not isinstance(url, str):
-        return None
-    if not isinstance(headers, list):
-        return None
-    for header in headers:
-        if not _is_pair(header):
-            return None
-    body = _bytes(params)
-    if body is None:
-        return None
-    return WireRequest(method, url, tuple([(name, value) for name, value in headers]), body)
-
-
-_READERS = {
-    "call": call_request,
-    "dns": network_request,
-    "env": local_request,
-    "file": local_request,
-    "tcp": network_request,
-    "tls": network_request,
-}
-
-
-def _is_pair(header: Any) -> bool:
-    if not isinstance(header, list) or len(header) != 2:
-        return False
-    return isinstance(header[0], str) and isinstance(header[1], str)
-
-
-def _bytes(params: Mapping[str, Any]) -> bytes | None:
-    text, encoded = params.get("body"), params.get("body_base64")
-    try:
-        if isinstance(text, str):
-            return text.encode()
-        if isinstance(encoded, str):
-            return base64.b64decode(encoded, validate=True)
-    except (UnicodeEncodeError, binascii.Error):
-        return None
-    return b"" if text is None and encoded is None else None
-
-
-def _refusal(kind: str, reason: str, retry_after: float | None = None) -> dict[str, Any]:
-    wait = {} if retry_after is None else {"retry_after": round(retry_after, 1)}
-    return {"error": {"code": -32010, "message": reason, "data": {"kind": kind, **wait}}}
-
-
-def _answer(response: WireResponse) -> dict[str, Any]:
-    answer: dict[str, Any] = {"status": response.status, "headers": response.headers}
-    try:
-        answer["body"] = response.body.decode()
-    except UnicodeDecodeError:
-        answer["body_base64"] = base64.b64encode(response.body).decode()
-    return answer
 
 
 def _message(error: Any) -> str:

