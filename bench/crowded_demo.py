@@ -24,7 +24,7 @@ from pathlib import Path
 from forge.errors import ForgeError
 from orchestrator.app import App, open_app
 from orchestrator.errors import OrchestratorError
-from orchestrator.forging import Order
+from orchestrator.orders import Order
 from orchestrator.settings import load_settings
 from registry.errors import RegistryError
 from sandbox.docker_engine import connect

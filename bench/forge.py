@@ -19,8 +19,8 @@ from pathlib import Path
 
 from orchestrator.app import open_app
 from orchestrator.brokers import SOURCES
-from orchestrator.forging import Order
 from orchestrator.granting import add_source
+from orchestrator.orders import Order
 from orchestrator.settings import load_settings
 from orchestrator.vaults import open_vault
 from registry.records import Source

@@ -24,8 +24,8 @@ from typing import Any
 
 from orchestrator.app import App, open_app
 from orchestrator.calls import Call, Done
-from orchestrator.forging import Order
 from orchestrator.granting import allow_host
+from orchestrator.orders import Order
 from orchestrator.pin import open_key
 from orchestrator.settings import Settings, load_settings
 from registry.pin import set_pin

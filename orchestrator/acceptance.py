@@ -18,7 +18,7 @@ from forge.acceptance import (
 from forge.author import Ask, Author
 from forge.errors import AuthorFailed
 from orchestrator.errors import Unasked
-from orchestrator.forging import Order, Report, Step
+from orchestrator.orders import Order, Report, Step
 from orchestrator.rounds import Rounds
 from registry.records import DraftRow, Job
 from sandbox.acceptance import Claim, is_computing, prove_acceptance, settled

@@ -24,6 +24,7 @@ from orchestrator.calls import Call
 from orchestrator.captures import Captures
 from orchestrator.clearance import Clearance
 from orchestrator.consents import Consents
+from orchestrator.descriptions import Descriptions
 from orchestrator.dispatch import Dispatch
 from orchestrator.documentation import Documentation
 from orchestrator.drafting import Drafting
@@ -41,6 +42,7 @@ from orchestrator.jobs import Jobs, Report
 from orchestrator.ledger import Ledger
 from orchestrator.needs import is_met
 from orchestrator.outfitting import Outfitting
+from orchestrator.proving import Proving
 from orchestrator.pulse import Pulse
 from orchestrator.recorder import Recorder
 from orchestrator.repairs import Repairs
@@ -212,14 +214,14 @@ class _Making:
 def _open_making(ground: Ground, calling: _Calling, stack: AsyncExitStack) -> _Making:
     store, shelf, vault, consents = ground.store, ground.shelf, ground.vault, ground.consents
     engine, brake = calling.engine, ground.brake
-    forge = Forge(
-        store, consents, vault, shelf, engine, calling.brokers, brake, ground.network.upstream
-    )
+    descriptions = Descriptions(consents, vault, brake, ground.network.upstream)
+    forge = Forge(store, consents, shelf, engine, calling.brokers, brake, descriptions)
     authors = Authors(ground.settings.of_model, store, vault, consents, brake, time.time)
     stack.push_async_callback(authors.close)
     rounds = Rounds(store, authors)
     second, tool = SecondReading(rounds, engine), ground.roster.tool
-    drafting = Drafting(store, forge, Briefing(store, shelf), rounds, second, tool)
+    proving = Proving(store, forge, second, tool)
+    drafting = Drafting(store, forge, Briefing(store, shelf), rounds, proving)
     jobs = ForgeJobs(store, forge, drafting, Documentation(store, forge, authors))
     return _Making(forge, authors, drafting, jobs)
 

@@ -13,7 +13,7 @@ from forge.prose import visible
 from orchestrator.authorship import WRITERS
 from orchestrator.composing import Parent
 from orchestrator.errors import ForgeFailed
-from orchestrator.forging import Order
+from orchestrator.orders import Order
 from orchestrator.shelf import Shelf
 from registry.errors import Unknown
 from registry.records import Entry, Job, Match

@@ -23,8 +23,9 @@ from forge.prosedocs.parts import Part, parts_of
 from orchestrator.authors import Authors
 from orchestrator.authorship import Choice
 from orchestrator.errors import DraftWanted, ForgeFailed, ForgeWaits, ProseFound, Unasked
-from orchestrator.forging import Forge, Forged, Order, Report, Step
+from orchestrator.forging import Forge
 from orchestrator.needs import budget_needs, budgets, unfreeze_needs, waiting_needs
+from orchestrator.orders import Forged, Order, Report, Step
 from registry.errors import JobLost
 from registry.jobs import LIVE
 from registry.records import Job
@@ -64,7 +65,7 @@ class Documentation:
         """Read the documentation, compile, prove and register. Raises DraftWanted where somebody
         has to hand in a description or to allow something, otherwise as `Forge.forge`.
         """
-        pages = await self.forge.documentation(found.place, found.pages)
+        pages = await self.forge.descriptions.documentation(found.place, found.pages)
         report(Step("read", 0.08, _told(pages)))
         try:
             made = await self._derived(job, order, pages, report)
@@ -96,9 +97,9 @@ class Documentation:
         """
         looked = Order.from_json({**vars(order), "document": ""})
         try:
-            await self.forge.find(looked, report)
+            await self.forge.descriptions.find(looked, report)
         except ProseFound as found:
-            pages = await self.forge.documentation(found.place, found.pages)
+            pages = await self.forge.descriptions.documentation(found.place, found.pages)
         else:
             raise ForgeFailed(
                 "there is a machine-readable description: `forge` again without yours."

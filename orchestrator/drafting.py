@@ -5,68 +5,36 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
-from forge.acceptance import read_claims
 from forge.brief import Brief
-from forge.diagnosis import Diagnosis, diagnose
-from forge.draft import ASKED_LOCALLY, Draft
-from forge.heldback import merged, repeats
-from forge.literals import unasked
-from forge.mutation import Purpose, bundle_of, gains
-from forge.suite import altered
-from orchestrator.acceptance import READ_BY, SecondReading
+from forge.diagnosis import Diagnosis
+from forge.draft import Draft
+from forge.heldback import merged
 from orchestrator.answers import draft_line
 from orchestrator.briefing import Briefing
-from orchestrator.composing import (
-    EARLIER,
-    Parent,
-    composed,
-    is_told_of_nothing,
-    read,
-    taken_out,
-    without_tools,
-)
-from orchestrator.composition import Find, composition_findings
+from orchestrator.composing import Parent, composed, taken_out, without_tools
+from orchestrator.draftneeds import check_permissions, check_tests
+from orchestrator.draftproblems import of_a_clients, of_a_models
 from orchestrator.errors import DraftWanted, ForgeFailed, ForgeWaits, Unasked
-from orchestrator.forging import Forge, Forged, Order, Report, Step
-from orchestrator.needs import (
-    are_allowed,
-    engine_needs,
-    engineless,
-    permission_needs,
-    tests_needs,
-    unfreeze_needs,
-    ungranted,
-    waiting_needs,
-)
-from orchestrator.packages import locked
-from orchestrator.rehearsal import CALLS, Rehearsal
-from orchestrator.remedies import case_of
-from orchestrator.replacing import LOOKED_AT
-from orchestrator.rounds import Rounds, Written, exhausted, is_last, told
+from orchestrator.forging import Forge
+from orchestrator.needs import engine_needs, engineless, unfreeze_needs, waiting_needs
+from orchestrator.orders import Forged, Order, Report, Step
+from orchestrator.proposals import Proposal, proposed
+from orchestrator.proving import Proved, Proving
+from orchestrator.rounds import Rounds, Written, exhausted, told
 from registry.drafts import MAX_DRAFTS, awaits_draft
-from registry.errors import DraftRefused, NotRecorded, Unknown
+from registry.errors import DraftRefused
 from registry.jsontext import compact, sha256
 from registry.records import DraftRow, Job
 from registry.store import Store
 from sandbox import report as stage_report
 from sandbox.acceptance import open_points
-from sandbox.asked import METHODS
 from sandbox.bundle import Bundle
-from sandbox.errors import NO_ENGINE, Frozen, PackagesNeedDocker, PackageUnusable, SandboxError
-from sandbox.meaning import meaning
-from sandbox.permissions import permissions_of, place_problem
-from sandbox.recordedcase import RecordedCase, added
-from sandbox.report import Finding, Proof, StageReport
-from sandbox.static.stage import prove_static
+from sandbox.errors import NO_ENGINE, Frozen, SandboxError
+from sandbox.report import Proof
 from sandbox.validation import Problem
-
-REACHING = tuple(f"{kind}:" for kind in METHODS)
-ASKED_BY_PERSON = ("network:", *REACHING)
-"""Permissions that a person can grant: what a server may reach."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +45,7 @@ class Drafting:
     forge: Forge
     briefing: Briefing
     rounds: Rounds
-    second: SecondReading
-    tool_of: Find
+    proving: Proving
     now: Callable[[], float] = time.time
 
     async def carry_on(self, job: Job, order: Order, report: Report) -> Forged:
@@ -89,108 +56,88 @@ class Drafting:
         parent, brief = await asyncio.to_thread(self.briefing.begun, job, order)
         self.store.keep_job(job.id, job.attempt, self.briefing.told(brief), self.now())
         try:
-            while True:
-                drafts = self.store.drafts(job.id)
-                if not drafts or drafts[-1].verdict:
-                    written = await self.rounds.write(job, order, brief, drafts, report)
-                    self._keep(job, written, parent, drafts)
-                    continue
-                forged = await self._tried(job, order, parent, brief, drafts, report)
-                if forged is not None:
-                    return forged
-        except Unasked as why:
-            raise await asyncio.to_thread(self._wanted, job, brief, why) from why
-        except ForgeWaits as wait:
+            return await self._drafted(job, order, parent, brief, report)
+        except (Unasked, ForgeWaits, SandboxError) as error:
+            why = self._held_up(job, error)
+            if why is None:
+                raise
+            raise await asyncio.to_thread(self._wanted, job, brief, why) from error
+
+    async def _drafted(
+        self, job: Job, order: Order, parent: Parent | None, brief: Brief, report: Report
+    ) -> Forged:
+        """The server of the first draft of whole code that is registered."""
+        while True:
+            drafts = self.store.drafts(job.id)
+            if not drafts or drafts[-1].verdict:
+                written = await self.rounds.write(job, order, brief, drafts, report)
+                self._keep(job, written, parent, drafts)
+                continue
+            forged = await self._tried(proposed(job, order, parent, brief, drafts, report))
+            if forged is not None:
+                return forged
+
+    def _held_up(self, job: Job, error: Exception) -> Unasked | None:
+        """What somebody has to do before the job goes on, which no process holds until then; None
+        where the error is to be raised as it is.
+        """
+        if isinstance(error, Unasked):
+            return error
+        if isinstance(error, ForgeWaits):
             # What a model wrote is paid for: the job keeps it, and belongs to nobody meanwhile.
             if self.store.drafts(job.id)[-1].author == "client":
-                raise
-            asked = Unasked(str(wait), waiting_needs(wait.need, wait.what, wait.how))
-            raise await asyncio.to_thread(self._wanted, job, brief, asked) from wait
-        except SandboxError as error:
-            # The draft that was being proved is kept as it came, and tried again.
-            if self.forge.brake.engaged:
-                held = Unasked(str(Frozen()), unfreeze_needs())
-            elif isinstance(error, NO_ENGINE):
-                held = Unasked(engineless(job.id, error), engine_needs(error))
-            else:
-                raise
-            raise await asyncio.to_thread(self._wanted, job, brief, held) from error
+                return None
+            return Unasked(str(error), waiting_needs(error.need, error.what, error.how))
+        # The draft that was being proved is kept as it came, and tried again.
+        if self.forge.brake.engaged:
+            return Unasked(str(Frozen()), unfreeze_needs())
+        if isinstance(error, NO_ENGINE):
+            return Unasked(engineless(job.id, error), engine_needs(error))
+        return None
 
-    async def _tried(
-        self,
-        job: Job,
-        order: Order,
-        parent: Parent | None,
-        brief: Brief,
-        drafts: Sequence[DraftRow],
-        report: Report,
-    ) -> Forged | None:
-        """What came of the newest draft: the server, or None where it is a specification that
-        holds, or was judged to fail.
+    async def _tried(self, proposal: Proposal) -> Forged | None:
+        """What came of a draft: the server, or None where it is a specification that holds, or was
+        judged to fail.
         """
-        row = drafts[-1]
-        draft = read(row.content, parent, str(row.content.get("tests", "")))
-        if not isinstance(draft, Draft):
-            raise ForgeFailed(f"draft {row.number} of job {job.id} cannot be read: {draft[0]}")
-        self.briefing.check_free(brief)
-        made = _bundle(draft, brief, row)
-        fence = (job.id, job.attempt)
-        try:
-            made = await self._with_packages(made, draft, report)
-        except (PackageUnusable, PackagesNeedDocker) as error:
-            proof = Proof(made.digest(), (_unpackaged(error),))
-            self._judge(fence, row, "failed", proof, diagnose(proof, made.source_code))
+        self.briefing.check_free(proposal.brief)
+        packed = await self.proving.packed(proposal)
+        if isinstance(packed, Proof):
+            self._failed(proposal, packed)
             return None
-        bundle = self.forge.versioned(made)
-        report(Step("read", 0.25, f"draft {row.number}: {len(bundle.tools)} tools"))
-        if not composition_findings(bundle, self.tool_of):
-            self._check_permissions(job, row, bundle, brief)
-        timings: dict[str, float] = {}
-        recorded = await asyncio.to_thread(self._recorded, order, brief)
-        proof = await self._proof(bundle, draft, brief, report, timings, recorded)
-        self.forge.brake.check()
-        if proof.passed and order.alike and parent and not draft.is_specification:
-            proof = await self._rehearsed(proof, parent.bundle, bundle)
-        if proof.passed and not draft.is_specification and not order.failing:
-            # The task of a repair is ours, and says nothing of what is right.
-            held = await self.second.held(job, order, bundle, row, report)
-            proof = Proof(proof.bundle_digest, (*proof.reports, held))
-        if draft.is_specification and proof.passed:
-            self._judge(fence, row, "passed", proof, ())
+        bundle, draft = self.forge.versioned(packed), proposal.draft
+        step = f"draft {proposal.row.number}: {len(bundle.tools)} tools"
+        proposal.report(Step("read", 0.25, step))
+        if self.proving.composes(bundle):
+            check_permissions(self.forge.consents, proposal, bundle)
+        proved = await self.proving.of(proposal, bundle)
+        if not proved.proof.passed and not proposal.stands_as_experiment(proved.proof):
+            self._failed(proposal, proved.proof)
             return None
-        experimental = (
-            order.experimental
-            and proof.admissible
-            and is_last(drafts, order.author)
-            and not draft.is_specification
-        )
-        if not proof.passed and not experimental:
-            found = diagnose(proof, bundle.source_code, row.content.get(EARLIER, ()))
-            self._judge(fence, row, "failed", proof, found)
+        if draft.is_specification:
+            self._judge(proposal.fence, proposal.row, "passed", proved.proof, ())
             return None
-        if proof.passed:
-            self._check_tests(job, parent, drafts, draft)
+        if proved.proof.passed:
+            check_tests(self.forge.consents, proposal)
+        return await self._registered(proposal, bundle, proved)
+
+    def _failed(self, proposal: Proposal, proof: Proof) -> None:
+        """Keep what is wrong with a draft, for whoever writes the next one."""
+        found = proposal.diagnosis(proof)
+        self._judge(proposal.fence, proposal.row, "failed", proof, found)
+
+    async def _registered(self, proposal: Proposal, bundle: Bundle, proved: Proved) -> Forged:
+        draft, fence, proof = proposal.draft, proposal.fence, proved.proof
         entry = await self.forge.registered(
-            bundle, proof, draft.examples, fence, report, suite=draft.tests, recorded=recorded
+            bundle,
+            proof,
+            draft.examples,
+            fence,
+            proposal.report,
+            suite=draft.tests,
+            recorded=proved.recorded,
         )
-        self._judge(fence, row, "passed" if proof.passed else "failed", proof, ())
-        return Forged(entry, bundle, proof, open_points(proof.reports), timings)
-
-    async def _with_packages(self, bundle: Bundle, draft: Draft, report: Report) -> Bundle:
-        """The bundle with the draft's packages, locked; a specification needs none yet.
-
-        Raises as `orchestrator.packages.locked`.
-        """
-        if draft.is_specification or not draft.packages:
-            return bundle
-
-        def progress(step: str) -> None:
-            report(Step("packages", 0.2, step))
-
-        found = await locked(
-            draft.packages, bundle.name, self.forge.engine, self.forge.consents, progress
-        )
-        return replace(bundle, packages=found)
+        self._judge(fence, proposal.row, "passed" if proof.passed else "failed", proof, ())
+        return Forged(entry, bundle, proof, open_points(proof.reports), proved.timings)
 
     def _keep(
         self, job: Job, written: Written, parent: Parent | None, drafts: Sequence[DraftRow]
@@ -199,16 +146,12 @@ class Drafting:
 
         Raises ForgeFailed where it is one of those before.
         """
-        given = {key: value for key, value in written.given.items() if key != "acceptance"}
-        if "code" in given and "cases" in given and drafts:
-            gone = taken_out(given, drafts[-1].content)
-            before = without_tools(drafts[-1].content.get("cases"), gone)
-            given["cases"] = merged(before, given["cases"])
-        content, draft = composed(given, parent, drafts)
-        ours = self.forge.brokers.private
-        problems = (
-            (*_missing(job, draft), *_ours(draft, ours)) if isinstance(draft, Draft) else draft
-        )
+        content, draft = composed(_given(written, drafts), parent, drafts)
+        if isinstance(draft, Draft):
+            private = self.forge.brokers.private
+            problems = of_a_models(Order.from_json(job.request), draft, private)
+        else:
+            problems = draft
         digest = draft.digest() if isinstance(draft, Draft) else sha256(compact(content))
         by = (written.author, written.model)
         try:
@@ -229,105 +172,13 @@ class Drafting:
         kept, draft = composed(given, parent, drafts)
         if not isinstance(draft, Draft):
             return draft
-        ours = self.forge.brokers.private
-        missing = (*_left_out(order, draft), *_ours(draft, ours), *_unclaimed(order, kept, draft))
-        if missing:
-            return missing
+        problems = of_a_clients(order, kept, draft, self.forge.brokers.private)
+        if problems:
+            return problems
         digest = draft.digest()
         if kept.get("acceptance"):
             digest = sha256(compact([digest, kept["acceptance"]]))
         return self.store.hand_in(job.id, digest, kept, self.now())
-
-    def _check_permissions(self, job: Job, row: DraftRow, bundle: Bundle, brief: Brief) -> None:
-        """What a model asks for beyond the parent's permissions is a person's to allow, and what
-        reaches this machine or further whoever asks. Raises Unasked, ForgeWaits.
-        """
-        consents = self.forge.consents
-        before = brief.parent.permissions if brief.parent else ()
-        wanted = [p for p in bundle.permissions if p not in before]
-        asked = [p for p in wanted if not p.startswith("network:")]
-        if row.author == "client":
-            asked = [p for p in asked if p.partition(":")[0] in (*ASKED_LOCALLY, *METHODS)]
-        if brief.parent is not None:
-            asked = [p for p in asked if p.startswith(REACHING)]
-        missing = ungranted(consents, bundle.name, asked)
-        if missing:
-            needs = permission_needs(job.id, bundle.name, missing)
-            what = "\n  and for ".join(f"{p}, {meaning(p)}" for p in missing)
-            how = f"Allow that: {needs['how']}; or hand in a draft that asks for less"
-            raise Unasked(f"{bundle.name} asks for {what}.\n{how}", needs)
-        if row.author != "client":
-            self.forge.check_hosts(bundle, wanted)
-
-    def _check_tests(
-        self, job: Job, parent: Parent | None, drafts: Sequence[DraftRow], draft: Draft
-    ) -> None:
-        """Code that passes other tests than were written before it is a person's to take: what
-        changed may be a mistake of the tests, or the one that they found. Raises Unasked.
-        """
-        kept = drafts[_overturned(drafts) : -1]
-        earlier = [str(row.content.get("tests", "")) for row in kept if _proved(row)]
-        earlier += [parent.suite] if parent else []
-        before = {tool.name for tool in parent.bundle.tools} if parent else set()
-        gone = before - {tool.name for tool in draft.tools}
-        changed = [name for suite in earlier for name in altered(draft.tests, suite, gone)]
-        if changed and not are_allowed(self.forge.consents, job.id, draft.tests):
-            needs = tests_needs(job.id, dict.fromkeys(changed), draft.tests)
-            raise Unasked(
-                f"the draft passes, with other tests than before ({needs['what']}). Look at them, "
-                f"and take it: {needs['how']}; or hand in a draft that passes the earlier ones",
-                needs,
-            )
-
-    async def _proof(
-        self,
-        bundle: Bundle,
-        draft: Draft,
-        brief: Brief,
-        report: Report,
-        timings: dict[str, float],
-        recorded: tuple[RecordedCase, ...] | None,
-    ) -> Proof:
-        """The stages, after what the draft takes for itself that its parent has not."""
-        gained = gains(bundle, brief.parent)
-        beyond = [g for g in gained if brief.parent and not g.startswith(ASKED_BY_PERSON)]
-        if beyond:
-            return Proof(bundle.digest(), (_overreach(beyond, brief),))
-        if wrong := composition_findings(bundle, self.tool_of):
-            reports = (StageReport("static", "failed", 0.0, findings=wrong),)
-            return Proof(bundle.digest(), reports)
-        if draft.is_specification or prove_static(bundle).passed:
-            self.forge.check_hosts(bundle, gained)
-        if draft.is_specification:
-            return await self.forge.specified(bundle, report, timings, draft.examples, draft.tests)
-        return await self.forge.proof(
-            bundle, report, timings, draft.examples, recorded, suite=draft.tests
-        )
-
-    def _recorded(self, order: Order, brief: Brief) -> tuple[RecordedCase, ...] | None:
-        """The server's recorded cases with the call that a repair is about; None where there is
-        none such.
-        """
-        if not order.failing or not brief.versions:
-            return None
-        try:
-            kept = self.store.recording(order.failing)
-            case = case_of(self.store.invocation(order.failing), kept.recording)
-        except (NotRecorded, Unknown):
-            return None
-        return added(self.forge.shelf.recorded(brief.name), case) if case else None
-
-    async def _rehearsed(self, proof: Proof, before: Bundle, after: Bundle) -> Proof:
-        """The proof, failed where one of the last calls does not come out as it did."""
-        calls = await asyncio.to_thread(self.store.invocations, before.name, LOOKED_AT)
-        good = [call for call in calls if call.succeeded][:CALLS]
-        rehearsed = await Rehearsal(self.store, self.forge.engine).of(before, after, good)
-        if not rehearsed.worse:
-            return proof
-        reason = f"{rehearsed.worse} came out well before, and does not come out the same"
-        finding = Finding("server.py", "", "alike", reason)
-        report = StageReport("recorded", "failed", 0.0, findings=(finding,))
-        return Proof(proof.bundle_digest, (*proof.reports, report))
 
     def _judge(
         self,
@@ -364,51 +215,16 @@ class Drafting:
         return DraftWanted(wanted, message, why.needs)
 
 
-def _missing(job: Job, draft: Draft) -> tuple[Problem, ...]:
-    """What the cases and tests of a model's draft leave out."""
-    return (*repeats(draft), *_left_out(Order.from_json(job.request), draft))
-
-
-def _unclaimed(order: Order, content: Mapping[str, Any], draft: Draft) -> tuple[Problem, ...]:
-    """What is wrong with the second reading that was handed in."""
-    if not isinstance(content.get("acceptance", []), list):
-        return (Problem("/acceptance", "is not an array of claims"),)
-    return read_claims(content.get("acceptance"), order.task, draft.tools)[1]
-
-
-def _ours(draft: Draft, private: tuple[Path, ...]) -> tuple[Problem, ...]:
-    """The paths that a draft asks for and that lie where our own files are."""
-    asked = (each for each in permissions_of(draft.permissions) if each.kind == "fs")
-    refused = ((each, place_problem(Path(each.name), private)) for each in asked)
-    return tuple(
-        Problem("/tools", f"{each} is granted to no server: {why}") for each, why in refused if why
-    )
-
-
-def _left_out(order: Order, draft: Draft) -> tuple[Problem, ...]:
-    """What the task names and nothing asks for. The task of a repair is ours, and names places."""
-    return () if order.failing else unasked(order.task, draft)
-
-
-def _overturned(drafts: Sequence[DraftRow]) -> int:
-    """How many of the drafts agreed with a mistake that a second reading of the task found: their
-    tests have to change, and bind nobody.
+def _given(written: Written, drafts: Sequence[DraftRow]) -> Mapping[str, Any]:
+    """What a model gave for the next draft: a second reading is not its own to hand in, and cases
+    that come with code are added to those of the draft before.
     """
-    at = [number for number, row in enumerate(drafts, 1) if _is_overturned(row)]
-    return at[-1] if at else 0
-
-
-def _is_overturned(row: DraftRow) -> bool:
-    found = (report for report in row.reports if report.get("stage") == "acceptance")
-    return any(r.get("verdict") == "failed" and READ_BY in str(r.get("note")) for r in found)
-
-
-def _proved(row: DraftRow) -> bool:
-    """Whether the stages said of a draft's tests that they prove something."""
-    suites = [report for report in row.reports if report.get("stage") == "suite"]
-    cells = [cell for report in suites for cell in report.get("cases", ())]
-    stubbed = any(map(is_told_of_nothing, cells))
-    return bool(suites) and not stubbed and not any(r.get("findings") for r in suites)
+    given = {key: value for key, value in written.given.items() if key != "acceptance"}
+    if "code" in given and "cases" in given and drafts:
+        gone = taken_out(given, drafts[-1].content)
+        before = without_tools(drafts[-1].content.get("cases"), gone)
+        given["cases"] = merged(before, given["cases"])
+    return given
 
 
 def _message(drafts: Sequence[DraftRow], problems: str) -> str:
@@ -420,23 +236,3 @@ def _message(drafts: Sequence[DraftRow], problems: str) -> str:
             "it; what you leave out of tools, cases and tests stays"
         )
     return "waits for the server's code: read the brief, then `submit`"
-
-
-def _bundle(draft: Draft, brief: Brief, row: DraftRow) -> Bundle:
-    purpose = Purpose(brief.task, brief.name, brief.digest(), row.author, row.model)
-    return bundle_of(draft, purpose, brief.parent)
-
-
-def _unpackaged(error: Exception) -> StageReport:
-    finding = Finding("packages", "", "package", str(error)[:1000])
-    return StageReport("static", "failed", 0.0, findings=(finding,))
-
-
-def _overreach(gained: list[str], brief: Brief) -> StageReport:
-    assert brief.parent is not None
-    reason = (
-        f"more than {brief.parent.name} may do. A changed server keeps to its parent's requests "
-        "and permissions; what needs others is forged from its API's description"
-    )
-    findings = tuple(Finding("tools.json", "", "gain", f"{what}: {reason}") for what in gained)
-    return StageReport("static", "failed", 0.0, findings=findings)

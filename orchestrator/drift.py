@@ -77,13 +77,13 @@ class Drift:
 
     async def _seen(self, entry: Entry, known: Watched) -> Watched:
         """The description's validators and digest; those known where it was not modified."""
-        place = self.forge.place_of(entry.source)
+        place = self.forge.descriptions.place_of(entry.source)
         if place.path is not None:
             content = await asyncio.to_thread(read_regular, place.path)
             return Watched(entry.source, known.checked, digest=_digest(content))
         if not place.urls:
             return replace(known, problem="it was handed in, and is nowhere to look at")
-        fetched = await self.forge.fetched(_asking(place, known))
+        fetched = await self.forge.descriptions.fetched(_asking(place, known))
         if fetched.status == 304 and known.digest:
             return replace(known, problem="")
         if fetched.status != 200:

@@ -9,8 +9,9 @@ from typing import Any
 from orchestrator.documentation import Documentation, awaits_document, claims_in, kept
 from orchestrator.drafting import Drafting
 from orchestrator.errors import ProseFound, SourceMissing
-from orchestrator.forging import Forge, Forged, Order, Step
+from orchestrator.forging import Forge
 from orchestrator.jobs import Report
+from orchestrator.orders import Forged, Order, Step
 from registry.records import Job
 from registry.store import Store
 

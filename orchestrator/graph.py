@@ -20,8 +20,8 @@ from orchestrator.app import App
 from orchestrator.calls import Call, Done, split_name
 from orchestrator.errors import ForgeFailed, UnknownTool
 from orchestrator.extraction import extract, is_wanted
-from orchestrator.forging import Order, Step
 from orchestrator.jobs import Report
+from orchestrator.orders import Order, Step
 from orchestrator.planner import plan
 from registry.records import Job
 from sandbox.bundle import ToolDefinition

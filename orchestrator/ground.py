@@ -25,6 +25,7 @@ from registry.store import Store
 from registry.vault import Vault
 from sandbox.brake import Brake
 from sandbox.pauses import Pauses
+from sandbox.sharedturns import SharedTurns
 from sandbox.throttle import MAX_PAUSE, Throttle
 
 
@@ -74,7 +75,10 @@ async def open_ground(settings: Settings) -> AsyncIterator[Ground]:
             roster,
             Pulse(store, brake, process, roster.forget),
             network,
-            Throttle(shared=Pauses(settings.home / "pauses", MAX_PAUSE)),
+            Throttle(
+                shared=Pauses(settings.home / "pauses", MAX_PAUSE),
+                turns=SharedTurns(settings.home / "turns"),
+            ),
             footnotes,
         )
 

@@ -12,9 +12,10 @@ from forge.errors import ForgeError
 from orchestrator.calls import Call, Done, Reply
 from orchestrator.causes import told_cause
 from orchestrator.errors import GainsUndecided, NoRemedy, OrchestratorError, RepairFailed
-from orchestrator.forging import Forge, Step
+from orchestrator.forging import Forge
 from orchestrator.jobs import Report
 from orchestrator.ladder import Ladder
+from orchestrator.orders import Step
 from orchestrator.remedies import Failing, Remedy, case_of, compiled_again, paced, widest
 from orchestrator.replacing import Clocked, Replaced, Replacing, beyond
 from registry.cause import Cause

@@ -13,7 +13,8 @@ from forge.mutation import gains, reference
 from forge.omission import without_operations
 from orchestrator.brokers import origins
 from orchestrator.errors import GainsUndecided, RepairFailed
-from orchestrator.forging import Forge, Report, Step
+from orchestrator.forging import Forge
+from orchestrator.orders import Report, Step
 from orchestrator.rehearsal import CALLS, Rehearsal, Rehearsed
 from registry.records import Entry
 from registry.store import Store

@@ -10,7 +10,8 @@ from typing import Literal
 
 from forge.errors import ForgeError
 from orchestrator.errors import OrchestratorError
-from orchestrator.forging import Forge, Report
+from orchestrator.forging import Forge
+from orchestrator.orders import Report
 from orchestrator.replacing import Replacing
 from registry.errors import RegistryError
 from registry.records import ENDED_JOBS, Entry, Job, new_id

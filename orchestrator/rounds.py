@@ -20,8 +20,8 @@ from orchestrator.authors import Authors
 from orchestrator.authorship import Choice, Wanted
 from orchestrator.composing import DECLINE, MAX_REASON
 from orchestrator.errors import Declined, ForgeFailed, SourceMissing, Unasked
-from orchestrator.forging import MAX_REPAIRS, Order, Report, Step
 from orchestrator.needs import budget_needs, budgets
+from orchestrator.orders import MAX_REPAIRS, Order, Report, Step
 from registry.drafts import MAX_DRAFTS
 from registry.errors import JobLost
 from registry.jobs import LIVE

@@ -12,8 +12,8 @@ from orchestrator.composing import CONTENT, DECLINE, MAX_REASON
 from orchestrator.documentation import awaits_document
 from orchestrator.drafting import Drafting
 from orchestrator.errors import Declined, OrchestratorError
-from orchestrator.forging import NO_SOURCE
 from orchestrator.jobs import Jobs
+from orchestrator.orders import NO_SOURCE
 from orchestrator.rounds import is_admissible
 from registry.drafts import awaits_draft
 from registry.errors import DraftRefused

@@ -1,4 +1,4 @@
-"""A reader whose answers are recorded: each is what a model said to that very prompt."""
+"""A model whose answers are recorded: each is what one said to that very prompt."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from orchestrator.metering import digest_of
 from sandbox.validation import checker
 
 READINGS = Path(__file__).parent / "readings"
+REPAIRS = Path(__file__).parent / "mended"
 
 
 @dataclass(frozen=True)
 class Recorded:
     """Answers from a directory. A question that has none there is left in `pending` for a model to
-    answer: its prompt as `DIGEST.md`, the answer to come as `DIGEST.json` in `directory`.
+    answer: its prompt as `DIRECTORY-DIGEST.md`, the answer to come as `DIGEST.json` in `directory`.
     """
 
     directory: Path
     pending: Path | None = None
-    name: str = "a recorded reader"
+    name: str = "a recorded model"
 
     async def write(self, ask: Ask) -> Reply:
         """Raises AuthorFailed where the question was not answered, or in another form."""
@@ -31,7 +32,7 @@ class Recorded:
         if not path.exists():
             if self.pending is not None:
                 told = f"{ask.prompt}\n\n# Its schema\n{json.dumps(dict(ask.answer))}\n"
-                (self.pending / f"{digest}.md").write_text(told)
+                (self.pending / f"{self.directory.name}-{digest}.md").write_text(told)
             raise AuthorFailed("unavailable", "this question was not recorded")
         content = json.loads(path.read_text())
         if problem := checker(ask.answer).problem(content):

@@ -9,7 +9,7 @@ import click
 
 from orchestrator.app import App, open_app
 from orchestrator.errors import OrchestratorError
-from orchestrator.forging import Step
+from orchestrator.orders import Step
 from orchestrator.reproving import Reproved, Reproving
 from orchestrator.settings import Settings, load_settings
 from orchestrator.terminal import FAILED, json_option, print_json, reported, run, say

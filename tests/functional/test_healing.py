@@ -18,7 +18,7 @@ from orchestrator.app import App, open_app
 from orchestrator.calls import Call, Done, Reply
 from orchestrator.cli import toolwright
 from orchestrator.drift import Drift
-from orchestrator.forging import Order
+from orchestrator.orders import Order
 from orchestrator.replacing import Replacing
 from orchestrator.reproving import Reproving
 from orchestrator.settings import load_settings
@@ -138,6 +138,8 @@ def test_an_api_that_refuses_a_crowd_teaches_its_server_the_rate(played: Played)
         assert [r.verdict for r in reports if r.stage == "recorded"] == ["passed"]
         retried = await stored(app, job.result["retried"]["call"])
         assert (retried.version, retried.task) == (2, "the number of 1")
+        # Where the home's other processes see whose turn it is.
+        assert [*(app.settings.home / "turns").iterdir()]
         kinds = {row.kind for row in app.store.audit(500)}
         assert {"repair.opened", "publish", "trial.began"} <= kinds
 

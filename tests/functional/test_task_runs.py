@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from orchestrator.app import App, open_app
-from orchestrator.forging import Order
+from orchestrator.orders import Order
 from orchestrator.settings import Settings, load_settings
 from registry.records import Process
 from tests.crash.documents import OBJECT, described, reading

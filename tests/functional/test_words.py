@@ -11,7 +11,7 @@ from typing import Any
 from orchestrator.allowing import Always, rule_for
 from orchestrator.app import App, open_app
 from orchestrator.calls import Call, Done, Pending
-from orchestrator.forging import Order
+from orchestrator.orders import Order
 from orchestrator.settings import load_settings
 from tests.crash.documents import OBJECT, described, reading
 from tests.granted import allow, person

@@ -13,7 +13,7 @@ import pytest
 
 from orchestrator.edits import GONE_LOOKS, Edits
 from orchestrator.errors import UnknownTool
-from orchestrator.forging import Forged
+from orchestrator.orders import Forged
 from orchestrator.shelf import Shelf
 from registry import catalogue
 from registry.errors import Unknown
