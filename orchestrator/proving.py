@@ -44,7 +44,7 @@ class Proved:
 
 @dataclass(frozen=True)
 class Proving:
-    """Has drafts proved."""
+    """Has drafts proved: by the stages, by their parent's last calls, by a second reading."""
 
     store: Store
     forge: Forge
