@@ -173,9 +173,10 @@ def _opening(brief: Brief, how: str) -> str:
 
 
 def _task(text: str) -> str:
-    """The task in its lines, each without what cannot be seen."""
-    lines = text[: MAX_TASK * 8].splitlines()
-    return shorten("\n".join(visible(line, MAX_TASK) for line in lines).strip(), MAX_TASK)
+    """The task letter for letter: its spaces may be what it is about. `fenced` shows what else
+    could not be seen.
+    """
+    return shorten(text[: MAX_TASK * 8].replace("\r\n", "\n").strip("\n"), MAX_TASK)
 
 
 _NEED = """# What to hand in

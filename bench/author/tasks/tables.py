@@ -71,7 +71,7 @@ TASK = Task(
             _call([{"a": "  x  "}]),
             _call([{"a": "\\|"}]),
             _call([{"a": index} for index in range(200)]),
-            _call([{"a": 1, "b": [2]}], "a"),
+            _call([{"a": 1, "b": [2]}], "b"),
         ],
     ),
 )
