@@ -20,6 +20,7 @@ from forge.errors import AuthorFailed
 from orchestrator.errors import Unasked
 from orchestrator.orders import Order, Report, Step
 from orchestrator.rounds import Rounds
+from orchestrator.stages import PROGRESS, stage_line
 from registry.records import DraftRow, Job
 from sandbox.acceptance import Claim, is_computing, prove_acceptance, settled
 from sandbox.broker import Broker
@@ -67,7 +68,7 @@ class SecondReading:
             if row.author != "client":
                 raise
             found = _skipped(f"the second reader did not answer: {error}"[:MAX_NOTE])
-        report(Step(STAGE, 0.98, f"{found.verdict}, {found.note}"))
+        report(Step(STAGE, PROGRESS[STAGE], stage_line(found)))
         return found
 
     async def _read(
