@@ -12,8 +12,8 @@ its task, which no stage sees, say which is good.
 Whatever no stage refuses is then held against a second reading of its task, as recorded in
 `readings/`: each is a model's answer to that very prompt. A question that has no answer there is
 left in the directory `--pending` for a model to answer, and the draft counts as unread. The same
-holds of repairs: the first two refused of each good draft's, and all that models wrote badly on
-purpose, are mended from their diagnosis, as recorded in `mended/` (for `--each 5`).
+holds of repairs: what models wrote, badly on purpose or not, and the first two refused of each good
+draft's are mended from their diagnosis, as recorded in `mended/` (for `--each 5`).
 """
 
 from __future__ import annotations
@@ -75,8 +75,9 @@ async def measured(
         for at, (source, task, given) in enumerate(drafts):
             if "wrong" in given:
                 continue
-            first, _ = await tried(forgery, task, source, WRITTEN, LIVE, given)
+            first, proof = await tried(forgery, task, source, WRITTEN, LIVE, given)
             found.noted(first)
+            await _repair(found, forgery, author, task, first, given, proof)
             if first.accepted and first.good:
                 specifications[task.name] = given
                 await _broken(found, forgery, author, task, source, given, at * each, each)
@@ -122,8 +123,10 @@ async def _repair(
     given: Given,
     proof: Proof | None,
 ) -> bool:
-    """Whether it was tried to mend a bad draft that the stages refused."""
-    if proof is None or trial.fate != "refused-bad":
+    """Whether it was tried to mend a draft that the stages refused; of one that was broken for it
+    only where it shows.
+    """
+    if proof is None or trial.accepted or (trial.good and trial.presented != LIVE):
         return False
     repair = await repaired(forgery, author, task, trial, given, proof)
     found.repairs.append(repair)

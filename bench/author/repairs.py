@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from bench.author.operators import Given
 from bench.author.readings import Recorded
 from bench.author.task import Task
 from bench.author.trial import FIELDS, Forgery, Trial, tried
 from forge.brief import Brief
-from forge.diagnosis import diagnose
+from forge.diagnosis import Diagnosis, diagnose
+from forge.draft import Draft
 from forge.errors import AuthorFailed
 from forge.heldback import merged
 from forge.prompts import ask_repair
+from orchestrator.composing import composed
 from orchestrator.orders import MAX_REPAIRS
 from orchestrator.rounds import shown, told
-from sandbox.report import Proof
+from registry.records import DraftRow
+from sandbox.report import Proof, to_json
+from sandbox.validation import Problem
 
 ANSWER_TOKENS = 16_000
 
@@ -41,17 +47,17 @@ async def repaired(
 ) -> Repair:
     """Mend a draft that the stages refused. The author sees what the forge would show it."""
     brief = Brief(task.text, task.name)
+    found = diagnose(proof, str(given["code"]))
     for number in range(1, MAX_REPAIRS + 1):
-        found = diagnose(proof, str(given["code"]))
         problems = told(shown([vars(each) for each in found]))
         try:
             reply = await author.write(ask_repair(brief, given, problems, ANSWER_TOKENS))
         except AuthorFailed:
             return Repair(trial, None, False)
-        content = {key: reply.content[key] for key in FIELDS if key in reply.content}
-        if "cases" in content:
-            content["cases"] = merged(given.get("cases"), content["cases"])
-        given = {**given, **content}
+        given, wrong = _next(given, reply.content, proof)
+        if wrong:
+            found = tuple(Diagnosis("draft", each.where, "", each.reason) for each in wrong)
+            continue
         again, after = await tried(
             forgery, task, trial.source, trial.change, trial.presented, given
         )
@@ -60,6 +66,18 @@ async def repaired(
         if again.accepted:
             return Repair(trial, number, again.good)
         if after is None:
-            break
-        proof = after
+            found = (Diagnosis("draft", "", "", again.reason),)
+        else:
+            proof, found = after, diagnose(after, str(given["code"]))
     return Repair(trial, 0, False)
+
+
+def _next(given: Given, said: Mapping[str, Any], proof: Proof) -> tuple[Given, tuple[Problem, ...]]:
+    """The content of the next draft, as the forge puts it together, and what is wrong with it."""
+    said = {key: said[key] for key in FIELDS if key in said}
+    if "cases" in said:
+        said["cases"] = merged(given.get("cases"), said["cases"])
+    reports = tuple(map(to_json, proof.reports))
+    before = DraftRow("", 1, "", 0.0, given, "failed", reports)
+    content, draft = composed(said, None, (before,))
+    return content, () if isinstance(draft, Draft) else draft
