@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from forge.draft import Draft, read_draft
+from forge.heldback import merged
 from forge.inheritance import definitions
 from forge.suite import (
     about,
@@ -108,6 +110,34 @@ def without_tools(cases: Any, gone: Collection[str]) -> Any:
     if not isinstance(cases, list):
         return cases
     return [case for case in cases if not (isinstance(case, dict) and case.get("tool") in gone)]
+
+
+def with_cases(given: Mapping[str, Any], before: DraftRow) -> Mapping[str, Any]:
+    """What is given for code's next draft, its cases added to those of the draft before; of these,
+    none stays that was sent back because no code is proved by it, or whose tool is taken out.
+    """
+    if "code" not in given or "cases" not in given:
+        return given
+    gone = taken_out(given, before.content)
+    kept = without_tools(_fit(before), gone)
+    return {**given, "cases": merged(kept, given["cases"])}
+
+
+def _fit(row: DraftRow) -> Any:
+    """A draft's cases but for those of which the stages said that they prove nothing."""
+    cases = row.content.get("cases")
+    cells = [cell for report in row.reports for cell in report.get("cases", ())]
+    unfit = {(c.get("operation"), c.get("case")) for c in cells if is_told_of_nothing(c)}
+    if not unfit or not isinstance(cases, list):
+        return cases
+    turn: Counter[str] = Counter()
+    fit = []
+    for case in cases:
+        tool = str(case.get("tool")) if isinstance(case, dict) else ""
+        turn[tool] += 1
+        if (tool, f"case {turn[tool]}") not in unfit:
+            fit.append(case)
+    return fit
 
 
 def _kept(content: Mapping[str, Any]) -> dict[str, Any]:

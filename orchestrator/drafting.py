@@ -11,10 +11,9 @@ from typing import Any
 from forge.brief import Brief
 from forge.diagnosis import Diagnosis
 from forge.draft import Draft
-from forge.heldback import merged
 from orchestrator.answers import draft_line
 from orchestrator.briefing import Briefing
-from orchestrator.composing import Parent, composed, taken_out, without_tools
+from orchestrator.composing import Parent, composed, with_cases
 from orchestrator.draftneeds import check_permissions, check_tests
 from orchestrator.draftproblems import of_a_clients, of_a_models
 from orchestrator.errors import DraftWanted, ForgeFailed, ForgeWaits, Unasked
@@ -216,15 +215,9 @@ class Drafting:
 
 
 def _given(written: Written, drafts: Sequence[DraftRow]) -> Mapping[str, Any]:
-    """What a model gave for the next draft: a second reading is not its own to hand in, and cases
-    that come with code are added to those of the draft before.
-    """
+    """What a model gave for the next draft; a second reading is not its own to hand in."""
     given = {key: value for key, value in written.given.items() if key != "acceptance"}
-    if "code" in given and "cases" in given and drafts:
-        gone = taken_out(given, drafts[-1].content)
-        before = without_tools(drafts[-1].content.get("cases"), gone)
-        given["cases"] = merged(before, given["cases"])
-    return given
+    return with_cases(given, drafts[-1]) if drafts else given
 
 
 def _message(drafts: Sequence[DraftRow], problems: str) -> str:

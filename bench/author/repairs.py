@@ -14,9 +14,8 @@ from forge.brief import Brief
 from forge.diagnosis import Diagnosis, diagnose
 from forge.draft import Draft
 from forge.errors import AuthorFailed
-from forge.heldback import merged
 from forge.prompts import ask_repair
-from orchestrator.composing import composed
+from orchestrator.composing import composed, with_cases
 from orchestrator.orders import MAX_REPAIRS
 from orchestrator.rounds import shown, told
 from registry.records import DraftRow
@@ -74,10 +73,8 @@ async def repaired(
 
 def _next(given: Given, said: Mapping[str, Any], proof: Proof) -> tuple[Given, tuple[Problem, ...]]:
     """The content of the next draft, as the forge puts it together, and what is wrong with it."""
-    said = {key: said[key] for key in FIELDS if key in said}
-    if "cases" in said:
-        said["cases"] = merged(given.get("cases"), said["cases"])
     reports = tuple(map(to_json, proof.reports))
     before = DraftRow("", 1, "", 0.0, given, "failed", reports)
-    content, draft = composed(said, None, (before,))
+    answered = {key: said[key] for key in FIELDS if key in said}
+    content, draft = composed(with_cases(answered, before), None, (before,))
     return content, () if isinstance(draft, Draft) else draft

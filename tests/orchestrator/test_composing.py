@@ -8,7 +8,7 @@ from typing import Any
 
 from forge.brief import EXAMPLE, EXAMPLE_CODE, EXAMPLE_TESTS
 from forge.draft import Draft
-from orchestrator.composing import EARLIER, composed
+from orchestrator.composing import EARLIER, composed, with_cases
 from registry.records import DraftRow
 
 SPECIFICATION = {key: EXAMPLE[key] for key in ("tools", "cases", "tests")}
@@ -139,3 +139,28 @@ def test_the_tests_that_were_not_handed_in_are_known() -> None:
     assert "def test_more" in draft.tests
     content, _ = kept({**EXAMPLE, "tests": EXAMPLE_TESTS})
     assert content[EARLIER] == []
+
+
+def sent_back(evidence: str) -> DraftRow:
+    """A draft whose second case of a tool was sent back with these words."""
+    cell = {"operation": "from_roman", "case": "case 2", "evidence": evidence}
+    reports = ({"stage": "cases", "cases": [cell]},)
+    return DraftRow("j", 1, "d", 1.0, EXAMPLE, "failed", reports)
+
+
+ANOTHER = {"tool": "from_roman", "arguments": {"numeral": "V"}, "result": {"number": 5}}
+
+
+def test_a_case_that_was_sent_back_because_it_proves_nothing_goes_where_others_come() -> None:
+    given = {"code": "x", "cases": [ANOTHER]}
+    first, _, third = EXAMPLE["cases"]
+    joined = with_cases(given, sent_back("proves nothing: an empty result satisfies it"))
+    assert joined["cases"] == [first, third, ANOTHER]
+
+
+def test_a_case_that_the_code_only_fails_stays() -> None:
+    given = {"code": "x", "cases": [ANOTHER]}
+    for evidence in ("the result is another", "the input schema refuses these arguments"):
+        joined = with_cases(given, sent_back(evidence))
+        assert joined["cases"] == [*EXAMPLE["cases"], ANOTHER]
+    assert with_cases({"code": "x"}, sent_back("proves nothing")) == {"code": "x"}
