@@ -106,7 +106,7 @@ def _type(given: Any, where: str, complain: Callable[[str, str], None]) -> Type 
     if not isinstance(name, str) or name.startswith("__"):
         return None
     kind = given.get("kind")
-    if not NAME.match(name) or kind not in _KINDS:
+    if not NAME.match(name) or not isinstance(kind, str) or kind not in _KINDS:
         complain(where, "is no type that has a GraphQL name and kind; it is left out")
         return None
     return Type(
@@ -180,7 +180,8 @@ def _ref(given: Any, required: bool = False, depth: int = 0) -> Ref | None:
 
 def _names(given: Mapping[str, Any], key: str) -> list[str]:
     items = given.get(key)
-    names = (item.get("name") for item in items or () if isinstance(item, dict))
+    listed = items if isinstance(items, list) else ()
+    names = (item.get("name") for item in listed if isinstance(item, dict))
     return [name for name in names if isinstance(name, str) and NAME.match(name)]
 
 

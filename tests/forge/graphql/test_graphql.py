@@ -187,6 +187,15 @@ def test_a_damaged_schema_gives_a_sound_bundle_or_a_located_refusal(data: st.Dat
     assert prove_static(bundle).findings == ()
 
 
+@pytest.mark.parametrize(("key", "junk"), [("kind", []), ("enumValues", 7), ("possibleTypes", "x")])
+def test_a_type_of_another_shape_is_left_out_or_emptied(key: str, junk: Any) -> None:
+    told: Any = copy.deepcopy(introspection())
+    types = told["data"]["__schema"]["types"]
+    at = next(at for at, one in enumerate(types) if one["kind"] == "SCALAR")
+    types[at][key] = junk
+    assert "orders" in {tool.name for tool in compiled(told).bundle.tools}
+
+
 def test_a_schema_of_many_types_in_one_circle_stays_small() -> None:
     fields = "\n".join(f"f{n}: T{n}" for n in range(200))
     types = "\n".join(f"type T{n} {{ id: ID! {fields} }}" for n in range(200))
