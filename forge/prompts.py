@@ -51,12 +51,13 @@ the code sees the tests and not the cases: let the cases ask for other things th
     "code": """The specification below was proved to say something. Write the code for it: answer
 with one JSON object, {"code": the whole server.py, "why"}. Its cases are held back: code that knows
 only the tests' answers fails.""",
-    "repair": """Your last draft failed; nothing was registered. Mend what the diagnosis says:
-answer with one JSON object, {"code": the whole server.py, "why"}. Only where the specification
-itself is wrong give the changed tools, cases or tests as well, and in `why` each test's name and
-what is wrong with it; a case takes the place of the one with the same arguments. A tool that you
-leave out of `tools` and name in `why` goes with its cases. Nothing is ever weakened so that code
-passes.""",
+    "repair": """Your last draft failed; nothing was registered. Mend what the diagnosis says, and
+every mistake like it: answer with one JSON object, {"code": the whole server.py, "why"}. Its cases
+are held back from you. Only where the specification itself is wrong, or asks for too little to
+notice the mistake, give what changes of it as well: `tools` whole; of tests and cases those that
+change or are new, the others stay (a case takes the place of the one with the same arguments); and
+in `why` each changed test's name and what is wrong with it. A tool that you leave out of `tools`
+and name in `why` goes with its cases. Nothing is ever weakened so that code passes.""",
     "respecify": """Your last specification was sent back. Mend what the diagnosis says: answer with
 one JSON object, why and what changes of tools, cases and tests; no code yet. What you leave out of
 these stays; tools and cases that you give take the place of all earlier ones.""",
