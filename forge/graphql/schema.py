@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 NAME = re.compile(r"[A-Za-z][_0-9A-Za-z]{0,99}\Z")
 MAX_WRAPPED = 8
 MAX_DESCRIPTION = 2_000
 LEAVES = ("SCALAR", "ENUM")
 Kind = Literal["SCALAR", "OBJECT", "INTERFACE", "UNION", "ENUM", "INPUT_OBJECT"]
-_KINDS = frozenset({"SCALAR", "OBJECT", "INTERFACE", "UNION", "ENUM", "INPUT_OBJECT"})
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,8 @@ def _type(given: Any, where: str, complain: Callable[[str, str], None]) -> Type 
     name = given.get("name") if isinstance(given, dict) else None
     if not isinstance(name, str) or name.startswith("__"):
         return None
-    kind = given.get("kind")
-    if not NAME.match(name) or not isinstance(kind, str) or kind not in _KINDS:
+    kind = next((kind for kind in KINDS if kind == given.get("kind")), None)
+    if not NAME.match(name) or kind is None:
         complain(where, "is no type that has a GraphQL name and kind; it is left out")
         return None
     return Type(
