@@ -1,4 +1,4 @@
-"""What the gateway adds to a call: CPU and time of `call_read` against the session called directly.
+"""The cost that the gateway adds to a call: CPU and time of `call_read` against the session itself.
 
     python -m bench.call [--calls 2000] [--peer 'COMMAND ...']
 
@@ -28,15 +28,15 @@ from typing import Any
 import psutil
 
 from orchestrator.settings import load_settings
-from orchestrator.shelf import Shelf
-from registry.records import entry_from
+from registry.models import build_entry
+from registry.servers.bundles import Bundles
 from registry.store import Store
-from sandbox.broker import Broker
-from sandbox.bundle import Bundle, Provenance, ToolDefinition
-from sandbox.cassette import Cassette
-from sandbox.docker_engine import DockerRunner, Labels, connect
-from sandbox.image import base_image
-from sandbox.policy import Policy
+from sandbox.broker.broker import Broker
+from sandbox.broker.cassette import Cassette
+from sandbox.bundle.model import Bundle, Provenance, ToolDefinition
+from sandbox.engines.docker.engine import ContainerLabels, DockerRunner, connect_engine
+from sandbox.engines.docker.image import find_base_image
+from sandbox.wire.policy import Policy
 
 SERVER = """from toolwright import tool
 
@@ -121,10 +121,10 @@ def measure_peer(name: str, peer: Peer, call: Callable[[], Any], calls: int) -> 
 
 
 async def measure_direct(calls: int) -> Figures:
-    client = connect()
-    image = base_image(client)
+    client = connect_engine()
+    image = find_base_image(client)
     assert image is not None, "run `toolwright setup` first"
-    async with DockerRunner(client, image.reference, Labels("bench", "bench")) as runner:
+    async with DockerRunner(client, image.reference, ContainerLabels("bench", "bench")) as runner:
         broker = Broker(Policy(()), Cassette(()))
         async with runner.open(BUNDLE, broker) as session:
             for _ in range(50):
@@ -144,8 +144,8 @@ def measure_gateway(calls: int) -> Figures:
         environment = {**os.environ, "TOOLWRIGHT_HOME": scratch, "PYTHONPATH": os.getcwd()}
         settings = load_settings(environment)
         with Store.open(settings.database_url) as store:
-            entry = entry_from(BUNDLE, time.time())
-            Shelf(Path(scratch), store).publish(BUNDLE, entry, (), None)
+            entry = build_entry(BUNDLE, time.time())
+            Bundles(Path(scratch), store.servers).publish_bundle(BUNDLE, entry, (), None)
         command = [sys.executable, "-m", "orchestrator", "serve", "--no-control"]
         peer = Peer(command, environment)
         call = {"name": "call_read", "arguments": {"tool": "echo.echo", "arguments": ARGUMENTS}}

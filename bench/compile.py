@@ -28,9 +28,9 @@ COLUMNS = ("ms", "MB/s", "peak MB", "tools of bytes")
 OURS = """
 import json, resource, sys, time
 from pathlib import Path
-from forge.compile import compile_document
-from forge.document import load
-from sandbox.bundle import render_files
+from forge.compiler.compile import compile_document
+from forge.readers.document import load
+from sandbox.bundle.model import render_files
 started = time.process_time()
 made = compile_document(load(Path(sys.argv[1])), base_url="http://127.0.0.1:9/v1")
 render_files(made.bundle)

@@ -24,12 +24,12 @@ from pathlib import Path
 from forge.errors import ForgeError
 from orchestrator.app import App, open_app
 from orchestrator.errors import OrchestratorError
-from orchestrator.orders import Order
+from orchestrator.forging.order import ForgeOrder
 from orchestrator.settings import load_settings
 from registry.errors import RegistryError
-from sandbox.docker_engine import connect
+from sandbox.engines.docker.engine import connect_engine
+from sandbox.engines.docker.image import build_base
 from sandbox.errors import SandboxError
-from sandbox.image import build_base
 from tests.granted import allow
 
 NOWHERE = "127.0.0.1:9"
@@ -53,7 +53,7 @@ class Result:
 
 
 def build_base_image() -> None:
-    with closing(connect()) as client:
+    with closing(connect_engine()) as client:
         build_base(client, print)
 
 
@@ -64,11 +64,11 @@ def documents(directory: Path) -> list[Path]:
 
 
 async def forged(app: App, document: Path, name: str, seconds: float) -> Result:
-    order = Order(task=name, source=str(document), base_url=f"http://{NOWHERE}")
+    order = ForgeOrder(task=name, source=str(document), base_url=f"http://{NOWHERE}")
     started = time.perf_counter()
     try:
         async with asyncio.timeout(seconds):
-            done = await app.forge.forge(order, lambda step: None)
+            done = await app.forge.forge_server(order, lambda step: None)
     except FAILURES as error:
         reason = str(error) or type(error).__name__
         return Result(name, time.perf_counter() - started, reason=reason)
@@ -94,7 +94,7 @@ async def crowd(home: Path, directory: Path, seconds: float) -> None:
         registered = [result for result in results if not result.reason]
         print(
             f"{len(registered)} of {len(results)} documents in "
-            f"{time.perf_counter() - started:.0f} s: {len(app.store.entries())} servers, "
+            f"{time.perf_counter() - started:.0f} s: {len(app.store.servers.find())} servers, "
             f"{sum(result.tools for result in registered)} tools"
         )
 

@@ -29,16 +29,16 @@ from typing import Any
 import psutil
 
 from orchestrator.settings import load_engine_settings
-from sandbox.broker import Broker, Caps
-from sandbox.bundle import Bundle, Provenance, RequestPattern, ToolDefinition
-from sandbox.docker_engine import Client, DockerRunner, Labels, connect
+from sandbox.broker.broker import Broker
+from sandbox.bundle.model import Bundle, Provenance, RequestPattern, ToolDefinition
+from sandbox.engines.docker.engine import Client, ContainerLabels, DockerRunner, connect_engine
+from sandbox.engines.docker.image import find_base_image
+from sandbox.engines.wasm.component import build_component, load_component
+from sandbox.engines.wasm.engine import WasmRunner
 from sandbox.errors import EngineUnavailable
-from sandbox.exchange import WireRequest, WireResponse
-from sandbox.image import base_image
-from sandbox.policy import read_policy
-from sandbox.runner import Runner
-from sandbox.wasm_component import build_component, load_component
-from sandbox.wasm_engine import WasmRunner
+from sandbox.session.interface import Runner
+from sandbox.wire.exchange import Caps, WireRequest, WireResponse
+from sandbox.wire.policy import build_read_policy
 
 CACHE = load_engine_settings().cache
 MB = 1024 * 1024
@@ -92,7 +92,7 @@ class Memory:
 
 
 def broker() -> Broker:
-    return Broker(read_policy(BUNDLE), Memory(), caps=Caps(exchanges=10**9))
+    return Broker(build_read_policy(BUNDLE), Memory(), caps=Caps(exchanges=10**9))
 
 
 def figures(seconds: list[float]) -> str:
@@ -213,7 +213,7 @@ def main() -> None:
     args = parser.parse_args()
     engines: dict[str, tuple[Open, Open]] = {}
     try:
-        engines["docker"] = (_docker, partial(_docker, connect()))
+        engines["docker"] = (_docker, partial(_docker, connect_engine()))
     except EngineUnavailable as reason:
         print(f"docker: left out ({reason})")
     loaded = build_component(CACHE, print)
@@ -225,10 +225,10 @@ def main() -> None:
 
 
 def _docker(client: Client | None = None, **options: Any) -> DockerRunner:
-    client = client or connect()
-    image = base_image(client)
+    client = client or connect_engine()
+    image = find_base_image(client)
     assert image is not None, "run `toolwright setup` first"
-    return DockerRunner(client, image.reference, Labels("bench", "bench"), **options)
+    return DockerRunner(client, image.reference, ContainerLabels("bench", "bench"), **options)
 
 
 def _mapped() -> WasmRunner:

@@ -18,13 +18,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from orchestrator.app import open_app
-from orchestrator.brokers import SOURCES
-from orchestrator.granting import add_source
-from orchestrator.orders import Order
+from orchestrator.approvals.granting import add_source
+from orchestrator.forging.order import ForgeOrder
+from orchestrator.gateway.brokers import SOURCES
 from orchestrator.settings import load_settings
-from orchestrator.vaults import open_vault
-from registry.records import Source
-from registry.vault import Secret
+from registry.models import DocumentationSource
+from registry.secrets.vault import Secret, open_vault
 from tests.granted import allow, person
 from tests.world.cache import Unavailable
 from tests.world.powerdns import PowerDNS, power_dns
@@ -33,7 +32,9 @@ STAGES = ("find", "compile", "static", "mock", "live", "register")
 BASE_URL = "http://127.0.0.1:9"
 
 
-async def forge_once(order: Order, powerdns: PowerDNS | None) -> tuple[int, Mapping[str, float]]:
+async def forge_once(
+    order: ForgeOrder, powerdns: PowerDNS | None
+) -> tuple[int, Mapping[str, float]]:
     """The number of tools and the milliseconds per stage, with `total`."""
     with tempfile.TemporaryDirectory() as home:
         settings = load_settings(home=Path(home))
@@ -41,15 +42,15 @@ async def forge_once(order: Order, powerdns: PowerDNS | None) -> tuple[int, Mapp
             allow(settings, app.store, BASE_URL)
             if powerdns:
                 open_vault(settings).put(SOURCES, "key", Secret(powerdns.key))
-                source = Source(powerdns.url, "X-API-Key", "key")
-                add_source(app.store, source, "bench", person(settings.pin))
+                source = DocumentationSource(powerdns.url, "X-API-Key", "key")
+                add_source(app.store.grants, source, "bench", person(settings.pin))
             started = time.perf_counter()
-            forged = await app.forge.forge(order, lambda step: None)
+            forged = await app.forge.forge_server(order, lambda step: None)
             total = (time.perf_counter() - started) * 1000
             return len(forged.bundle.tools), {**forged.timings, "total": total}
 
 
-def measure(name: str, order: Order, rounds: int, powerdns: PowerDNS | None = None) -> None:
+def measure(name: str, order: ForgeOrder, rounds: int, powerdns: PowerDNS | None = None) -> None:
     """Print one line: the median of each stage and of the total."""
     runs = [asyncio.run(forge_once(order, powerdns)) for _ in range(rounds)]
     medians = {
@@ -70,12 +71,12 @@ def main() -> None:
     print(f"{'':30}{'tools':>7}{heads}")
     try:
         with tempfile.TemporaryDirectory() as scratch, power_dns(Path(scratch)) as powerdns:
-            order = Order(task="list the DNS zones", source=powerdns.url)
+            order = ForgeOrder(task="list the DNS zones", source=powerdns.url)
             measure("PowerDNS", order, args.rounds, powerdns)
     except Unavailable as reason:
         print(f"PowerDNS: left out ({reason})")
     for spec in args.specs:
-        order = Order(task=spec.stem, source=str(spec), base_url=BASE_URL)
+        order = ForgeOrder(task=spec.stem, source=str(spec), base_url=BASE_URL)
         measure("/".join(spec.parts[-3::2]), order, args.rounds)
 
 

@@ -23,13 +23,13 @@ from threading import Lock, Thread
 from typing import Any
 
 from orchestrator.app import App, open_app
+from orchestrator.approvals.granting import allow_host
+from orchestrator.approvals.signing_key import open_key
 from orchestrator.calls import Call, Done
-from orchestrator.granting import allow_host
-from orchestrator.orders import Order
-from orchestrator.pin import open_key
+from orchestrator.forging.order import ForgeOrder
 from orchestrator.settings import Settings, load_settings
-from registry.pin import set_pin
-from registry.records import ENDED_JOBS, Job
+from registry.models import ENDED_JOBS, Job
+from registry.secrets.pin import set_pin
 
 CROWD = 20
 PIN = "a bench's own"
@@ -114,14 +114,16 @@ def limited_api(limit: int) -> Iterator[LimitedApi]:
 
 async def healed(app: App, api: LimitedApi, crowd: int = CROWD) -> tuple[Job, float]:
     """Crowd the server until it is repaired; the repair, and the seconds from its opening on."""
-    forged = await app.forge.forge(Order(source=f"{api.url}/openapi.json"), lambda step: None)
+    forged = await app.forge.forge_server(
+        ForgeOrder(source=f"{api.url}/openapi.json"), lambda step: None
+    )
     tool = forged.entry.tools[0].name
     call = Call(forged.entry.name, tool, {"id": "1"}, task="the number of 1")
-    while not app.store.repairs(forged.entry.name, time.time()):
-        await asyncio.gather(*(app.dispatch.call(call) for _ in range(crowd)))
-    (job,) = app.store.repairs(forged.entry.name, time.time())
-    async for _ in app.changes(60.0):
-        job = await asyncio.to_thread(app.store.job, job.id)
+    while not app.store.repairs.find(forged.entry.name, time.time()):
+        await asyncio.gather(*(app.dispatch.call_tool(call) for _ in range(crowd)))
+    (job,) = app.store.repairs.find(forged.entry.name, time.time())
+    async for _ in app.watch_changes(60.0):
+        job = await asyncio.to_thread(app.store.jobs.get, job.id)
         if job.state in ENDED_JOBS:
             break
     return job, job.updated - job.created
@@ -134,12 +136,14 @@ async def _run(settings: Settings, limit: int) -> dict[str, float]:
             job, seconds = await healed(app, api)
             if job.state != "done" or not job.result["retried"].get("succeeded"):
                 raise SystemExit(f"not repaired: {job.message or job.result}")
-            entry = app.store.entry(job.result["server"])
-            paces = app.forge.shelf.bundle(entry).paces
+            entry = app.store.servers.get(job.result["server"])
+            paces = app.forge.shelf.load_bundle(entry).paces
             print(f"{job.result['cause']} -> {', '.join(map(str, paces))}", flush=True)
             refused = api.refused
             call = Call(entry.name, entry.tools[0].name, {"id": "1"})
-            replies = await asyncio.gather(*(app.dispatch.call(call) for _ in range(2 * limit)))
+            replies = await asyncio.gather(
+                *(app.dispatch.call_tool(call) for _ in range(2 * limit))
+            )
             good = sum(isinstance(r, Done) and r.outcome.ok for r in replies)
             print(f"then {good} of {len(replies)} at once, {api.refused - refused} refused")
             return {**job.result["milliseconds"], "whole": seconds * 1000}
@@ -151,7 +155,7 @@ def allow(app: App, url: str) -> None:
         set_pin(app.settings.pin, PIN, cost=2**4)
     signer = open_key(app.settings, PIN, time.time()).signer
     assert signer is not None
-    allow_host(app.store, url.removeprefix("http://"), "bench", signer)
+    allow_host(app.store.grants, url.removeprefix("http://"), "bench", signer)
 
 
 def main() -> None:

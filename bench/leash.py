@@ -1,4 +1,4 @@
-"""What the leash costs, and how fast it holds.
+"""The cost of the leash, and how fast it holds.
 
     python -m bench.leash [--requests 2000] [--kills 20] [--stubborn 20] [--rows 20000]
 
@@ -28,20 +28,26 @@ from pathlib import Path
 import httpx
 import psutil
 
-from orchestrator.control_process import Address, answering
-from orchestrator.pulse import Pulse
+from orchestrator.processes.control_client import ControlAddress, find_control
+from orchestrator.processes.signals import Signals
 from orchestrator.settings import Settings, load_settings
-from registry.records import Process
+from registry.models import Process
 from registry.store import Store
-from sandbox.brake import Brake
-from sandbox.broker import Broker, Caps
-from sandbox.bundle import Bundle, Provenance, RequestPattern, ToolDefinition
-from sandbox.docker_engine import DockerRunner, Labels, connect, kill_instance, list_containers
+from sandbox.broker.broker import Broker
+from sandbox.broker.live import LiveHttp
+from sandbox.bundle.model import Bundle, Provenance, RequestPattern, ToolDefinition
+from sandbox.engines.docker.engine import (
+    ContainerLabels,
+    DockerRunner,
+    connect_engine,
+    kill_instance,
+    list_containers,
+)
+from sandbox.engines.docker.image import find_base_image
 from sandbox.errors import EngineUnavailable
-from sandbox.exchange import WireRequest
-from sandbox.image import base_image
-from sandbox.livehttp import LiveHttp
-from sandbox.policy import Origin, read_policy
+from sandbox.killswitch import KillSwitch
+from sandbox.wire.exchange import Caps, WireRequest
+from sandbox.wire.policy import Origin, build_read_policy
 
 ROOT = Path(__file__).parents[1]
 ANSWER = b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 8\r\n\r\n{"id":1}'
@@ -124,7 +130,7 @@ async def brokered(requests: int) -> tuple[list[float], list[float]]:
         url = f"http://127.0.0.1:{upstream.port}/items"
         private = frozenset({Origin("http", "127.0.0.1", upstream.port)})
         live = LiveHttp(private, response_bytes=1 << 20)
-        broker = Broker(read_policy(bundle(upstream.port)), live, caps=Caps(exchanges=10**9))
+        broker = Broker(build_read_policy(bundle(upstream.port)), live, caps=Caps(exchanges=10**9))
         direct: list[float] = []
         through: list[float] = []
         async with httpx.AsyncClient(trust_env=False) as client:
@@ -141,7 +147,7 @@ async def brokered(requests: int) -> tuple[list[float], list[float]]:
 
 
 @asynccontextmanager
-async def control_plane(settings: Settings) -> AsyncIterator[Address]:
+async def control_plane(settings: Settings) -> AsyncIterator[ControlAddress]:
     """The control plane as a process of its own."""
     command = (sys.executable, "-m", "orchestrator", "control")
     environment = {**os.environ, "TOOLWRIGHT_HOME": str(settings.home), "PYTHONPATH": str(ROOT)}
@@ -149,7 +155,7 @@ async def control_plane(settings: Settings) -> AsyncIterator[Address]:
         *command, env=environment, stdout=asyncio.subprocess.DEVNULL
     )
     try:
-        while (address := await asyncio.to_thread(answering, settings)) is None:
+        while (address := await asyncio.to_thread(find_control, settings)) is None:
             await asyncio.sleep(0.05)
         yield address
     finally:
@@ -158,13 +164,13 @@ async def control_plane(settings: Settings) -> AsyncIterator[Address]:
 
 
 @contextlib.contextmanager
-def serving(store: Store, brake: Brake) -> Iterator[None]:
+def serving(store: Store, kill_switch: KillSwitch) -> Iterator[None]:
     """What of `serve` a freeze has to reach: this process, registered, with its pulse."""
     now, me = time.time(), psutil.Process()
-    store.register_process(Process("bench", me.pid, me.create_time(), "serve", now, now))
-    with Pulse(store, brake, "bench", lambda: None).running():
+    store.processes.register(Process("bench", me.pid, me.create_time(), "serve", now, now))
+    with Signals(store, kill_switch, "bench", lambda: None).watch_signals():
         yield
-    store.remove_process("bench")
+    store.processes.remove("bench")
 
 
 async def last_byte(rounds: int) -> tuple[str, str]:
@@ -175,26 +181,26 @@ async def last_byte(rounds: int) -> tuple[str, str]:
     with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stack:
         settings = load_settings(home=Path(directory))
         store = stack.enter_context(Store.open(settings.database_url, "bench"))
-        brake = Brake()
-        stack.enter_context(serving(store, brake))
+        kill_switch = KillSwitch()
+        stack.enter_context(serving(store, kill_switch))
         async with (
             control_plane(settings) as address,
             Upstream().listening() as upstream,
             httpx.AsyncClient(trust_env=False, headers=address.headers, timeout=30) as client,
         ):
             for _ in range(rounds):
-                started, ended = await one_kill(brake, upstream, client, address.url)
+                started, ended = await one_kill(kill_switch, upstream, client, address.url)
                 late.append(max(0.0, upstream.last - started))
                 answered.append(ended - started)
                 upstream.last = 0.0
-                await asyncio.to_thread(store.unfreeze, time.time(), "bench")
-                while brake.engaged:
+                await asyncio.to_thread(store.processes.unfreeze, time.time(), "bench")
+                while kill_switch.engaged:
                     await asyncio.sleep(0.005)
     return figures(late), figures(answered)
 
 
 async def one_kill(
-    brake: Brake, upstream: Upstream, client: httpx.AsyncClient, control: str
+    kill_switch: KillSwitch, upstream: Upstream, client: httpx.AsyncClient, control: str
 ) -> tuple[float, float]:
     """Freeze while an endless answer comes in: when that was asked for, and when answered."""
     url = f"http://127.0.0.1:{upstream.port}/endless"
@@ -202,10 +208,10 @@ async def one_kill(
     tool = replace(sample.tools[0], requests=(RequestPattern("GET", url),))
     private = frozenset({Origin("http", "127.0.0.1", upstream.port)})
     async with LiveHttp(private, response_bytes=1 << 40) as live:
-        policy = read_policy(replace(sample, tools=(tool,)))
-        broker = Broker(policy, live, caps=Caps(response_bytes=1 << 40), brake=brake)
+        policy = build_read_policy(replace(sample, tools=(tool,)))
+        broker = Broker(policy, live, caps=Caps(response_bytes=1 << 40), kill_switch=kill_switch)
         task = asyncio.create_task(broker.perform(WireRequest("GET", url)))
-        with brake.on_engage(lambda: void(task.cancel())):
+        with kill_switch.on_engage(lambda: void(task.cancel())):
             while not upstream.last:
                 await asyncio.sleep(0.005)
             await asyncio.sleep(0.05)
@@ -223,17 +229,19 @@ def void(_: object) -> None:
 
 async def stubborn(count: int) -> str:
     """From the order to the last container gone. Ours ignore SIGTERM: they are processes 1."""
-    client = connect()
-    image = base_image(client)
+    client = connect_engine()
+    image = find_base_image(client)
     assert image is not None, "build the base image first: toolwright setup --engine-only"
     instance = f"bench{uuid.uuid4().hex[:8]}"
     sample = bundle(9)
     async with AsyncExitStack() as stack:
         runner = await stack.enter_async_context(
-            DockerRunner(client, image.reference, Labels(instance, "bench"))
+            DockerRunner(client, image.reference, ContainerLabels(instance, "bench"))
         )
         for _ in range(count):
-            broker = Broker(read_policy(sample), LiveHttp(frozenset(), response_bytes=1 << 20))
+            broker = Broker(
+                build_read_policy(sample), LiveHttp(frozenset(), response_bytes=1 << 20)
+            )
             await stack.enter_async_context(runner.open(sample, broker))
         assert len(list_containers(client, instance=instance)) == count
         started = time.perf_counter()
@@ -249,9 +257,11 @@ def verified(rows: int) -> str:
     with tempfile.TemporaryDirectory() as directory:
         with Store.open(f"sqlite:///{Path(directory) / 'bench.db'}", "bench") as store:
             for number in range(rows):
-                store.note("bench", f"s{number}", {"number": number, "text": "x" * 200}, 0.0)
+                store.audit.add_note(
+                    "bench", f"s{number}", {"number": number, "text": "x" * 200}, 0.0
+                )
             started = time.perf_counter()
-            assert store.verify_audit() is None
+            assert store.audit.verify_chains() is None
             return f"{rows / (time.perf_counter() - started):,.0f}"
 
 

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from bench.mutants.originals import compiled, cut
 from bench.runners import opened_runner
-from sandbox.bundle import Bundle
-from sandbox.prove import prove
-from sandbox.report import Proof
-from sandbox.runner import Runner
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.report import Proof
+from sandbox.session.interface import Runner
+from sandbox.stages.prove import prove_bundle
 
 MAX_TOLD = 5
 _HEAD = f"{'':24}{'tools':>7}{'cells':>8}{'skipped':>9}{'static':>9}{'mock':>9}{'wall':>9}"
@@ -47,7 +47,7 @@ async def proved_all(places: Sequence[Path], engine: str, operations: int) -> in
 
 async def _proved(name: str, bundle: Bundle, runner: Runner) -> bool:
     started = time.perf_counter()
-    proof = await prove(bundle, runner)
+    proof = await prove_bundle(bundle, runner)
     wall = (time.perf_counter() - started) * 1000
     cells = [cell for report in proof.reports for cell in report.cases]
     skipped = sum(cell.verdict == "skipped" for cell in cells)
@@ -65,7 +65,7 @@ def _failures(proof: Proof) -> Iterator[str]:
     for report in proof.reports:
         for finding in report.findings:
             yield f"{report.stage}: {finding.where}: {finding.reason}"[:300]
-        first = {cell.operation: cell for cell in reversed(report.failures())}
+        first = {cell.operation: cell for cell in reversed(report.list_failures())}
         for cell in first.values():
             yield f"{report.stage}: {cell.operation}: {cell.case}: {cell.evidence}"[:300]
 

@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from sandbox.docker_engine import DockerRunner, Labels, connect
+from sandbox.engines.docker.engine import ContainerLabels, DockerRunner, connect_engine
+from sandbox.engines.docker.image import compute_base_reference, find_base_image
+from sandbox.engines.process import ProcessRunner
+from sandbox.engines.wasm.component import load_component
+from sandbox.engines.wasm.engine import WasmRunner
 from sandbox.errors import BaseImageMissing
-from sandbox.image import base_image, base_reference
-from sandbox.process_engine import ProcessRunner
-from sandbox.runner import Runner
-from sandbox.wasm_component import load_component
-from sandbox.wasm_engine import WasmRunner
+from sandbox.session.interface import Runner
 
 CACHE = Path(__file__).parents[1] / ".cache" / "wasm"
 
@@ -29,11 +29,11 @@ async def opened_runner(engine: str, spares: int = 0) -> AsyncIterator[Runner]:
         async with WasmRunner(load_component(CACHE), spares=spares) as wasm:
             yield wasm
     else:
-        client = connect()
-        image = base_image(client)
+        client = connect_engine()
+        image = find_base_image(client)
         if image is None:
-            raise BaseImageMissing(base_reference())
-        labels = Labels("bench", "bench")
+            raise BaseImageMissing(compute_base_reference())
+        labels = ContainerLabels("bench", "bench")
         async with DockerRunner(client, image.reference, labels, spares=spares) as docker:
             yield docker
         client.close()

@@ -1,4 +1,4 @@
-"""How well and how fast the registry's search finds the right tool for a task in words.
+"""Quality and speed of the search: does it find the right tool for a task in words, and how fast.
 
     python -m bench.search [--data DIRECTORY] [--queries 200] [--arms full small]
 
@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from registry.records import Entry, Tool
+from registry.models import Entry, RegisteredTool
 from registry.store import Store
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "bench" / "retrieval"
@@ -100,7 +100,7 @@ def registry(tools: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Store, dict[A
         # An entry's name is indexed as words: one of digits alone would match numbers in a task.
         for number, ((server, _), rows) in enumerate(servers.items()):
             name = "entry" + "".join(chr(97 + int(digit)) for digit in str(number))
-            store.publish(_entry(name, server, rows.values()), now=1.0)
+            store.servers.publish(_entry(name, server, rows.values()), now=1.0)
             ids |= {(name, row["name"]): row["id"] for row in rows.values()}
         yield store, ids
 
@@ -122,18 +122,18 @@ def _entry(name: str, server: str, rows: Iterable[Mapping[str, Any]]) -> Entry:
     )
 
 
-def _tool(row: Mapping[str, Any]) -> Tool:
+def _tool(row: Mapping[str, Any]) -> RegisteredTool:
     properties = {name: {"description": told} for name, told in row["params"]}
     schema = {"type": "object", "properties": properties}
     listed = {"name": row["name"], "description": row["desc"], "inputSchema": schema}
-    return Tool(row["name"], "read", False, json.dumps(listed))
+    return RegisteredTool(row["name"], "read", False, json.dumps(listed))
 
 
 def answer(question: Question, store: Store, ids: Mapping[Any, int], size: int) -> Answer:
     """Those left out of the pool are taken out of what is found."""
     found = [
         (ids[match.entry, match.tool], match.score)
-        for match in store.search(question.q, DEEP + len(question.without))
+        for match in store.search.find_tools(question.q, DEEP + len(question.without))
     ]
     left = [(tool, score) for tool, score in found if tool not in question.without][:DEEP]
     ranked = tuple(tool for tool, _ in left)

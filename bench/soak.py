@@ -34,14 +34,14 @@ from bench.soaking.client import GONE, Client
 from bench.soaking.servers import MISCHIEF, bundle, kind_of
 from bench.soaking.upstream import Recorder, recording_api
 from bench.soaking.verdict import Ending, Sample, Writes, verdict
-from orchestrator.checkup import check_all
-from orchestrator.control_process import answering
-from orchestrator.people import Decision, decide_signed
+from orchestrator.approvals.decide import Decision, decide_signed
+from orchestrator.cli.commands.doctor import run_checks
+from orchestrator.processes.control_client import find_control
 from orchestrator.settings import Settings, load_settings
-from registry.catalogue import install
-from registry.notary import Notary
-from registry.records import entry_from
-from registry.signing import Signer
+from registry.audit.heads import HeadSigner
+from registry.models import build_entry
+from registry.secrets.signing import Signer
+from registry.servers.files import install_bundle
 from registry.store import Store
 from tests.granted import PIN, allow, person
 
@@ -95,7 +95,9 @@ class Soak:
             allow(self.settings, store, self.recorder.url)
             for number in range(self.servers):
                 made = bundle(number, self.recorder.url, self.settings.engine)
-                install(self.settings.home, store, made, entry_from(made, 1.0), now=1.0)
+                install_bundle(
+                    self.settings.home, store.servers, made, build_entry(made, 1.0), now=1.0
+                )
 
     async def control(self) -> None:
         """Start the control plane, and return when it answers."""
@@ -103,7 +105,7 @@ class Soak:
             self._control = await asyncio.create_subprocess_exec(
                 *_command("control"), env=dict(self.environment), stdout=log, stderr=log
             )
-        while await asyncio.to_thread(answering, self.settings) is None:
+        while await asyncio.to_thread(find_control, self.settings) is None:
             await asyncio.sleep(0.1)
 
     async def serve(self, name: str) -> None:
@@ -140,9 +142,9 @@ class Soak:
                 await asyncio.sleep(0.5)
 
     def _approve_all(self, store: Store) -> None:
-        for shown in store.approvals("pending"):
+        for shown in store.approvals.find("pending"):
             decision = Decision(shown.id, True, "", by="soak")
-            decide_signed(store, shown, decision, self.signer, time.time())
+            decide_signed(store.approvals, shown, decision, self.signer, time.time())
 
     async def sample(self, phase: Any, kill: str = "", kill_ms: float = 0.0) -> Sample:
         pids = {name: client.process.pid for name, client in self.clients.items()}
@@ -202,7 +204,7 @@ class Soak:
         """SIGKILL a `serve`; its containers have to go by themselves."""
         client = self.clients[VICTIM]
         with Store.open(self.settings.database_url) as store:
-            dead = {p.id for p in store.processes() if p.pid == client.process.pid}
+            dead = {p.id for p in store.processes.find() if p.pid == client.process.pid}
         self.calling.clear()
         with suppress(ProcessLookupError):
             client.process.send_signal(signal.SIGKILL)
@@ -220,7 +222,7 @@ class Soak:
         return sum(found[process] for process in processes)
 
     def _post_kill(self) -> dict[str, Any]:
-        address = answering(self.settings)
+        address = find_control(self.settings)
         assert address is not None, "the control plane does not answer"
         with httpx.Client(trust_env=False, timeout=30) as client:
             answer = client.post(f"{address.url}/kill", json={}, headers=address.headers)
@@ -270,10 +272,10 @@ class Soak:
                 break
             await asyncio.sleep(0.5)
         with Store.open(self.settings.database_url) as store:
-            broken, rows = Notary(self.settings.heads).verified(store)
+            broken, rows = HeadSigner(self.settings.heads).verify_and_count(store.audit)
             print(f"audit verify: {rows} rows, {broken or 'whole'}", flush=True)
-            checks = check_all(self.settings, store)
-            registered = len(store.processes())
+            checks = run_checks(self.settings, store)
+            registered = len(store.processes.find())
         troubles = tuple(f"{c.name}: {c.found}" for c in checks if c.verdict != "ok")
         return Ending(broken.reason if broken else "", left, registered, troubles)
 

@@ -1,4 +1,4 @@
-"""Everything fatal that the forge reports. Each message says what to do next."""
+"""The exceptions of the forge. Each message says what to do next."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ _ADVICE: dict[AuthorFailure, str] = {
 
 
 class ForgeError(Exception):
-    """The base of all errors of this folder."""
+    """The base class of all exceptions of this folder."""
 
 
 class DocumentError(ForgeError):
-    """A document cannot be used at all. `file` is its path or URL, `reason` the bare cause."""
+    """A document cannot be used at all. `file` is its path or URL, `reason` the cause without
+    advice.
+    """
 
     def __init__(self, file: str, reason: str, advice: str) -> None:
         self.file, self.reason = file, reason
@@ -27,13 +29,15 @@ class DocumentError(ForgeError):
 
 
 class DocumentUnreadable(DocumentError):
-    """The bytes cannot be had, or are neither JSON nor YAML."""
+    """The bytes cannot be read, or are neither JSON nor YAML."""
 
     def __init__(self, file: str, reason: str) -> None:
         super().__init__(file, reason, "Give the path or URL of a JSON or YAML API description.")
 
 
 class DocumentEmpty(DocumentError):
+    """The document has no content."""
+
     def __init__(self, file: str) -> None:
         super().__init__(
             file, "the document is empty", "Check that it was saved or downloaded completely."
@@ -71,8 +75,8 @@ class NotAnApiDescription(DocumentError):
 
 
 class NoUsableOperation(DocumentError):
-    """Not one operation of the document can be compiled. `reason` names the first causes;
-    `problems` are all of them (`forge.document.Problem`).
+    """No operation of the document can be compiled. `reason` names the first causes; `problems` are
+    all of them (`forge.readers.document.DocumentProblem`).
     """
 
     def __init__(self, file: str, reason: str, problems: tuple[object, ...] = ()) -> None:
@@ -83,7 +87,7 @@ class NoUsableOperation(DocumentError):
 
 
 class NoOperationChosen(DocumentError):
-    """The document has operations, and none is among those asked for."""
+    """The document has operations, and none matches the patterns, tags or task that were given."""
 
     def __init__(self, file: str, patterns: str) -> None:
         super().__init__(
@@ -94,8 +98,8 @@ class NoOperationChosen(DocumentError):
 
 
 class CredentialPlaceInvalid(ForgeError):
-    """Where a forgotten credential goes was not said in a known form, or a secret was given itself.
-    What may be one is not repeated.
+    """An `--auth` option does not say in a known form where a credential goes, or holds the secret
+    itself. The message does not repeat what may be a secret.
     """
 
     def __init__(self, place: str, *, by_value: bool = False) -> None:
@@ -108,7 +112,7 @@ class CredentialPlaceInvalid(ForgeError):
 
 
 class NameInvalid(ForgeError):
-    """A server name that was asked for is not allowed."""
+    """A requested server name is not allowed."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -118,7 +122,7 @@ class NameInvalid(ForgeError):
 
 
 class SourceUnreachable(ForgeError):
-    """A host that was named gives no answer at all. `reason` is the bare cause."""
+    """A host gives no answer at all. `reason` is the cause without advice."""
 
     def __init__(self, location: str, reason: str) -> None:
         self.location, self.reason = location, reason
@@ -129,8 +133,8 @@ class SourceUnreachable(ForgeError):
 
 
 class AuthorFailed(ForgeError):
-    """A model gave no usable answer. `kind` says how; the tokens and seconds were spent all the
-    same.
+    """A model gave no usable answer. `kind` classifies the failure; `tokens_in`, `tokens_out` and
+    `seconds` were spent all the same.
     """
 
     def __init__(
@@ -144,11 +148,3 @@ class AuthorFailed(ForgeError):
         self.kind, self.reason = kind, reason
         self.tokens_in, self.tokens_out, self.seconds = tokens_in, tokens_out, seconds
         super().__init__(f"the model gave no usable answer: {reason}. {_ADVICE[kind]}")
-
-
-class BudgetSpent(ForgeError):
-    """A model may not be asked before a person allows more. `what` is the line that was reached."""
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-        super().__init__(f"the budget for models is spent: {what}. A person can allow more.")

@@ -1,4 +1,4 @@
-"""Names of tools and arguments: legal, unique, and the same again when compiled again."""
+"""Tool, server and argument names: valid, unique, and the same each time a document is compiled."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
-from sandbox.apispec import Operation, Parameter
+from sandbox.bundle.apispec import Operation, Parameter
 
+# As `sandbox.bundle.model.NAME`, which bundles and tools are held to.
 MAX_NAME = 40
 MAX_ARGUMENT = 64
 STYLES = tuple(
@@ -33,21 +34,21 @@ _NOT_IDENTIFIER = re.compile(r"[^A-Za-z0-9_]+")
 _PREFIX_SEGMENT = re.compile(r"api|rest|v\d+(\.\d+)*", re.IGNORECASE)
 
 
-def snake(text: str) -> str:
-    """The text as lower-case ASCII words joined by underscores; "" where none is left."""
+def to_snake_case(text: str) -> str:
+    """Return the text as lower-case ASCII words joined by underscores; "" where none is left."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     return _OTHER.sub("_", _CAMEL.sub("_", plain).lower()).strip("_")
 
 
-def tool_names(operations: Sequence[Operation]) -> dict[str, str]:
-    """A tool name for each operation id.
+def name_tools(operations: Sequence[Operation]) -> dict[str, str]:
+    """Name the tool of each operation, by operation id.
 
-    It comes from the operation's own id, else from method and path. Where two operations want the
-    same name neither gets it as it is, so that the order of a document does not matter.
+    A name comes from the operation's own id, else from method and path. Where two operations want
+    the same name neither gets it as it is, so that the order of a document does not matter.
     """
     names: dict[str, str] = {}
     left = list(operations)
-    for candidate in (_from_id, _from_path, _with_digest):
+    for candidate in (_name_from_id, _name_from_path, _name_with_digest):
         wanted = {operation.id: candidate(operation) for operation in left}
         counts = Counter(wanted.values())
         taken = set(names.values())
@@ -56,92 +57,96 @@ def tool_names(operations: Sequence[Operation]) -> dict[str, str]:
                 names[key] = name
         left = [operation for operation in left if operation.id not in names]
     for operation in left:
-        names[operation.id] = _free(_with_digest(operation), set(names.values()), MAX_NAME)
+        names[operation.id] = _find_free_name(
+            _name_with_digest(operation), set(names.values()), MAX_NAME
+        )
     return names
 
 
-def server_name(title: str) -> str:
-    """A server's name from the API's title."""
-    name = snake(title)
+def name_server(title: str) -> str:
+    """Derive a server's name from the API's title."""
+    name = to_snake_case(title)
     for noise in ("_specification", "_openapi", "_rest", "_api", "_apis"):
         name = name.removesuffix(noise)
     name = name.removeprefix("the_")
-    return _fitted(name if name[:1].isalpha() else f"api_{name}".rstrip("_"), title, "")
+    return _fit_name(name if name[:1].isalpha() else f"api_{name}".rstrip("_"), title, "")
 
 
-def argument_names(parameters: Iterable[Parameter]) -> list[str]:
-    """A Python identifier for each parameter, the document's own name where it is one.
+def name_arguments(parameters: Iterable[Parameter]) -> list[str]:
+    """Name the argument of each parameter: a Python identifier, the document's own name where it is
+    one.
 
-    Parameters of one name in several places are told apart by the place.
+    Parameters of one name in several locations are distinguished by the location.
     """
     names: list[str] = []
     for parameter in parameters:
-        name = _identifier(parameter.name)
+        name = _to_identifier(parameter.name)
         if name in names:
             name = f"{name}_{parameter.location}"
-        names.append(_free(name, names, MAX_ARGUMENT))
+        names.append(_find_free_name(name, names, MAX_ARGUMENT))
     return names
 
 
-def body_name(taken: Collection[str]) -> str:
-    """The name of the argument that is the request's body."""
-    return "body" if "body" not in taken else _free("request_body", taken, MAX_ARGUMENT)
+def name_body_argument(taken: Collection[str]) -> str:
+    """Name the argument that is the request's body."""
+    return "body" if "body" not in taken else _find_free_name("request_body", taken, MAX_ARGUMENT)
 
 
-def pager_name(taken: Collection[str]) -> str:
-    """The name of the argument that says how many items to follow the pages for."""
-    return _free("max_items", taken, MAX_ARGUMENT)
+def name_pager_argument(taken: Collection[str]) -> str:
+    """Name the argument that limits how many items are collected over the pages."""
+    return _find_free_name("max_items", taken, MAX_ARGUMENT)
 
 
-def _from_id(operation: Operation) -> str:
+def _name_from_id(operation: Operation) -> str:
     if operation.id.startswith(f"{operation.method} /"):
         return ""
-    name = snake(operation.id)
+    name = to_snake_case(operation.id)
     # FastAPI writes function, path and method into the id; the function says it all.
-    generated = snake(f"{operation.path} {operation.method}")
-    return _fitted(name.removesuffix(f"_{generated}"), operation.id, operation.method)
+    generated = to_snake_case(f"{operation.path} {operation.method}")
+    return _fit_name(name.removesuffix(f"_{generated}"), operation.id, operation.method)
 
 
-def _from_path(operation: Operation) -> str:
+def _name_from_path(operation: Operation) -> str:
     segments = [part for part in operation.path.split("/") if part]
     while len(segments) > 1 and _PREFIX_SEGMENT.fullmatch(segments[0]):
         segments = segments[1:]
     fixed = [part for part in segments if "{" not in part]
-    name = snake(" ".join([operation.method.lower(), *fixed]))
+    name = to_snake_case(" ".join([operation.method.lower(), *fixed]))
     if segments and "{" in segments[-1]:
-        name += "_by_" + snake(segments[-1])
-    return _fitted(name.strip("_"), f"{operation.method} {operation.path}", operation.method)
+        name += "_by_" + to_snake_case(segments[-1])
+    return _fit_name(name.strip("_"), f"{operation.method} {operation.path}", operation.method)
 
 
-def _with_digest(operation: Operation) -> str:
-    base = _from_id(operation) or _from_path(operation)
-    mark = _digest(f"{operation.method} {operation.path} {operation.id}")
-    return f"{_head(base, MAX_NAME - 7)}_{mark}"
+def _name_with_digest(operation: Operation) -> str:
+    base = _name_from_id(operation) or _name_from_path(operation)
+    mark = _hash_text(f"{operation.method} {operation.path} {operation.id}")
+    # 7: an underscore and six hexadecimal digits.
+    return f"{_take_leading_words(base, MAX_NAME - 7)}_{mark}"
 
 
-def _fitted(name: str, original: str, method: str) -> str:
+def _fit_name(name: str, original: str, method: str) -> str:
     if name and not name[0].isalpha():
         name = f"{method.lower() or 'x'}_{name}"
     if keyword.iskeyword(name) or name in API | TYPES:
         name = f"{method.lower() or 'x'}_{name}"
     if len(name) > MAX_NAME:
-        name = f"{_head(name, MAX_NAME - 7)}_{_digest(original)}"
+        name = f"{_take_leading_words(name, MAX_NAME - 7)}_{_hash_text(original)}"
     return name
 
 
-def _head(name: str, limit: int) -> str:
-    """The words at the beginning that fit."""
+def _take_leading_words(name: str, limit: int) -> str:
+    """Return the leading words of a name that fit into the limit."""
     if len(name) <= limit:
         return name
     cut = name[: limit + 1].rfind("_")
     return name[: cut if cut > limit // 2 else limit].rstrip("_")
 
 
-def _digest(text: str) -> str:
+def _hash_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
-def _identifier(name: str) -> str:
+def _to_identifier(name: str) -> str:
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     made = _NOT_IDENTIFIER.sub("_", plain)
     if made != name:
@@ -154,7 +159,7 @@ def _identifier(name: str) -> str:
     return f"{made}_" if keyword.iskeyword(made) or made in API | _AMBIGUOUS else made
 
 
-def _free(name: str, taken: Collection[str], limit: int) -> str:
+def _find_free_name(name: str, taken: Collection[str], limit: int) -> str:
     candidate, number = name, 1
     while candidate in taken:
         number += 1

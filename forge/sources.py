@@ -1,4 +1,4 @@
-"""Where API documents may be looked for, and the door through which they are fetched."""
+"""Locations of API documents, and the protocol by which they are fetched."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import SplitResult, urlsplit
 
-from sandbox.exchange import Headers
-from sandbox.policy import Origin, origin_of
+from sandbox.wire.exchange import Headers
+from sandbox.wire.policy import Origin, parse_origin
 
 MAX_NAMED = 8
 _WORD = re.compile(r"[a-z0-9]{3,40}")
@@ -27,8 +27,8 @@ _FILE_ENDINGS = frozenset(
 
 
 @dataclass(frozen=True)
-class Source:
-    """A place to look: a document's file path or URL, an API's base URL, or a bare host.
+class ApiSource:
+    """A location to search: a document's file path or URL, an API's base URL, or a bare host.
 
     `headers` carry the credential in clear and go to the origin of `location` only; they are kept
     out of the repr. `title` is what the user called it.
@@ -38,14 +38,9 @@ class Source:
     headers: Headers = field(default=(), repr=False)
     title: str = ""
 
-    def with_header(self, name: str, value: str) -> Source:
-        """The same with one header more, which replaces any of that name."""
-        kept = (pair for pair in self.headers if pair[0].lower() != name.lower())
-        return replace(self, headers=(*kept, (name, value)))
-
     @property
     def path(self) -> Path | None:
-        """The local file that is meant, or None where `location` is a URL or a host."""
+        """The path of a local file, or None where `location` is a URL or a host."""
         if self.location.startswith("file://"):
             return Path(urlsplit(self.location).path)
         named_as_path = self.location.startswith(("/", "./", "../", "~"))
@@ -57,13 +52,13 @@ class Source:
     def urls(self) -> tuple[str, ...]:
         """The base URLs to try in turn; two for a host that was written without a scheme.
 
-        Plain http is tried first on this machine; elsewhere only second, and not at all where a
-        credential would travel in clear that nobody asked to send so.
+        Plain http comes first for this machine. Elsewhere it comes second, and not at all where
+        that would send a credential in clear.
         """
         if _URL.fullmatch(self.location):
-            return (self.location,) if origin_of(self.location) else ()
+            return (self.location,) if parse_origin(self.location) else ()
         host = _HOST.match(self.location)
-        if not host or origin_of(f"http://{self.location}") is None or not _is_host(host):
+        if not host or parse_origin(f"http://{self.location}") is None or not _is_host(host):
             return ()
         plain, secure = f"http://{self.location}", f"https://{self.location}"
         if is_loopback(urlsplit(plain)):
@@ -72,13 +67,13 @@ class Source:
 
     @property
     def origins(self) -> frozenset[Origin]:
-        return frozenset(filter(None, map(origin_of, self.urls)))
+        return frozenset(filter(None, map(parse_origin, self.urls)))
 
 
 @dataclass(frozen=True)
-class Fetched:
-    """An answer. `final_url` is where it came from after redirects within the origin; a redirect
-    that leaves the origin is handed over as the 3xx answer that it is.
+class FetchResponse:
+    """A response to a GET. `final_url` is its URL after redirects within the origin; a redirect to
+    another origin is returned as the 3xx response that it is.
     """
 
     status: int
@@ -87,33 +82,38 @@ class Fetched:
     final_url: str
 
 
-class Fetch(Protocol):
-    """A guarded GET: addresses checked, size capped, redirects followed within the origin only."""
+class Fetcher(Protocol):
+    """A guarded GET: addresses are checked, the size is capped, redirects are followed within the
+    origin only.
+    """
 
-    async def __call__(self, url: str, headers: Headers) -> Fetched:
+    async def __call__(self, url: str, headers: Headers) -> FetchResponse:
         """Raises `sandbox.errors.UpstreamUnreachable` or `ResponseTooLarge`."""
         ...
 
 
-def choose(task: str, explicit: str | None, registered: Iterable[Source]) -> tuple[Source, ...]:
-    """The sources to look at for a task, likeliest first, each with its registered credential.
+def rank_sources(
+    task: str, explicit: str | None, registered: Iterable[ApiSource]
+) -> tuple[ApiSource, ...]:
+    """Return the sources to search for a task, likeliest first, each with its registered
+    credential.
 
-    First the explicit one, then what the task names, then the registered ones: those that share the
-    most words with the task first.
+    The explicit one comes first, then those that the task names, then the registered ones, of these
+    the ones that share the most words with the task first.
     """
     known = tuple(registered)
-    named = [Source(explicit)] if explicit else []
-    named += [Source(location) for location in named_in(task)]
-    ordered = [_with_credential(source, known) for source in named]
-    ordered += sorted(known, key=lambda source: -_shared_words(task, source))
-    unique: dict[str, Source] = {}
+    named = [ApiSource(explicit)] if explicit else []
+    named += [ApiSource(location) for location in find_locations(task)]
+    ordered = [_attach_credential(source, known) for source in named]
+    ordered += sorted(known, key=lambda source: -_count_shared_words(task, source))
+    unique: dict[str, ApiSource] = {}
     for source in ordered:
         unique.setdefault(source.location.rstrip("/"), source)
     return tuple(unique.values())
 
 
-def named_in(task: str) -> tuple[str, ...]:
-    """The URLs and hosts that a text names, in its order and at most `MAX_NAMED`."""
+def find_locations(task: str) -> tuple[str, ...]:
+    """Return the URLs and hosts in a text, in its order, at most `MAX_NAMED`."""
     text = task[:20_000]
     found = [(match.start(), match.group().rstrip(".,;:!?)]}")) for match in _URL.finditer(text)]
     text = _URL.sub(lambda match: " " * len(match.group()), text)
@@ -122,6 +122,9 @@ def named_in(task: str) -> tuple[str, ...]:
 
 
 def is_loopback(url: SplitResult) -> bool:
+    """Whether a URL's host is a loopback address, `localhost` or a name below it (RFC 6761 section
+    6.3).
+    """
     host = url.hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -142,7 +145,7 @@ def _is_host(match: re.Match[str]) -> bool:
         return name == "localhost" or dotted or (port is not None and not name.isdigit())
 
 
-def _with_credential(source: Source, known: tuple[Source, ...]) -> Source:
+def _attach_credential(source: ApiSource, known: tuple[ApiSource, ...]) -> ApiSource:
     for other in known:
         if source.location == other.location or source.origins & other.origins:
             bare = "/" not in source.location
@@ -151,7 +154,7 @@ def _with_credential(source: Source, known: tuple[Source, ...]) -> Source:
     return source
 
 
-def _shared_words(task: str, source: Source) -> int:
+def _count_shared_words(task: str, source: ApiSource) -> int:
     words = set(_WORD.findall(task[:20_000].lower()))
     own = set(_WORD.findall(f"{source.title} {source.location}".lower()))
     return len(words & (own - {"http", "https", "www", "com", "org", "net", "api", "json", "yaml"}))

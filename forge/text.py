@@ -1,4 +1,4 @@
-"""Text out of a document, made fit to be shown to a person or a model."""
+"""Sanitize text from documents before it is shown to a person or a model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import unicodedata
 from typing import Any
 
-from sandbox.instructions import instruction
+from sandbox.injection import find_instruction
 
 # Each alternative stops at the next of its opening signs, so that no text takes quadratic time.
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>|<!--.*?(?:-->|\Z)", re.DOTALL)
@@ -40,12 +40,14 @@ _SUSPECTS = ("instruction", "rules", "prompt", "guideline", "the user")
 LEFT_OUT = "[left out: addressed to a model]"
 
 
-def visible(text: Any, limit: int) -> str:
-    """One line of visible characters, at most `limit`: no controls, no bidi or zero-width signs, no
-    tag characters. Anything but a string or number gives "".
+def sanitize_line(text: Any, limit: int) -> str:
+    """Return the text as one line of visible characters, at most `limit`: no controls, no
+    bidirectional or zero-width characters, no tag characters. A value that is neither a string nor
+    a number gives "".
     """
     if not isinstance(text, str | int | float) or isinstance(text, bool):
         return ""
+    # Cut first, so that the time is bounded; much of a text may be markup or invisible.
     line = str(text)[: limit * 8 + 2000]
     if not line.isascii():
         line = _INVISIBLE.sub("", line)
@@ -53,13 +55,15 @@ def visible(text: Any, limit: int) -> str:
     line = _SPACE.sub(" ", line).strip()
     if not line.isprintable():
         line = "".join(c for c in line if c.isprintable())
-    return shorten(line, limit)
+    return shorten_text(line, limit)
 
 
-def clean(text: Any, limit: int) -> str:
-    """`visible` text without HTML tags, entities and the targets of Markdown links."""
+def sanitize_prose(text: Any, limit: int) -> str:
+    """Return the sanitized line of a text without HTML tags, entities, the targets of Markdown
+    links, and sentences that address a model.
+    """
     if not isinstance(text, str):
-        return visible(text, limit)
+        return sanitize_line(text, limit)
     line = text[: limit * 8 + 2000]
     if "<" in line:
         line = _TAG.sub(" ", line)
@@ -67,33 +71,33 @@ def clean(text: Any, limit: int) -> str:
         line = _LINK.sub(r"\1", line)
     if "&" in line:
         line = html.unescape(line)
-    return defused(visible(line, limit))
+    return redact_instructions(sanitize_line(line, limit))
 
 
-def defused(line: str) -> str:
-    """A line without sentences that tell a model what to do instead of what an API does.
+def redact_instructions(line: str) -> str:
+    """Replace sentences that instruct a model instead of describing an API by a note.
 
-    A net with wide meshes for what is known; that descriptions are data, clients have to know.
+    The patterns catch only what is known; clients have to treat descriptions as data all the same.
     """
     lower = line.lower()
-    if not any(word in lower for word in _SUSPECTS) and not instruction(line):
+    if not any(word in lower for word in _SUSPECTS) and not find_instruction(line):
         return line
     parts = (
-        f"{LEFT_OUT} " if _TO_A_MODEL.search(sentence) or instruction(sentence) else sentence
+        f"{LEFT_OUT} " if _TO_A_MODEL.search(sentence) or find_instruction(sentence) else sentence
         for sentence in _SENTENCES.findall(line)
     )
     return "".join(part for part, _ in itertools.groupby(parts)).strip()
 
 
-def shorten(text: str, limit: int) -> str:
-    """The text, or its beginning up to a word's end and an ellipsis."""
+def shorten_text(text: str, limit: int) -> str:
+    """Return the text, or its beginning up to a word's end and an ellipsis."""
     if len(text) <= limit:
         return text
     head = text[: limit - 1]
     return (head[: head.rfind(" ")] if " " in head[limit // 2 :] else head).rstrip() + "…"
 
 
-def first_sentence(text: str, limit: int) -> str:
-    """The first sentence of a cleaned text."""
+def extract_first_sentence(text: str, limit: int) -> str:
+    """Return the first sentence of a sanitized text, at most `limit` characters of it."""
     found = _SENTENCE.match(text)
-    return shorten(found.group(1) if found else text, limit)
+    return shorten_text(found.group(1) if found else text, limit)

@@ -1,1 +1,1 @@
-"""What goes into containers, read with importlib.resources, never imported by the rest."""
+"""Content of containers, read with importlib.resources, never imported by the rest."""

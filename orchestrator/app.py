@@ -1,4 +1,4 @@
-"""Builds everything a process needs from its settings, and closes it again."""
+"""Composition root: builds the parts of a process from its settings, and closes them again."""
 
 from __future__ import annotations
 
@@ -13,126 +13,118 @@ from typing import Any
 
 import structlog
 
-from orchestrator import answers
-from orchestrator.acceptance import SecondReading
-from orchestrator.admission import Admission
-from orchestrator.approved import Approved
-from orchestrator.authors import Authors
-from orchestrator.briefing import Briefing
-from orchestrator.brokers import Brokers
+from orchestrator.approvals.grants import Grants
+from orchestrator.approvals.needs import is_met
+from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.calls import Call
-from orchestrator.captures import Captures
-from orchestrator.clearance import Clearance
-from orchestrator.consents import Consents
-from orchestrator.descriptions import Descriptions
-from orchestrator.dispatch import Dispatch
-from orchestrator.documentation import Documentation
-from orchestrator.drafting import Drafting
-from orchestrator.drift import Drift
-from orchestrator.edits import Edits
-from orchestrator.engines import Engine
-from orchestrator.errors import UnknownTool
-from orchestrator.execution import Execution
-from orchestrator.forgejobs import ForgeJobs
-from orchestrator.forging import Forge
-from orchestrator.freeze import keep_reserve
-from orchestrator.ground import Ground, open_ground, register
-from orchestrator.healing import Healing
-from orchestrator.jobs import Jobs, Report
-from orchestrator.ledger import Ledger
-from orchestrator.needs import is_met
-from orchestrator.outfitting import Outfitting
-from orchestrator.proving import Proving
-from orchestrator.pulse import Pulse
-from orchestrator.recorder import Recorder
-from orchestrator.repairs import Repairs
-from orchestrator.roster import Roster
-from orchestrator.rounds import Rounds
-from orchestrator.sessions import ReadSessions
-from orchestrator.settings import Settings
-from orchestrator.submissions import Submissions
-from orchestrator.upkeep import (
-    do_chores,
-    recover,
+from orchestrator.chores import (
+    clean_up_dead,
+    run_chores,
     sweep_dead,
     take_up_edits,
     take_up_work,
     watch_descriptions,
 )
-from registry.notary import Notary
-from registry.records import Entry, Job
+from orchestrator.context import Context, open_context, register_process
+from orchestrator.forging.authors.authors import Authors
+from orchestrator.forging.briefing import Briefing
+from orchestrator.forging.descriptions import Descriptions
+from orchestrator.forging.documentation import Documentation
+from orchestrator.forging.drafting import DraftJobRunner
+from orchestrator.forging.edits import EditWatcher
+from orchestrator.forging.forge import Forge
+from orchestrator.forging.order import Report
+from orchestrator.forging.proving import DraftProver
+from orchestrator.forging.review import Review
+from orchestrator.forging.rounds import AuthorLoop
+from orchestrator.gateway.admission import Admission
+from orchestrator.gateway.approved_writes import ApprovalRequester, ApprovedWrites
+from orchestrator.gateway.audit_writer import CallWriter
+from orchestrator.gateway.brokers import BrokerFactory
+from orchestrator.gateway.catalog import Catalog
+from orchestrator.gateway.dispatch import Dispatch
+from orchestrator.gateway.engine import Engine
+from orchestrator.gateway.execute import Execution
+from orchestrator.gateway.record import CallRecorder
+from orchestrator.gateway.sessions import ReadSessions
+from orchestrator.gateway.thirdparty import GrantedEnvironmentProvider
+from orchestrator.healing.awaited import AwaitedRepairs
+from orchestrator.healing.drift import Drift
+from orchestrator.healing.monitor import Healing
+from orchestrator.healing.repair import RepairRunner
+from orchestrator.jobs.forge_job import ForgeJobRunner
+from orchestrator.jobs.runner import JobRunner
+from orchestrator.jobs.submissions import Submissions
+from orchestrator.processes.kill import keep_reserve
+from orchestrator.processes.signals import Signals
+from orchestrator.replay.replay import Replayer
+from orchestrator.settings import EngineName, Settings
+from orchestrator.tasks.parts import TaskParts
+from orchestrator.tasks.suggestions import Suggestions
+from registry.audit.heads import HeadSigner
+from registry.models import Job
+from registry.secrets.vault import Vault
 from registry.store import Store
-from registry.vault import Vault
-from sandbox.apispec import Access
-from sandbox.brake import Brake
-from sandbox.bundle import ToolDefinition
-from sandbox.errors import BundleInvalid
+from sandbox.killswitch import KillSwitch
 
 
 @dataclass
 class App:
-    """One process's parts. Made by `open_app`; the front, the commands and the graph use it."""
+    """One process's parts, made by `open_app`. Only fronts and commands hold it whole."""
 
     settings: Settings
     process: str
     store: Store
     vault: Vault
-    brake: Brake
-    clearance: Clearance
-    roster: Roster
-    pulse: Pulse
-    consents: Consents
-    outfit: Outfitting
+    kill_switch: KillSwitch
+    signed_policy: SignedPolicy
+    roster: Catalog
+    pulse: Signals
+    consents: Grants
+    outfit: GrantedEnvironmentProvider
     dispatch: Dispatch
-    approved: Approved
+    approved: ApprovedWrites
     forge: Forge
-    forge_jobs: ForgeJobs
+    forge_jobs: ForgeJobRunner
     authors: Authors
     healing: Healing
-    jobs: Jobs = field(init=False)
+    drift: Drift
+    suggestions: Suggestions
+    jobs: JobRunner = field(init=False)
     submissions: Submissions = field(init=False)
 
-    def access(self, call: Call) -> str:
+    def find_access(self, call: Call) -> str:
         """`read` or `write`. Raises UnknownTool, BundleInvalid."""
-        return self.roster.find(call.server, call.tool).bundle.tool(call.tool).access
+        return self.roster.find_server(call.server, call.tool).bundle.get_tool(call.tool).access
 
-    def tool(self, server: str, tool: str) -> ToolDefinition:
-        """A tool as it counts. Raises UnknownTool, BundleInvalid."""
-        return self.roster.tool(server, tool)
+    def watch_changes(self, seconds: float) -> AsyncIterator[None]:
+        return self.pulse.follow_changes(seconds)
 
-    def exists(self, server: str, tool: str) -> bool:
-        try:
-            self.access(Call(server, tool))
-        except UnknownTool:
-            return False
-        return True
+    def replays(self, engine: EngineName | None = None) -> Replayer:
+        """What runs recorded calls and jobs again, on that engine or on the one they ran on."""
+        return Replayer(
+            self.store,
+            self.forge.shelf,
+            self.forge.engine,
+            self.settings.of_engine,
+            self.process,
+            self.kill_switch,
+            engine,
+        )
 
-    def candidates(self, task: str, k: int) -> list[dict[str, Any]]:
-        """The tools that fit a task, best first, as clients see them."""
-        found = []
-        for match in self.store.search(task, k):
-            entry = self.store.entry(match.entry)
-            standing, access = self.store.standing(match.entry), self._counted(entry, match.tool)
-            found.append(answers.match_json(match, entry, standing, access))
-        return found
-
-    def _counted(self, entry: Entry, tool: str) -> Access:
-        """What a tool counts as; what was registered where its files cannot be read."""
-        try:
-            return self.roster.find(entry.name, tool).bundle.tool(tool).access
-        except (UnknownTool, BundleInvalid):
-            return entry.tool(tool).access
-
-    def changes(self, seconds: float) -> AsyncIterator[None]:
-        return self.pulse.changes(seconds)
-
-    def finished(self, identity: str) -> Mapping[str, Any]:
-        return answers.invocation_json(self.store.invocation(identity))
-
-    async def do_job(self, job: Job, report: Report) -> Mapping[str, Any]:
+    async def run_task_job(self, job: Job, report: Report) -> Mapping[str, Any]:
         """Carry out a task run. Its graph library is loaded when the first one comes."""
-        graph = await asyncio.to_thread(importlib.import_module, "orchestrator.graph")
-        result: Mapping[str, Any] = await graph.run_task(self, job, report)
+        graph = await asyncio.to_thread(importlib.import_module, "orchestrator.tasks.task_graph")
+        parts = TaskParts(
+            self.settings.checkpoints,
+            self.roster,
+            self.suggestions,
+            self.authors,
+            self.dispatch.call_tool,
+            self.forge_jobs.run_forge_job,
+            AwaitedRepairs(self.store, self.drift, self.jobs.complete).repair,
+        )
+        result: Mapping[str, Any] = await graph.run_task(parts, job, report)
         return result
 
 
@@ -145,152 +137,168 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
     """
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     async with AsyncExitStack() as stack:
-        ground = await stack.enter_async_context(open_ground(settings))
-        calling = await _open_calling(ground, stack)
-        app = _assembled(ground, calling, _open_making(ground, calling, stack), patient)
+        ground = await stack.enter_async_context(open_context(settings))
+        calling = await _open_call_parts(ground, stack)
+        app = _assemble_app(ground, calling, _open_forge_parts(ground, calling, stack), patient)
         dispatch = app.dispatch
         for begun in (app.approved.begun, dispatch.writing, dispatch.nested.writing):
             stack.push_async_callback(begun.close)
         stack.push_async_callback(app.jobs.close)
-        stack.enter_context(app.pulse.running())
-        register(app.store, app.process, kind)
-        for chore in _chores(app, ground, calling.sessions) if patient else ():
-            stack.push_async_callback(_stopped, asyncio.create_task(chore))
+        stack.enter_context(app.pulse.watch_signals())
+        register_process(app.store.processes, app.process, kind)
+        for chore in _list_chores(app, ground, calling.sessions) if patient else ():
+            stack.push_async_callback(_cancel_task, asyncio.create_task(chore))
         yield app
 
 
 @dataclass(frozen=True)
-class _Calling:
+class _CallParts:
     """What calls of registered servers take."""
 
-    outfit: Outfitting
+    outfit: GrantedEnvironmentProvider
     engine: Engine
-    brokers: Brokers
+    brokers: BrokerFactory
     sessions: ReadSessions
-    ledger: Ledger
+    ledger: CallWriter
     dispatch: Dispatch
 
 
-async def _open_calling(ground: Ground, stack: AsyncExitStack) -> _Calling:
+async def _open_call_parts(ground: Context, stack: AsyncExitStack) -> _CallParts:
     """What died before is cleaned up once the engine is there, and before anything is called."""
-    settings, store, upstream = ground.settings, ground.store, ground.network.upstream
-    common = (ground.consents, ground.vault, upstream, ground.throttle, ground.brake)
-    outfit = Outfitting(*common, ground.footnotes)
+    settings, store, upstream = ground.settings, ground.store, ground.network.open_upstream
+    common = (ground.consents, ground.vault, upstream, ground.throttle, ground.kill_switch)
+    outfit = GrantedEnvironmentProvider(*common, ground.footnotes)
     engine = await stack.enter_async_context(
         Engine(
-            settings.of_engine, ground.process, ground.brake, structlog.get_logger().info, outfit
+            settings.of_engine,
+            ground.process,
+            ground.kill_switch,
+            structlog.get_logger().info,
+            outfit,
         )
     )
-    await asyncio.to_thread(recover, store, ground.shelf, settings.instance)
-    brokers = Brokers(*common, private=settings.of_engine.private, footnotes=ground.footnotes)
-    sessions = ReadSessions(engine, brokers.reading, settings.idle_seconds)
+    await asyncio.to_thread(clean_up_dead, store, ground.shelf, settings.instance)
+    brokers = BrokerFactory(*common, private=settings.of_engine.private, footnotes=ground.footnotes)
+    sessions = ReadSessions(
+        engine, brokers.build_read_broker, settings.idle_seconds, brokers.find_held_grants
+    )
     stack.push_async_callback(sessions.close)
-    ledger = Ledger(store, ground.roster.update)
+    ledger = CallWriter(store, ground.roster.update_standing)
     stack.push_async_callback(ledger.close)
     dispatch = Dispatch(
         store,
         ledger,
         ground.roster,
-        Admission(store, ground.clearance, ground.brake),
-        Execution(store, ground.roster, sessions, engine, brokers),
-        Captures(store, brokers, settings.approval_seconds),
-        Recorder(store, ledger, engine, ground.process),
-        ground.brake,
+        Admission(store.rules, ground.signed_policy, ground.kill_switch),
+        Execution(store.servers, ground.roster, sessions, engine, brokers),
+        ApprovalRequester(store.approvals, brokers, settings.approval_seconds),
+        CallRecorder(store.calls, ledger, engine, ground.process),
+        ground.kill_switch,
         ground.process,
     )
-    return _Calling(outfit, engine, brokers, sessions, ledger, dispatch)
+    return _CallParts(outfit, engine, brokers, sessions, ledger, dispatch)
 
 
 @dataclass(frozen=True)
-class _Making:
+class _ForgeParts:
     """What making servers takes."""
 
     forge: Forge
     authors: Authors
-    drafting: Drafting
-    jobs: ForgeJobs
+    drafting: DraftJobRunner
+    jobs: ForgeJobRunner
 
 
-def _open_making(ground: Ground, calling: _Calling, stack: AsyncExitStack) -> _Making:
+def _open_forge_parts(ground: Context, calling: _CallParts, stack: AsyncExitStack) -> _ForgeParts:
     store, shelf, vault, consents = ground.store, ground.shelf, ground.vault, ground.consents
-    engine, brake = calling.engine, ground.brake
-    descriptions = Descriptions(consents, vault, brake, ground.network.upstream)
-    forge = Forge(store, consents, shelf, engine, calling.brokers, brake, descriptions)
-    authors = Authors(ground.settings.of_model, store, vault, consents, brake, time.time)
+    engine, kill_switch = calling.engine, ground.kill_switch
+    descriptions = Descriptions(consents, vault, kill_switch, ground.network.open_upstream)
+    forge = Forge(
+        store.servers, consents, shelf, engine, calling.brokers, kill_switch, descriptions
+    )
+    authors = Authors(ground.settings.of_model, store, vault, consents, kill_switch, time.time)
     stack.push_async_callback(authors.close)
-    rounds = Rounds(store, authors)
-    second, tool = SecondReading(rounds, engine), ground.roster.tool
-    proving = Proving(store, forge, second, tool)
-    drafting = Drafting(store, forge, Briefing(store, shelf), rounds, proving)
-    jobs = ForgeJobs(store, forge, drafting, Documentation(store, forge, authors))
-    return _Making(forge, authors, drafting, jobs)
+    rounds = AuthorLoop(store.jobs, authors)
+    second, tool = Review(rounds, engine), ground.roster.find_tool
+    proving = DraftProver(store.calls, forge, second, tool)
+    drafting = DraftJobRunner(store, forge, Briefing(store, shelf), rounds, proving)
+    jobs = ForgeJobRunner(forge, drafting, Documentation(store.jobs, forge, authors))
+    return _ForgeParts(forge, authors, drafting, jobs)
 
 
-def _assembled(ground: Ground, calling: _Calling, making: _Making, patient: bool) -> App:
+def _assemble_app(ground: Context, calling: _CallParts, making: _ForgeParts, patient: bool) -> App:
     """The parts, with those that know each other made known to each other."""
     store, roster, dispatch = ground.store, ground.roster, calling.dispatch
+    healing = Healing(store, making.forge, roster.forget_servers, roster.is_on_trial)
     app = App(
         ground.settings,
         ground.process,
         store,
         ground.vault,
-        ground.brake,
-        ground.clearance,
+        ground.kill_switch,
+        ground.signed_policy,
         roster,
         ground.pulse,
         ground.consents,
         calling.outfit,
         dispatch,
-        Approved(store, dispatch, ground.clearance, ground.process),
+        ApprovedWrites(
+            store.approvals, dispatch.carry_out_approval, ground.signed_policy, ground.process
+        ),
         making.forge,
         making.jobs,
         making.authors,
-        Healing(store, making.forge, roster.forget, roster.on_trial),
+        healing,
+        Drift(store, making.forge, healing),
+        Suggestions(store, roster),
     )
-    calling.ledger.stored = app.healing.noticed
-    repairs = Repairs(store, making.forge, dispatch.call, roster.forget)
-    app.jobs = Jobs(
+    calling.ledger.stored = healing.record_call
+    repairs = RepairRunner(store, making.forge, dispatch.call_tool, roster.forget_servers)
+    app.jobs = JobRunner(
         store,
         ground.process,
-        {"forge": making.jobs.carry_out, "do": app.do_job, "repair": repairs.repair_job},
-        person=_person(ground) if patient else None,
-        met=lambda job: is_met(app.consents, job) and app.authors.can_go_on(job),
+        {"forge": making.jobs.run_forge_job, "do": app.run_task_job, "repair": repairs.repair_job},
+        ground.pulse.wait_for_change,
+        person=_build_person_waiter(ground) if patient else None,
+        met=lambda job: is_met(app.consents, job) and app.authors.can_resume(job),
     )
     app.submissions = Submissions(store, ground.process, app.jobs, making.drafting)
     return app
 
 
-def _chores(
-    app: App, ground: Ground, sessions: ReadSessions
+def _list_chores(
+    app: App, ground: Context, sessions: ReadSessions
 ) -> Iterator[Coroutine[Any, Any, None]]:
     """What a process that lives long does beside answering."""
     keep_reserve(app.settings.reserve)
-    yield take_up_work(app.jobs, app.approved.carry_out, app.pulse, app.brake)
-    yield take_up_edits(Edits(app.settings.home, app.store, app.forge, app.roster.tool), app.brake)
-    yield watch_descriptions(Drift(app.store, app.forge, app.healing), app.brake)
-    yield do_chores(app.store, sessions, Notary(app.settings.heads), ground.clearance)
+    yield take_up_work(app.jobs, app.approved.carry_out_approved, app.pulse, app.kill_switch)
+    yield take_up_edits(
+        EditWatcher(app.settings.home, app.store, app.forge, app.roster.find_tool), app.kill_switch
+    )
+    yield watch_descriptions(app.drift, app.kill_switch)
+    yield run_chores(app.store, sessions, HeadSigner(app.settings.heads), ground.signed_policy)
     yield sweep_dead(app.store, ground.shelf, app.settings.instance)
 
 
-def _person(ground: Ground) -> Callable[[], Any]:
+def _build_person_waiter(ground: Context) -> Callable[[], Any]:
     """Wait until grants, sources or secrets are not what they were."""
 
     async def done_something() -> None:
-        before = _given(ground)
-        while await asyncio.to_thread(_given, ground) == before:
-            await ground.pulse.changed()
+        before = _snapshot_grants(ground)
+        while await asyncio.to_thread(_snapshot_grants, ground) == before:
+            await ground.pulse.wait_for_change()
 
     return done_something
 
 
-def _given(ground: Ground) -> Any:
+def _snapshot_grants(ground: Context) -> Any:
     try:
         modified = ground.settings.vault.stat().st_mtime_ns
     except FileNotFoundError:
         modified = 0
-    return ground.consents.grants(), ground.consents.sources(), modified
+    return ground.consents.find_grants(), ground.consents.find_sources(), modified
 
 
-async def _stopped(task: asyncio.Task[None]) -> None:
+async def _cancel_task(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

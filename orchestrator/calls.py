@@ -1,4 +1,4 @@
-"""The values of a routed call: what was asked, and what became of it."""
+"""Values of a routed call: the call, and its reply (done, pending or refused)."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from registry.records import Approval
+from registry.models import Approval
 from registry.trust import Standing
-from sandbox.notices import LogEar
-from sandbox.progress import Hearer, unheard
-from sandbox.runner import Outcome
+from sandbox.session.interface import Outcome
+from sandbox.wire.notifications import Hearer, LogListener, ignore_progress
 
 
 @dataclass(frozen=True)
 class Lineage:
-    """The calls that a call is made by, the client's first, as `server.tool`; `made` grows with
-    every call that any of them makes.
+    """The chain of calls that a nested call is made by, outermost first, as `server.tool`. `made`
+    lists every call made so far under the client's call; all of the chain share it.
     """
 
     names: tuple[str, ...]
@@ -25,10 +24,10 @@ class Lineage:
 
 @dataclass(frozen=True)
 class Call:
-    """A tool call as asked for; `read_by` is the model that read its arguments out of the task, ""
-    where somebody gave them; `task`, `reason` and `session` are the caller's words. `heard` is
-    told how far it has come, `logged` what a third-party server logs meanwhile. `within` is there
-    where another call makes it.
+    """A requested tool call. `read_by` is the model that extracted its arguments from the task, ""
+    where somebody gave them; `task`, `reason` and `session` are the caller's words. `heard` gets
+    its progress, `logged` the log messages of a third-party server. `within` is None for a client's
+    own call.
     """
 
     server: str
@@ -39,8 +38,8 @@ class Call:
     session: str = ""
     read_by: str = ""
     within: Lineage | None = field(default=None, compare=False, repr=False)
-    heard: Hearer = field(default=unheard, compare=False, repr=False)
-    logged: LogEar | None = field(default=None, compare=False, repr=False)
+    heard: Hearer = field(default=ignore_progress, compare=False, repr=False)
+    logged: LogListener | None = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -63,7 +62,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Pending:
-    """A person has to decide on the exact request first. Nothing was sent."""
+    """The call waits for a person to decide on its exact request. Nothing was sent."""
 
     call: Call
     approval: Approval
@@ -71,17 +70,17 @@ class Pending:
 
 
 @dataclass(frozen=True)
-class Refused:
-    """The gate said no. Nothing was sent."""
+class RefusedCall:
+    """The gate denied the call. Nothing was sent."""
 
     call: Call
     reason: str
 
 
-Reply = Done | Pending | Refused
+Reply = Done | Pending | RefusedCall
 
 
-def split_name(name: str) -> tuple[str, str] | None:
+def split_tool_name(name: str) -> tuple[str, str] | None:
     """`server.tool` as its two parts, or None where it is not of that form."""
     server, dot, tool = name.partition(".")
     return (server, tool) if dot and server and tool else None

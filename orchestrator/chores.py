@@ -1,4 +1,6 @@
-"""What a long-lived process does beside answering, and cleaning up after those that died."""
+"""Background work of long-lived processes: jobs, edits, descriptions, idle sessions, signed audit
+heads, and cleaning up after dead processes.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +12,23 @@ from itertools import count
 
 import structlog
 
-from orchestrator.clearance import Clearance
-from orchestrator.drift import Drift
-from orchestrator.edits import Edits
-from orchestrator.freeze import is_alive
-from orchestrator.jobs import Jobs
-from orchestrator.pulse import Pulse
-from orchestrator.sessions import ReadSessions
-from orchestrator.shelf import Shelf
+from orchestrator.approvals.signed_policy import SignedPolicy
+from orchestrator.forging.edits import EditWatcher
+from orchestrator.gateway.sessions import ReadSessions
+from orchestrator.healing.drift import Drift
+from orchestrator.jobs.runner import JobRunner
+from orchestrator.processes.kill import is_alive
+from orchestrator.processes.signals import Signals
+from registry.audit.heads import HeadSigner
 from registry.errors import RegistryError
-from registry.notary import Notary
-from registry.signing import fingerprint
+from registry.processes import ProcessTable
+from registry.secrets.signing import compute_fingerprint
+from registry.servers.bundles import Bundles
 from registry.store import Store
-from sandbox.brake import Brake
-from sandbox.containers import remove_container
-from sandbox.docker_engine import LABEL, connect, list_containers
+from sandbox.engines.docker.containers import remove_container
+from sandbox.engines.docker.engine import LABEL, connect_engine, list_containers
 from sandbox.errors import EngineUnavailable, SandboxError
+from sandbox.killswitch import KillSwitch
 
 CHORE_SECONDS = 5.0
 CHORES_PER_SIGNATURE = 12
@@ -36,89 +39,92 @@ DRIFT_SECONDS = 20.0
 log = structlog.get_logger()
 
 
-def recover(store: Store, shelf: Shelf, instance: str) -> tuple[str, ...]:
+def clean_up_dead(store: Store, shelf: Bundles, instance: str) -> tuple[str, ...]:
     """Clean up after processes that died: their calls, jobs, containers and half-written files.
 
     Returns the ids of the dead processes.
     """
-    dead = tuple(p.id for p in store.processes() if not is_alive(p))
+    dead = tuple(p.id for p in store.processes.find() if not is_alive(p))
     now = time.time()
-    store.settle_unknown(dead, now)
-    shelf.recover()
-    store.requeue_orphans(dead, now)
+    store.calls.settle_unknown(dead, now)
+    shelf.recover_files()
+    store.jobs.requeue_orphans(dead, now)
     with suppress(EngineUnavailable):
-        _sweep(store, instance)
+        _remove_dead_sandboxes(store.processes, instance)
     for process in dead:
-        store.remove_process(process)
+        store.processes.remove(process)
     return dead
 
 
-def _sweep(store: Store, instance: str) -> None:
+def _remove_dead_sandboxes(processes: ProcessTable, instance: str) -> None:
     """Remove the sandboxes of processes that died, or that ended while the engine was away."""
-    with closing(connect()) as client:
+    with closing(connect_engine()) as client:
         # Processes are stored before their first sandbox is made, so these are asked for later.
         found = list_containers(client, instance=instance)
-        alive = {process.id for process in store.processes() if is_alive(process)}
+        alive = {process.id for process in processes.find() if is_alive(process)}
         for container in found:
             if container["Labels"][f"{LABEL}.process"] not in alive:
                 remove_container(client.api, container["Id"])
 
 
 async def take_up_work(
-    jobs: Jobs, carry_out: Callable[[], Awaitable[None]], pulse: Pulse, brake: Brake
+    jobs: JobRunner,
+    carry_out: Callable[[], Awaitable[None]],
+    pulse: Signals,
+    kill_switch: KillSwitch,
 ) -> None:
     """Jobs and approvals, as they come."""
     while True:
-        if not brake.engaged:
-            with _reported("taking up work"):
-                jobs.advance()
+        if not kill_switch.engaged:
+            with _log_errors("taking up work"):
+                jobs.start_queued()
                 await carry_out()
-        await pulse.work(1.0)
+        await pulse.wait_for_work(1.0)
 
 
-async def take_up_edits(edits: Edits, brake: Brake) -> None:
+async def take_up_edits(edits: EditWatcher, kill_switch: KillSwitch) -> None:
     """Bundles that people change."""
     while True:
         await asyncio.sleep(EDIT_SECONDS)
-        if not brake.engaged:
-            with _reported("looking for edited bundles"):
-                await edits.take_up()
+        if not kill_switch.engaged:
+            with _log_errors("looking for edited bundles"):
+                await edits.publish_edits()
 
 
-async def watch_descriptions(drift: Drift, brake: Brake) -> None:
+async def watch_descriptions(drift: Drift, kill_switch: KillSwitch) -> None:
     """Descriptions of APIs, one at a time, each once a day."""
     while True:
         await asyncio.sleep(DRIFT_SECONDS)
-        if not brake.engaged:
-            with _reported("looking at an API's description"):
-                await drift.look()
+        if not kill_switch.engaged:
+            with _log_errors("looking at an API's description"):
+                await drift.check_next()
 
 
-async def do_chores(
-    store: Store, sessions: ReadSessions, notary: Notary, clearance: Clearance
+async def run_chores(
+    store: Store, sessions: ReadSessions, notary: HeadSigner, signed_policy: SignedPolicy
 ) -> None:
     """Close idle sessions, expire approvals, sign the audit's heads every minute."""
     for turn in count():
-        with _reported("chores"):
+        with _log_errors("chores"):
             await sessions.close_idle()
-            await asyncio.to_thread(store.expire, time.time())
+            await asyncio.to_thread(store.approvals.expire_overdue, time.time())
             if turn % CHORES_PER_SIGNATURE == 0:
-                key = clearance.key()
-                named = fingerprint(key) if key else ""
-                await asyncio.to_thread(notary.sign_heads, store, time.time(), named)
+                key = signed_policy.find_key()
+                named = compute_fingerprint(key) if key else ""
+                await asyncio.to_thread(notary.sign_heads, store.audit, time.time(), named)
         await asyncio.sleep(CHORE_SECONDS)
 
 
-async def sweep_dead(store: Store, shelf: Shelf, instance: str) -> None:
+async def sweep_dead(store: Store, shelf: Bundles, instance: str) -> None:
     """Clean up after other processes that die while this one lives."""
     while True:
         await asyncio.sleep(SWEEP_SECONDS)
-        with _reported("sweeping"):
-            await asyncio.to_thread(recover, store, shelf, instance)
+        with _log_errors("sweeping"):
+            await asyncio.to_thread(clean_up_dead, store, shelf, instance)
 
 
 @contextmanager
-def _reported(what: str) -> Iterator[None]:
+def _log_errors(what: str) -> Iterator[None]:
     """Let a long-lived process go on after trouble with its disk, and say so."""
     try:
         yield

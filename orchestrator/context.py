@@ -1,4 +1,6 @@
-"""What all work of a process stands on: its rows and files, what people allowed, its way out."""
+"""The context of a process: its database rows, bundles, vault, grants, catalog, signals and
+network.
+"""
 
 from __future__ import annotations
 
@@ -10,94 +12,110 @@ from dataclasses import dataclass
 
 import psutil
 
-from orchestrator.clearance import Clearance
-from orchestrator.consents import Consents
-from orchestrator.footnotes import Footnotes
-from orchestrator.network import Network
-from orchestrator.pin import authority
-from orchestrator.pulse import Pulse
-from orchestrator.roster import Roster
+from orchestrator.approvals.grants import Grants
+from orchestrator.approvals.signed_policy import SignedPolicy
+from orchestrator.approvals.signing_key import build_authority
+from orchestrator.gateway.audit_writer import AuditWriter
+from orchestrator.gateway.catalog import Catalog
+from orchestrator.processes.signals import Signals
 from orchestrator.settings import Settings
-from orchestrator.shelf import Shelf
-from orchestrator.vaults import open_vault
-from registry.records import Process, new_id
+from registry.models import Process, generate_id
+from registry.processes import ProcessTable
+from registry.secrets.vault import Vault, open_vault
+from registry.servers.bundles import Bundles
 from registry.store import Store
-from registry.vault import Vault
-from sandbox.brake import Brake
-from sandbox.pauses import Pauses
-from sandbox.sharedturns import SharedTurns
-from sandbox.throttle import MAX_PAUSE, Throttle
+from sandbox.broker.live import LiveHttp
+from sandbox.broker.throttle import Throttle
+from sandbox.broker.throttle_stores import FileStore
+from sandbox.killswitch import KillSwitch
+from sandbox.wire.exchange import Upstream
+from sandbox.wire.policy import Origin
+
+RESPONSE_BYTES = 32 * 1024 * 1024
+
+
+class Network:
+    """Connection pools, one per set of private origins that people allowed."""
+
+    def __init__(self) -> None:
+        self._pools: dict[frozenset[Origin], LiveHttp] = {}
+
+    def open_upstream(self, private: frozenset[Origin]) -> Upstream:
+        if private not in self._pools:
+            self._pools[private] = LiveHttp(private, response_bytes=RESPONSE_BYTES)
+        return self._pools[private]
+
+    async def close(self) -> None:
+        for pool in self._pools.values():
+            await pool.close()
 
 
 @dataclass(frozen=True)
-class Ground:
-    """Made by `open_ground`. `process` is the id under which other processes know this one."""
+class Context:
+    """Made by `open_context`. `process` is the id under which other processes know this one."""
 
     settings: Settings
     process: str
     store: Store
     vault: Vault
-    shelf: Shelf
-    brake: Brake
-    clearance: Clearance
-    consents: Consents
-    roster: Roster
-    pulse: Pulse
+    shelf: Bundles
+    kill_switch: KillSwitch
+    signed_policy: SignedPolicy
+    consents: Grants
+    roster: Catalog
+    pulse: Signals
     network: Network
     throttle: Throttle
-    footnotes: Footnotes
+    footnotes: AuditWriter
 
 
 @asynccontextmanager
-async def open_ground(settings: Settings) -> AsyncIterator[Ground]:
+async def open_context(settings: Settings) -> AsyncIterator[Context]:
     """Open an installation as a new process, registered as one that is starting."""
-    process = new_id()
+    process = generate_id()
     async with AsyncExitStack() as stack:
         store = stack.enter_context(
             Store.open(settings.database_url, process, settings.recordings_mb << 20)
         )
-        vault, shelf = open_vault(settings), Shelf(settings.home, store)
-        stack.enter_context(_registered(store, process))
-        brake, clearance = Brake(), Clearance(store, authority(settings))
-        roster = Roster(store, shelf, clearance)
-        network, footnotes = Network(), Footnotes(store)
+        vault, shelf = open_vault(settings), Bundles(settings.home, store.servers)
+        stack.enter_context(_register_starting(store, process))
+        kill_switch, signed_policy = KillSwitch(), SignedPolicy(store, build_authority(settings))
+        roster = Catalog(store, shelf, signed_policy)
+        network, footnotes = Network(), AuditWriter(store.audit)
         stack.push_async_callback(network.close)
         stack.push_async_callback(footnotes.close)
-        yield Ground(
+        yield Context(
             settings,
             process,
             store,
             vault,
             shelf,
-            brake,
-            clearance,
-            Consents(store, clearance.key),
+            kill_switch,
+            signed_policy,
+            Grants(store, signed_policy.find_key),
             roster,
-            Pulse(store, brake, process, roster.forget),
+            Signals(store, kill_switch, process, roster.forget_servers),
             network,
-            Throttle(
-                shared=Pauses(settings.home / "pauses", MAX_PAUSE),
-                turns=SharedTurns(settings.home / "turns"),
-            ),
+            Throttle(store=FileStore(settings.home)),
             footnotes,
         )
 
 
-def register(store: Store, process: str, kind: str) -> None:
+def register_process(processes: ProcessTable, process: str, kind: str) -> None:
     """Say among the processes of the installation what this one is."""
     now = time.time()
     start = psutil.Process().create_time()
-    store.register_process(Process(process, os.getpid(), start, kind, now, now))
+    processes.register(Process(process, os.getpid(), start, kind, now, now))
 
 
 @contextmanager
-def _registered(store: Store, process: str) -> Iterator[None]:
-    register(store, process, "starting")
+def _register_starting(store: Store, process: str) -> Iterator[None]:
+    register_process(store.processes, process, "starting")
     try:
         yield
     finally:
         # What was begun and not ended is another process's, or nobody's, from now on.
         now = time.time()
-        store.settle_unknown((process,), now)
-        store.requeue_orphans((process,), now)
-        store.remove_process(process)
+        store.calls.settle_unknown((process,), now)
+        store.jobs.requeue_orphans((process,), now)
+        store.processes.remove(process)

@@ -1,14 +1,17 @@
-"""Everything fatal that the orchestrator reports. Each message says what to do next."""
+"""Exceptions of the orchestrator. Each message says what to do next."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from registry.needs import BudgetLine, CredentialNeed, HostNeed, Need, PackageNeed
+from sandbox.errors import SandboxError
 
 if TYPE_CHECKING:
     # Every command loads this file; what these load takes longer than the rest of `--help`.
-    from forge.prosedocs.page import Page
-    from forge.sources import Source
+    from forge.readers.page import Page
+    from forge.sources import ApiSource
+    from registry.jobs.pending import PendingForge
 
 
 class OrchestratorError(Exception):
@@ -20,17 +23,6 @@ class HomeUnusable(OrchestratorError):
         super().__init__(
             f"the directory {home} cannot be used ({reason}). Free space or mend its permissions, "
             "or set TOOLWRIGHT_HOME to another directory."
-        )
-
-
-class DiskUnusable(OrchestratorError):
-    """A file of ours could not be written or read."""
-
-    def __init__(self, error: OSError) -> None:
-        where = f" ({error.filename})" if error.filename else ""
-        super().__init__(
-            f"{error.strerror or error}{where}. Free space on that disk or mend its permissions, "
-            "then try again; nothing was changed."
         )
 
 
@@ -46,23 +38,23 @@ class UnknownTool(OrchestratorError):
         )
 
 
-class Ambiguous(OrchestratorError):
-    """The beginning of an id is that of several."""
+class AmbiguousId(OrchestratorError):
+    """A prefix of an id matches several ids."""
 
     def __init__(self, prefix: str, ids: list[str]) -> None:
         super().__init__(f"{prefix!r} is the beginning of {', '.join(ids)}. Give more of it.")
 
 
 class WrongPin(OrchestratorError):
-    """A person's step was tried without the right PIN."""
+    """A step that only a person may take was tried without the right PIN."""
 
 
 class ForgeFailed(OrchestratorError):
     """A forge job ended without a server. The message says at which step and why."""
 
 
-class Declined(ForgeFailed):
-    """Whoever was to write a server says that it is not to be written."""
+class ForgeDeclined(ForgeFailed):
+    """The author of a server, a model or a client, declined to write it."""
 
     def __init__(self, who: str, reason: str) -> None:
         super().__init__(
@@ -76,11 +68,11 @@ class AddFailed(OrchestratorError):
 
 
 class ProseFound(ForgeFailed):
-    """There is documentation for people and no machine-readable description. `pages` are its first
-    ones at `place`.
+    """There is documentation for people, but no machine-readable description. `pages` are the first
+    pages found at `place`.
     """
 
-    def __init__(self, place: Source, pages: tuple[Page, ...]) -> None:
+    def __init__(self, place: ApiSource, pages: tuple[Page, ...]) -> None:
         self.place, self.pages = place, pages
         super().__init__(
             f"no machine-readable API description was found at {place.location}, and the "
@@ -99,42 +91,51 @@ class SourceMissing(ForgeFailed):
 
 
 class DraftWanted(OrchestratorError):
-    """A forge job cannot go on before somebody hands in code. `told` is what that takes, as JSON
-    values; `needs` is what a person could allow instead (`registry.records.Job.needs`).
+    """A forge job cannot go on before somebody hands in code. `pending` is what that takes, and
+    `needs` what a person could allow instead.
     """
 
-    def __init__(
-        self, told: Mapping[str, Any], message: str, needs: Mapping[str, str] | None = None
-    ) -> None:
-        self.told, self.needs = told, dict(needs or {})
+    def __init__(self, pending: PendingForge, message: str, needs: Need | None = None) -> None:
+        self.pending, self.needs = pending, needs
         super().__init__(message)
 
 
-class Unasked(OrchestratorError):
+class EngineWanted(OrchestratorError):
+    """A forge job cannot go on before there is an engine. `missing` is what lacks."""
+
+    def __init__(self, missing: SandboxError) -> None:
+        self.missing = missing
+        super().__init__(str(missing))
+
+
+class ModelNotAsked(OrchestratorError):
     """No model wrote the next draft: none may be asked, or none answered. `needs` is what a person
-    could allow so that one is (`registry.records.Job.needs`).
+    could allow so that one is.
     """
 
-    def __init__(self, reason: str, needs: Mapping[str, str] | None = None) -> None:
-        self.needs = dict(needs or {})
+    def __init__(self, reason: str, needs: Need | None = None) -> None:
+        self.needs = needs
         super().__init__(reason)
 
 
-class CallsAmiss(ForgeFailed):
-    """A server's tools cannot call what they declare to. Another server's files may mend it too."""
+class CallsInvalid(ForgeFailed):
+    """A server's tools declare calls that cannot be made. An edit of either server may fix that."""
 
 
 class ForgeWaits(OrchestratorError):
-    """A forge job cannot go on before a person did something.
+    """A forge job cannot go on before a person gave it what it needs."""
 
-    `need` is `host`, `credential` or `package`, `what` the origin, URL or names it is about, `how`
-    the command.
-    """
+    def __init__(self, need: HostNeed | PackageNeed | CredentialNeed, message: str) -> None:
+        self.need = need
+        super().__init__(message)
 
-    def __init__(self, need: str, what: str, how: str) -> None:
-        self.need, self.what, self.how = need, what, how
-        what_for = f", to requests to {what}" if need == "host" else ""
-        super().__init__(f"a person has to say yes first{what_for}: {how}")
+
+class BudgetSpent(OrchestratorError):
+    """A model may not be asked before a person allows more: `line` would be crossed."""
+
+    def __init__(self, line: BudgetLine, told: str) -> None:
+        self.line = line
+        super().__init__(f"the budget for models is spent: {told}. A person can allow more.")
 
 
 class ControlUnreachable(OrchestratorError):
@@ -145,7 +146,7 @@ class ControlUnreachable(OrchestratorError):
 
 
 class ConfigNotUnderstood(OrchestratorError):
-    """A client's configuration is not what its format says. `reason` says where."""
+    """A client's configuration cannot be parsed. `reason` says what is wrong and where."""
 
     def __init__(self, reason: str, path: str = "its configuration") -> None:
         self.reason = reason
@@ -163,7 +164,7 @@ class SettingInvalid(OrchestratorError):
 
 
 class NoRemedy(OrchestratorError):
-    """No change that needs no author mends a server. The message says why."""
+    """No automatic change repairs a server; its code has to be written. The message says why."""
 
 
 class RepairFailed(OrchestratorError):
@@ -174,7 +175,7 @@ class RepairFailed(OrchestratorError):
 
 
 class GainsUndecided(OrchestratorError):
-    """A new version may do more than the one before, which no repair decides."""
+    """A new version may do more than the one before; only a person can decide that."""
 
     def __init__(self, server: str, source: str, gains: tuple[str, ...]) -> None:
         self.how = f"toolwright forge --source {source} --name {server}"

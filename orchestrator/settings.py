@@ -1,4 +1,4 @@
-"""Where things are, and the few knobs; the only place that reads the environment."""
+"""Settings and paths of an installation; the only module that reads the environment."""
 
 from __future__ import annotations
 
@@ -9,12 +9,97 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from orchestrator.errors import HomeUnusable, UnknownEngine
-from orchestrator.modelsettings import ModelSettings, load_model_settings
+from orchestrator.errors import HomeUnusable, SettingInvalid, UnknownEngine
+
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Limits on the use of models. `forges` is how many forges in any 24 hours may have a model
+    write. Tokens count in both directions; 0 tokens or 0 money means no limit. Prices are per
+    million tokens, 0 where they are not known: then nothing costs money.
+    """
+
+    forges: int = 3
+    forge_tokens: int = 200_000
+    day_tokens: int = 1_000_000
+    forge_money: float = 0.0
+    day_money: float = 0.0
+    price_in: float = 0.0
+    price_out: float = 0.0
+
+    def compute_cost(self, tokens_in: int, tokens_out: int) -> float:
+        """The cost of these tokens, in the currency of the prices."""
+        return (tokens_in * self.price_in + tokens_out * self.price_out) / MILLION
+
+
+OPENAI = "https://api.openai.com/v1"
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """An OpenAI-compatible endpoint, with the names of the `openai` package, and our limits.
+
+    Nothing is asked unless the model or the base URL is named. `reader` is the model that reads
+    tasks for a second time, "" for the same one. `seconds` bounds one answer, `answer_tokens` its
+    length.
+    """
+
+    base_url: str = ""
+    model: str = ""
+    reader: str = ""
+    key: str = field(default="", repr=False)
+    seconds: float = 300.0
+    answer_tokens: int = 16_000
+    budget: Budget = field(default_factory=Budget)
+
+    @property
+    def wanted(self) -> bool:
+        return bool(self.model or self.base_url)
+
+    @property
+    def url(self) -> str:
+        return self.base_url or OPENAI
+
+
+def load_model_settings(given: Mapping[str, str]) -> ModelSettings:
+    """OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL and TOOLWRIGHT_…. Raises SettingInvalid."""
+    usual, settings = Budget(), ModelSettings()
+    return ModelSettings(
+        base_url=given.get("OPENAI_BASE_URL", "").strip().rstrip("/"),
+        model=given.get("OPENAI_MODEL", "").strip(),
+        reader=given.get("TOOLWRIGHT_READER_MODEL", "").strip(),
+        key=given.get("OPENAI_API_KEY", "").strip(),
+        seconds=_parse_number(given, "TOOLWRIGHT_MODEL_SECONDS", settings.seconds),
+        answer_tokens=int(_parse_number(given, "TOOLWRIGHT_MODEL_TOKENS", settings.answer_tokens)),
+        budget=Budget(
+            forges=int(_parse_number(given, "TOOLWRIGHT_FORGES_PER_DAY", usual.forges)),
+            forge_tokens=int(_parse_number(given, "TOOLWRIGHT_FORGE_TOKENS", usual.forge_tokens)),
+            day_tokens=int(_parse_number(given, "TOOLWRIGHT_DAY_TOKENS", usual.day_tokens)),
+            forge_money=_parse_number(given, "TOOLWRIGHT_FORGE_MONEY", usual.forge_money),
+            day_money=_parse_number(given, "TOOLWRIGHT_DAY_MONEY", usual.day_money),
+            price_in=_parse_number(given, "TOOLWRIGHT_PRICE_IN", usual.price_in),
+            price_out=_parse_number(given, "TOOLWRIGHT_PRICE_OUT", usual.price_out),
+        ),
+    )
+
+
+def _parse_number(given: Mapping[str, str], name: str, usual: float) -> float:
+    """A number of at least 0, and below a thousand million."""
+    text = given.get(name, "").strip()
+    try:
+        value = float(text) if text else usual
+    except ValueError as error:
+        raise SettingInvalid(name, text) from error
+    if not 0 <= value < 1e9:
+        raise SettingInvalid(name, text)
+    return value
+
 
 EngineName = Literal["docker", "wasm", "auto"]
 INHERITED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
-"""What a server without a cage gets of our environment, as from any MCP client."""
+"""Environment variables that an unconfined server inherits, as from any MCP client."""
 ENGINES: tuple[EngineName, ...] = ("docker", "wasm", "auto")
 
 
@@ -42,7 +127,8 @@ class Settings:
     which all homes of a user share in `cache`. Times are seconds.
 
     `answer_seconds` is how long a tool call may keep a client waiting before it gets a handle
-    (common clients cut at 60 s); `spares` is how many empty containers wait for the next bundle;
+    (common clients cut at 60 s); `silence_seconds` is how long `kill` lets a process be silent
+    before it kills it; `spares` is how many empty containers wait for the next bundle;
     `vault_key` is the file that the vault's key is in, which lies outside `home`, and `own_key`
     whether somebody named it; `recordings_mb` is how much is kept of what calls took in, for
     `toolwright replay`. `public_url` is where a phone reaches the control plane, for the links of
@@ -55,6 +141,7 @@ class Settings:
     answer_seconds: float = 25.0
     idle_seconds: float = 60.0
     approval_seconds: float = 24 * 3600.0
+    silence_seconds: float = 0.5
     spares: int = 1
     container_runtime: str | None = None
     engine: EngineName = "auto"
@@ -130,10 +217,10 @@ def load_settings(
     given = os.environ if environment is None else environment
     home = home or Path(given.get("TOOLWRIGHT_HOME") or Path.home() / ".toolwright")
     home = home.expanduser().absolute()
-    chosen = _engine(given, engine)
+    chosen = _choose_engine(given, engine)
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        instance = _identity(home / "instance")
+        instance = _read_identity(home / "instance")
     except OSError as error:
         raise HomeUnusable(str(home), error.strerror or str(error)) from error
     return Settings(
@@ -144,13 +231,16 @@ def load_settings(
         approval_seconds=float(
             given.get("TOOLWRIGHT_APPROVAL_SECONDS") or Settings.approval_seconds
         ),
+        silence_seconds=_parse_number(
+            given, "TOOLWRIGHT_SILENCE_SECONDS", Settings.silence_seconds
+        ),
         spares=int(given.get("TOOLWRIGHT_SPARES") or Settings.spares),
         container_runtime=given.get("TOOLWRIGHT_CONTAINER_RUNTIME") or None,
         engine=chosen,
-        cache=_cache(given),
+        cache=_find_cache(given),
         recordings_mb=int(given.get("TOOLWRIGHT_RECORDINGS_MB") or Settings.recordings_mb),
         public_url=(given.get("TOOLWRIGHT_PUBLIC_URL") or "").rstrip("/"),
-        vault_key=_vault_key(given),
+        vault_key=_find_vault_key(given),
         own_key=bool(given.get("TOOLWRIGHT_VAULT_KEY_FILE")),
         inherited={name: given[name] for name in INHERITED if name in given},
         of_model=load_model_settings(given),
@@ -160,26 +250,26 @@ def load_settings(
 def load_engine_settings(
     environment: Mapping[str, str] | None = None, *, engine: str | None = None
 ) -> EngineSettings:
-    """The same for a process that has no home. Raises UnknownEngine."""
+    """The engine's settings for a process without a home. Raises UnknownEngine."""
     given = os.environ if environment is None else environment
-    return EngineSettings(_engine(given, engine), _cache(given))
+    return EngineSettings(_choose_engine(given, engine), _find_cache(given))
 
 
-def _engine(given: Mapping[str, str], engine: str | None) -> EngineName:
+def _choose_engine(given: Mapping[str, str], engine: str | None) -> EngineName:
     chosen = engine or given.get("TOOLWRIGHT_ENGINE") or "auto"
     if chosen not in ENGINES:
         raise UnknownEngine(chosen, ENGINES)
     return chosen
 
 
-def _cache(given: Mapping[str, str]) -> Path:
+def _find_cache(given: Mapping[str, str]) -> Path:
     """The user's cache directory (XDG Base Directory specification)."""
     own = given.get("TOOLWRIGHT_CACHE")
     shared = Path(given.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return Path(own).absolute() if own else shared / "toolwright" / "wasm"
 
 
-def _vault_key(given: Mapping[str, str]) -> Path:
+def _find_vault_key(given: Mapping[str, str]) -> Path:
     """A file that was named, or one in the user's configuration (XDG Base Directory
     specification).
     """
@@ -188,8 +278,8 @@ def _vault_key(given: Mapping[str, str]) -> Path:
     return Path(own).expanduser().absolute() if own else shared / "toolwright" / "vault.key"
 
 
-def _identity(path: Path) -> str:
-    """The installation's random name, made on first use; two first uses agree on one."""
+def _read_identity(path: Path) -> str:
+    """The installation's random id, created on first use; concurrent first uses agree on one."""
     try:
         with path.open("x") as file:
             file.write(uuid.uuid4().hex[:12])

@@ -1,39 +1,41 @@
-"""What clients are told: values turned into MCP tool results."""
+"""MCP tool results and JSON values that clients, scripts and the page are shown."""
 
 from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.calls import Done, Pending, Refused, Reply
-from orchestrator.changes import changes
-from orchestrator.wirejson import request_json
-from registry.cause import cause_of
-from registry.drafts import awaits_draft
-from registry.modelcalls import ModelCall, Spent
-from registry.records import Approval, DraftRow, Entry, Invocation, Job, Match
-from registry.trust import Standing
-from sandbox.apispec import Access
-from sandbox.exchange import WireRequest
+from orchestrator.approvals.needs import show_need
+from orchestrator.approvals.preview import find_changes
+from orchestrator.calls import Done, Pending, RefusedCall, Reply
+from orchestrator.gateway.exchange_json import encode_request, pending_json
+from registry.health.causes import find_cause
+from registry.jobs.drafts import awaits_draft
+from registry.jobs.model_usage import ModelCall, ModelUsage
+from registry.jobs.pending import PendingForge, draft_line, read_pending
+from registry.models import Approval, DraftRow, Invocation, Job
+from sandbox.bundle.report import to_json as report_json
+from sandbox.session.interface import Failure
+from sandbox.wire.exchange import WireRequest
 
 if TYPE_CHECKING:
     # It stands on jsonschema, which `toolwright show` and `logs` start without.
-    from sandbox.validation import Problem
+    from sandbox.schemas.validator import SchemaViolation
 
 Result = dict[str, Any]
 MAX_SHOWN_BODY = 4000
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
-def answer(value: Mapping[str, Any], text: str = "") -> Result:
+def build_answer(value: Mapping[str, Any], text: str = "") -> Result:
     """A successful result: the value, and for a model a text (the value as JSON by default)."""
     content = text or json.dumps(value, ensure_ascii=False, indent=1)
     return {"content": [{"type": "text", "text": content}], "structuredContent": dict(value)}
 
 
-def refusal(reason: str, **more: Any) -> Result:
+def build_refusal(reason: str, **more: Any) -> Result:
     """A failed result that a model can read."""
     return {
         "isError": True,
@@ -42,72 +44,119 @@ def refusal(reason: str, **more: Any) -> Result:
     }
 
 
-def reply_result(reply: Reply) -> Result:
+def build_reply_result(reply: Reply) -> Result:
     """A call's reply: the server's own result where it ran, else what has to happen first."""
-    if isinstance(reply, Refused):
-        return refusal(f"{reply.call.name}: {reply.reason}", state="refused")
+    if isinstance(reply, RefusedCall):
+        return build_refusal(f"{reply.call.name}: {reply.reason}", state="refused")
     if isinstance(reply, Pending):
-        return pending_result(reply.approval, reply.reason)
-    return _done_result(reply)
+        return build_pending_result(reply.approval, reply.reason)
+    return _build_done_result(reply)
 
 
-def pending_result(approval: Approval, reason: str) -> Result:
+def build_pending_result(approval: Approval, reason: str) -> Result:
     """What waits for a person, and how that is decided."""
-    value = {
-        "state": "pending",
-        "approval": approval.id,
-        "why": reason,
-        "request": request_json(approval.wire),
-        "expires": approval.expires,
-    }
+    return _pending_answer(pending_json(approval, reason))
+
+
+def _pending_answer(value: Mapping[str, Any]) -> Result:
+    approval, request = value["approval"], value["request"]
     text = (
-        f"Nothing was sent. {reason}: a person has to approve this exact request "
-        f"(approval {approval.id}):\n{approval.wire.method} "
-        f"{approval.wire.url}\nTell the user that `toolwright approve "
-        f"{approval.id}` or the control page decides it, then ask `status`."
+        f"Nothing was sent. {value['why']}: a person has to approve this exact request "
+        f"(approval {approval}):\n{request['method']} "
+        f"{request['url']}\nTell the user that `toolwright approve "
+        f"{approval}` or the control page decides it, then ask `status`."
     )
-    return answer(value, text)
+    return build_answer(value, text)
 
 
-def _done_result(done: Done) -> Result:
+def _build_done_result(done: Done) -> Result:
     meta = {"call": done.invocation, "trust": done.standing.level}
     if done.rule:
         meta["rule"] = done.rule
     if done.cause:
         meta["cause"] = done.cause
-    result = dict(done.outcome.result)
-    if done.outcome.failure and not result.get("isError"):
-        failure = done.outcome.failure
+    return _called_result(done.outcome.result, done.outcome.failure, meta)
+
+
+def _called_result(
+    given: Mapping[str, Any], failure: Failure | None, meta: Mapping[str, Any]
+) -> Result:
+    """What a server answered, as a failure where it breaks its schema."""
+    result = dict(given)
+    if failure and not result.get("isError"):
         note = f"The answer breaks its schema at {failure.where or '/'}: {failure.message}"
         result["isError"] = True
-        result["content"] = [{"type": "text", "text": note}, *result["content"]]
-    result["_meta"] = {**(result.get("_meta") or {}), "toolwright": meta}
+        result["content"] = [_text(note), *result["content"]]
+    result["_meta"] = {**(result.get("_meta") or {}), "toolwright": dict(meta)}
     return result
 
 
-def running_result(call: str, identity: str) -> Result:
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def render_task_result(value: Mapping[str, Any]) -> Result:
+    """What a task run came to, of what its job keeps (`orchestrator.tasks.results`)."""
+    bare = {name: part for name, part in value.items() if name not in ("reading", "given_up")}
+    result = _TASK_RESULTS.get(str(value.get("state")), build_answer)(bare)
+    if reading := value.get("reading"):
+        note = f"{reading['tool']} was called with what {reading['model']} read out of the task: "
+        result["content"] = [_text(note + reading["arguments"]), *result.get("content", [])]
+    if lost := value.get("given_up"):
+        note = f"{lost['tool']} failed ({lost['failure']}) after {lost['attempts']} attempts; "
+        note += "a person should look at it: `toolwright show` and `toolwright logs`."
+        result["content"] = [*result.get("content", []), _text(note)]
+    return result
+
+
+def _suggested_result(value: Mapping[str, Any]) -> Result:
+    shown = {"candidates": value["candidates"], "none": "forge"}
+    if "steps" in value:
+        shown["steps"] = value["steps"]
+    return build_answer(shown, "" if value["candidates"] or "steps" in value else _NOTHING_CAN)
+
+
+def _called_before(value: Mapping[str, Any]) -> Result:
+    names = ("call", "trust", "rule", "cause")
+    failure = Failure(**value["failure"]) if value["failure"] else None
+    meta = {name: value[name] for name in names if value[name]}
+    return _called_result(value["result"], failure, meta)
+
+
+def _refused_result(value: Mapping[str, Any]) -> Result:
+    return build_refusal(f"{value['tool']}: {value['reason']}", state="refused")
+
+
+def _misnamed_result(value: Mapping[str, Any]) -> Result:
+    return build_refusal(f"{value['tool']!r} is not of the form server.tool")
+
+
+def _wanting_result(value: Mapping[str, Any]) -> Result:
+    text = f"{value['tool']} needs arguments, and {value['problem']} Give them in `arguments`."
+    return build_refusal(text, inputSchema=value["inputSchema"])
+
+
+_NOTHING_CAN = (
+    "No registered server can do this. Call `do` again with tool=none and a source (the API's URL "
+    "or host; without one it asks for code), or call `forge`."
+)
+_TASK_RESULTS: Mapping[str, Callable[[Mapping[str, Any]], Result]] = {
+    "suggested": _suggested_result,
+    "called": _called_before,
+    "pending": _pending_answer,
+    "refused": _refused_result,
+    "misnamed": _misnamed_result,
+    "wanting": _wanting_result,
+}
+
+
+def build_running_result(call: str, identity: str) -> Result:
     """The handle of a call that takes longer than a client waits."""
     value = {"state": "running", "call": identity}
-    return answer(value, f"{call} still runs. Ask `status` with call={identity}.")
+    return build_answer(value, f"{call} still runs. Ask `status` with call={identity}.")
 
 
-def match_json(match: Match, entry: Entry, standing: Standing, access: Access) -> dict[str, Any]:
-    """A candidate as `find` shows it. `access` is what the tool counts as."""
-    tool = entry.tool(match.tool)
-    return {
-        "tool": f"{match.entry}.{match.tool}",
-        "call_with": "call_read" if access == "read" else "call_write",
-        "description": match.description,
-        "server": match.title,
-        "group": match.group,
-        "similarity": round(match.score, 4),
-        "trust": standing.level,
-        "reliability": standing.score,
-        "inputSchema": tool.definition["inputSchema"],
-    }
-
-
-def job_json(job: Job) -> dict[str, Any]:
+def encode_job(job: Job) -> dict[str, Any]:
     """A job as clients and scripts see it; the events are its latest fifty."""
     return {
         "job": job.id,
@@ -116,37 +165,44 @@ def job_json(job: Job) -> dict[str, Any]:
         "stage": job.stage,
         "progress": job.progress,
         "message": job.message,
-        "result": _shown(job.result),
+        "result": _strip_derived(job),
         "attempt": job.attempt,
-        "needs": dict(job.needs),
+        "needs": show_need(job.needs, job.id),
         "created": job.created,
         "updated": job.updated,
         "events": [[event.time, event.stage, event.message] for event in job.log[-50:]],
     }
 
 
-def _shown(result: Any) -> Any:
+def _strip_derived(job: Job) -> Any:
     """A job's result without what only the job itself reads again."""
-    if not isinstance(result, dict):
-        return result
-    return {key: value for key, value in result.items() if key != "derived"}
+    if not isinstance(job.result, dict):
+        return job.result
+    if _has_run(job):
+        return render_task_result(job.result)
+    return {key: value for key, value in job.result.items() if key != "derived"}
 
 
-def job_line(job: Job) -> dict[str, Any]:
+def _has_run(job: Job) -> bool:
+    """Whether a job is a task run with a result to show."""
+    return job.kind == "do" and job.state == "done" and isinstance(job.result, dict)
+
+
+def encode_job_line(job: Job) -> dict[str, Any]:
     """A job in a list: without the brief, which only its client reads."""
-    told = job_json(job)
-    waits_for = job.result.get("waits_for", "draft") if isinstance(job.result, dict) else "draft"
-    return {**told, "result": {"waits_for": waits_for}} if awaits_draft(job) else told
+    told = encode_job(job)
+    if not awaits_draft(job):
+        return told
+    pending = read_pending(job.result) or PendingForge()
+    return {**told, "result": {"waits_for": pending.waits_for or "draft"}}
 
 
-def draft_line(draft: DraftRow) -> dict[str, Any]:
+def draft_line_json(draft: DraftRow) -> dict[str, Any]:
     """A draft in a list."""
-    why = str(draft.content.get("why", ""))
-    by = {"author": draft.author, "model": draft.model}
-    return {"number": draft.number, "verdict": draft.verdict, "why": why, **by}
+    return vars(draft_line(draft))
 
 
-def spent_json(spent: Spent) -> dict[str, Any]:
+def encode_spent(spent: ModelUsage) -> dict[str, Any]:
     """What models cost, as scripts see it."""
     return {
         "questions": spent.calls,
@@ -156,7 +212,7 @@ def spent_json(spent: Spent) -> dict[str, Any]:
     }
 
 
-def model_call_line(call: ModelCall) -> dict[str, Any]:
+def encode_model_call(call: ModelCall) -> dict[str, Any]:
     """A question to a model in a list: without the prompt and the answer."""
     return {
         "purpose": call.purpose,
@@ -172,38 +228,42 @@ def model_call_line(call: ModelCall) -> dict[str, Any]:
     }
 
 
-def draft_json(draft: DraftRow) -> dict[str, Any]:
+def encode_draft(draft: DraftRow) -> dict[str, Any]:
     """A draft with what was handed in, what the stages found, and what its author was told."""
     return {
-        **draft_line(draft),
+        **draft_line_json(draft),
         "job": draft.job,
         "created": draft.created,
         "content": draft.content,
         "diagnosis": draft.diagnosis,
-        "reports": draft.reports,
+        "reports": [report_json(report) for report in draft.reports],
     }
 
 
-def job_result(job: Job) -> Result:
-    """A job as `status` shows it. One that waits for code shows its brief as text."""
+def build_job_result(job: Job) -> Result:
+    """A job as `status` shows it. A task run that has ended shows what it came to, a job that waits
+    for code its brief as text.
+    """
+    if _has_run(job):
+        return render_task_result(job.result)
     if not awaits_draft(job):
-        return answer(job_json(job))
-    told = job.result
-    code = told.get("waits_for", "draft") == "draft"
+        return build_answer(encode_job(job))
+    pending = read_pending(job.result) or PendingForge()
+    code = pending.waits_for != "document"
     head = f"Job {job.id} waits for code: {job.message}" if code else f"Job {job.id} {job.message}"
-    if told["diagnosis"]:
+    if pending.diagnosis:
         head = f"Job {job.id}: {job.message}\nMend it and `submit` again. The brief once more:"
-    return answer(job_json(job), f"{head}\n\n{told['brief']}")
+    return build_answer(encode_job(job), f"{head}\n\n{pending.brief}")
 
 
-def faulty_draft(problems: Iterable[Problem]) -> Result:
+def build_draft_refusal(problems: Iterable[SchemaViolation]) -> Result:
     """The refusal of what is no draft: nothing was kept of it."""
     located = [{"pointer": problem.where, "reason": problem.reason} for problem in problems]
     lines = "\n".join(f"{item['pointer']}: {item['reason']}" for item in located)
-    return refusal(f"This is no draft, nothing was kept:\n{lines}", problems=located)
+    return build_refusal(f"This is no draft, nothing was kept:\n{lines}", problems=located)
 
 
-def approval_json(approval: Approval) -> dict[str, Any]:
+def encode_approval(approval: Approval) -> dict[str, Any]:
     """An approval as clients, scripts and the page see it."""
     return {
         "approval": approval.id,
@@ -211,8 +271,8 @@ def approval_json(approval: Approval) -> dict[str, Any]:
         "tool": f"{approval.entry}.{approval.tool}",
         "version": approval.version,
         "arguments": dict(approval.arguments),
-        "request": request_json(approval.wire),
-        "changes": [vars(change) for change in changes(approval.wire, approval.present)],
+        "request": encode_request(approval.wire),
+        "changes": [vars(change) for change in find_changes(approval.wire, approval.present)],
         "digest": approval.wire_digest,
         "created": approval.created,
         "expires": approval.expires,
@@ -224,12 +284,12 @@ def approval_json(approval: Approval) -> dict[str, Any]:
     }
 
 
-def change_lines(approval: Approval) -> list[str]:
+def render_changes(approval: Approval) -> list[str]:
     """What an approval's write would change, a line each, where that could be read before."""
-    return [visible(str(change)) for change in changes(approval.wire, approval.present)]
+    return [escape_unseen(str(change)) for change in find_changes(approval.wire, approval.present)]
 
 
-def request_text(wire: WireRequest) -> str:
+def render_request(wire: WireRequest) -> str:
     """A waiting request as a person reads it: with every header, and saying so where it is cut."""
     head = [f"{wire.method} {wire.url}", *(f"{name}: {value}" for name, value in wire.headers)]
     body = wire.body[:MAX_SHOWN_BODY].decode("utf-8", "replace")
@@ -238,10 +298,10 @@ def request_text(wire: WireRequest) -> str:
             f"\n[only {MAX_SHOWN_BODY} of {len(wire.body)} bytes are shown; "
             "`toolwright approvals --json` has more]"
         )
-    return visible("\n".join([*head, "", body]).rstrip())
+    return escape_unseen("\n".join([*head, "", body]).rstrip())
 
 
-def visible(text: str) -> str:
+def escape_unseen(text: str) -> str:
     """The text with what a person would not see (controls, marks of direction, tags) written out,
     so that what is approved is what is read.
     """
@@ -253,7 +313,7 @@ def visible(text: str) -> str:
     )
 
 
-def invocation_json(invocation: Invocation) -> dict[str, Any]:
+def encode_call(invocation: Invocation) -> dict[str, Any]:
     """A finished call as scripts see it."""
     failure = invocation.failure
     return {
@@ -265,7 +325,7 @@ def invocation_json(invocation: Invocation) -> dict[str, Any]:
         "started": invocation.started,
         "latency_ms": round(invocation.latency_ms, 3),
         "failure": failure and vars(failure),
-        "cause": (cause := cause_of(invocation)) and vars(cause),
+        "cause": (cause := find_cause(invocation)) and vars(cause),
         "arguments": dict(invocation.arguments),
         "result": invocation.result,
         "exchanges": list(invocation.exchanges),
@@ -275,10 +335,10 @@ def invocation_json(invocation: Invocation) -> dict[str, Any]:
     }
 
 
-def outcome(call: Invocation) -> str:
+def render_outcome(call: Invocation) -> str:
     """How a call ended, in a word or two: `ok`, or the kind of failure and its cause."""
     if call.succeeded:
         return "ok"
-    cause = cause_of(call)
+    cause = find_cause(call)
     kind = call.failure.kind if call.failure else call.state
     return f"{kind} ({cause.kind})" if cause else kind

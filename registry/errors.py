@@ -1,10 +1,10 @@
-"""Everything fatal that the registry reports. Each message says what to do next."""
+"""Exceptions of the registry. Each message says what to do next."""
 
 from __future__ import annotations
 
 
 class RegistryError(Exception):
-    """The base of all errors of this folder."""
+    """The base of all errors of the registry."""
 
 
 class DatabaseUnusable(RegistryError):
@@ -25,7 +25,7 @@ class SchemaTooNew(RegistryError):
         )
 
 
-class Unknown(RegistryError):
+class RowNotFound(RegistryError):
     """No row of that kind has that name or id."""
 
     def __init__(self, kind: str, name: str) -> None:
@@ -43,7 +43,7 @@ class VersionConflict(RegistryError):
         )
 
 
-class Duplicate(RegistryError):
+class DuplicateRow(RegistryError):
     """A row with that id is there already."""
 
     def __init__(self, kind: str, name: str) -> None:
@@ -51,7 +51,9 @@ class Duplicate(RegistryError):
 
 
 class JobLost(RegistryError):
-    """Another process took the job over, or it was cancelled: what this attempt did is void."""
+    """Another process took the job over, or it was cancelled; this attempt may not
+    store anything.
+    """
 
     def __init__(self, job: str, attempt: int) -> None:
         super().__init__(
@@ -131,7 +133,7 @@ class ArchiveUnusable(RegistryError):
         super().__init__(f"the audit's archive {path} cannot be used ({reason}). Put it back.")
 
 
-class NotaryDamaged(RegistryError):
+class SignedHeadsDamaged(RegistryError):
     """The signing key of the audit heads cannot be read."""
 
     def __init__(self, path: str, reason: str) -> None:
@@ -141,8 +143,8 @@ class NotaryDamaged(RegistryError):
         )
 
 
-class NotRecorded(RegistryError):
-    """What a call took in is not known."""
+class RecordingMissing(RegistryError):
+    """There is no usable recording of a call."""
 
     def __init__(self, call: str, reason: str) -> None:
         self.reason = reason
@@ -159,4 +161,15 @@ class NotCallable(RegistryError):
         super().__init__(
             f"{name} version {version} cannot be called: the server is {state} at version "
             f"{current}. Look at `toolwright show {name}`; repair it, or route the task again."
+        )
+
+
+class DiskUnusable(RegistryError):
+    """A file of ours could not be written or read."""
+
+    def __init__(self, error: OSError) -> None:
+        where = f" ({error.filename})" if error.filename else ""
+        super().__init__(
+            f"{error.strerror or error}{where}. Free space on that disk or mend its permissions, "
+            "then try again; nothing was changed."
         )

@@ -1,4 +1,4 @@
-"""The nouns of the registry, as values. Times are epoch seconds unless named otherwise."""
+"""Value types of the registry's rows. Times are epoch seconds unless stated otherwise."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from registry import trust
-from sandbox.apispec import Access
-from sandbox.bundle import Bundle
-from sandbox.exchange import WireRequest
-from sandbox.recording import Recording
+from registry.needs import Need
+from sandbox.bundle.apispec import Access
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.report import StageReport
+from sandbox.session.recording import CallRecording
+from sandbox.wire.exchange import WireRequest
 
 EntryState = Literal["active", "experimental", "quarantined", "archived"]
 InvocationState = Literal["intended", "done", "unknown"]
@@ -29,13 +31,13 @@ CALLABLE: tuple[EntryState, ...] = ("active", "experimental")
 """The states in which a server may be found and called."""
 
 
-def new_id() -> str:
+def generate_id() -> str:
     """An id that cannot be guessed, for approvals, invocations, jobs and processes."""
     return secrets.token_hex(8)
 
 
 @dataclass(frozen=True)
-class Tool:
+class RegisteredTool:
     """One tool of a registered version. `listed` is the JSON text of what `tools/list` shows."""
 
     name: str
@@ -51,7 +53,7 @@ class Tool:
 
     @property
     def group(self) -> str:
-        """What a person looks for the tool under; "" where nothing groups it."""
+        """The heading under which lists show the tool; "" where there is none."""
         meta = self.definition.get("_meta", {}).get("toolwright", {})
         return str(meta.get("group", ""))
 
@@ -77,9 +79,9 @@ class Entry:
     base_url: str
     base_image: str = ""
     parent: str = ""
-    tools: tuple[Tool, ...] = field(default=(), repr=False)
+    tools: tuple[RegisteredTool, ...] = field(default=(), repr=False)
 
-    def tool(self, name: str) -> Tool:
+    def get_tool(self, name: str) -> RegisteredTool:
         """The tool of that name. Raises KeyError."""
         for tool in self.tools:
             if tool.name == name:
@@ -88,8 +90,8 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Summary:
-    """A server in a line: what a list or a page shows of it. `tools` is how many it has."""
+class ServerSummary:
+    """One line of a list of servers: the current version. `tools` is the number of its tools."""
 
     name: str
     version: int
@@ -99,7 +101,7 @@ class Summary:
     standing: trust.Standing
 
 
-def entry_from(
+def build_entry(
     bundle: Bundle, now: float, state: EntryState = "active", created_by: str = ""
 ) -> Entry:
     """The entry of a bundle. `created_by` is its author and model where none is given."""
@@ -107,7 +109,7 @@ def entry_from(
     return Entry(
         name=bundle.name,
         version=bundle.version,
-        digest=bundle.digest(),
+        digest=bundle.compute_digest(),
         title=bundle.title,
         description=bundle.description,
         state=state,
@@ -119,14 +121,19 @@ def entry_from(
         base_image=made.base_image,
         parent=made.parent,
         tools=tuple(
-            Tool(tool.name, tool.access, tool.destructive, json.dumps(tool.listed(bundle.base_url)))
+            RegisteredTool(
+                tool.name,
+                tool.access,
+                tool.destructive,
+                json.dumps(tool.build_listing(bundle.base_url)),
+            )
             for tool in bundle.tools
         ),
     )
 
 
-def dossier(entry: Entry, standing: trust.Standing) -> dict[str, Any]:
-    """What `toolwright show NAME --json` says of a server, as plain JSON values."""
+def describe_server(entry: Entry, standing: trust.Standing) -> dict[str, Any]:
+    """The JSON object that `toolwright show NAME --json` prints for a server."""
     return {
         "tool_id": entry.name,
         "version": entry.version,
@@ -159,7 +166,7 @@ def dossier(entry: Entry, standing: trust.Standing) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Failed:
+class CallFailure:
     """Why a call did not succeed: a kind of `registry.trust.COUNTED`, and the HTTP status."""
 
     kind: str
@@ -172,9 +179,9 @@ class Invocation:
     """One tool call. Stored as `intended` before a write leaves, as `done` with what came of it.
 
     `exchanges` are plain JSON values whose secrets were taken out before; `approval` is the id of
-    the approval it ran on. `disputed`: a person marked the result wrong. The store bounds texts
-    and JSON (see `registry.jsontext.bounded`). It keeps the `recording` as far as there is room,
-    and gives it back by `Store.recording` alone.
+    the approval it ran on. `disputed`: a person marked the result wrong. The store bounds texts and
+    JSON (see `registry.database.canonical.to_bounded_json`). It keeps the `recording` as far as
+    there is room, and gives it back by `RecordingTable.get_recording` alone.
     """
 
     id: str
@@ -188,14 +195,14 @@ class Invocation:
     reason: str = ""
     session: str = ""
     result: Any = None
-    failure: Failed | None = None
+    failure: CallFailure | None = None
     latency_ms: float = 0.0
     exchanges: tuple[Mapping[str, Any], ...] = ()
     approval: str | None = None
     process: str = ""
     state: InvocationState = "done"
     disputed: bool = False
-    recording: Recording | None = field(default=None, repr=False)
+    recording: CallRecording | None = field(default=None, repr=False)
 
     @property
     def succeeded(self) -> bool:
@@ -203,19 +210,19 @@ class Invocation:
 
     @property
     def counted(self) -> bool:
-        """Whether the outcome enters the ladder (`registry.trust.counts`)."""
+        """Whether the outcome enters the ladder (`registry.trust.is_counted`)."""
         if self.state != "done":
             return False
-        return self.failure is None or trust.counts(self.failure.kind, self.failure.status)
+        return self.failure is None or trust.is_counted(self.failure.kind, self.failure.status)
 
 
 @dataclass(frozen=True)
 class Approval:
-    """One write that a person is asked about: that call, and the exact request it would send.
+    """One write that waits for a person: the call, and the exact request that it would send.
 
-    `wire` is the captured request without credentials, `wire_digest` what execution must
-    reproduce. Only a pending, unexpired approval can be decided, once; only an approved, unexpired
-    one can be claimed, once. `decision` is the signed decision (`registry.decisions`). `present` is
+    `wire` is the captured request without credentials, `wire_digest` what execution must reproduce.
+    Only a pending, unexpired approval can be decided, once; only an approved, unexpired one can be
+    claimed, once. `decision` is the signed decision (`registry.approvals.decisions`). `present` is
     the JSON text of what the write would change, as it was read before, where it could be.
     """
 
@@ -251,9 +258,8 @@ class JobEvent:
 @dataclass(frozen=True)
 class Job:
     """Work that outlives a call. `progress` is 0..1; `attempt` counts claims and fences writes.
-    `needs` is what a person would have to allow for it to go on: `kind` (`host`, `package`,
-    `permission`, `budget`, `tests`, `unfreeze`), `what` and `how`; empty where it is not a person
-    that it waits for.
+    `needs` is what somebody has to give it before it can go on; None where it waits for no such
+    thing.
     """
 
     id: str
@@ -269,16 +275,16 @@ class Job:
     attempt: int = 0
     owner: str = ""
     log: tuple[JobEvent, ...] = ()
-    needs: Mapping[str, str] = field(default_factory=dict)
+    needs: Need | None = None
 
 
 @dataclass(frozen=True)
 class DraftRow:
-    """Code that was handed in for a forge job, and what came of it. `author` is `client`, or who
-    was asked for it (`openai`, `sampling`), and `model` what that called itself.
+    """A draft that was submitted for a forge job, with its verdict. `author` is `client`, `openai`
+    or `sampling`, and `model` the name that the model reported.
 
-    `content` is what was handed in, `reports` are the stages' (see `sandbox.report.to_json`),
-    `diagnosis` what its author was told; `verdict` is "" until it was judged.
+    `content` is what was handed in, `reports` are the stages', `diagnosis` is what its author was
+    told; `verdict` is "" until it was judged.
     """
 
     job: str
@@ -287,7 +293,7 @@ class DraftRow:
     created: float
     content: Mapping[str, Any] = field(repr=False)
     verdict: Literal["", "passed", "failed"] = ""
-    reports: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    reports: tuple[StageReport, ...] = field(default=(), repr=False)
     diagnosis: tuple[Mapping[str, Any], ...] = ()
     author: str = "client"
     model: str = ""
@@ -308,7 +314,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Freeze:
-    """Whether anything may act. `epoch` grows with every freeze and never shrinks."""
+    """The state of the kill switch. `epoch` grows with every freeze and never shrinks."""
 
     epoch: int
     frozen: bool
@@ -318,8 +324,8 @@ class Freeze:
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where documentation may be read: a URL, and the vault's name of the secret for a header."""
+class DocumentationSource:
+    """A URL that documentation may be read from, and the vault's secret for a request header."""
 
     url: str
     header: str = ""
@@ -347,8 +353,8 @@ class Grant:
     signature: str = field(default="", repr=False)
     revoked: int = 0
 
-    def body(self) -> dict[str, Any]:
-        """What is signed."""
+    def to_signed_body(self) -> dict[str, Any]:
+        """The signed JSON value."""
         return {
             "kind": "grant",
             "grant": self.kind,
@@ -379,7 +385,7 @@ class AuditRow:
 
 
 @dataclass(frozen=True)
-class Match:
+class ToolMatch:
     """A tool that fits a task. A higher `score` fits better; scores of two tasks do not compare."""
 
     entry: str

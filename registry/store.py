@@ -1,4 +1,4 @@
-"""Everything we know about servers, and everything that was done with them, in one database."""
+"""The store: all tables of the registry in one database."""
 
 from __future__ import annotations
 
@@ -6,44 +6,51 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from registry.approvals import Approvals
-from registry.database import Database
-from registry.drafts import Drafts
-from registry.entries import Entries
-from registry.grants import Grants
-from registry.health import Health
-from registry.invocations import Invocations
-from registry.overrides import Overrides
-from registry.processes import Processes
-from registry.recordings import KEPT_BYTES
-from registry.rules import Rules
-from registry.search import Search
-from registry.signals import Watch
-from registry.spending import Spending
-from registry.standings import Standings
-from registry.trail import Trail
+from registry.approvals.approvals import ApprovalTable
+from registry.approvals.grants import GrantTable
+from registry.approvals.rules import RuleTable
+from registry.audit.search import AuditTable
+from registry.calls.invocations import CallTable
+from registry.calls.recordings import KEPT_BYTES
+from registry.database.engine import Database
+from registry.health.repairs import CanaryTable, DescriptionTable, RepairTable
+from registry.jobs.drafts import DraftTable
+from registry.jobs.jobs import JobTable
+from registry.jobs.model_usage import ModelUsageTable
+from registry.processes import ProcessTable, SignalReader
+from registry.search.index import SearchIndex
+from registry.servers.classifications import ClassificationTable
+from registry.servers.entries import ServerTable
+from registry.servers.standings import StandingTable
 
 
-class Store(
-    Entries,
-    Standings,
-    Invocations,
-    Approvals,
-    Rules,
-    Overrides,
-    Drafts,
-    Health,
-    Spending,
-    Processes,
-    Grants,
-    Search,
-    Watch,
-    Trail,
-):
-    """The registry. Threads of one process share a store; a child process opens its own.
+class Store:
+    """The registry's tables. Threads of one process share a store; a child process opens its own.
 
-    Every method is one transaction and returns when it is on disk. All raise DatabaseUnusable.
+    Every method of a table is one transaction and returns when it is on disk. All raise
+    DatabaseUnusable. Pass a caller the one table that it needs.
     """
+
+    def __init__(self, database: Database, process: str = "", recordings_bytes: int = KEPT_BYTES):
+        """`process` is the id under which this process writes its audit chain."""
+        self._database = database
+        self.servers = ServerTable(database, process)
+        self.standings = StandingTable(database, process)
+        self.classifications = ClassificationTable(database, process)
+        self.search = SearchIndex(database, process)
+        self.calls = CallTable(database, process, recordings_bytes)
+        self.approvals = ApprovalTable(database, process)
+        self.rules = RuleTable(database, process)
+        self.grants = GrantTable(database, process)
+        self.jobs = JobTable(database, process)
+        self.drafts = DraftTable(database, process)
+        self.model_usage = ModelUsageTable(database, process)
+        self.repairs = RepairTable(database, process)
+        self.canaries = CanaryTable(database, process)
+        self.descriptions = DescriptionTable(database, process)
+        self.processes = ProcessTable(database, process)
+        self.signals = SignalReader(database, process)
+        self.audit = AuditTable(database, process)
 
     @classmethod
     def open(
@@ -54,9 +61,7 @@ class Store(
         `process` is the id under which this process writes its audit chain, `recordings_bytes` how
         much it keeps of what calls took in. Raises DatabaseUnusable, SchemaTooNew.
         """
-        store = cls(Database(location), process)
-        store.recordings_bytes = recordings_bytes
-        return store
+        return cls(Database(location), process, recordings_bytes)
 
     def __enter__(self) -> Self:
         return self

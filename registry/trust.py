@@ -1,4 +1,7 @@
-"""The ladder of trust: what a server and each of its operations have earned. Pure functions."""
+"""The trust level of a server and of each of its operations, from the outcomes of calls.
+
+Pure functions.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ COUNTED: dict[str, bool] = {
     "cancelled": False,
     "engine": False,
 }
-"""Whether an outcome says something about the server, by failure kind ("" is a success).
+"""Whether an outcome counts for trust, by failure kind ("" is a success).
 
 The kinds are docs/runtime-protocol.md, section 2, and six of ours: `drift` (the server lists or
 answers something other than what was proved), `crashed` (the container ended or broke the
@@ -44,7 +47,7 @@ protocol), `credential` (401, 403), `engine` (none answers, or its base image is
 """
 
 
-def counts(kind: str, status: int | None = None) -> bool:
+def is_counted(kind: str, status: int | None = None) -> bool:
     """Whether an outcome of that kind and HTTP status enters the ladder.
 
     HTTP 429 counts, because it is what is left after the retry budget. A kind that nobody declared
@@ -91,7 +94,7 @@ class TrustRecord:
 
 @dataclass(frozen=True)
 class Standing:
-    """A record as the gate and a person see it.
+    """The level and figures derived from a record, as the gate and people see them.
 
     `ratio` is over the window and `wilson` its lower 95 % bound (0 where nothing was counted yet);
     `score` is over the lifetime; both are 0..1, None before the first counted outcome.
@@ -113,7 +116,7 @@ class Standing:
     last_failure_reason: str
 
 
-def observe(record: TrustRecord, seen: Observation) -> TrustRecord:
+def record_observation(record: TrustRecord, seen: Observation) -> TrustRecord:
     """The record after one more call.
 
     A call that an earlier version made, finishing late, enters the lifetime figures only.
@@ -139,7 +142,7 @@ def observe(record: TrustRecord, seen: Observation) -> TrustRecord:
     )
 
 
-def overturn(
+def overturn_success(
     record: TrustRecord, version: int, age: int | None, at: float, reason: str
 ) -> TrustRecord:
     """The record after a person marked one success wrong.
@@ -166,23 +169,25 @@ def overturn(
     )
 
 
-def renewed(record: TrustRecord, version: int) -> TrustRecord:
-    """The record under a new version: the score stays, the write exemption is earned anew."""
+def renew_record(record: TrustRecord, version: int) -> TrustRecord:
+    """The record under a new version: the score stays, the write exemption starts again."""
     return replace(record, version=version, version_successes=0)
 
 
-def restarted(record: TrustRecord, version: int) -> TrustRecord:
+def restart_record(record: TrustRecord, version: int) -> TrustRecord:
     """The record under a version that repairs a degraded server: the ladder starts again."""
-    return replace(renewed(record, version), window="", ladder_successes=0, ladder_version=version)
+    return replace(
+        renew_record(record, version), window="", ladder_successes=0, ladder_version=version
+    )
 
 
-def carried_over(record: TrustRecord, version: int, repaired: bool) -> TrustRecord:
+def carry_over_record(record: TrustRecord, version: int, repaired: bool) -> TrustRecord:
     """The record under the next version; `repaired` where the server was degraded before it."""
-    return restarted(record, version) if repaired else renewed(record, version)
+    return restart_record(record, version) if repaired else renew_record(record, version)
 
 
-def level_of(record: TrustRecord, experimental: bool = False) -> Level:
-    """The rung of the ladder. Ratios are compared in whole numbers: 70 % of 10 is exactly 7."""
+def compute_level(record: TrustRecord, experimental: bool = False) -> Level:
+    """The trust level. Ratios are compared as integers, since 70 % of 10 is exactly 7."""
     size, good = len(record.window), record.window.count("1")
     if size >= DEGRADED_COUNTED and good * 100 < DEGRADED_PERCENT * size:
         return "degraded"
@@ -195,18 +200,18 @@ def level_of(record: TrustRecord, experimental: bool = False) -> Level:
     return "probationary"
 
 
-def standing_of(record: TrustRecord, experimental: bool = False) -> Standing:
+def compute_standing(record: TrustRecord, experimental: bool = False) -> Standing:
     """The record with everything derived from it. `experimental` is the entry's state."""
     size, good = len(record.window), record.window.count("1")
     return Standing(
-        level=level_of(record, experimental),
+        level=compute_level(record, experimental),
         version=record.version,
         total=record.total,
         successful=record.successful,
         counted=record.counted,
         window=size,
         ratio=good / size if size else None,
-        wilson=wilson(good, size),
+        wilson=compute_wilson_bound(good, size),
         score=record.successful / record.counted if record.counted else None,
         ladder_successes=record.ladder_successes,
         version_successes=record.version_successes,
@@ -216,12 +221,12 @@ def standing_of(record: TrustRecord, experimental: bool = False) -> Standing:
     )
 
 
-def write_exempt(server: Standing, operation: Standing) -> bool:
+def is_write_exempt(server: Standing, operation: Standing) -> bool:
     """Whether a write of that operation needs no confirmation any more."""
     return server.level == "trusted" and operation.version_successes >= EXEMPT_SUCCESSES
 
 
-def wilson(successes: int, total: int, z: float = 1.959964) -> float:
+def compute_wilson_bound(successes: int, total: int, z: float = 1.959964) -> float:
     """The lower bound of Wilson's score interval (JASA 22, 1927, p. 209), 95 % by default."""
     if total == 0:
         return 0.0

@@ -1,14 +1,14 @@
-"""The cage as a few functions, for whoever wants to attack it from outside.
+"""The sandbox's defences as a few functions, for tests that attack them from outside.
 
     admit(source, permissions)                  may this code be a forged server's?
-    unpack(archive, directory)                  what becomes of an archive (`sandbox.archive`)
+    unpack(archive, directory)                  unpack an archive (`sandbox.packages.archive`)
     async with opened_cage() as cage:
         async with cage.server(program, …) as server:
             await server.initialize(); await server.list(); await server.call(tool, arguments)
             await server.stop()
         cage.leftovers()                        what is still there
 
-Nothing here is needed to run Toolwright; all of it is what runs in Toolwright.
+Nothing in the product calls this module; everything that it calls is the product's own code.
 """
 
 from __future__ import annotations
@@ -23,29 +23,31 @@ from typing import Any
 
 import docker
 
-from sandbox.addresses import Resolver, system_resolver
-from sandbox.archive import Bounds as Bounds
-from sandbox.archive import unpack as unpack
-from sandbox.brake import Brake
-from sandbox.broker import Broker
-from sandbox.bundle import Bundle, Provenance, ToolDefinition
-from sandbox.containers import Containers
-from sandbox.docker_engine import Labels, connect, list_containers
-from sandbox.egress import Exit, Tunnel
-from sandbox.image import build_base
-from sandbox.launch import Launch
-from sandbox.livehttp import LiveHttp
-from sandbox.outfit import LIMITS, Outfit
-from sandbox.permissions import Permission, parse_permission
-from sandbox.policy import Origin, Policy
-from sandbox.remotetools import Listing, read_listing
-from sandbox.report import Finding
-from sandbox.runner import Limits, Outcome, Session
-from sandbox.static.stage import prove_static
-from sandbox.target import Target, parse_target
-from sandbox.thirdparty import ThirdPartyRunner
+from sandbox.broker.addresses import Resolver, resolve_by_system
+from sandbox.broker.broker import Broker
+from sandbox.broker.live import LiveHttp
+from sandbox.bundle.launch import Launch
+from sandbox.bundle.model import Bundle, Provenance, ToolDefinition
+from sandbox.bundle.permissions import Permission, parse_permission
+from sandbox.bundle.report import Finding
+from sandbox.bundle.target import NetworkTarget, parse_target
+from sandbox.engines.docker.containers import ContainerManager
+from sandbox.engines.docker.engine import ContainerLabels, connect_engine, list_containers
+from sandbox.engines.docker.image import build_base
+from sandbox.killswitch import KillSwitch
+from sandbox.packages.archive import ArchiveBounds as Bounds
+from sandbox.packages.archive import unpack_archive as unpack
+from sandbox.session.interface import Limits, Outcome, Session
+from sandbox.stages.static.stage import prove_static
+from sandbox.thirdparty.egress import EgressProxy, Tunnel
+from sandbox.thirdparty.environment import LIMITS, LaunchEnvironment
+from sandbox.thirdparty.runner import ThirdPartyRunner
+from sandbox.thirdparty.tools import ToolListing, read_listing
+from sandbox.wire.policy import Origin, Policy
 
 INSTANCE = "cage"
+
+__all__ = ["Bounds", "Cage", "CagedServer", "admit", "opened_cage", "unpack"]
 
 
 def admit(
@@ -53,10 +55,10 @@ def admit(
     permissions: Iterable[str] = (),
     tools: Iterable[ToolDefinition] | None = None,
 ) -> tuple[Finding, ...]:
-    """What the static gate finds in the code of a forged server; nothing where it is admitted.
+    """Findings of the static stage in a forged server's code; empty if the code is admitted.
 
-    `permissions` are what its bundle declares, `tools` the definitions that the code must match;
-    where they are not given, the code is judged by itself.
+    `permissions` are those that the bundle declares, `tools` the definitions that the code must
+    match. Without `tools`, findings of the rule `mismatches` are left out.
     """
     bundle = Bundle(
         name="candidate",
@@ -74,7 +76,7 @@ def admit(
 
 @dataclass
 class CagedServer:
-    """One third-party server in its cage; `tunnels` are the connections it made or wanted."""
+    """One third-party server in its container; `tunnels` lists the connections it tried to make."""
 
     _runner: ThirdPartyRunner
     _bundle: Bundle
@@ -82,23 +84,23 @@ class CagedServer:
     tunnels: list[Tunnel]
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     _session: Session | None = None
-    _listing: Listing | None = None
+    _listing: ToolListing | None = None
 
     async def initialize(self) -> None:
-        """Start the container and shake hands. Raises SessionBroken and other SandboxErrors."""
+        """Start the container and the MCP session. Raises SessionBroken and other SandboxErrors."""
         nowhere = await self._stack.enter_async_context(LiveHttp())
         opened = self._runner.open(self._bundle, Broker(Policy(()), nowhere), self._limits)
         self._session = await self._stack.enter_async_context(opened)
 
-    async def list(self) -> Listing:
-        """What it lists, read as hostile text. From then on its definitions are pinned."""
-        listed = await self._running().list_tools()
+    async def list(self) -> ToolListing:
+        """List its tools, sanitized, and pin their definitions for the rest of the session."""
+        listed = await self._get_session().list_tools()
         self._listing = read_listing(listed)
         launch = self._bundle.launch
         assert launch is not None
         launch = replace(launch, tools=self._listing.remote, pins=self._listing.pins)
         self._bundle = replace(self._bundle, tools=self._listing.tools, launch=launch)
-        self._running().bundle = self._bundle  # type: ignore[attr-defined]
+        self._get_session().bundle = self._bundle  # type: ignore[attr-defined]
         return self._listing
 
     async def call(
@@ -109,14 +111,14 @@ class CagedServer:
             await self.list()
         assert self._listing is not None
         names = {remote.original: remote.name for remote in self._listing.remote}
-        return await self._running().call(names.get(tool, tool), arguments or {}, seconds)
+        return await self._get_session().call(names.get(tool, tool), arguments or {}, seconds)
 
     async def stop(self) -> None:
         """Kill it; returns when the engine has removed it. Idempotent."""
         self._session = None
         await self._stack.aclose()
 
-    def _running(self) -> Session:
+    def _get_session(self) -> Session:
         if self._session is None:
             raise RuntimeError("initialize() comes first")
         return self._session
@@ -124,13 +126,13 @@ class CagedServer:
 
 @dataclass
 class Cage:
-    """An engine's containers for third-party servers. `brake.engage()` stops all of them."""
+    """A Docker engine that runs third-party servers. `brake.engage()` stops all of them."""
 
     client: docker.DockerClient
     image: str
     process: str
-    brake: Brake
-    _containers: Containers
+    kill_switch: KillSwitch
+    _containers: ContainerManager
 
     @asynccontextmanager
     async def server(
@@ -142,12 +144,12 @@ class Cage:
         command: Iterable[str] = (),
         permissions: Iterable[str] = (),
         vault: Mapping[str, str] | None = None,
-        resolve: Resolver = system_resolver,
+        resolve: Resolver = resolve_by_system,
         private: str = "",
         limits: Limits | None = None,
     ) -> AsyncIterator[CagedServer]:
-        """A server, not yet started: a Python `program` of the standard library, or an `image`,
-        with its own entry point and command where none are given.
+        """A server, not yet started: a Python `program` that imports the standard library alone, or
+        an `image`, run by the image's entry point and command unless others are given.
 
         `permissions` are declared and granted: `network:HOST[:PORT]`, `env:NAME` (its value is the
         vault's entry of that name), `fs:PATH:ro|rw`. `resolve` stands for DNS; `private` is the one
@@ -156,10 +158,12 @@ class Cage:
         allowed = tuple(map(parse_permission, permissions))
         tunnels: list[Tunnel] = []
         async with AsyncExitStack() as stack:
-            outfit = await self._outfit(stack, allowed, vault or {}, resolve, private, tunnels)
-            labels = Labels(INSTANCE, self.process).as_dict()
+            outfit = await self._build_environment(
+                stack, allowed, vault or {}, resolve, private, tunnels
+            )
+            labels = ContainerLabels(INSTANCE, self.process).to_dict()
             runner = ThirdPartyRunner(
-                self._containers, self.image, labels, lambda _: outfit, brake=self.brake
+                self._containers, self.image, labels, lambda _: outfit, kill_switch=self.kill_switch
             )
             way = Launch("image", image=image) if image else Launch("script")
             bundle = Bundle(
@@ -178,10 +182,10 @@ class Cage:
             yield server
 
     def leftovers(self) -> tuple[str, ...]:
-        """The ids of this cage's containers that the engine still has, in any state."""
+        """Ids of the containers started here that the engine still lists, in any state."""
         return tuple(str(c["Id"]) for c in list_containers(self.client, process=self.process))
 
-    async def _outfit(
+    async def _build_environment(
         self,
         stack: AsyncExitStack,
         allowed: tuple[Permission, ...],
@@ -189,7 +193,7 @@ class Cage:
         resolve: Resolver,
         private: str,
         tunnels: list[Tunnel],
-    ) -> Outfit:
+    ) -> LaunchEnvironment:
         targets = frozenset(each.target for each in allowed if each.kind == "network")
         granted = parse_target(private) if private else None
         local = frozenset({granted} if granted else ())
@@ -197,16 +201,16 @@ class Cage:
         if targets:
             origins = frozenset(Origin("http", each.host, each.port) for each in local)
             upstream = await stack.enter_async_context(LiveHttp(origins, resolve=resolve))
-            way_out = Exit(
+            way_out = EgressProxy(
                 targets,
                 upstream,
-                private=frozenset[Target](local),
+                private=frozenset[NetworkTarget](local),
                 told=tunnels.append,
-                brake=self.brake,
+                kill_switch=self.kill_switch,
                 resolve=resolve,
             )
         names = [each.name for each in allowed if each.kind == "env"]
-        return Outfit(
+        return LaunchEnvironment(
             environment={name: vault[name] for name in names if name in vault},
             paths=tuple(each for each in allowed if each.kind == "fs"),
             exit=way_out,
@@ -215,15 +219,15 @@ class Cage:
 
 @asynccontextmanager
 async def opened_cage() -> AsyncIterator[Cage]:
-    """A cage on the engine that the environment names, its base image built if it is missing.
+    """Connect to the Docker engine of the environment and build the base image if it is missing.
 
-    Raises EngineUnavailable or BaseImageBuildFailed. Leaving it removes all that it started.
+    Raises EngineUnavailable or BaseImageBuildFailed. All containers are removed on exit.
     """
-    client = await asyncio.to_thread(connect)
+    client = await asyncio.to_thread(connect_engine)
     with contextlib.closing(client):
         image = await asyncio.to_thread(build_base, client, lambda line: None)
-        containers = Containers(client.api)
+        containers = ContainerManager(client.api)
         try:
-            yield Cage(client, image.reference, uuid.uuid4().hex, Brake(), containers)
+            yield Cage(client, image.reference, uuid.uuid4().hex, KillSwitch(), containers)
         finally:
             await containers.close()

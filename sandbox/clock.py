@@ -1,4 +1,4 @@
-"""Time as the broker sees it, so that a limit of thirty seconds can be crossed without waiting."""
+"""Clocks for code that waits: the system's, and a virtual one for tests that never sleeps."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ class Clock(Protocol):
         """Seconds since an arbitrary start; never goes back."""
         ...
 
-    def wall(self) -> float:
+    def get_wall_time(self) -> float:
         """Seconds since 1970, for dates that travel; may jump."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Wait. Raises TimeoutError where an enclosing deadline passes first."""
+        """Wait. Raises TimeoutError if an enclosing deadline passes first."""
         ...
 
-    def deadline(self, seconds: float) -> AbstractAsyncContextManager[Any]:
-        """A block that raises TimeoutError when it takes longer."""
+    def set_deadline(self, seconds: float) -> AbstractAsyncContextManager[Any]:
+        """A context that raises TimeoutError when its block takes longer than `seconds`."""
         ...
 
 
@@ -33,13 +33,13 @@ class SystemClock:
     def now(self) -> float:
         return time.monotonic()
 
-    def wall(self) -> float:
+    def get_wall_time(self) -> float:
         return time.time()
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
-    def deadline(self, seconds: float) -> AbstractAsyncContextManager[Any]:
+    def set_deadline(self, seconds: float) -> AbstractAsyncContextManager[Any]:
         return asyncio.timeout(seconds)
 
 
@@ -57,7 +57,7 @@ class VirtualClock:
     def now(self) -> float:
         return self._now
 
-    def wall(self) -> float:
+    def get_wall_time(self) -> float:
         return self._epoch + self._now
 
     async def sleep(self, seconds: float) -> None:
@@ -67,11 +67,11 @@ class VirtualClock:
         if wanted > earliest:
             raise TimeoutError
 
-    def deadline(self, seconds: float) -> AbstractAsyncContextManager[Any]:
-        return self._deadline(seconds)
+    def set_deadline(self, seconds: float) -> AbstractAsyncContextManager[Any]:
+        return self._track_deadline(seconds)
 
     @asynccontextmanager
-    async def _deadline(self, seconds: float) -> AsyncIterator[None]:
+    async def _track_deadline(self, seconds: float) -> AsyncIterator[None]:
         end = self._now + seconds
         self._deadlines.append(end)
         try:

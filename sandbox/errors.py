@@ -1,4 +1,4 @@
-"""Everything fatal that the sandbox reports. Each message says what to do next."""
+"""Exceptions of the sandbox package. Each message says what to do next."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class ComponentBuildFailed(SandboxError):
 
 
 NO_ENGINE = (EngineUnavailable, BaseImageMissing, ComponentMissing)
-"""Nothing can be run at present, which says nothing of what was to run."""
+"""No engine can run anything at present; no fault of the bundle that was to run."""
 
 
 class SessionBroken(SandboxError):
-    """The container ended, or said something it must not; the session is over."""
+    """The container ended or broke the protocol; the session is over."""
 
 
 class LoadFailed(SandboxError):
@@ -67,11 +67,11 @@ class CallTimedOut(SandboxError):
 
 
 class UpstreamUnreachable(SandboxError):
-    """The API could not be reached, or broke off. The message says how."""
+    """The API could not be reached, or the connection broke off. The message gives the reason."""
 
 
 class RateLimited(SandboxError):
-    """An upstream asked for a pause that is longer than the caller would wait."""
+    """An upstream asked for a pause longer than the caller's patience; `seconds` of it are left."""
 
     def __init__(self, origin: str, seconds: float) -> None:
         self.seconds = seconds
@@ -79,8 +79,8 @@ class RateLimited(SandboxError):
 
 
 class TurnTooLate(SandboxError):
-    """A server is held to a pace, learned or documented, and its turn comes too late for this
-    caller.
+    """The server's own rate limit, learned or documented, delays the request past the caller's
+    patience. `seconds` is the wait until its turn.
     """
 
     def __init__(self, pace: str, seconds: float) -> None:
@@ -92,7 +92,7 @@ class TurnTooLate(SandboxError):
 
 
 class CredentialRefused(SandboxError):
-    """A credential cannot be made or added. The message holds no secret and says what to do."""
+    """A credential cannot be obtained or added. The message holds no secret and says what to do."""
 
 
 class ResponseTooLarge(SandboxError):
@@ -106,7 +106,7 @@ class Frozen(SandboxError):
 
 
 class DefinitionsChanged(SandboxError):
-    """A third-party server lists other tools than those that were looked at and registered."""
+    """A third-party server's tool definitions differ from those it was registered with."""
 
     def __init__(self, server: str, changes: tuple[str, ...]) -> None:
         self.changes = changes
@@ -118,7 +118,7 @@ class DefinitionsChanged(SandboxError):
 
 
 class PermissionMissing(SandboxError):
-    """A server was to be started with something that nobody granted it, or that is not there."""
+    """A server needs a permission or value that was not granted or does not exist."""
 
     def __init__(self, server: str, permission: str, reason: str) -> None:
         super().__init__(f"{server}: {permission}: {reason}")
@@ -141,7 +141,7 @@ class PackagesNeedDocker(SandboxError):
 
 
 class NetworkRefused(SandboxError):
-    """What a server may not ask of the network."""
+    """A network request beside HTTP that the server did not declare or nobody granted."""
 
     def __init__(self, permission: str) -> None:
         super().__init__(
@@ -151,18 +151,18 @@ class NetworkRefused(SandboxError):
 
 
 class PathRefused(SandboxError):
-    """A path that no server may be given, or that is not what it was when it was granted."""
+    """A path that no server may be given, or that changed since it was granted."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path} is refused: {reason}. Name a plain directory or file of yours.")
 
 
 class ArchiveRefused(SandboxError):
-    """An archive was not unpacked; nothing of it was left."""
+    """An archive was refused; nothing of it was left on disk."""
 
     def __init__(self, member: str, reason: str) -> None:
         super().__init__(f"the archive is refused at {member[:200]!r}: {reason}")
 
 
 class PackageUnusable(SandboxError):
-    """A package could not be fetched, locked or laid into an image. The message says what to do."""
+    """A package could not be fetched, locked or added to an image. The message says what to do."""

@@ -1,4 +1,4 @@
-"""JSON at orjson's speed without its loss: integers beyond 64 bits stay what they are."""
+"""JSON by orjson, by the standard library where integers exceed 64 bits, so that none is lost."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _LONG_INTEGER = re.compile(rb"[0-9]{19}")
 
 
 def loads(content: bytes) -> Any:
-    """Parse. Raises ValueError or RecursionError."""
+    """Parse a JSON text. Raises ValueError or RecursionError."""
     return json.loads(content) if _LONG_INTEGER.search(content) else orjson.loads(content)
 
 
 def dumps(value: Any) -> bytes:
-    """Write compactly as UTF-8. Raises TypeError or ValueError for what is no JSON."""
+    """Serialize compactly as UTF-8. Raises TypeError or ValueError for a value that is not JSON."""
     try:
         return orjson.dumps(value)
     except TypeError:

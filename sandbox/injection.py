@@ -1,4 +1,4 @@
-"""Sentences in a text that speak to the model that reads it and not to the person who calls."""
+"""Detection of prompt injection: phrases in a text that instruct the model that reads it."""
 
 from __future__ import annotations
 
@@ -88,13 +88,15 @@ _SIGNS = (
         ),
     ),
 )
-"""Each with words of which one is in every text that it can stand in; most texts hold none."""
+"""Pairs of trigger words and a pattern. A pattern is only searched in a text that has one of its
+words: a substring test is cheap, and most texts hold none.
+"""
 MAX_READ = 20_000
 
 
-def instruction(text: str) -> str:
-    """The first words of a text that instruct a model; "" where there are none. A heuristic: what
-    is worded otherwise is not found.
+def find_instruction(text: str) -> str:
+    """The first phrase, at most 120 characters, that instructs a model; "" if there is none. A
+    heuristic over the first `MAX_READ` characters: other wordings are not found.
     """
     lower = text[:MAX_READ].lower()
     for words, sign in _SIGNS:

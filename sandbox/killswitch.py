@@ -1,4 +1,4 @@
-"""The brake: one object per process that every dispatch, container and egress asks first."""
+"""The kill switch: one object per process, checked before every dispatch, container and egress."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from sandbox.errors import Frozen
 
 
-class Brake:
-    """Engaged while Toolwright is frozen. Engaging runs what was registered with `on_engage`.
+class KillSwitch:
+    """Engaged while Toolwright is frozen. Engaging runs the callbacks registered with `on_engage`.
 
     Callbacks must not block; they close sockets and start kills. Not thread-safe: one event loop.
     """
@@ -18,7 +18,7 @@ class Brake:
         self._callbacks: dict[object, Callable[[], None]] = {}
         self.engaged = False
 
-    def check(self) -> None:
+    def raise_if_engaged(self) -> None:
         """Raises Frozen while engaged."""
         if self.engaged:
             raise Frozen
@@ -34,7 +34,7 @@ class Brake:
 
     @contextmanager
     def on_engage(self, callback: Callable[[], None]) -> Iterator[None]:
-        """Have `callback` run when the brake engages, for the time of the block."""
+        """Register `callback` to run on engaging, for the duration of the block."""
         key = object()
         self._callbacks[key] = callback
         try:

@@ -1,4 +1,4 @@
-"""Text that a model or a terminal may be shown: without what a person would not see.
+"""Sanitizing of text before a model or a terminal is shown it.
 
 Removed are control characters and the escape sequences they begin (ECMA-48), bidirectional and
 other invisible format characters, tag characters, private-use and unassigned code points, and runs
@@ -23,14 +23,14 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _INVISIBLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 _JOINERS = frozenset("\u200c\u200d")
 _FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
-"""Shown as nothing, though their category is a letter's or a mark's."""
+"""Rendered as nothing, though their Unicode category is a letter's or a mark's."""
 
 
 def clean_text(text: str) -> str:
-    """The text without what is invisible; the very same object where there is nothing of it.
+    """The text without invisible characters; the same object if it holds none.
 
-    A joiner (scripts and emoji need them) stays between two other characters, a variation selector
-    after one; a line end of any kind becomes a line feed.
+    A joiner (some scripts and emoji need it) is kept between two other characters, a variation
+    selector after one; every kind of line end becomes a line feed.
     """
     if text.isascii():
         if _CONTROLS.search(text) is None:
@@ -42,13 +42,13 @@ def clean_text(text: str) -> str:
     for letter in text:
         if letter in _VISIBLE_CONTROLS or _is_visible(letter):
             kept.append(letter)
-        elif kept and _belongs(letter, kept[-1]):
+        elif kept and _is_meaningful_mark(letter, kept[-1]):
             kept.append(letter)
     return "".join(kept)
 
 
 def clean_json(value: Any) -> Any:
-    """A JSON value with every string and key of it clean; the very same one where all of it was."""
+    """A JSON value with every string and key cleaned; the same object if nothing had to be."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, Mapping):
@@ -71,9 +71,9 @@ def _is_selector(letter: str) -> bool:
     return "\ufe00" <= letter <= "\ufe0f" or "\U000e0100" <= letter <= "\U000e01ef"
 
 
-def _belongs(mark: str, before: str) -> bool:
-    """Whether a joiner or selector means something after this one: once, and not in ASCII text but
-    for the digits and signs of keycap emoji.
+def _is_meaningful_mark(mark: str, before: str) -> bool:
+    """Whether a joiner or variation selector has a meaning after the character `before`: not twice
+    in a row, and after ASCII only on the digits and signs of keycap emoji.
     """
     if before in _JOINERS or before.isspace():
         return False

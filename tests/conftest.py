@@ -6,21 +6,22 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from orchestrator.settings import load_engine_settings
-from sandbox.docker_engine import Client, connect
+from sandbox.engines.docker.engine import Client, connect_engine
+from sandbox.engines.docker.image import build_base
+from sandbox.engines.wasm.component import LoadedComponent, build_component
 from sandbox.errors import EngineUnavailable
-from sandbox.image import build_base
-from sandbox.wasm_component import LoadedComponent, build_component
 from tests.functional.home import Home, new_home
 from tests.world.node import node_modules
 from tests.world.powerdns import powerdns
 
-# A time limit per example would say more of the machine's load than of the code.
-settings.register_profile("toolwright", deadline=None)
+# A time limit per example, or for making one, would say more of the machine's load than of the
+# code.
+settings.register_profile("toolwright", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("toolwright")
 
 __all__ = ["base_image", "node_modules", "powerdns", "toolwright_home"]
@@ -62,7 +63,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @lru_cache(maxsize=1)
 def docker_answers() -> bool:
     try:
-        connect().close()
+        connect_engine().close()
     except EngineUnavailable:
         return False
     return True
@@ -80,7 +81,7 @@ def vault_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def docker_engine(base_image: str) -> Iterator[tuple[Client, str]]:
     """A client of the engine, and the base image's name."""
-    client = connect()
+    client = connect_engine()
     yield client, base_image
     client.close()
 
@@ -88,7 +89,7 @@ def docker_engine(base_image: str) -> Iterator[tuple[Client, str]]:
 @pytest.fixture(scope="session")
 def base_image() -> str:
     """The name of the base image, built if it is missing."""
-    client = connect()
+    client = connect_engine()
     try:
         return build_base(client, print).reference
     finally:

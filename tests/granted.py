@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from orchestrator.clearance import Clearance
-from orchestrator.consents import Consents
-from orchestrator.granting import allow_host
-from orchestrator.pin import authority
+from orchestrator.approvals.granting import allow_host
+from orchestrator.approvals.grants import Grants
+from orchestrator.approvals.signed_policy import SignedPolicy
+from orchestrator.approvals.signing_key import build_authority
 from orchestrator.settings import Settings
-from registry.pin import set_pin, verify_pin
-from registry.signing import Signer
+from registry.secrets.pin import set_pin, verify_pin
+from registry.secrets.signing import Signer
 from registry.store import Store
 
 PIN = "24681012"
@@ -29,8 +29,8 @@ def person(pin: Path) -> Signer:
 def allow(settings: Settings, store: Store, url: str) -> None:
     """What a person's `source allow` does for the host of a URL."""
     host = url.partition("://")[2].partition("/")[0]
-    allow_host(store, host, "test", person(settings.pin))
+    allow_host(store.grants, host, "test", person(settings.pin))
 
 
-def consents(settings: Settings, store: Store) -> Consents:
-    return Consents(store, Clearance(store, authority(settings)).key)
+def consents(settings: Settings, store: Store) -> Grants:
+    return Grants(store, SignedPolicy(store, build_authority(settings)).find_key)

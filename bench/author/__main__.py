@@ -36,8 +36,8 @@ from bench.author.tasks import TASKS
 from bench.author.trial import ALONE, LIVE, SPECIFIED, WRITTEN, Forgery, Trial, tried
 from bench.author.weakening import weakened
 from bench.runners import opened_runner
-from orchestrator.orders import MAX_REPAIRS
-from sandbox.report import Proof
+from orchestrator.forging.order import MAX_REPAIRS
+from sandbox.bundle.report import Proof
 
 DRAFTS = Path(__file__).parent / "drafts"
 MENDED = 2

@@ -1,4 +1,4 @@
-"""What goes wrong with drafts: a good one, broken in one way. Each takes a draft as `submit` has it
+"""Faults of drafts: a good one, broken in one way. Each takes a draft as `submit` has it
 and gives the broken ones, the likeliest first.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.codemutants import code_mutants
+from sandbox.stages.mutants import generate_mutants
 
 Given = Mapping[str, Any]
 Break = Callable[[Given], Iterator[dict[str, Any]]]
@@ -27,7 +27,7 @@ def _in_code(pick: Callable[[str], bool]) -> Break:
     """The mutants of the code whose change reads like that."""
 
     def broken(draft: Given) -> Iterator[dict[str, Any]]:
-        for mutant in code_mutants(draft["code"], 400):
+        for mutant in generate_mutants(draft["code"], 400):
             if pick(mutant.change):
                 yield {**draft, "code": mutant.code}
 

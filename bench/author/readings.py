@@ -6,10 +6,10 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from forge.author import Ask, Reply
+from forge.authors.interface import ModelReply, ModelRequest
 from forge.errors import AuthorFailed
-from orchestrator.metering import digest_of
-from sandbox.validation import checker
+from orchestrator.forging.authors.metering import hash_request
+from sandbox.schemas.validator import get_checker
 
 READINGS = Path(__file__).parent / "readings"
 REPAIRS = Path(__file__).parent / "mended"
@@ -25,9 +25,9 @@ class Recorded:
     pending: Path | None = None
     name: str = "a recorded model"
 
-    async def write(self, ask: Ask) -> Reply:
+    async def write(self, ask: ModelRequest) -> ModelReply:
         """Raises AuthorFailed where the question was not answered, or in another form."""
-        digest = digest_of(ask)[:24]
+        digest = hash_request(ask)[:24]
         path = self.directory / f"{digest}.json"
         if not path.exists():
             if self.pending is not None:
@@ -35,6 +35,6 @@ class Recorded:
                 (self.pending / f"{self.directory.name}-{digest}.md").write_text(told)
             raise AuthorFailed("unavailable", "this question was not recorded")
         content = json.loads(path.read_text())
-        if problem := checker(ask.answer).problem(content):
+        if problem := get_checker(ask.answer).find_problem(content):
             raise AuthorFailed("malformed", f"{problem.where}: {problem.reason}")
-        return Reply(content, "recorded", 0, 0, 0.0)
+        return ModelReply(content, "recorded", 0, 0, 0.0)

@@ -10,17 +10,17 @@ from bench.author.operators import Given
 from bench.author.readings import Recorded
 from bench.author.task import Task
 from bench.author.trial import FIELDS, Forgery, Trial, tried
-from forge.brief import Brief
-from forge.diagnosis import Diagnosis, diagnose
-from forge.draft import Draft
+from forge.drafts.brief import Brief
+from forge.drafts.diagnosis import Diagnosis, diagnose_proof
+from forge.drafts.draft import Draft
+from forge.drafts.prompts import build_repair_request
 from forge.errors import AuthorFailed
-from forge.prompts import ask_repair
-from orchestrator.composing import composed, with_cases
-from orchestrator.orders import MAX_REPAIRS
-from orchestrator.rounds import shown, told
-from registry.records import DraftRow
-from sandbox.report import Proof, to_json
-from sandbox.validation import Problem
+from orchestrator.forging.compose import add_earlier_cases, compose_draft
+from orchestrator.forging.order import MAX_REPAIRS
+from orchestrator.forging.rounds import render_diagnosis, select_shown
+from registry.models import DraftRow
+from sandbox.bundle.report import Proof
+from sandbox.schemas.validator import SchemaViolation
 
 ANSWER_TOKENS = 16_000
 
@@ -46,11 +46,11 @@ async def repaired(
 ) -> Repair:
     """Mend a draft that the stages refused. The author sees what the forge would show it."""
     brief = Brief(task.text, task.name)
-    found = diagnose(proof, str(given["code"]))
+    found = diagnose_proof(proof, str(given["code"]))
     for number in range(1, MAX_REPAIRS + 1):
-        problems = told(shown([vars(each) for each in found]))
+        problems = render_diagnosis(select_shown(found))
         try:
-            reply = await author.write(ask_repair(brief, given, problems, ANSWER_TOKENS))
+            reply = await author.write(build_repair_request(brief, given, problems, ANSWER_TOKENS))
         except AuthorFailed:
             return Repair(trial, None, False)
         given, wrong = _next(given, reply.content, proof)
@@ -67,14 +67,15 @@ async def repaired(
         if after is None:
             found = (Diagnosis("draft", "", "", again.reason),)
         else:
-            proof, found = after, diagnose(after, str(given["code"]))
+            proof, found = after, diagnose_proof(after, str(given["code"]))
     return Repair(trial, 0, False)
 
 
-def _next(given: Given, said: Mapping[str, Any], proof: Proof) -> tuple[Given, tuple[Problem, ...]]:
+def _next(
+    given: Given, said: Mapping[str, Any], proof: Proof
+) -> tuple[Given, tuple[SchemaViolation, ...]]:
     """The content of the next draft, as the forge puts it together, and what is wrong with it."""
-    reports = tuple(map(to_json, proof.reports))
-    before = DraftRow("", 1, "", 0.0, given, "failed", reports)
+    before = DraftRow("", 1, "", 0.0, given, "failed", proof.reports)
     answered = {key: said[key] for key in FIELDS if key in said}
-    content, draft = composed(with_cases(answered, before), None, (before,))
+    content, draft = compose_draft(add_earlier_cases(answered, before), None, (before,))
     return content, () if isinstance(draft, Draft) else draft

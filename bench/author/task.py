@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.example import same
+from sandbox.bundle.example import is_same_value
 
 Reference = Callable[..., Any]
 
@@ -29,7 +29,7 @@ class Check:
         if self.refused:
             return failure in ("tool", "arguments")
         wanted = self.result if isinstance(self.result, dict) else {"result": self.result}
-        return not failure and same(wanted, structured)
+        return not failure and is_same_value(wanted, structured)
 
 
 @dataclass(frozen=True)

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from bench.author.operators import Given
 from bench.author.readings import Recorded
 from bench.author.task import Task
-from forge.draft import Draft, read_draft
+from forge.drafts.assemble import Purpose, build_bundle
+from forge.drafts.draft import Draft, parse_draft
+from forge.drafts.literals import find_unasked_literals
 from forge.errors import AuthorFailed
-from forge.literals import unasked
-from forge.mutation import Purpose, bundle_of
-from orchestrator.acceptance import read_again
-from sandbox.broker import Broker
-from sandbox.bundle import Bundle
-from sandbox.cassette import Cassette
+from orchestrator.forging.review import review_bundle
+from sandbox.broker.broker import Broker
+from sandbox.broker.cassette import Cassette
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.report import Proof
 from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken
-from sandbox.policy import Policy
-from sandbox.prove import prove
-from sandbox.report import Proof
-from sandbox.runner import Runner
+from sandbox.session.interface import Runner
+from sandbox.stages.prove import prove_bundle
+from sandbox.wire.policy import Policy
 
 CALL_SECONDS = 3.0
 FIELDS = ("code", "tools", "cases", "tests", "why")
@@ -72,19 +72,19 @@ async def tried(
     """What the stages and the hidden checks say of a draft."""
     runner = forgery.runner
     started = time.perf_counter()
-    draft = read_draft({key: given[key] for key in FIELDS if key in given})
-    problems = unasked(task.text, draft) if isinstance(draft, Draft) else draft
+    draft = parse_draft({key: given[key] for key in FIELDS if key in given})
+    problems = find_unasked_literals(task.text, draft) if isinstance(draft, Draft) else draft
     if not isinstance(draft, Draft) or problems:
         return refused(task, source, change, presented, str(problems[0]), started), None
-    bundle = bundle_of(draft, Purpose(task.text, task.name, ""))
-    proof = await prove(bundle, runner, examples=draft.examples, suite=draft.tests)
+    bundle = build_bundle(draft, Purpose(task.text, task.name, ""))
+    proof = await prove_bundle(bundle, runner, examples=draft.examples, suite=draft.tests)
     unread = False
     if proof.passed:
         proof, unread = await _read(forgery, task, bundle, proof)
     seconds = time.perf_counter() - started
     failed = next((report for report in proof.reports if not report.passed), None)
     told = [f.reason for f in failed.findings] if failed else []
-    told += [f"{c.case}: {c.evidence}" for c in failed.failures()] if failed else []
+    told += [f"{c.case}: {c.evidence}" for c in failed.list_failures()] if failed else []
     trial = Trial(
         task.name,
         source,
@@ -103,7 +103,7 @@ async def tried(
 async def _read(forgery: Forgery, task: Task, bundle: Bundle, proof: Proof) -> tuple[Proof, bool]:
     """The proof with the acceptance stage, or without it where the draft is unread."""
     try:
-        report = await read_again(forgery.reader, forgery.runner, bundle, task.text)
+        report = await review_bundle(forgery.reader, forgery.runner, bundle, task.text)
     except AuthorFailed:
         return proof, True
     return Proof(proof.bundle_digest, (*proof.reports, report)), False

@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from bench.author.operators import Given
-from sandbox.report import Proof
+from sandbox.bundle.report import Proof
 
 
 def weakened(draft: Given, proof: Proof) -> dict[str, Any] | None:
@@ -14,14 +14,14 @@ def weakened(draft: Given, proof: Proof) -> dict[str, Any] | None:
     failed = next((report for report in proof.reports if not report.passed), None)
     if failed is None:
         return None
-    names = [cell.case for cell in failed.failures()]
+    names = [cell.case for cell in failed.list_failures()]
     if failed.stage == "suite" and names:
         left = _without(draft.get("tests", ""), {name.partition("[")[0] for name in names})
         return {**draft, "tests": left}
     if failed.stage == "cases":
         lost = {
             (cell.operation, int(cell.case.removeprefix("case ")))
-            for cell in failed.failures()
+            for cell in failed.list_failures()
             if cell.case.removeprefix("case ").isdigit()
         }
         kept, counts = [], dict[str, int]()

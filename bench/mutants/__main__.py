@@ -28,7 +28,7 @@ from bench.mutants.originals import originals
 from bench.mutants.table import rate, table
 from bench.mutants.trial import Court, Trial
 from bench.runners import opened_runner
-from sandbox.bundle import Bundle
+from sandbox.bundle.model import Bundle
 
 BAR = 0.99
 

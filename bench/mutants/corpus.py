@@ -12,10 +12,10 @@ from typing import Any
 
 from bench.mutants.instances import HOSTILE, Instances, Mood
 from bench.mutants.shapes import resolved
-from sandbox.apispec import APISpec, Operation
-from sandbox.bundle import Bundle, ToolDefinition
-from sandbox.exchange import Headers, WireResponse
-from sandbox.validation import checker
+from sandbox.bundle.apispec import APISpec, Operation
+from sandbox.bundle.model import Bundle, ToolDefinition
+from sandbox.schemas.validator import get_checker
+from sandbox.wire.exchange import Headers, WireResponse
 
 MAX_VALUES = 16
 MAX_ALONE = 14
@@ -109,11 +109,11 @@ def _calls(
 
 def _good(schema: Mapping[str, Any], instances: Instances) -> Iterator[dict[str, Any]]:
     """Arguments that the input schema takes, the least and the most of them first."""
-    takes = checker(schema)
+    takes = get_checker(schema)
     seen = set()
     for arguments in _arguments(schema, instances):
         key = json.dumps(arguments, sort_keys=True)
-        if key not in seen and takes.problem(arguments) is None:
+        if key not in seen and takes.find_problem(arguments) is None:
             seen.add(key)
             yield arguments
     if not seen:

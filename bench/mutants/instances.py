@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from bench.mutants.shapes import kinds, resolved
-from sandbox import pattern
+from sandbox.schemas import regex
 
 Mood = Literal["minimal", "full", "random", "falsy", "high", "low", "hostile", "many", "single"]
 MAX_DEPTH = 7
@@ -135,9 +135,9 @@ class Instances:
         least, most = int(made.get("minLength") or 0), int(made.get("maxLength", 10_000))
         known = [v for v in (made.get("default"), made.get("example")) if isinstance(v, str)]
         if isinstance(made.get("pattern"), str):
-            parsed = pattern.read(made["pattern"])
+            parsed = regex.parse_pattern(made["pattern"])
             if parsed is not None:
-                return parsed.sample(self._rng, 12)
+                return parsed.sample_text(self._rng, 12)
             return self._rng.choice([*known, "abc"])
         if made.get("contentEncoding") == "base64" or made.get("format") in ("byte", "binary"):
             data = bytes(range(200, 256)) * (1 if mood == "minimal" else 3)

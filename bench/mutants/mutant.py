@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from bench.mutants.site import Site, sites
-from sandbox.bundle import Bundle
+from sandbox.bundle.model import Bundle
 
 Changed = Iterator[tuple[str, Callable[[], Bundle]]]
 """What is changed, in words, and what makes the bundle with that change."""

@@ -1,4 +1,4 @@
-"""What a bundle does when it is called: the bytes that it sends and the results that it gives."""
+"""Observations of a bundle that is called: the bytes it sends and the results it gives."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.mutants.corpus import Call
-from sandbox.broker import Broker
-from sandbox.bundle import Bundle
+from sandbox.broker.broker import Broker
+from sandbox.bundle.model import Bundle
 from sandbox.clock import VirtualClock
 from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken
-from sandbox.exchange import WireRequest, WireResponse
-from sandbox.mockstage import MOCK_CAPS, mock_policy
-from sandbox.policy import Policy
-from sandbox.runner import Limits, Outcome, Runner
+from sandbox.session.interface import Limits, Outcome, Runner
+from sandbox.stages.mock.stage import MOCK_CAPS, build_mock_policy
+from sandbox.wire.exchange import WireRequest, WireResponse
+from sandbox.wire.policy import Policy
 
 CALL_SECONDS = 4.0
 SILENCE_SECONDS = 10_000.0
@@ -55,7 +55,7 @@ async def observed(bundle: Bundle, runner: Runner, corpus: Sequence[Call]) -> As
     try:
         async with runner.open(bundle, broker, LIMITS) as session:
             for call in corpus:
-                broker.policy = mock_policy(bundle, call.tool)
+                broker.policy = build_mock_policy(bundle, call.tool)
                 upstream.answer = call.answer
                 yield _seen(await session.call(call.tool, call.arguments))
     except (CallTimedOut, SessionBroken, LoadFailed) as error:
@@ -65,7 +65,7 @@ async def observed(bundle: Bundle, runner: Runner, corpus: Sequence[Call]) -> As
 def declared(bundle: Bundle) -> Mapping[str, Any]:
     """What others go by without a call: the tool list, permissions, requests and credentials."""
     return {
-        **{tool.name: tool.listed(bundle.base_url) for tool in bundle.tools},
+        **{tool.name: tool.build_listing(bundle.base_url) for tool in bundle.tools},
         "requests": {tool.name: [vars(r) for r in tool.requests] for tool in bundle.tools},
         "security": {tool.name: tool.security for tool in bundle.tools},
         "permissions": sorted(bundle.permissions),

@@ -6,12 +6,11 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from forge.compile import compile_document
-from forge.document import load
+from forge.compiler.compile import compile_document, remove_operations
 from forge.errors import ForgeError
-from forge.omission import without_operations
-from sandbox.apispec import APISpec, Operation
-from sandbox.bundle import Bundle
+from forge.readers.document import load_document
+from sandbox.bundle.apispec import APISpec, Operation
+from sandbox.bundle.model import Bundle
 
 BASE_URL = "https://api.example.test/v1"
 
@@ -38,7 +37,7 @@ def compiled(place: Path) -> Bundle | None:
     index = place / "index.json"
     main = place / json.loads(index.read_text())["main"] if index.exists() else place
     try:
-        return compile_document(load(main), base_url=BASE_URL).bundle
+        return compile_document(load_document(main), base_url=BASE_URL).bundle
     except ForgeError:
         return None
 
@@ -48,7 +47,7 @@ def cut(bundle: Bundle, operations: int) -> Bundle:
     assert bundle.spec is not None
     kept = {operation.id for operation in _varied(bundle.spec, operations)}
     left_out = {o.id for o in bundle.spec.operations} - kept
-    return without_operations(bundle, left_out) or bundle
+    return remove_operations(bundle, left_out) or bundle
 
 
 def _varied(spec: APISpec, count: int) -> list[Operation]:

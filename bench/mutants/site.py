@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sandbox.apispec import Operation
-from sandbox.bundle import Bundle, ToolDefinition
+from sandbox.bundle.apispec import Operation
+from sandbox.bundle.model import Bundle, ToolDefinition
 
 REQUEST = "REQUEST"
 """Stands for the tool's `http.request(…)` in the statements of `Site.woven`."""

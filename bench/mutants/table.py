@@ -1,4 +1,4 @@
-"""What became of the mutants, in tables."""
+"""Tables of what became of the mutants."""
 
 from __future__ import annotations
 

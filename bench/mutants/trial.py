@@ -11,11 +11,11 @@ from typing import Literal
 from bench.mutants.corpus import Call, calls
 from bench.mutants.mutant import Mutant
 from bench.mutants.observation import LIMITS, Difference, Seen, difference, observed
-from sandbox.broker import Broker
-from sandbox.bundle import Bundle
-from sandbox.prove import prove
-from sandbox.report import Proof
-from sandbox.runner import Limits, Runner, Session
+from sandbox.broker.broker import Broker
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.report import Proof
+from sandbox.session.interface import Limits, Runner, Session
+from sandbox.stages.prove import prove_bundle
 
 MORE_SEEDS = 5
 
@@ -77,7 +77,7 @@ class Court:
         return await difference(self.original, mutant.bundle, self._runner, corpus, known)
 
     async def _proof(self, bundle: Bundle) -> Proof:
-        return await prove(bundle, _Bounded(self._runner), lanes=1)
+        return await prove_bundle(bundle, _Bounded(self._runner), lanes=1)
 
 
 class _Bounded:
@@ -109,7 +109,7 @@ def _reasons(proof: Proof) -> Iterator[tuple[str, str]]:
     for report in proof.reports:
         for finding in report.findings:
             yield report.stage, f"{finding.rule}: {finding.reason}"
-        for cell in report.failures():
+        for cell in report.list_failures():
             yield report.stage, f"{cell.operation} {cell.case}: {cell.evidence}"
         if not report.passed:
             yield report.stage, report.note

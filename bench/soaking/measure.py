@@ -13,8 +13,8 @@ from typing import Any
 import psutil
 
 from bench.soaking.verdict import Figures
-from sandbox.containers import ENGINE_ERRORS
-from sandbox.docker_engine import connect, list_containers
+from sandbox.engines.docker.containers import ENGINE_ERRORS
+from sandbox.engines.docker.engine import connect_engine, list_containers
 
 MEGABYTE = 1024 * 1024
 MOUNTS = Path("/proc/self/mountinfo")
@@ -36,7 +36,7 @@ class Engine:
         """Note the mounts and network namespaces of the containers that run now."""
         if not self.docker:
             return
-        with closing(connect()) as client:
+        with closing(connect_engine()) as client:
             for each in list_containers(client, instance=self.instance):
                 with suppress(*ENGINE_ERRORS):
                     self._paths |= set(_kernel_paths(client.api.inspect_container(each["Id"])))
@@ -51,7 +51,7 @@ class Engine:
     def _listed(self) -> tuple[Mapping[str, Any], ...]:
         if not self.docker:
             return ()
-        with closing(connect()) as client:
+        with closing(connect_engine()) as client:
             return list_containers(client, instance=self.instance)
 
 

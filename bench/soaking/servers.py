@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from sandbox.bundle import Bundle, Provenance, RequestPattern, ToolDefinition
+from sandbox.bundle.model import Bundle, Provenance, RequestPattern, ToolDefinition
 
 Kind = Literal["plain", "stubborn", "crashing", "flooding"]
 OBJECT = {"type": "object"}

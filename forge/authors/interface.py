@@ -1,4 +1,4 @@
-"""What is asked of whoever writes for us, and what comes back; nothing of it is believed."""
+"""The interface of authors: model requests, replies and endpoints. Replies are untrusted."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ AskPurpose = Literal[
 
 
 @dataclass(frozen=True)
-class Ask:
-    """One question to a model. `prompt` is all that it sees, without any secret; `answer` is the
-    JSON Schema (an object at its root) of the one JSON object wanted; `max_tokens` bounds it.
+class ModelRequest:
+    """A request to a model. `prompt` is all that it sees, without any secret; `answer` is the JSON
+    Schema (an object at its root) of the one JSON object to return; `max_tokens` limits its length.
     """
 
     purpose: AskPurpose
@@ -24,10 +24,10 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Reply:
-    """An object that meets the ask's schema, otherwise a stranger's. The tokens are what it cost,
-    earlier attempts included, estimated where the endpoint does not say; `model` is the endpoint's
-    own word; `seconds` are those waited.
+class ModelReply:
+    """An object that is valid under the request's schema and otherwise untrusted. The tokens are
+    its cost, earlier attempts included, estimated where the endpoint does not report them; `model`
+    is the name that the endpoint reports; `seconds` is the time waited.
     """
 
     content: Mapping[str, Any]
@@ -39,9 +39,9 @@ class Reply:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where an OpenAI-compatible endpoint is. Without a `model` it is the only one that the
-    endpoint lists; `seconds` bounds one answer, its `retries` after 429, 5xx and lost connections
-    included.
+    """The address of an OpenAI-compatible endpoint. Without a `model` the only one that the
+    endpoint lists is used; `seconds` bounds one answer, its `retries` after 429, 5xx and lost
+    connections included.
     """
 
     base_url: str
@@ -52,11 +52,13 @@ class Endpoint:
 
 
 class Author(Protocol):
-    """A model that answers: `openai` is an endpoint, `sampling` a client's own."""
+    """A model that writes: `openai` asks an endpoint, `sampling` the connected client's model."""
 
     @property
     def name(self) -> str: ...
 
-    async def write(self, ask: Ask) -> Reply:
-        """Raises AuthorFailed, BudgetSpent (`forge.errors`)."""
+    async def write(self, ask: ModelRequest) -> ModelReply:
+        """Return the reply to a request. Raises AuthorFailed (`forge.errors`), and what whoever
+        meters it does.
+        """
         ...

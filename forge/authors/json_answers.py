@@ -1,4 +1,4 @@
-"""A model's text as the JSON object that was asked for; what is none is asked for once more."""
+"""JSON answers of a model: parsed, validated, and requested once more where they are malformed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from forge.author import Ask, Reply
+from forge.authors.interface import ModelReply, ModelRequest
 from forge.errors import AuthorFailed
-from forge.prose import visible
-from sandbox.validation import checker
+from forge.text import sanitize_line
+from sandbox.schemas.validator import get_checker
 
 MAX_TEXT = 1 << 20
 """Characters of one answer."""
@@ -25,7 +25,7 @@ _FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n[ \t]*```", re.DOTALL | re.IGN
 
 @dataclass(frozen=True)
 class Completion:
-    """What a model said, and what it cost."""
+    """A model's text and its cost in tokens."""
 
     text: str
     model: str
@@ -37,10 +37,10 @@ Complete = Callable[[str], Awaitable[Completion]]
 """Gives a prompt to a model. Raises AuthorFailed."""
 
 
-async def answered(ask: Ask, complete: Complete) -> Reply:
-    """The model's answer; where it is malformed it is told so and asked once more.
+async def request_answer(ask: ModelRequest, complete: Complete) -> ModelReply:
+    """Request an answer; where it is malformed, say so to the model and request it once more.
 
-    Raises AuthorFailed, with what all of it cost.
+    Raises AuthorFailed, with the cost of all attempts.
     """
     started = time.monotonic()
     prompt, problem = ask.prompt, ""
@@ -55,10 +55,10 @@ async def answered(ask: Ask, complete: Complete) -> Reply:
             raise
         spent_in += said.tokens_in
         spent_out += said.tokens_out
-        content = read_answer(said.text, ask.answer)
+        content = parse_answer(said.text, ask.answer)
         if not isinstance(content, str):
             seconds = time.monotonic() - started
-            return Reply(content, said.model, spent_in, spent_out, seconds)
+            return ModelReply(content, said.model, spent_in, spent_out, seconds)
         problem = content
         prompt = f"{ask.prompt}\n\n# Your last answer was not accepted\n{problem}. {_ONLY}"
     seconds = time.monotonic() - started
@@ -68,8 +68,8 @@ async def answered(ask: Ask, complete: Complete) -> Reply:
 _ONLY = "Answer with that one JSON object, complete, and nothing else."
 
 
-def with_schema(prompt: str, schema: Mapping[str, Any]) -> str:
-    """The prompt for a model that is not held to a schema by its endpoint."""
+def append_schema(prompt: str, schema: Mapping[str, Any]) -> str:
+    """Append the answer's schema to the prompt, for an endpoint that does not enforce schemas."""
     told = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
     return (
         f"{prompt}\n\n# How to answer\nWith one JSON object that meets this JSON Schema, and "
@@ -77,34 +77,36 @@ def with_schema(prompt: str, schema: Mapping[str, Any]) -> str:
     )
 
 
-def read_answer(text: str, schema: Mapping[str, Any]) -> dict[str, Any] | str:
-    """The object in a model's text, by itself or in a fence, or what is wrong with it."""
+def parse_answer(text: str, schema: Mapping[str, Any]) -> dict[str, Any] | str:
+    """Parse the object in a model's text, alone or in a code fence; a string says what is wrong
+    with it.
+    """
     if len(text) > MAX_TEXT:
         return f"It is longer than {MAX_TEXT} characters"
     problem = "It holds no JSON object"
-    for candidate in _candidates(text.strip().removeprefix("\ufeff")):
+    for candidate in _find_candidates(text.strip().removeprefix("\ufeff")):
         try:
-            value = json.loads(candidate, parse_constant=_no_constant)
+            value = json.loads(candidate, parse_constant=_reject_constant)
         except (ValueError, RecursionError) as error:
-            problem = f"It is no JSON: {visible(str(error), 200)}"
+            problem = f"It is no JSON: {sanitize_line(str(error), 200)}"
             continue
-        return _checked(value, schema)
+        return _validate_answer(value, schema)
     return problem
 
 
-def _checked(value: Any, schema: Mapping[str, Any]) -> dict[str, Any] | str:
+def _validate_answer(value: Any, schema: Mapping[str, Any]) -> dict[str, Any] | str:
     if not isinstance(value, dict):
         return "It is no JSON object"
     if _is_deep(value):
         return f"It is nested more than {MAX_DEPTH} deep"
-    wrong = checker(schema).problem(value)
+    wrong = get_checker(schema).find_problem(value)
     if wrong is not None:
-        return f"{wrong.where or '/'}: {visible(wrong.reason, 300)}"
+        return f"{wrong.where or '/'}: {sanitize_line(wrong.reason, 300)}"
     return value
 
 
-def _candidates(text: str) -> Iterator[str]:
-    """Where the object may stand in a text: all of it, its fences, from brace to brace."""
+def _find_candidates(text: str) -> Iterator[str]:
+    """Yield the parts of a text that may be the object: the whole, its fences, brace to brace."""
     if text.startswith("{"):
         yield text
     yield from (found[1] for found in _FENCED.finditer(text))
@@ -127,16 +129,18 @@ def _is_deep(value: Any) -> bool:
     return True
 
 
-def tokens_of(text: str) -> int:
-    """About how many tokens a text is, rather more than less."""
+def estimate_tokens(text: str) -> int:
+    """Estimate the tokens of a text from its bytes, rather too many than too few."""
     return len(text.encode("utf-8", "replace")) // 3 + 1
 
 
-def told_tokens(value: Any, text: str) -> int:
-    """The tokens that an endpoint says, or an estimate where it says nothing sensible."""
+def resolve_token_count(value: Any, text: str) -> int:
+    """Return the token count that an endpoint reports, or an estimate where the report is not
+    plausible.
+    """
     sensible = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_TOKENS
-    return value if sensible else tokens_of(text)
+    return value if sensible else estimate_tokens(text)
 
 
-def _no_constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")

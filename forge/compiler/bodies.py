@@ -1,4 +1,6 @@
-"""How the fields of a form or multipart body are written where it is not the runtime's default."""
+"""Encoding of request bodies: XML element names and form fields (OpenAPI 3.1 sections 4.8.15 and
+4.8.26).
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,94 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from forge.media import bare, is_json
-from forge.projection import merged_properties, target
-from sandbox.apispec import Encoding, MediaType, Schema
+from forge.schemas.media import is_json, strip_parameters
+from forge.schemas.projection import list_applied_schemas, merge_properties, resolve_schema
+from forge.schemas.walk import PREFIX
+from sandbox.bundle.apispec import Encoding, MediaType, Schema
+
+MAX_DEPTH = 6
+MAX_SCHEMAS = 2_000
+ROOT = "root"
+
+
+def find_root_name(schema: Schema, schemas: Mapping[str, Schema]) -> str:
+    """Return the name of the XML document's root element: the XML object's, or the schema's own."""
+    link = schema.get("$ref") if isinstance(schema, Mapping) else None
+    named = str(link).removeprefix(PREFIX) if link else ROOT
+    return str(_find_xml_object(schema, schemas).get("name") or named)
+
+
+def build_xml_hint(schema: Schema, schemas: Mapping[str, Schema]) -> dict[str, Any]:
+    """Build the hint that `toolwright.styles.xml_text` takes beside the root's name: element names,
+    namespaces, attributes and wrappers, nested by field.
+    """
+    made = _HintBuilder(schemas).build_hint(schema, 0)
+    if resolve_schema(schema, schemas).get("type") == "array":
+        # A document has one root, so the list itself always is an element.
+        items = resolve_schema(schema, schemas).get("items", True)
+        made = {
+            "wrapper": find_root_name(schema, schemas),
+            "name": find_root_name(items, schemas),
+            **made,
+        }
+    return made
+
+
+class _HintBuilder:
+    """Builds the hint of one body. It visits at most MAX_SCHEMAS schemas, so references cannot make
+    it exponential.
+    """
+
+    def __init__(self, schemas: Mapping[str, Schema]) -> None:
+        self._schemas, self._left = schemas, MAX_SCHEMAS
+
+    def build_hint(self, schema: Schema, depth: int) -> dict[str, Any]:
+        self._left -= 1
+        if depth > MAX_DEPTH or self._left < 0:
+            return {}
+        found = resolve_schema(schema, self._schemas)
+        if found.get("type") == "array":
+            return self._build_array_hint(schema, found.get("items", True), depth)
+        made = _read_own_hint(_find_xml_object(schema, self._schemas))
+        fields = {
+            name: told
+            for name, part in merge_properties(schema, self._schemas).items()
+            if (told := self.build_hint(part, depth + 1))
+        }
+        return {**made, "fields": fields} if fields else made
+
+    def _build_array_hint(self, schema: Schema, items: Schema, depth: int) -> dict[str, Any]:
+        xml = _find_xml_object(schema, self._schemas)
+        made = self.build_hint(items, depth + 1)
+        if xml.get("wrapped"):
+            made["wrapper"] = _qualify_name(xml) or WRAPPED
+        return made
+
+
+WRAPPED = ""
+"""A wrapper that is called as its property is."""
+
+
+def _read_own_hint(xml: Mapping[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    if "name" in xml:
+        made["name"] = _qualify_name(xml)
+    if "namespace" in xml:
+        made["namespace"] = xml["namespace"]
+    if xml.get("attribute"):
+        made["attribute"] = True
+    return made
+
+
+def _qualify_name(xml: Mapping[str, Any]) -> str:
+    name, prefix = xml.get("name", ""), xml.get("prefix", "")
+    return f"{prefix}:{name}" if prefix and name else str(name)
+
+
+def _find_xml_object(schema: Schema, schemas: Mapping[str, Schema]) -> Mapping[str, Any]:
+    found = (part["xml"] for part in list_applied_schemas(schema, schemas) if "xml" in part)
+    return next(found, {})
+
 
 _CONCRETE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+")
 _STYLES = {"spaceDelimited": "ssv", "pipeDelimited": "pipes", "tabDelimited": "tsv"}
@@ -17,27 +104,29 @@ _STYLES = {"spaceDelimited": "ssv", "pipeDelimited": "pipes", "tabDelimited": "t
 
 @dataclass(frozen=True)
 class Wrapper:
-    """A call of `toolwright.styles`: the function, and its arguments besides the value."""
+    """A call of a function of `toolwright.styles`, with its arguments besides the value."""
 
     function: str
     arguments: Mapping[str, str] = field(default_factory=dict)
 
 
-def wrappers(media: MediaType, schemas: Mapping[str, Schema]) -> dict[str, Wrapper]:
-    """The wrapper of each field that needs one."""
-    properties = merged_properties(media.schema, schemas)
-    is_multipart = bare(media.type).startswith("multipart/")
+def find_wrappers(media: MediaType, schemas: Mapping[str, Schema]) -> dict[str, Wrapper]:
+    """Return the wrapper of each form or multipart field that needs one, by field name."""
+    properties = merge_properties(media.schema, schemas)
+    is_multipart = strip_parameters(media.type).startswith("multipart/")
     made = {}
     for name in dict.fromkeys([*properties, *media.encoding]):
-        schema = target(properties.get(name, True), schemas)
+        schema = resolve_schema(properties.get(name, True), schemas)
         encoding = media.encoding.get(name, Encoding())
-        wrapper = (_part if is_multipart else _field)(schema, encoding, schemas)
+        wrapper = (_choose_part_wrapper if is_multipart else _choose_field_wrapper)(
+            schema, encoding, schemas
+        )
         if wrapper is not None:
             made[name] = wrapper
     return made
 
 
-def _field(
+def _choose_field_wrapper(
     schema: Mapping[str, Any], encoding: Encoding, schemas: Mapping[str, Schema]
 ) -> Wrapper | None:
     if encoding.content_type and is_json(encoding.content_type):
@@ -49,12 +138,16 @@ def _field(
     return Wrapper(_STYLES.get(encoding.style or "", "csv"))
 
 
-def _part(
+def _choose_part_wrapper(
     schema: Mapping[str, Any], encoding: Encoding, schemas: Mapping[str, Schema]
 ) -> Wrapper | None:
     written = encoding.content_type or ""
-    kind = bare(written) if _CONCRETE.fullmatch(bare(written)) else ""
-    items = target(schema.get("items", True), schemas) if schema.get("type") == "array" else schema
+    kind = strip_parameters(written) if _CONCRETE.fullmatch(strip_parameters(written)) else ""
+    items = (
+        resolve_schema(schema.get("items", True), schemas)
+        if schema.get("type") == "array"
+        else schema
+    )
     if _is_file(items, kind):
         return Wrapper("file", {"content_type": kind} if kind else {})
     if kind and not (schema.get("type") == "string" and kind == "text/plain"):

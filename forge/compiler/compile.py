@@ -1,28 +1,33 @@
-"""The arrow from a document to a bundle: read, design, write. No model, no network, no clock."""
+"""Compilation of a document to a bundle: read, design, write. No model, no network, no clock."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from forge.design import ServerSpec, design
-from forge.document import Document, Problem, escape
+from forge.compiler.design import ServerSpec, design_server
+from forge.compiler.render import render_server
+from forge.compiler.selection import (
+    add_credentials,
+    select_by_tags,
+    select_for_task,
+    select_operations,
+)
 from forge.errors import NameInvalid, NoOperationChosen
-from forge.graphql.reader import is_graphql, read_graphql
-from forge.openapi import read
-from forge.recorded.translation import translated
-from forge.render import render
-from forge.selection import fitting, only, tagged, with_credentials
-from sandbox.apispec import APISpec, SecurityScheme
-from sandbox.bundle import NAME, Bundle, Provenance
+from forge.readers.document import Document, DocumentProblem, escape_token
+from forge.readers.graphql.reader import is_graphql, read_graphql
+from forge.readers.openapi.reader import read_openapi
+from forge.readers.translate import translate_document
+from sandbox.bundle.apispec import APISpec, SecurityScheme
+from sandbox.bundle.model import NAME, Bundle, Provenance
 
 
 @dataclass(frozen=True)
 class Compilation:
-    """A bundle, its base image not yet named, and what of its document it lacks."""
+    """A bundle whose base image is not named yet, and the problems of its document."""
 
     bundle: Bundle
-    problems: tuple[Problem, ...]
+    problems: tuple[DocumentProblem, ...]
 
 
 def compile_document(
@@ -36,42 +41,42 @@ def compile_document(
     task: str = "",
     auth: Collection[SecurityScheme] = (),
 ) -> Compilation:
-    """Compile every usable operation of an API description, or those that `chosen` patterns match,
-    that have one of the `tags` and that fit a `task` in words best (`forge.selection`).
+    """Compile every usable operation of an API description, or those that match a `chosen` pattern,
+    have one of the `tags` and fit a `task` in words best (`forge.compiler.selection`).
 
-    `name` is by default made from the title; `base_url` replaces the document's servers whole;
-    `auth` are credentials that the document forgot. Raises NotAnApiDescription, NoUsableOperation,
-    NoOperationChosen or NameInvalid.
+    `name` is by default derived from the title; `base_url` replaces the document's servers; `auth`
+    are credentials that the document does not declare. Raises NotAnApiDescription,
+    NoUsableOperation, NoOperationChosen or NameInvalid.
     """
     if name is not None and not NAME.match(name):
         raise NameInvalid(name)
-    translation = translated(document)
-    read_as = read_graphql if is_graphql(document.root) else read
+    translation = translate_document(document)
+    read_as = read_graphql if is_graphql(document.root) else read_openapi
     reading = read_as(translation.document, base_url)
     known = replace(reading.spec, dialect=translation.dialect or reading.spec.dialect)
-    spec = fitting(tagged(only(known, chosen), tags), task)
+    spec = select_for_task(select_by_tags(select_operations(known, chosen), tags), task)
     if not spec.operations:
         raise NoOperationChosen(document.name, ", ".join(filter(None, (*chosen, *tags, task))))
-    spec = with_credentials(spec, auth)
-    server = design(spec, name)
+    spec = add_credentials(spec, auth)
+    server = design_server(spec, name)
     bundle = Bundle(
         name=server.name,
         version=version,
         title=server.title,
         description=server.description,
         base_url=server.base_url,
-        source_code=render(server),
+        source_code=render_server(server),
         tools=tuple(tool.definition for tool in server.tools),
         provenance=Provenance(source=spec.source, source_digest=document.digest),
         permissions=server.permissions,
         credentials=server.credentials,
         spec=spec,
     )
-    problems = (*reading.problems, *_trimmed(server, spec))
-    return Compilation(bundle, tuple(map(translation.located, problems)))
+    problems = (*reading.problems, *_report_trimmed_schemas(server, spec))
+    return Compilation(bundle, tuple(map(translation.locate_problem, problems)))
 
 
-def _trimmed(server: ServerSpec, spec: APISpec) -> Iterator[Problem]:
+def _report_trimmed_schemas(server: ServerSpec, spec: APISpec) -> Iterator[DocumentProblem]:
     for tool in server.tools:
         for which in tool.trimmed:
             reason = (
@@ -79,5 +84,29 @@ def _trimmed(server: ServerSpec, spec: APISpec) -> Iterator[Problem]:
                 "any value"
             )
             operation = tool.operation
-            pointer = f"/paths/{escape(operation.path)}/{operation.method.lower()}"
-            yield Problem(spec.source, pointer, reason)
+            pointer = f"/paths/{escape_token(operation.path)}/{operation.method.lower()}"
+            yield DocumentProblem(spec.source, pointer, reason)
+
+
+def remove_operations(bundle: Bundle, left_out: Collection[str]) -> Bundle | None:
+    """Return the bundle designed and rendered anew without these operation ids.
+
+    None where no operation would be left, where nothing would change, or for code without a spec.
+    """
+    if bundle.spec is None:
+        return None
+    kept = tuple(o for o in bundle.spec.operations if o.id not in left_out)
+    if not kept or len(kept) == len(bundle.spec.operations):
+        return None
+    spec = replace(bundle.spec, operations=kept)
+    server = design_server(spec, bundle.name)
+    used = {credential.name for credential in server.credentials}
+    return replace(
+        bundle,
+        base_url=server.base_url,
+        source_code=render_server(server),
+        tools=tuple(tool.definition for tool in server.tools),
+        permissions=server.permissions,
+        credentials=tuple(c for c in bundle.credentials if c.name in used),
+        spec=spec,
+    )

@@ -1,4 +1,4 @@
-"""What will be built: an API's operations as tools that a model can choose and call."""
+"""The design of a server: an API's operations as tools that a model can choose and call."""
 
 from __future__ import annotations
 
@@ -6,30 +6,38 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from forge import media, paging
-from forge.argumentschemas import argument_schema, body_schema
-from forge.brevity import Brevity
-from forge.grouping import groups
-from forge.naming import argument_names, body_name, pager_name, server_name, tool_names
-from forge.projection import Projection
-from forge.prose import clean, first_sentence, shorten
-from forge.toolschemas import (
+from forge.compiler import paging
+from forge.compiler.selection import group_operations
+from forge.compiler.tool_schemas import (
     LIMITS,
-    Allowance,
-    Argument,
     BodyArgument,
+    SchemaBudget,
+    ToolArgument,
     ToolDraft,
-    documented,
-    fits,
-    input_schema,
-    output_schema,
+    build_argument_schema,
+    build_body_schema,
+    build_input_schema,
+    build_output_schema,
+    is_within_total,
+    list_success_schemas,
 )
-from sandbox.apispec import APISpec, Operation, Parameter, SecurityScheme
-from sandbox.authscheme import TokenEndpoint
-from sandbox.bundle import Credential, RequestPattern, ToolDefinition
-from sandbox.graphql import kind_of
-from sandbox.policy import DEFAULT_PORTS, origin_of
-from sandbox.verbs import creates
+from forge.naming import (
+    name_arguments,
+    name_body_argument,
+    name_pager_argument,
+    name_server,
+    name_tools,
+)
+from forge.schemas import media
+from forge.schemas.concise import SchemaShortener
+from forge.schemas.projection import Projection
+from forge.text import extract_first_sentence, sanitize_prose, shorten_text
+from sandbox.bundle.apispec import APISpec, Operation, Parameter, SecurityScheme
+from sandbox.bundle.credential import Credential, TokenEndpoint
+from sandbox.bundle.model import RequestPattern, ToolDefinition
+from sandbox.bundle.verbs import is_creation
+from sandbox.wire.graphql import classify_document
+from sandbox.wire.policy import DEFAULT_PORTS, parse_origin
 
 MAX_DESCRIPTION = 400
 _IDEMPOTENT = frozenset({"PUT", "DELETE"})
@@ -37,15 +45,15 @@ _IDEMPOTENT = frozenset({"PUT", "DELETE"})
 
 @dataclass(frozen=True)
 class ToolSpec:
-    """One tool to write. `constants` are parameters that have one possible value each.
+    """One tool to render. `constants` are parameters that have one possible value each.
 
-    `pager` is the argument that says how many items to follow the pages for, where there is one.
+    `pager` is the argument that limits the items collected over pages, "" where there is none.
     `trimmed` names the schemas ("input", "output") that were too large to be kept whole.
     """
 
     definition: ToolDefinition
     operation: Operation
-    arguments: tuple[Argument, ...]
+    arguments: tuple[ToolArgument, ...]
     constants: tuple[Parameter, ...] = ()
     body: BodyArgument | None = None
     pager: str = ""
@@ -54,7 +62,7 @@ class ToolSpec:
 
 @dataclass(frozen=True)
 class ServerSpec:
-    """What `render` writes and a bundle is made of."""
+    """The input of `render_server`, and the fields of the bundle that is built from it."""
 
     name: str
     title: str
@@ -66,25 +74,25 @@ class ServerSpec:
     credentials: tuple[Credential, ...]
 
 
-def design(api: APISpec, name: str | None = None) -> ServerSpec:
-    """The server for an API; `name` is by default made from the title."""
-    tools = _tools(api)
+def design_server(api: APISpec, name: str | None = None) -> ServerSpec:
+    """Design the server for an API; `name` is by default derived from the title."""
+    tools = _build_tools(api)
     used = {name for operation in api.operations for names in operation.security for name in names}
     return ServerSpec(
-        name=name or server_name(api.title),
+        name=name or name_server(api.title),
         title=api.title,
         description=api.description,
         base_url=Counter(operation.server for operation in api.operations).most_common(1)[0][0],
         api=api,
         tools=tools,
-        permissions=_permissions(api),
+        permissions=_list_permissions(api),
         credentials=tuple(
-            _credential(scheme) for scheme in api.security_schemes if scheme.name in used
+            _build_credential(scheme) for scheme in api.security_schemes if scheme.name in used
         ),
     )
 
 
-def _credential(scheme: SecurityScheme) -> Credential:
+def _build_credential(scheme: SecurityScheme) -> Credential:
     known = scheme.token_url or scheme.discovery
     return Credential(
         scheme.name,
@@ -96,56 +104,57 @@ def _credential(scheme: SecurityScheme) -> Credential:
     )
 
 
-def _tools(api: APISpec) -> tuple[ToolSpec, ...]:
-    names, grouped = tool_names(api.operations), groups(api)
-    schemas = Allowance(
-        Projection(api.schemas, "request"), Projection(api.schemas, "response"), Brevity()
+def _build_tools(api: APISpec) -> tuple[ToolSpec, ...]:
+    names, grouped = name_tools(api.operations), group_operations(api)
+    schemas = SchemaBudget(
+        Projection(api.schemas, "request"), Projection(api.schemas, "response"), SchemaShortener()
     )
-    drafts = [_draft(api, operation, schemas) for operation in api.operations]
-    fitting = (limits for limits in LIMITS[:-1] if fits(drafts, schemas, limits))
+    drafts = [_draft_tool(api, operation, schemas) for operation in api.operations]
+    fitting = (limits for limits in LIMITS[:-1] if is_within_total(drafts, schemas, limits))
     bounded = replace(schemas, limits=next(fitting, LIMITS[-1]))
     return tuple(
-        _tool(draft, names[draft.operation.id], grouped.get(draft.operation.id, ""), bounded)
+        _build_tool(draft, names[draft.operation.id], grouped.get(draft.operation.id, ""), bounded)
         for draft in drafts
     )
 
 
-def _draft(api: APISpec, operation: Operation, schemas: Allowance) -> ToolDraft:
-    free = [p for p in operation.parameters if constant(p) is None]
-    arguments = tuple(map(Argument, argument_names(free), free))
-    body = _body(api, operation, {argument.name for argument in arguments})
-    pages = paging.paging(api, operation)
-    takes = [argument_schema(argument.parameter, api.schemas) for argument in arguments]
+def _draft_tool(api: APISpec, operation: Operation, schemas: SchemaBudget) -> ToolDraft:
+    free = [p for p in operation.parameters if find_constant(p) is None]
+    arguments = tuple(map(ToolArgument, name_arguments(free), free))
+    body = _choose_body(api, operation, {argument.name for argument in arguments})
+    pages = paging.detect_paging(api, operation)
+    takes = [build_argument_schema(argument.parameter, api.schemas) for argument in arguments]
     if body is not None:
         described = operation.body.description if operation.body else ""
-        takes.append(body_schema(body.media, body.kind, described, api.schemas))
+        takes.append(build_body_schema(body.media, body.kind, described, api.schemas))
     return ToolDraft(
         operation,
         arguments,
         body,
         pages,
-        pager_name([argument.name for argument in arguments]) if pages else "",
-        schemas.request.roots(takes),
-        schemas.response.roots(documented(operation)),
+        name_pager_argument([argument.name for argument in arguments]) if pages else "",
+        schemas.request.project_roots(takes),
+        schemas.response.project_roots(list_success_schemas(operation)),
     )
 
 
-def _tool(draft: ToolDraft, name: str, group: str, schemas: Allowance) -> ToolSpec:
+def _build_tool(draft: ToolDraft, name: str, group: str, schemas: SchemaBudget) -> ToolSpec:
     operation = draft.operation
-    takes, taken = input_schema(draft, schemas)
-    gives, given = output_schema(draft, schemas)
+    takes, taken = build_input_schema(draft, schemas)
+    gives, given = build_output_schema(draft, schemas)
     is_read = operation.access == "read"
-    title = operation.summary or first_sentence(operation.description, 80)
+    title = operation.summary or extract_first_sentence(operation.description, 80)
     definition = ToolDefinition(
         name=name,
-        description=describe(operation),
+        description=describe_operation(operation),
         input_schema=takes,
         output_schema=gives,
         access=operation.access,
         operation=operation.id,
-        title=shorten(title, 80),
+        title=shorten_text(title, 80),
         idempotent=is_read or operation.method in _IDEMPOTENT,
-        destructive=not is_read and not creates(operation.method, operation.id, operation.summary),
+        destructive=not is_read
+        and not is_creation(operation.method, operation.id, operation.summary),
         requests=(RequestPattern(operation.method, operation.url, operation.document),),
         security=operation.security,
         path=operation.written or operation.path,
@@ -154,26 +163,28 @@ def _tool(draft: ToolDraft, name: str, group: str, schemas: Allowance) -> ToolSp
     )
     parts = {"input": taken, "output": given}
     trimmed = tuple(which for which, part in parts.items() if not part.whole)
-    constants = tuple(p for p in operation.parameters if constant(p) is not None)
+    constants = tuple(p for p in operation.parameters if find_constant(p) is not None)
     return ToolSpec(
         definition, operation, draft.arguments, constants, draft.body, draft.pager, trimmed
     )
 
 
-def describe(operation: Operation) -> str:
-    """What a model chooses by: what it does, method and path, then the document's own words."""
+def describe_operation(operation: Operation) -> str:
+    """Build the description by which a model chooses a tool: the summary, method and path, then the
+    rest of the document's own words.
+    """
     told = operation.description
-    lead = operation.summary or first_sentence(told, 200)
+    lead = operation.summary or extract_first_sentence(told, 200)
     rest = told.removeprefix(lead).lstrip(" .")
     lead = lead.rstrip(" .") + ". " if lead else ""
     mark = "Deprecated. " if operation.deprecated else ""
-    kind = kind_of(operation.document)
+    kind = classify_document(operation.document)
     route = f"GraphQL {kind}" if kind else f"{operation.method} {operation.path}"
-    return clean(f"{mark}{lead}{route}. {rest}", MAX_DESCRIPTION)
+    return sanitize_prose(f"{mark}{lead}{route}. {rest}", MAX_DESCRIPTION)
 
 
-def constant(parameter: Parameter) -> str | int | float | None:
-    """The one value that a required parameter can have, or None."""
+def find_constant(parameter: Parameter) -> str | int | float | None:
+    """Return the one value that a required parameter can have, or None."""
     schema = parameter.schema
     if parameter.required and isinstance(schema, Mapping) and parameter.media_type is None:
         value = schema.get("const")
@@ -181,17 +192,17 @@ def constant(parameter: Parameter) -> str | int | float | None:
     return None
 
 
-def _body(api: APISpec, operation: Operation, taken: set[str]) -> BodyArgument | None:
+def _choose_body(api: APISpec, operation: Operation, taken: set[str]) -> BodyArgument | None:
     if operation.body is None or not operation.body.content:
         return None
-    chosen, kind = media.choose(operation.body.content, api.schemas)
-    return BodyArgument(body_name(taken), chosen, kind, operation.body.required)
+    chosen, kind = media.choose_media_type(operation.body.content, api.schemas)
+    return BodyArgument(name_body_argument(taken), chosen, kind, operation.body.required)
 
 
-def _permissions(api: APISpec) -> tuple[str, ...]:
+def _list_permissions(api: APISpec) -> tuple[str, ...]:
     made: dict[str, None] = {}
     for operation in api.operations:
-        origin = origin_of(operation.server)
+        origin = parse_origin(operation.server)
         if origin is not None:
             is_default = DEFAULT_PORTS[origin.scheme] == origin.port
             made["network:" + origin.host + ("" if is_default else f":{origin.port}")] = None

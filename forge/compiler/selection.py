@@ -1,4 +1,6 @@
-"""Changes to an API as read that a person asks for: fewer operations, a forgotten credential."""
+"""Selection of operations by pattern, tag or task, and credentials that a document does not
+declare.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,43 @@ from fnmatch import fnmatchcase
 from typing import Literal, cast
 
 from forge.errors import CredentialPlaceInvalid
-from forge.grouping import groups
-from forge.naming import snake
-from sandbox.apispec import APISpec, Operation, SecurityScheme
+from forge.naming import to_snake_case
+from forge.text import shorten_text
+from sandbox.bundle.apispec import APISpec, Operation, SecurityScheme
+
+MAX_GROUP = 40
+_VERSION = re.compile(r"v\d+(\.\d+)*|\d+(\.\d+)*|api|rest", re.IGNORECASE)
+
+
+def group_operations(api: APISpec) -> dict[str, str]:
+    """Return the group of each operation by id: its first tag, else a segment of its path."""
+    depth = _count_common_parts(api)
+    return {
+        o.id: shorten_text(o.tags[0] if o.tags else _group_by_path(o, depth), MAX_GROUP)
+        for o in api.operations
+    }
+
+
+def _count_common_parts(api: APISpec) -> int:
+    """Count the leading fixed segments that the paths of all untagged operations share."""
+    paths = [_split_path(operation) for operation in api.operations if not operation.tags]
+    depth = 0
+    while len(paths) > 1 and all(len(path) > depth + 1 for path in paths):
+        if len(Counter(path[depth] for path in paths)) > 1:
+            break
+        depth += 1
+    return depth
+
+
+def _group_by_path(operation: Operation, depth: int) -> str:
+    parts = _split_path(operation)
+    return to_snake_case(parts[min(depth, len(parts) - 1)]) if parts else ""
+
+
+def _split_path(operation: Operation) -> list[str]:
+    parts = [p for p in operation.path.split("/") if p and "{" not in p]
+    return [p for p in parts if not _VERSION.fullmatch(p)] or parts
+
 
 Place = Literal["header", "query", "cookie"]
 MAX_FITTING = 50
@@ -28,26 +64,28 @@ _WHOLE: dict[str, Literal["bearer", "basic", "digest"]] = {
 }
 
 
-def only(spec: APISpec, patterns: Collection[str]) -> APISpec:
-    """The API with the operations whose id, path, `METHOD /path` or tag a pattern matches (`*` and
-    `?` as in file names, case does not count); with all of them where there is no pattern.
+def select_operations(spec: APISpec, patterns: Collection[str]) -> APISpec:
+    """Keep the operations whose id, path, `METHOD /path` or tag matches a pattern (`*` and `?` as
+    in file names, case-insensitive); all of them where there is no pattern.
     """
     if not patterns:
         return spec
-    kept = tuple(o for o in spec.operations if any(_is_meant(o, p.lower()) for p in patterns))
+    kept = tuple(
+        o for o in spec.operations if any(_matches_pattern(o, p.lower()) for p in patterns)
+    )
     return replace(spec, operations=kept)
 
 
-def _is_meant(operation: Operation, pattern: str) -> bool:
+def _matches_pattern(operation: Operation, pattern: str) -> bool:
     named = (operation.id, operation.path, f"{operation.method} {operation.path}", *operation.tags)
     return any(fnmatchcase(name.lower(), pattern) for name in named)
 
 
-def tagged(spec: APISpec, tags: Collection[str]) -> APISpec:
-    """The API with the operations of these tags or groups, written as for `only`."""
+def select_by_tags(spec: APISpec, tags: Collection[str]) -> APISpec:
+    """Keep the operations whose tags or group match; patterns as for `select_operations`."""
     if not tags:
         return spec
-    grouped, patterns = groups(spec), [tag.lower() for tag in tags]
+    grouped, patterns = group_operations(spec), [tag.lower() for tag in tags]
     kept = tuple(
         operation
         for operation in spec.operations
@@ -57,16 +95,16 @@ def tagged(spec: APISpec, tags: Collection[str]) -> APISpec:
     return replace(spec, operations=kept)
 
 
-def fitting(spec: APISpec, task: str, most: int = MAX_FITTING) -> APISpec:
-    """The API with the `most` operations whose words fit a task's best, in the document's order; no
-    operation where no word is shared, all of them where the task has none.
+def select_for_task(spec: APISpec, task: str, most: int = MAX_FITTING) -> APISpec:
+    """Keep the `most` operations whose words fit a task's best, in the document's order; no
+    operation where no word is shared, all of them where the task has no words.
 
-    Words that few operations have count more, and in a name more than in a description.
+    Rare words count more, and words of a name more than words of a description.
     """
-    wanted = _stems(task)
+    wanted = _extract_stems(task)
     if not wanted:
         return spec
-    texts = {operation.id: _weighed(operation) for operation in spec.operations}
+    texts = {operation.id: _weigh_words(operation) for operation in spec.operations}
     spread = Counter(stem for text in texts.values() for stem in text)
     scores = {
         key: sum(text[stem] * math.log(1 + len(texts) / spread[stem]) for stem in wanted & {*text})
@@ -76,22 +114,23 @@ def fitting(spec: APISpec, task: str, most: int = MAX_FITTING) -> APISpec:
     return replace(spec, operations=tuple(o for o in spec.operations if o.id in best))
 
 
-def _weighed(operation: Operation) -> dict[str, int]:
-    told = _stems(f"{operation.summary} {operation.description} {' '.join(operation.tags)}")
-    named = _stems(f"{operation.method} {operation.id} {operation.path}")
+def _weigh_words(operation: Operation) -> dict[str, int]:
+    told = _extract_stems(f"{operation.summary} {operation.description} {' '.join(operation.tags)}")
+    named = _extract_stems(f"{operation.method} {operation.id} {operation.path}")
     return {**dict.fromkeys(told, 1), **dict.fromkeys(named, 2)}
 
 
-def _stems(text: str) -> set[str]:
-    """The words of a text without a plural's ending."""
-    words = (word for word in snake(text).split("_") if len(word) > 2 or word.isdigit())
+def _extract_stems(text: str) -> set[str]:
+    """Return the words of a text without plural endings."""
+    words = (word for word in to_snake_case(text).split("_") if len(word) > 2 or word.isdigit())
     return {re.sub(r"ies\Z", "y", word.removesuffix("'s")).removesuffix("s") for word in words}
 
 
-def credential(written: str) -> SecurityScheme:
-    """`header:X-Token=@NAME`, `query:key=@NAME`, `cookie:sid=@NAME`, `bearer=@NAME`, `basic=@NAME`
-    or `digest=@NAME` as a scheme. NAME is what its secret is known by; the secret itself is never
-    written here. Raises CredentialPlaceInvalid, which does not repeat what may be one.
+def parse_credential(written: str) -> SecurityScheme:
+    """Parse `header:X-Token=@NAME`, `query:key=@NAME`, `cookie:sid=@NAME`, `bearer=@NAME`,
+    `basic=@NAME` or `digest=@NAME` to a scheme. NAME is the name of the stored secret; the secret
+    itself is never written here. Raises CredentialPlaceInvalid, which does not repeat what may be a
+    secret.
     """
     place, mark, name = written.partition("=")
     found = _PLACE.match(place)
@@ -103,19 +142,23 @@ def credential(written: str) -> SecurityScheme:
     return SecurityScheme(name[1:], "apiKey", location, parameter, given=True)
 
 
-def with_credentials(spec: APISpec, schemes: Collection[SecurityScheme]) -> APISpec:
-    """The API with credentials that every operation wants, all together, which asks for none;
-    parameters at their places are the credentials', no arguments.
+def add_credentials(spec: APISpec, schemes: Collection[SecurityScheme]) -> APISpec:
+    """Require these credentials, all together, of every operation that requires none; parameters at
+    their locations are removed, since no caller fills them.
     """
     if not schemes:
         return spec
-    operations = tuple(_signed(operation, schemes) for operation in spec.operations)
+    operations = tuple(
+        _add_operation_credentials(operation, schemes) for operation in spec.operations
+    )
     names = {scheme.name for scheme in schemes}
     kept = tuple(s for s in spec.security_schemes if s.name not in names)
     return replace(spec, operations=operations, security_schemes=(*kept, *schemes))
 
 
-def _signed(operation: Operation, schemes: Collection[SecurityScheme]) -> Operation:
+def _add_operation_credentials(
+    operation: Operation, schemes: Collection[SecurityScheme]
+) -> Operation:
     if any(operation.security):
         return operation
     places = {(scheme.location, scheme.parameter.lower()) for scheme in schemes}

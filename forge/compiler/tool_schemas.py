@@ -1,4 +1,4 @@
-"""The schemas of a tool: of its arguments, and of what it answers."""
+"""The input and output schemas of a tool."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from forge import media, paging
-from forge.brevity import Brevity
-from forge.media import BodyKind
-from forge.projection import Projection, Selection
-from forge.tolerance import joined
-from sandbox.apispec import MediaType, Operation, Parameter, Schema
-from sandbox.bundle import Paging
+from forge.compiler import paging
+from forge.compiler.bodies import find_wrappers
+from forge.schemas import media
+from forge.schemas.concise import SchemaShortener
+from forge.schemas.media import BodyKind
+from forge.schemas.projection import Projection, SchemaSelection, resolve_schema
+from forge.schemas.tolerance import relax_list_bounds
+from sandbox.bundle.apispec import MediaType, Operation, Parameter, Schema
+from sandbox.bundle.model import Paging
 
 LIMITS = ((64_000, 8_000), (16_000, 4_000), (4_000, 1_000), (1_000, 300))
 """What the input and output schemas of one tool may take, in characters of JSON: the first that
@@ -23,7 +25,7 @@ _BODILESS = frozenset({"204", "205"})
 
 
 @dataclass(frozen=True)
-class Argument:
+class ToolArgument:
     """A tool's argument and the parameter that it fills."""
 
     name: str
@@ -32,7 +34,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class BodyArgument:
-    """The argument that is the request body, and how that is written."""
+    """The argument that is the request body, with its media type and kind."""
 
     name: str
     media: MediaType
@@ -41,23 +43,25 @@ class BodyArgument:
 
 
 @dataclass(frozen=True)
-class Allowance:
-    """The two directions of an API's schemas and how much of each a tool may have."""
+class SchemaBudget:
+    """Both projections of an API's schemas, and `limits`: the characters of JSON that the input and
+    the output schema of one tool may take.
+    """
 
     request: Projection
     response: Projection
-    brevity: Brevity
+    brevity: SchemaShortener
     limits: tuple[int, int] = LIMITS[0]
 
 
 @dataclass(frozen=True)
 class ToolDraft:
-    """A tool before its schemas have a size: `takes` are those of the arguments and the body,
-    `gives` those of the JSON that is documented, in the form of their direction.
+    """A tool before its schemas are cut to size: `takes` are the projected schemas of the arguments
+    and the body, `gives` those of the documented JSON responses.
     """
 
     operation: Operation
-    arguments: tuple[Argument, ...]
+    arguments: tuple[ToolArgument, ...]
     body: BodyArgument | None
     paging: Paging | None
     pager: str
@@ -65,18 +69,25 @@ class ToolDraft:
     gives: tuple[Schema, ...]
 
 
-def fits(drafts: list[ToolDraft], schemas: Allowance, limits: tuple[int, int]) -> bool:
+def is_within_total(
+    drafts: list[ToolDraft], schemas: SchemaBudget, limits: tuple[int, int]
+) -> bool:
     """Whether the schemas of all tools stay within MAX_TOTAL, each within its limit."""
     left = MAX_TOTAL
     for draft in drafts:
-        left -= schemas.request.size(draft.takes, limits[0])
-        left -= schemas.response.size(draft.gives, limits[1])
+        left -= schemas.request.measure_selection(draft.takes, limits[0])
+        left -= schemas.response.measure_selection(draft.gives, limits[1])
         if left < 0:
             return False
     return True
 
 
-def input_schema(draft: ToolDraft, allowed: Allowance) -> tuple[dict[str, Any], Selection]:
+def build_input_schema(
+    draft: ToolDraft, allowed: SchemaBudget
+) -> tuple[dict[str, Any], SchemaSelection]:
+    """Build the input schema (an object of all arguments), and return it with the selection it is
+    from.
+    """
     arguments, body, pager = draft.arguments, draft.body, draft.pager
     names = [argument.name for argument in arguments]
     required = [argument.name for argument in arguments if argument.parameter.required]
@@ -84,8 +95,8 @@ def input_schema(draft: ToolDraft, allowed: Allowance) -> tuple[dict[str, Any], 
         names.append(body.name)
         required += [body.name] * body.required
     places = [f"{a.parameter.location}:{a.parameter.name}" for a in arguments] + ["body"]
-    chosen = allowed.request.select(draft.takes, allowed.limits[0])
-    placed = map(_placed, chosen.schemas, places)
+    chosen = allowed.request.select_schemas(draft.takes, allowed.limits[0])
+    placed = map(_mark_place, chosen.schemas, places)
     root: dict[str, Any] = {
         "type": "object",
         "properties": {
@@ -96,34 +107,39 @@ def input_schema(draft: ToolDraft, allowed: Allowance) -> tuple[dict[str, Any], 
     }
     if required:
         root["required"] = required
-    return allowed.brevity.concise(_with_defs(root, chosen)), chosen
+    return allowed.brevity.shorten_schema(_add_defs(root, chosen)), chosen
 
 
-def _placed(schema: Schema, place: str) -> Schema:
-    """The schema saying where its value goes, which the mock stage checks against the spec."""
+def _mark_place(schema: Schema, place: str) -> Schema:
+    """Add `x-in`, the value's place in the request; the mock stage compares it with the spec."""
     if schema is False:
         return False
     return {**(schema if isinstance(schema, Mapping) else {}), "x-in": place}
 
 
-def documented(operation: Operation) -> list[Schema]:
-    """The schemas of the JSON that a success may have."""
+def list_success_schemas(operation: Operation) -> list[Schema]:
+    """Return the distinct JSON schemas of the successful responses."""
     documented: list[Schema] = []
     for response in operation.responses:
         has_body = response.status.startswith("2") and response.status not in _BODILESS
         for content in response.content if has_body else ():
             schema = True if content.schema is None else content.schema
-            is_json = media.is_json(content.type) or media.bare(content.type) == "*/*"
+            is_json = media.is_json(content.type) or media.strip_parameters(content.type) == "*/*"
             if is_json and schema not in documented:
                 documented.append(schema)
     return documented
 
 
-def output_schema(draft: ToolDraft, allowed: Allowance) -> tuple[dict[str, Any], Selection]:
-    chosen = allowed.response.select(draft.gives, allowed.limits[1])
+def build_output_schema(
+    draft: ToolDraft, allowed: SchemaBudget
+) -> tuple[dict[str, Any], SchemaSelection]:
+    """Build the output schema: `status` and `body`, or text or bytes instead of the body. Returned
+    with the selection it is from.
+    """
+    chosen = allowed.response.select_schemas(draft.gives, allowed.limits[1])
     if draft.paging:
-        defs = {name: joined(part) for name, part in chosen.defs.items()}
-        chosen = replace(chosen, schemas=tuple(map(joined, chosen.schemas)), defs=defs)
+        defs = {name: relax_list_bounds(part) for name, part in chosen.defs.items()}
+        chosen = replace(chosen, schemas=tuple(map(relax_list_bounds, chosen.schemas)), defs=defs)
     kinds = chosen.schemas
     known = bool(kinds) and True not in kinds
     body: Schema = {} if not known else kinds[0] if len(kinds) == 1 else {"anyOf": list(kinds)}
@@ -139,8 +155,91 @@ def output_schema(draft: ToolDraft, allowed: Allowance) -> tuple[dict[str, Any],
             "content_type": {"type": "string"},
         },
     }
-    return _with_defs(root, chosen if known else replace(chosen, defs={})), chosen
+    return _add_defs(root, chosen if known else replace(chosen, defs={})), chosen
 
 
-def _with_defs(root: dict[str, Any], chosen: Selection) -> dict[str, Any]:
+def _add_defs(root: dict[str, Any], chosen: SchemaSelection) -> dict[str, Any]:
     return {**root, "$defs": dict(chosen.defs)} if chosen.defs else root
+
+
+_BASE64 = {"type": "string", "contentEncoding": "base64"}
+_FILE: dict[str, Any] = {
+    "anyOf": [
+        _BASE64,
+        {
+            "type": "object",
+            "properties": {
+                "base64": _BASE64,
+                "filename": {"type": "string", "minLength": 1},
+                "content_type": {"type": "string", "pattern": "^[!-~]+/[!-~]+$"},
+            },
+            "required": ["base64"],
+            "additionalProperties": False,
+        },
+    ]
+}
+"""A file as the runtime takes it: its content in base64, alone or with a name and type."""
+
+
+def build_argument_schema(parameter: Parameter, schemas: Mapping[str, Schema]) -> Schema:
+    """Build the schema of the value that a caller gives for a parameter."""
+    schema = dict(parameter.schema) if isinstance(parameter.schema, Mapping) else {}
+    if parameter.schema is False:
+        return False
+    if parameter.description:
+        schema["description"] = parameter.description
+    if parameter.location == "path" and resolve_schema(schema, schemas).get("type") == "string":
+        # An empty value would name another resource: the path without it.
+        schema["minLength"] = max(1, schema.get("minLength", 0))
+    return schema
+
+
+def build_body_schema(
+    media: MediaType, kind: BodyKind, described: str, schemas: Mapping[str, Schema]
+) -> Schema:
+    """Build the schema of the value that a caller gives for a body: bytes in base64, text as a
+    string, files as the runtime takes them, anything else as documented.
+    """
+    written = True if media.schema is None else media.schema
+    if kind == "binary":
+        schema: dict[str, Any] = {**_BASE64}
+        described = described or f"The content ({media.type}), in base64."
+    elif kind == "text" and resolve_schema(written, schemas).get("type") != "string":
+        schema = {"type": "string"}
+        described = described or f"The content ({media.type}), as text."
+    elif written is False:
+        return False
+    else:
+        schema = dict(written) if isinstance(written, Mapping) else {}
+    if kind in ("form", "multipart") and "type" not in resolve_schema(schema, schemas):
+        schema = {"type": "object", **schema}
+    if kind == "multipart":
+        schema = _replace_file_fields(schema, media, schemas)
+    if kind == "lines" and resolve_schema(schema, schemas).get("type") != "array":
+        schema = {"type": "array", "items": schema}
+    return {**schema, "description": described} if described else schema
+
+
+def _replace_file_fields(
+    schema: dict[str, Any], written: MediaType, schemas: Mapping[str, Schema]
+) -> dict[str, Any]:
+    """Replace the file fields of a multipart body's schema by the form that the runtime takes."""
+    root = resolve_schema(schema, schemas)
+    fields = root.get("properties", {})
+    own = {
+        name: _build_file_field(fields[name], schemas)
+        for name, wrapper in find_wrappers(written, schemas).items()
+        if wrapper.function == "file" and name in fields
+    }
+    notes = {key: value for key, value in schema.items() if key != "$ref"}
+    return {**root, **notes, "properties": {**fields, **own}} if own else schema
+
+
+def _build_file_field(schema: Schema, schemas: Mapping[str, Schema]) -> dict[str, Any]:
+    found = resolve_schema(schema, schemas)
+    told = {**found, **(schema if isinstance(schema, Mapping) else {})}
+    notes = {"description": told["description"]} if "description" in told else {}
+    if found.get("type") == "array":
+        bounds = {key: found[key] for key in ("minItems", "maxItems") if key in found}
+        return {"type": "array", "items": _FILE, **bounds, **notes}
+    return {**_FILE, **notes}

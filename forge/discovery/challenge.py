@@ -1,14 +1,13 @@
-"""Reading a 401 or 403: which credential is asked for, and where it goes."""
+"""Parsing of 401 and 403 responses: which credential they require, and in which header."""
 
 from __future__ import annotations
 
 import re
-from base64 import b64encode
 from dataclasses import dataclass
 from typing import Literal
 
-from forge.sources import Fetched
-from sandbox.exchange import first
+from forge.sources import FetchResponse
+from sandbox.wire.exchange import find_header
 
 CredentialKind = Literal["apiKey", "bearer", "basic", "other"]
 COMMON_HEADERS = ("X-API-Key", "Authorization")
@@ -26,11 +25,11 @@ _TOLD_HEADER = re.compile(
 
 
 @dataclass(frozen=True)
-class NeedsCredential:
-    """The document at `url` is there, or may be, but wants a credential.
+class CredentialChallenge:
+    """A response that requires a credential for the document at `url`, which may or may not exist.
 
-    `headers` are the candidates for the header's name, likeliest first; `certain` says that the
-    answer itself named the first one. `rejected` says that a credential was sent and refused.
+    `headers` are the candidates for the header's name, likeliest first; `certain` is true where the
+    response itself names the first one. `rejected` is true where a credential was sent and refused.
     """
 
     url: str
@@ -41,17 +40,8 @@ class NeedsCredential:
     rejected: bool = False
     realm: str = ""
 
-    def header(self, secret: str, name: str | None = None) -> tuple[str, str]:
-        """The header that carries a secret; for `basic` the secret is `user:password`."""
-        name = name or self.headers[0]
-        if name.lower() != "authorization":
-            return name, secret
-        if self.kind == "basic":
-            return name, "Basic " + b64encode(secret.encode()).decode()
-        return name, secret if " " in secret else f"Bearer {secret}"
-
-    def question(self) -> str:
-        """What to ask a person, and the command that answers it."""
+    def render_question(self) -> str:
+        """Return the question for a person, with the commands that answer it."""
         sure = "It goes" if self.certain else "It is not said where it goes; likely"
         asked = "refused the credential it was given" if self.rejected else "asks for a credential"
         realm = f' for "{self.realm}"' if self.realm else ""
@@ -63,34 +53,35 @@ class NeedsCredential:
         )
 
 
-def read_challenge(answer: Fetched, *, rejected: bool = False) -> NeedsCredential:
-    """What a 401 or 403 asks for: by WWW-Authenticate (RFC 9110 section 11.6.1), else by a header
-    name in the answer, else by what is common.
+def read_challenge(answer: FetchResponse, *, rejected: bool = False) -> CredentialChallenge:
+    """Parse what a 401 or 403 requires: from WWW-Authenticate (RFC 9110 section 11.6.1), else from
+    a header name in the response, else from common practice.
     """
-    told = first(answer.headers, "www-authenticate") or ""
-    kind, headers = _by_scheme(told[:4096])
+    told = find_header(answer.headers, "www-authenticate") or ""
+    kind, headers = _parse_scheme(told[:4096])
     certain = bool(headers)
     if not headers:
-        headers = _named(answer)
+        headers = _find_header_names(answer)
         certain = len(headers) == 1
-        headers += tuple(name for name in COMMON_HEADERS if not _among(name, headers))
+        headers += tuple(name for name in COMMON_HEADERS if not _contains_name(name, headers))
         kind = "apiKey" if headers[0].lower() != "authorization" else "bearer"
     realm = _REALM.search(told[:4096])
-    return NeedsCredential(
+    return CredentialChallenge(
         url=answer.final_url,
         status=answer.status,
         kind=kind,
         headers=headers[:MAX_CANDIDATES],
         certain=certain,
         rejected=rejected,
-        realm=_printable(realm.group(1)) if realm else "",
+        realm=_strip_unprintable(realm.group(1)) if realm else "",
     )
 
 
-def _by_scheme(challenge: str) -> tuple[CredentialKind, tuple[str, ...]]:
-    """The kind and header that a WWW-Authenticate value means; no header where it says nothing.
+def _parse_scheme(challenge: str) -> tuple[CredentialKind, tuple[str, ...]]:
+    """Return the kind and the header that a WWW-Authenticate value means; no header where it names
+    none.
 
-    PowerDNS and others put the header's name where the scheme belongs.
+    PowerDNS and others write the header's name where the scheme belongs.
     """
     schemes = [match.group(1) for match in _SCHEME.finditer(challenge)]
     lowered = [scheme.lower() for scheme in schemes]
@@ -109,9 +100,11 @@ def _by_scheme(challenge: str) -> tuple[CredentialKind, tuple[str, ...]]:
     return "other", ("Authorization",) if lowered else ()
 
 
-def _named(answer: Fetched) -> tuple[str, ...]:
+def _find_header_names(answer: FetchResponse) -> tuple[str, ...]:
     """Header names for credentials that the answer's body or its CORS and Vary headers mention."""
-    hints = [first(answer.headers, name) or "" for name in ("access-control-allow-headers", "vary")]
+    hints = [
+        find_header(answer.headers, name) or "" for name in ("access-control-allow-headers", "vary")
+    ]
     text = "\n".join([*hints, answer.body[:65_536].decode("utf-8", "replace")])
     found: dict[str, str] = {}
     for match in _NAMED_HEADER.finditer(text):
@@ -119,9 +112,9 @@ def _named(answer: Fetched) -> tuple[str, ...]:
     return tuple(found.values())[:MAX_CANDIDATES]
 
 
-def _among(name: str, names: tuple[str, ...]) -> bool:
+def _contains_name(name: str, names: tuple[str, ...]) -> bool:
     return name.lower() in (other.lower() for other in names)
 
 
-def _printable(text: str) -> str:
+def _strip_unprintable(text: str) -> str:
     return "".join(letter for letter in text if letter.isprintable()).strip()

@@ -1,4 +1,4 @@
-"""Reading an answer for an API document, or for the places that it names (its leads)."""
+"""Detection of API documents in responses, and of the URLs (leads) that lead to one."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 
 import orjson
 
-from forge.graphql.reader import DIALECT, is_graphql
-from forge.recorded.curl import KEY, starts_with_curl
-from forge.recorded.translation import notation_of
-from forge.sources import Fetched
-from sandbox.exchange import Headers
-from sandbox.policy import origin_of
+from forge.readers.graphql.reader import DIALECT, is_graphql
+from forge.readers.recorded.curl import KEY, starts_with_curl
+from forge.readers.translate import detect_notation
+from forge.sources import FetchResponse
+from sandbox.wire.exchange import Headers
+from sandbox.wire.policy import parse_origin
 
 MAX_LEADS = 8
 MAX_PAGE_BYTES = 512 * 1024
 MAX_URL = 2048
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+# Content without any of these is no API document, which saves parsing it.
 _KEYS = (b"openapi", b"swagger", b"postman", b"curl", b'"entries"', b"__schema")
 _BROKEN_JSON = re.compile(
     r"\s{0,99}\{\s{0,99}\"(openapi|swagger)\"\s{0,9}:\s{0,9}\"?(\d[\d.]{0,7})"
@@ -46,39 +47,40 @@ _RELATIONS = ("service-desc", "api-catalog", "service-doc")
 _CATALOG_RELATIONS = ("service-desc", "api-catalog", "item", "service-doc")
 
 
-def dialect_of(content: bytes) -> str | None:
-    """`openapi 3.1.0`, `swagger 2.0`, `postman 2.1`, `har 1.2` or `curl` where the content is such
-    a document, else None.
+def detect_dialect(content: bytes) -> str | None:
+    """Return `openapi 3.1.0`, `swagger 2.0`, `postman 2.1`, `har 1.2`, `curl` or `graphql` for
+    content that is such a document, else None.
 
-    Told by its top-level keys alone, never by a media type or file name: servers send YAML as
-    text/plain and HTML as application/json. A JSON text that does not parse counts where its first
-    key says what it is: its reader can tell what is wrong with it.
+    Only top-level keys decide, never a media type or file name: servers send YAML as text/plain and
+    HTML as application/json. A JSON text that does not parse counts where its first key is
+    `openapi` or `swagger`: the reader reports what is wrong with it.
     """
     if content.startswith(_UTF16):
-        content = decoded(content).encode("utf-8", "replace")
+        content = decode_text(content).encode("utf-8", "replace")
     head = content[:1024].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     if head in (b"<", b"[", b"") or not any(key in content for key in _KEYS):
         return None
     if head != b"{":
-        text = decoded(content)
-        return _yaml_dialect(text) or (KEY if starts_with_curl(text) else None)
-    document = _parsed(content)
+        text = decode_text(content)
+        return _detect_yaml_dialect(text) or (KEY if starts_with_curl(text) else None)
+    document = _parse_json(content)
     if document is not None:
         if is_graphql(document):
             return DIALECT
-        return _json_dialect(document) or notation_of(document)
-    broken = _BROKEN_JSON.match(decoded(content[:4096]))
+        return _detect_json_dialect(document) or detect_notation(document)
+    broken = _BROKEN_JSON.match(decode_text(content[:4096]))
     return f"{broken.group(1)} {broken.group(2)}" if broken else None
 
 
-def leads_in(answer: Fetched) -> tuple[str, ...]:
-    """Absolute http(s) URLs that the answer says the API's description is at, likeliest first:
-    Link headers (RFC 8631), an API catalog (RFC 9727), a documentation page or its configuration.
+def find_leads(answer: FetchResponse) -> tuple[str, ...]:
+    """Return the absolute http(s) URLs at which a response locates the API's description, likeliest
+    first: from Link headers (RFC 8631), an API catalog (RFC 9727), a documentation page or its
+    configuration.
     """
-    named = [*_link_header_leads(answer.headers), *_body_leads(answer)]
+    named = [*_find_header_leads(answer.headers), *_find_body_leads(answer)]
     urls: dict[str, None] = {}
     for name in named:
-        url = _absolute(answer.final_url, name)
+        url = _resolve_url(answer.final_url, name)
         if url and url != answer.final_url:
             urls[url] = None
         if len(urls) == MAX_LEADS:
@@ -86,58 +88,60 @@ def leads_in(answer: Fetched) -> tuple[str, ...]:
     return tuple(urls)
 
 
-def is_page(answer: Fetched) -> bool:
-    """Whether the answer is an HTML page, by its content."""
+def is_page(answer: FetchResponse) -> bool:
+    """Whether the response is an HTML page, judged by its content."""
     start = answer.body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     return start.startswith((b"<!doctype html", b"<html", b"<head", b"<!--"))
 
 
-def decoded(content: bytes) -> str:
-    """Text by its byte order mark, else UTF-8; what does not decode is replaced."""
+def decode_text(content: bytes) -> str:
+    """Decode text by its byte order mark, else as UTF-8; invalid bytes are replaced."""
     if content.startswith(_UTF16):
         return content.decode("utf-16", "replace")
     return content.decode("utf-8-sig", "replace")
 
 
-def _parsed(content: bytes) -> Any:
-    """The JSON object of a document or configuration; None where there is none to be had."""
+def _parse_json(content: bytes) -> Any:
+    """Parse JSON; None where it does not parse."""
     try:
         return orjson.loads(content.removeprefix(b"\xef\xbb\xbf"))
     except orjson.JSONDecodeError:
         return None
 
 
-def _json_dialect(document: Any) -> str | None:
+def _detect_json_dialect(document: Any) -> str | None:
     if not isinstance(document, dict):
         return None
     for key in ("openapi", "swagger"):
         version = str(document.get(key, ""))[:12]
-        if version[:1].isdigit() and _has_body(document):
+        if version[:1].isdigit() and _has_api_body(document):
             return f"{key} {version}"
     return None
 
 
-def _has_body(document: dict[str, Any]) -> bool:
+def _has_api_body(document: dict[str, Any]) -> bool:
     return any(isinstance(document.get(key), dict) for key in ("paths", "webhooks", "components"))
 
 
-def _yaml_dialect(text: str) -> str | None:
+def _detect_yaml_dialect(text: str) -> str | None:
     version = _YAML_VERSION.search(text)
     if not version or not _YAML_BODY.search(text):
         return None
     return f"{version.group(1)} {version.group(2)}"
 
 
-def _link_header_leads(headers: Headers) -> Iterator[str]:
+def _find_header_leads(headers: Headers) -> Iterator[str]:
     links = []
     for name, value in headers:
         if name.lower() == "link":
-            links += _links(value[:16_384])
-    yield from _by_relation(links, _RELATIONS)
+            links += _parse_links(value[:16_384])
+    yield from _select_by_relation(links, _RELATIONS)
 
 
-def _links(text: str) -> list[tuple[str, str]]:
-    """(target, relations) of links as RFC 8288 writes them, also in `application/linkset`."""
+def _parse_links(text: str) -> list[tuple[str, str]]:
+    """Parse links as RFC 8288 section 3 writes them, also in `application/linkset`, to (target,
+    relations).
+    """
     links = []
     for match in _LINK.finditer(text):
         relation = _REL.search(match.group(2))
@@ -145,31 +149,33 @@ def _links(text: str) -> list[tuple[str, str]]:
     return links
 
 
-def _by_relation(links: list[tuple[str, str]], wanted: tuple[str, ...]) -> Iterator[str]:
+def _select_by_relation(links: list[tuple[str, str]], wanted: tuple[str, ...]) -> Iterator[str]:
     for relation in wanted:
         yield from (target for target, relations in links if relation in relations.split())
 
 
-def _body_leads(answer: Fetched) -> Iterator[str]:
+def _find_body_leads(answer: FetchResponse) -> Iterator[str]:
     body = answer.body[:MAX_PAGE_BYTES]
     small = len(answer.body) == len(body)
-    document = _parsed(body) if small and body.lstrip()[:1] in (b"{", b"[") else None
+    document = _parse_json(body) if small and body.lstrip()[:1] in (b"{", b"[") else None
     if document is not None:
-        yield from _configuration_leads(document)
+        yield from _find_configuration_leads(document)
         return
-    text = decoded(body).replace("\\/", "/").replace("\\u002F", "/").replace('\\"', '"')
+    text = decode_text(body).replace("\\/", "/").replace("\\u002F", "/").replace('\\"', '"')
     if is_page(answer):
-        yield from _page_leads(text)
+        yield from _find_page_leads(text)
     elif urlsplit(answer.final_url).path.endswith(".js"):
-        yield from _script_leads(text)
+        yield from _find_script_leads(text)
     else:
-        yield from _by_relation(_links(text[:65_536]), _CATALOG_RELATIONS)
+        yield from _select_by_relation(_parse_links(text[:65_536]), _CATALOG_RELATIONS)
 
 
-def _configuration_leads(document: Any) -> Iterator[str]:
-    """From a linkset (RFC 9264), or what springdoc, springfox and NSwag tell their pages."""
+def _find_configuration_leads(document: Any) -> Iterator[str]:
+    """Yield the URLs of a linkset (RFC 9264), or of the configuration that springdoc, springfox and
+    NSwag give their pages.
+    """
     if isinstance(document, dict) and isinstance(document.get("linkset"), list):
-        yield from _by_relation(_linkset(document["linkset"]), _CATALOG_RELATIONS)
+        yield from _select_by_relation(_parse_linkset(document["linkset"]), _CATALOG_RELATIONS)
         return
     entries = document if isinstance(document, list) else [document]
     if isinstance(document, dict) and isinstance(document.get("urls"), list):
@@ -181,7 +187,7 @@ def _configuration_leads(document: Any) -> Iterator[str]:
                     yield entry[key]
 
 
-def _linkset(contexts: list[Any]) -> list[tuple[str, str]]:
+def _parse_linkset(contexts: list[Any]) -> list[tuple[str, str]]:
     links = []
     for context in contexts[:100]:
         if not isinstance(context, dict):
@@ -193,8 +199,10 @@ def _linkset(contexts: list[Any]) -> list[tuple[str, str]]:
     return links
 
 
-def _page_leads(text: str) -> Iterator[str]:
-    """From a page of Swagger UI, Redoc, Scalar, RapiDoc or Elements, and from plain links."""
+def _find_page_leads(text: str) -> Iterator[str]:
+    """Yield the URLs of a page of Swagger UI, Redoc, Scalar, RapiDoc or Elements, and of its plain
+    links.
+    """
     links, specs, scripts, files = [], [], [], []
     for tag, inside in _TAG.findall(text):
         attributes = {name.lower(): value for name, value in _ATTRIBUTE.findall(inside)}
@@ -206,23 +214,23 @@ def _page_leads(text: str) -> Iterator[str]:
             scripts.append(target)
         elif _SPEC_FILE.search(target.partition("?")[0]):
             files.append(target)
-    yield from _by_relation(links, _RELATIONS)
+    yield from _select_by_relation(links, _RELATIONS)
     yield from specs
-    yield from _script_leads(text)
+    yield from _find_script_leads(text)
     yield from scripts
     yield from files
 
 
-def _script_leads(text: str) -> list[str]:
-    """URLs set in a script, those that look like a description first."""
+def _find_script_leads(text: str) -> list[str]:
+    """Return the URLs that a script assigns, those that look like a description first."""
     urls = dict.fromkeys(_SCRIPT_URL.findall(text))
     return sorted(urls, key=lambda url: _DESCRIBES.search(url) is None)
 
 
-def _absolute(base: str, name: str) -> str | None:
+def _resolve_url(base: str, name: str) -> str | None:
     try:
         url = urldefrag(urljoin(base, name.strip().replace("&amp;", "&"))).url
     except ValueError:
         return None
     printable = url.isascii() and not any(letter <= " " for letter in url)
-    return url if printable and len(url) <= MAX_URL and origin_of(url) else None
+    return url if printable and len(url) <= MAX_URL and parse_origin(url) else None

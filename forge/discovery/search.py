@@ -1,4 +1,4 @@
-"""Finding an API's machine-readable description, from a file, a URL or just a host."""
+"""Discovery of an API's machine-readable description from a file, a URL or a host name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
-from forge.challenge import NeedsCredential, read_challenge
+from forge.discovery.challenge import CredentialChallenge, read_challenge
+from forge.discovery.leads import decode_text, detect_dialect, find_leads, is_page
 from forge.errors import (
     DocumentEmpty,
     DocumentTooLarge,
@@ -18,14 +19,13 @@ from forge.errors import (
     NotAnApiDescription,
     SourceUnreachable,
 )
-from forge.graphql.reader import introspection_url
-from forge.leads import decoded, dialect_of, is_page, leads_in
-from forge.prosedocs.page import Page, page_of
-from forge.recorded import curl
-from forge.sources import Fetch, Fetched, Source
+from forge.readers.graphql.reader import build_introspection_url
+from forge.readers.page import Page, parse_page
+from forge.readers.recorded import curl
+from forge.sources import ApiSource, Fetcher, FetchResponse
 from sandbox.errors import ResponseTooLarge, UpstreamUnreachable
-from sandbox.exchange import first
-from sandbox.policy import Origin, origin_of
+from sandbox.wire.exchange import find_header
+from sandbox.wire.policy import Origin, parse_origin
 
 MAX_REQUESTS = 24
 MAX_AT_ONCE = 4
@@ -65,10 +65,10 @@ ACCEPT = (
 
 
 @dataclass(frozen=True)
-class Found:
-    """A document: where it is, its bytes, and its dialect such as `openapi 3.1.0`.
+class FoundDocument:
+    """A document: its location, its bytes, and its dialect such as `openapi 3.1.0`.
 
-    `also` are other descriptions that the host named and that were not fetched.
+    `also` are the URLs of other descriptions that the host named and that were not fetched.
     """
 
     location: str
@@ -79,7 +79,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One request that was made, and what came of it in a few words."""
+    """One request of a search, and its outcome in a few words."""
 
     url: str
     outcome: str
@@ -87,9 +87,9 @@ class Attempt:
 
 @dataclass(frozen=True)
 class NotFound:
-    """No machine-readable description. `pages` are HTML pages that were there; `elsewhere` are
-    descriptions that the host names on another origin, which only a person can choose to follow;
-    `documentation` are texts for people that document requests.
+    """The result of a search without a machine-readable description. `pages` are the URLs of HTML
+    pages that were found; `elsewhere` are descriptions that the host names on another origin, which
+    only a person can choose to follow; `documentation` are texts for people that document requests.
     """
 
     location: str
@@ -100,15 +100,17 @@ class NotFound:
     documentation: tuple[Page, ...] = ()
 
 
-Discovery = Found | NeedsCredential | NotFound
+Discovery = FoundDocument | CredentialChallenge | NotFound
 
 
-async def discover(source: Source, fetch: Fetch, *, seconds: float = 30.0) -> Discovery:
-    """Look for the description that `source` means, with at most `MAX_REQUESTS` requests to its own
-    origin, `MAX_AT_ONCE` at a time, within `seconds`.
+async def discover_description(
+    source: ApiSource, fetch: Fetcher, *, seconds: float = 30.0
+) -> Discovery:
+    """Search for the description that `source` means, with at most `MAX_REQUESTS` requests to its
+    own origin, `MAX_AT_ONCE` at a time, within `seconds`.
 
-    A document always wins over a page. Raises DocumentError for a location or file that cannot be
-    used, SourceUnreachable where the host gives no answer at all.
+    A document takes precedence over a page. Raises DocumentError for a location or file that cannot
+    be used, SourceUnreachable where the host gives no answer at all.
     """
     if source.path is not None:
         return _read_file(source.path)
@@ -117,14 +119,14 @@ async def discover(source: Source, fetch: Fetch, *, seconds: float = 30.0) -> Di
     search = _Search(source, fetch, seconds)
     try:
         async with asyncio.timeout(seconds):
-            await search.run()
+            await search.try_places()
     except TimeoutError:
         search.ended = f"the time of {seconds:g} s was up"
-    return search.verdict(await asyncio.to_thread(search.documentation))
+    return search.build_discovery(await asyncio.to_thread(search.find_documentation))
 
 
-def _read_file(path: Path) -> Found | NotFound:
-    """The document in a local file, read once and only as far as the cap."""
+def _read_file(path: Path) -> FoundDocument | NotFound:
+    """Read a local file, opened once and read no further than MAX_DOCUMENT_BYTES."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
@@ -138,15 +140,17 @@ def _read_file(path: Path) -> Found | NotFound:
         raise DocumentTooLarge(str(path), f"it is larger than {MAX_DOCUMENT_BYTES} bytes")
     if not content.strip():
         raise DocumentEmpty(str(path))
-    dialect = dialect_of(content) or (curl.KEY if curl.holds_curl(decoded(content)) else None)
-    page = page_of(str(path), content) if dialect is None else None
+    dialect = detect_dialect(content) or (
+        curl.KEY if curl.has_curl_command(decode_text(content)) else None
+    )
+    page = parse_page(str(path), content) if dialect is None else None
     if page is not None and page.documents_requests:
         reason = "it is documentation for people"
         return NotFound(str(path), reason, documentation=(page,))
     if dialect is None:
         reason = "it is no OpenAPI, GraphQL, Postman or HAR document and has no curl commands"
         raise NotAnApiDescription(str(path), reason)
-    return Found(str(path), content, dialect)
+    return FoundDocument(str(path), content, dialect)
 
 
 @dataclass(frozen=True)
@@ -156,55 +160,56 @@ class _Candidate:
 
 
 class _Search:
-    """One search on one host: what is still to be tried, and what has been seen."""
+    """The state of one search on one host: the candidates left, and what was seen."""
 
-    def __init__(self, source: Source, fetch: Fetch, seconds: float) -> None:
+    def __init__(self, source: ApiSource, fetch: Fetcher, seconds: float) -> None:
         self._source, self._fetch = source, fetch
         self._seconds = seconds
         self._seen: set[str] = set()
         self._tried: list[Attempt] = []
         self._answers = 0
         self._unreachable = ""
-        self._found: Found | None = None
-        self._challenges: list[NeedsCredential] = []
+        self._found: FoundDocument | None = None
+        self._challenges: list[CredentialChallenge] = []
         self._pages: list[str] = []
-        self._texts: list[tuple[Fetched, bool]] = []
+        self._texts: list[tuple[FetchResponse, bool]] = []
         self._elsewhere: dict[str, None] = {}
         self._waiting: list[_Candidate] = []
         self.ended = ""
 
-    async def run(self) -> None:
-        """Try the location itself, then its well-known places; leads come before both."""
+    async def try_places(self) -> None:
+        """Try the location itself, then its well-known places; leads come before the latter."""
         for base in self._source.urls:
-            places = filter(None, (base, introspection_url(base)))
-            await self._batch(map(_Candidate, places), self._seconds / 2)
+            places = filter(None, (base, build_introspection_url(base)))
+            await self._fetch_batch(map(_Candidate, places), self._seconds / 2)
             if self._answers:
                 break
         else:
             return
-        self._waiting += [_Candidate(url) for url in well_known(base)]
+        self._waiting += [_Candidate(url) for url in list_well_known_urls(base)]
         while self._waiting and not self._found and not self.ended:
             room = min(MAX_AT_ONCE, MAX_REQUESTS - len(self._seen))
             if room <= 0:
                 self.ended = f"{MAX_REQUESTS} requests were made"
                 return
             batch, self._waiting = self._waiting[:room], self._waiting[room:]
+            # MAX_REQUESTS, MAX_AT_ONCE at a time, are six batches; a slow one must not take it all.
             fresh = [item for item in batch if item.url not in self._seen]
-            await self._batch(fresh, self._seconds / 6)
+            await self._fetch_batch(fresh, self._seconds / 6)
 
-    def documentation(self) -> tuple[tuple[Page, bool], ...]:
-        """The texts that document requests, each with whether it is what was named."""
+    def find_documentation(self) -> tuple[tuple[Page, bool], ...]:
+        """Return the pages that document requests, each with whether the user named it."""
         texts = [] if self._found else self._texts
-        read = [(page_of(answer.final_url, answer.body), named) for answer, named in texts]
+        read = [(parse_page(answer.final_url, answer.body), named) for answer, named in texts]
         return tuple((page, named) for page, named in read if page and page.documents_requests)
 
-    def verdict(self, documentation: tuple[tuple[Page, bool], ...] = ()) -> Discovery:
-        """What the search has come to. Raises SourceUnreachable where nothing answered."""
+    def build_discovery(self, documentation: tuple[tuple[Page, bool], ...] = ()) -> Discovery:
+        """Return the result. Raises SourceUnreachable where nothing answered."""
         if self._found:
             also = tuple(lead.url for lead in self._waiting if lead.depth)
             return replace(self._found, also=also)
         if self._challenges and not any(named for _, named in documentation):
-            return min(self._challenges, key=_challenge_rank)
+            return min(self._challenges, key=_rank_challenge)
         if not self._answers:
             reason = self._unreachable or self.ended or "it gave no answer"
             raise SourceUnreachable(self._source.location, reason)
@@ -218,20 +223,22 @@ class _Search:
             documentation=tuple(page for page, _ in documentation),
         )
 
-    async def _batch(self, candidates: Iterable[_Candidate], patience: float) -> None:
-        """Fetch together, judge in order, so that the result does not hang on who was quicker."""
+    async def _fetch_batch(self, candidates: Iterable[_Candidate], patience: float) -> None:
+        """Fetch the candidates together and handle the answers in order, so that the result does
+        not depend on which came first.
+        """
         unique = list({item.url: item for item in candidates}.values())
         self._seen |= {item.url for item in unique}
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._get(item.url, patience)) for item in unique]
+                tasks = [group.create_task(self._fetch_url(item.url, patience)) for item in unique]
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from None
         for item, task in zip(unique, tasks, strict=True):
-            self._judge(item, task.result())
+            self._handle_answer(item, task.result())
 
-    async def _get(self, url: str, patience: float) -> Fetched | str:
-        """The answer, or why there is none."""
+    async def _fetch_url(self, url: str, patience: float) -> FetchResponse | str:
+        """Return the response, or a sentence saying why there is none."""
         try:
             async with asyncio.timeout(patience):
                 return await self._fetch(url, (*self._source.headers, ACCEPT))
@@ -245,34 +252,36 @@ class _Search:
         self._unreachable = self._unreachable or reason
         return reason
 
-    def _judge(self, item: _Candidate, answer: Fetched | str) -> None:
+    def _handle_answer(self, item: _Candidate, answer: FetchResponse | str) -> None:
         if isinstance(answer, str):
             self._tried.append(Attempt(item.url, answer))
             return
         self._answers += 1
         outcome = f"HTTP {answer.status}"
         if answer.status in (401, 403):
-            self._ask(item, answer)
+            self._note_challenge(item, answer)
         elif answer.status == 429:
-            after = first(answer.headers, "retry-after")
+            after = find_header(answer.headers, "retry-after")
             self.ended = f"the host asks to wait{f' {after[:40]} s' if after else ''}"
         elif 300 <= answer.status < 400:
-            self._follow(item, _redirect(answer))
+            self._queue_leads(item, _resolve_redirect(answer))
         elif 200 <= answer.status < 300:
-            outcome = f"{outcome}, {self._take(item, answer)}"
+            outcome = f"{outcome}, {self._accept_answer(item, answer)}"
         self._tried.append(Attempt(item.url, outcome))
 
-    def _ask(self, item: _Candidate, answer: Fetched) -> None:
-        """Note the credential wanted. A bare 403 at a guessed place is likelier a firewall's."""
+    def _note_challenge(self, item: _Candidate, answer: FetchResponse) -> None:
+        """Note the required credential. A bare 403 at a guessed place is ignored: a firewall is the
+        likelier cause.
+        """
         challenge = read_challenge(answer, rejected=bool(self._source.headers))
         if answer.status == 401 or challenge.certain or item.url in self._source.urls:
             self._challenges.append(challenge)
 
-    def _take(self, item: _Candidate, answer: Fetched) -> str:
-        """Use a good answer; says what it was."""
-        dialect = dialect_of(answer.body)
+    def _accept_answer(self, item: _Candidate, answer: FetchResponse) -> str:
+        """Accept a successful response; returns what it was, in a few words."""
+        dialect = detect_dialect(answer.body)
         if dialect is None:
-            self._follow(item, leads_in(answer))
+            self._queue_leads(item, find_leads(answer))
             if len(self._texts) < MAX_TEXTS:
                 is_named = item.url in self._source.urls and urlsplit(item.url).path.strip("/")
                 self._texts.append((answer, bool(is_named)))
@@ -281,22 +290,22 @@ class _Search:
                 return "a page"
             return "no API description" if answer.body.strip() else "empty"
         if self._found is None:
-            self._found = Found(answer.final_url, answer.body, dialect)
+            self._found = FoundDocument(answer.final_url, answer.body, dialect)
         return dialect
 
-    def _follow(self, item: _Candidate, leads: Iterable[str]) -> None:
-        """Put leads on the same origin first in the queue, and note the others."""
+    def _queue_leads(self, item: _Candidate, leads: Iterable[str]) -> None:
+        """Queue the leads of the same origin first, and note the others."""
         own = []
         for url in leads:
-            if not same_site(item.url, url):
+            if not is_same_site(item.url, url):
                 self._elsewhere[url] = None
             elif item.depth < MAX_LEAD_DEPTH and url not in self._seen:
                 own.append(_Candidate(url, item.depth + 1))
         self._waiting[:0] = own
 
 
-def well_known(base: str) -> Iterator[str]:
-    """The places to look at for an API at `base`: under its path first, then on its host."""
+def list_well_known_urls(base: str) -> Iterator[str]:
+    """Yield the URLs to try for an API at `base`: below its path first, then on its host."""
     path = urlsplit(base).path
     if path.strip("/"):
         directory = base.partition("?")[0].partition("#")[0].rstrip("/") + "/"
@@ -305,9 +314,9 @@ def well_known(base: str) -> Iterator[str]:
     yield from (urljoin(base, place) for place in WELL_KNOWN)
 
 
-def same_site(one: str, other: str) -> bool:
-    """Whether a credential for `one` may go to `other`: the same origin, or its https port."""
-    from_, to = origin_of(one), origin_of(other)
+def is_same_site(one: str, other: str) -> bool:
+    """Whether a credential for `one` may be sent to `other`: the same origin, or its https port."""
+    from_, to = parse_origin(one), parse_origin(other)
     if from_ is None or to is None:
         return False
     return from_ == to or (
@@ -315,11 +324,11 @@ def same_site(one: str, other: str) -> bool:
     )
 
 
-def _redirect(answer: Fetched) -> tuple[str, ...]:
-    target = urljoin(answer.final_url, first(answer.headers, "location") or "")
-    return (target,) if origin_of(target) and target != answer.final_url else ()
+def _resolve_redirect(answer: FetchResponse) -> tuple[str, ...]:
+    target = urljoin(answer.final_url, find_header(answer.headers, "location") or "")
+    return (target,) if parse_origin(target) and target != answer.final_url else ()
 
 
-def _challenge_rank(challenge: NeedsCredential) -> tuple[bool, bool]:
-    """401 before 403, a stated need before a guessed one; of equals the earlier place."""
+def _rank_challenge(challenge: CredentialChallenge) -> tuple[bool, bool]:
+    """Sort key: 401 before 403, a certain header before a guessed one, then the order of places."""
     return challenge.status != 401, not challenge.certain

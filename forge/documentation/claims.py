@@ -1,5 +1,5 @@
-"""What a model says that documentation documents. Nothing of it is believed before it is checked
-(`forge.prosedocs.checking`).
+"""Claims: a model's statement of what documentation documents, not believed until it is checked
+(`forge.documentation.checking`).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from forge.prose import visible
+from forge.text import sanitize_line
 
 MAX_OPERATIONS = 200
 MAX_FIELDS = 40
@@ -19,18 +19,18 @@ _TEXT = {"type": "string"}
 _TYPE = {"type": "string", "enum": ["string", "integer", "number", "boolean", "array", "object"]}
 
 
-def _objects(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
+def _build_array_schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
     item = {"type": "object", "properties": properties, "required": list(required)}
     return {"type": "array", "items": item}
 
 
-_FIELDS = _objects(
+_FIELDS = _build_array_schema(
     {"name": _TEXT, "type": _TYPE, "required": {"type": "boolean"}, "description": _TEXT}
     | {"quote": _QUOTE},
     "name",
     "quote",
 )
-_PARAMETERS = _objects(
+_PARAMETERS = _build_array_schema(
     {
         **_FIELDS["items"]["properties"],
         "in": {"type": "string", "enum": ["path", "query", "header"]},
@@ -70,7 +70,7 @@ ANSWER: Mapping[str, Any] = {
             },
             "required": ["requests", "per_seconds", "quote"],
         },
-        "operations": _objects(
+        "operations": _build_array_schema(
             {
                 "method": _TEXT,
                 "path": {"type": "string", "description": "As the text writes it."},
@@ -82,12 +82,12 @@ ANSWER: Mapping[str, Any] = {
                     "properties": {"media_type": _TEXT, "fields": _FIELDS, "quote": _QUOTE},
                     "required": ["quote"],
                 },
-                "responses": _objects(
+                "responses": _build_array_schema(
                     {**_ANSWER, "example": {"type": "string", "description": "JSON of the text."}},
                     "status",
                     "quote",
                 ),
-                "errors": _objects(_ANSWER, "status", "quote"),
+                "errors": _build_array_schema(_ANSWER, "status", "quote"),
             },
             "method",
             "path",
@@ -101,7 +101,7 @@ ANSWER: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class FieldClaim:
-    """A parameter, or a field of a body, whose `location` is then "body"."""
+    """A parameter or a body field; the `location` of the latter is "body"."""
 
     name: str
     location: str
@@ -113,7 +113,7 @@ class FieldClaim:
 
 @dataclass(frozen=True)
 class AnswerClaim:
-    """A status that an operation answers with; `example` is JSON as the text has it."""
+    """A documented response status; `example` is JSON as the text has it."""
 
     status: int
     description: str
@@ -123,6 +123,8 @@ class AnswerClaim:
 
 @dataclass(frozen=True)
 class OperationClaim:
+    """A documented request, with the quotation that supports it."""
+
     method: str
     path: str
     summary: str
@@ -134,8 +136,10 @@ class OperationClaim:
 
 
 @dataclass(frozen=True)
-class Claims:
-    """An answer. `more` is how many operations it had beyond MAX_OPERATIONS."""
+class ApiClaims:
+    """One answer of a model. `more` counts the operations beyond MAX_OPERATIONS, which were
+    dropped.
+    """
 
     operations: tuple[OperationClaim, ...]
     base_url: str = ""
@@ -150,8 +154,8 @@ class Claims:
     more: int = 0
 
 
-def is_claims(value: Any) -> bool:
-    """Whether a parsed document is such an answer and no API description."""
+def is_api_claims(value: Any) -> bool:
+    """Whether a parsed document is an answer in this form and no API description."""
     return (
         isinstance(value, dict)
         and isinstance(value.get("operations"), list)
@@ -159,90 +163,96 @@ def is_claims(value: Any) -> bool:
     )
 
 
-def read_claims(content: Mapping[str, Any]) -> Claims:
-    """What an answer says, whatever else is in it; each text bounded."""
-    operations = _list(content.get("operations"))
-    base, auth, limit = (_object(content.get(key)) for key in ("base_url", "auth", "limits"))
-    return Claims(
-        operations=tuple(map(_operation, operations[:MAX_OPERATIONS])),
-        base_url=_text(base.get("url"), 500),
-        base_quote=_text(base.get("quote")),
-        auth_kind=_text(auth.get("kind"), 20),
-        auth_name=_text(auth.get("name"), 100),
-        token_url=_text(auth.get("token_url"), 500),
-        auth_quote=_text(auth.get("quote")),
-        requests=_whole(limit.get("requests")),
-        per_seconds=_number(limit.get("per_seconds")),
-        limit_quote=_text(limit.get("quote")),
+def parse_api_claims(content: Mapping[str, Any]) -> ApiClaims:
+    """Parse an answer. Unknown keys are ignored, texts are cut to their limits."""
+    operations = _to_object_list(content.get("operations"))
+    base, auth, limit = (_to_object(content.get(key)) for key in ("base_url", "auth", "limits"))
+    return ApiClaims(
+        operations=tuple(map(_parse_operation, operations[:MAX_OPERATIONS])),
+        base_url=_parse_text(base.get("url"), 500),
+        base_quote=_parse_text(base.get("quote")),
+        auth_kind=_parse_text(auth.get("kind"), 20),
+        auth_name=_parse_text(auth.get("name"), 100),
+        token_url=_parse_text(auth.get("token_url"), 500),
+        auth_quote=_parse_text(auth.get("quote")),
+        requests=_parse_count(limit.get("requests")),
+        per_seconds=_parse_number(limit.get("per_seconds")),
+        limit_quote=_parse_text(limit.get("quote")),
         more=max(0, len(operations) - MAX_OPERATIONS),
     )
 
 
-def _operation(value: Mapping[str, Any]) -> OperationClaim:
-    body = _object(value.get("body"))
-    answers = [*_list(value.get("responses")), *_list(value.get("errors"))]
+def _parse_operation(value: Mapping[str, Any]) -> OperationClaim:
+    body = _to_object(value.get("body"))
+    answers = [*_to_object_list(value.get("responses")), *_to_object_list(value.get("errors"))]
     return OperationClaim(
-        method=_text(value.get("method"), 10).upper(),
-        path=_text(value.get("path"), 500),
-        summary=_text(value.get("summary"), 300),
-        quote=_text(value.get("quote")),
-        fields=tuple(_fields(value.get("parameters"), body)),
-        answers=tuple(map(_answer, answers[:MAX_ANSWERS])),
-        media_type=_text(body.get("media_type"), 100).lower(),
+        method=_parse_text(value.get("method"), 10).upper(),
+        path=_parse_text(value.get("path"), 500),
+        summary=_parse_text(value.get("summary"), 300),
+        quote=_parse_text(value.get("quote")),
+        fields=tuple(_parse_fields(value.get("parameters"), body)),
+        answers=tuple(map(_parse_answer, answers[:MAX_ANSWERS])),
+        media_type=_parse_text(body.get("media_type"), 100).lower(),
         has_body=bool(body),
     )
 
 
-def _fields(parameters: Any, body: Mapping[str, Any]) -> Iterator[FieldClaim]:
-    for parameter in _list(parameters)[:MAX_FIELDS]:
-        yield _field(parameter, _text(parameter.get("in"), 10))
-    for field in _list(body.get("fields"))[:MAX_FIELDS]:
-        yield _field(field, "body")
+def _parse_fields(parameters: Any, body: Mapping[str, Any]) -> Iterator[FieldClaim]:
+    for parameter in _to_object_list(parameters)[:MAX_FIELDS]:
+        yield _parse_field(parameter, _parse_text(parameter.get("in"), 10))
+    for field in _to_object_list(body.get("fields"))[:MAX_FIELDS]:
+        yield _parse_field(field, "body")
 
 
-def _field(value: Mapping[str, Any], location: str) -> FieldClaim:
+def _parse_field(value: Mapping[str, Any], location: str) -> FieldClaim:
     return FieldClaim(
-        name=_text(value.get("name"), 100),
+        name=_parse_text(value.get("name"), 100),
         location=location,
-        type=_text(value.get("type"), 10),
+        type=_parse_text(value.get("type"), 10),
         required=value.get("required") is True,
-        description=_text(value.get("description"), 500),
-        quote=_text(value.get("quote")),
+        description=_parse_text(value.get("description"), 500),
+        quote=_parse_text(value.get("quote")),
     )
 
 
-def _answer(value: Mapping[str, Any]) -> AnswerClaim:
+def _parse_answer(value: Mapping[str, Any]) -> AnswerClaim:
     example = value.get("example")
     return AnswerClaim(
-        status=_whole(value.get("status")),
-        description=_text(value.get("description"), 300),
-        quote=_text(value.get("quote")),
+        status=_parse_count(value.get("status")),
+        description=_parse_text(value.get("description"), 300),
+        quote=_parse_text(value.get("quote")),
         example=example[:20_000] if isinstance(example, str) else "",
     )
 
 
-def _text(value: Any, limit: int = 0) -> str:
-    """A text of at most `limit` characters; a quotation's beginning where there is no limit."""
+def _parse_text(value: Any, limit: int = 0) -> str:
+    """Return a sanitized text of at most `limit` characters; of a quotation (0) its first
+    MAX_QUOTE.
+    """
     if not isinstance(value, str):
         return ""
-    return visible(value, limit) if limit else visible(value, 2 * len(value) + 1)[:MAX_QUOTE]
+    return (
+        sanitize_line(value, limit)
+        if limit
+        else sanitize_line(value, 2 * len(value) + 1)[:MAX_QUOTE]
+    )
 
 
-def _whole(value: Any) -> int:
+def _parse_count(value: Any) -> int:
     return (
         value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**9 else 0
     )
 
 
-def _number(value: Any) -> float:
+def _parse_number(value: Any) -> float:
     whole = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if whole and 0 < value < 10**9 else 0.0
 
 
-def _object(value: Any) -> Mapping[str, Any]:
+def _to_object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _list(value: Any) -> list[Mapping[str, Any]]:
+def _to_object_list(value: Any) -> list[Mapping[str, Any]]:
     items = value if isinstance(value, list) else []
     return [item for item in items if isinstance(item, dict)]

@@ -1,5 +1,5 @@
-"""Whether words really stand in documentation, and beside what. Letter case counts; runs of white
-space and the signs of Markdown do not.
+"""Evidence: whether words stand in documentation, and near which others. Letter case counts; white
+space and the marks of Markdown do not.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from forge.prosedocs.page import METHODS
-from forge.recorded.address import with_placeholders
+from forge.readers.page import METHODS
+from forge.readers.recorded.address import normalize_variables
 
 MIN_QUOTE = 6
 BESIDE = 300
@@ -39,74 +39,86 @@ _HAS_PATH = re.compile(r"(?:^|[\s\"'(])/[A-Za-z{]")
 _CURL_SENDS = re.compile(r"\bcurl\b.*\s(?:-d|--data\S*|--json|-F|--form)\s", re.DOTALL)
 
 
-def plain(text: str) -> str:
-    """A text as it is compared."""
+def normalize_text(text: str) -> str:
+    """Normalize a text for comparison."""
     return _SPACE.sub(" ", _MARKS.sub("", text.translate(_PLAIN)).replace("|", " ")).strip()
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The texts of one documentation. `texts` are compared, `lines` keep its lines."""
+    """The texts of one documentation: `texts` normalized as a whole, `lines` line by line."""
 
     texts: tuple[str, ...] = field(repr=False)
     lines: tuple[str, ...] = field(repr=False)
 
     @staticmethod
-    def of(texts: Iterable[str]) -> Evidence:
+    def from_texts(texts: Iterable[str]) -> Evidence:
+        """Build the evidence of several texts."""
         given = tuple(texts)
-        compared = tuple(opened(plain(text)) for text in given)
-        lines = (opened(plain(line)) for text in given for line in text.split("\n"))
+        compared = tuple(normalize_placeholders(normalize_text(text)) for text in given)
+        lines = (
+            normalize_placeholders(normalize_text(line))
+            for text in given
+            for line in text.split("\n")
+        )
         return Evidence(compared, tuple(filter(None, lines)))
 
-    def quotes(self, quote: str, least: int = MIN_QUOTE) -> bool:
-        """Whether the quotation stands in the text and is long enough to say something."""
-        words = opened(plain(quote))
+    def has_quote(self, quote: str, least: int = MIN_QUOTE) -> bool:
+        """Whether the quotation stands in the text and has at least `least` characters."""
+        words = normalize_placeholders(normalize_text(quote))
         return len(words) >= least and any(words in text for text in self.texts)
 
-    def beside(self, quote: str, word: str) -> bool:
-        """Whether a word stands in the quotation or near one of its places in the text."""
-        words, wanted = opened(plain(quote)), _word(word)
+    def has_word_beside(self, quote: str, word: str) -> bool:
+        """Whether a word stands in the quotation, or within BESIDE characters of one of its places.
+
+        Only the first MAX_BESIDE places in each text are searched.
+        """
+        words, wanted = normalize_placeholders(normalize_text(quote)), _build_word_pattern(word)
         if wanted.search(words):
             return True
         for text in self.texts:
-            for at in islice(_places(text, words), MAX_BESIDE):
+            for at in islice(_find_places(text, words), MAX_BESIDE):
                 near = text[max(0, at - BESIDE) : at + len(words) + BESIDE]
                 if wanted.search(near):
                     return True
         return False
 
-    def says(self, word: str) -> bool:
+    def has_word(self, word: str) -> bool:
         """Whether a name stands anywhere in the text as a word of its own."""
-        return any(_word(word).search(text) for text in self.texts)
+        return any(_build_word_pattern(word).search(text) for text in self.texts)
 
-    def methods(self, path: str, prefixes: Iterable[str]) -> frozenset[str]:
-        """The methods that the text gives a path: on its line, or where that has none on a line
-        around it that has no path of its own, and then GET as well, as where there is none at all.
-        A path begins where a word does, or after one of the `prefixes`, such as a base URL.
+    def find_methods(self, path: str, prefixes: Iterable[str]) -> frozenset[str]:
+        """Return the methods that the text gives a path, from the path's own lines.
+
+        Where those have none: GET, and the methods of the nearest lines that have no path of their
+        own. A path counts only at the beginning of a word, or after one of the `prefixes`, such as
+        a base URL.
         """
         found: set[str] = set()
         starts = tuple(filter(None, prefixes))
-        places = tuple(self._occurrences(path, starts))
+        places = tuple(self._find_occurrences(path, starts))
         for number, at in places:
-            found |= _methods_at(self.lines[number], at, path)
+            found |= _find_methods_at(self.lines[number], at, path)
         if not found and places:
-            found = {"GET"}.union(*(self._around(number) for number, _ in places))
+            found = {"GET"}.union(*(self._find_methods_around(number) for number, _ in places))
         return frozenset(found)
 
-    def _around(self, number: int) -> set[str]:
+    def _find_methods_around(self, number: int) -> set[str]:
         for distance in (1, 2):
             beside = (self.lines[max(0, number - distance)], *self.lines[number + distance :][:1])
-            found = [_methods_of(line) for line in beside if not _HAS_PATH.search(line)]
+            found = [_find_methods_in(line) for line in beside if not _HAS_PATH.search(line)]
             if any(found):
                 return set().union(*found)
         return set()
 
-    def _occurrences(self, path: str, prefixes: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    def _find_occurrences(self, path: str, prefixes: tuple[str, ...]) -> Iterator[tuple[int, int]]:
         count = 0
         for number, line in enumerate(self.lines):
-            for at in _places(line, path):
+            for at in _find_places(line, path):
                 before, after = line[:at], line[at + len(path) :]
-                if not _ends(after) or not (_begins(before) or before.endswith(prefixes)):
+                if not _is_path_end(after) or not (
+                    _is_path_start(before) or before.endswith(prefixes)
+                ):
                     continue
                 count += 1
                 if count > MAX_OCCURRENCES:
@@ -114,29 +126,29 @@ class Evidence:
                 yield number, at
 
 
-def _methods_at(line: str, at: int, path: str) -> set[str]:
-    """Those right before or after the path; else those of its line."""
+def _find_methods_at(line: str, at: int, path: str) -> set[str]:
+    """Return the methods right before or after the path, else those of its line."""
     before = line[:at]
     adjacent = _BEFORE.search(before[-200:]) or _AFTER.match(line[at + len(path) :][:60])
     if adjacent:
         return set(_WORDS.findall(adjacent[1]))
-    whole = _methods_of(line)
+    whole = _find_methods_in(line)
     if not whole and _CURL_SENDS.search(line[:4000]):
         return {"POST"}
     return whole
 
 
-def _methods_of(line: str) -> set[str]:
+def _find_methods_in(line: str) -> set[str]:
     spoken = (found[1] or found[2] for found in _SPOKEN.finditer(line))
     return {*_WORDS.findall(line), *(method.upper() for method in spoken)}
 
 
-def opened(text: str) -> str:
-    """A text with `{name}` for what varies in its paths, in whatever notation."""
-    return _COLON.sub(r"{\1}", with_placeholders(text))
+def normalize_placeholders(text: str) -> str:
+    """Write the variables of paths as `{name}`, whatever the notation."""
+    return _COLON.sub(r"{\1}", normalize_variables(text))
 
 
-def _places(text: str, words: str) -> Iterator[int]:
+def _find_places(text: str, words: str) -> Iterator[int]:
     at = text.find(words) if words else -1
     for _ in range(MAX_OCCURRENCES):
         if at < 0:
@@ -145,13 +157,13 @@ def _places(text: str, words: str) -> Iterator[int]:
         at = text.find(words, at + 1)
 
 
-def _begins(before: str) -> bool:
+def _is_path_start(before: str) -> bool:
     if not before or _VARIABLE_BASE.search(before[-80:]):
         return True
     return not (before[-1].isalnum() or before[-1] in "_-./}~%")
 
 
-def _ends(after: str) -> bool:
+def _is_path_end(after: str) -> bool:
     if not after:
         return True
     if after[0] in ".,;:!" and (len(after) == 1 or not after[1].isalnum()):
@@ -161,8 +173,8 @@ def _ends(after: str) -> bool:
     return not (after[0].isalnum() or after[0] in "_-{.~%:")
 
 
-def _word(word: str) -> re.Pattern[str]:
-    """Finds a name as a word of its own, and a path also behind a host."""
-    wanted = opened(plain(word))
+def _build_word_pattern(word: str) -> re.Pattern[str]:
+    """Build a pattern for a name as a word of its own; a path may also follow a host."""
+    wanted = normalize_placeholders(normalize_text(word))
     before = "" if wanted.startswith("/") else "(?<![A-Za-z0-9_])"
     return re.compile(rf"{before}{re.escape(wanted)}(?![A-Za-z0-9_])")

@@ -1,27 +1,29 @@
-"""The pages of one documentation: the one that was named, and those that it links to."""
+"""Collection of the pages of one documentation: the named ones, and those that they link to."""
 
 from __future__ import annotations
 
 import asyncio
 
-from forge.prosedocs.page import Page, page_of
-from forge.sources import Fetch
+from forge.readers.page import Page, parse_page
+from forge.sources import Fetcher
 from sandbox.errors import ResponseTooLarge, UpstreamUnreachable
-from sandbox.exchange import Headers
-from sandbox.policy import origin_of
+from sandbox.wire.exchange import Headers
+from sandbox.wire.policy import parse_origin
 
 MAX_PAGES = 8
 MAX_REQUESTS = 24
 MAX_BYTES = 400_000
 SECONDS = 30.0
+# Text for people first, of which Markdown needs no conversion.
 ACCEPT = ("Accept", "text/html, text/markdown, text/plain;q=0.8, */*;q=0.1")
 
 
-async def gather(
-    first: tuple[Page, ...], fetch: Fetch, headers: Headers = (), *, seconds: float = SECONDS
+async def gather_pages(
+    first: tuple[Page, ...], fetch: Fetcher, headers: Headers = (), *, seconds: float = SECONDS
 ) -> tuple[Page, ...]:
-    """The pages with those of the same origin that they link to as documentation: at most
-    MAX_PAGES, MAX_BYTES of text in all, fetched within `seconds`. What cannot be had is left out.
+    """Return the pages with those of the same origin that they link to as documentation: at most
+    MAX_PAGES, and MAX_BYTES of text in all, fetched within `seconds`. Pages that cannot be fetched
+    are skipped.
     """
     pages = list(first[:MAX_PAGES])
     waiting = [link for page in pages for link in page.links]
@@ -33,17 +35,17 @@ async def gather(
                 if url in seen:
                     continue
                 seen.add(url)
-                page = await _fetched(url, fetch, headers)
+                page = await _fetch_page(url, fetch, headers)
                 if page is not None and page.digest not in {known.digest for known in pages}:
                     pages.append(page)
                     waiting += page.links
     except TimeoutError:
         pass
-    return within(tuple(pages))
+    return limit_pages(tuple(pages))
 
 
-def within(pages: tuple[Page, ...]) -> tuple[Page, ...]:
-    """Those first ones whose texts are MAX_BYTES together."""
+def limit_pages(pages: tuple[Page, ...]) -> tuple[Page, ...]:
+    """Return the first pages whose texts together stay within MAX_BYTES, at least one."""
     kept: list[Page] = []
     room = MAX_BYTES
     for page in pages[:MAX_PAGES]:
@@ -54,11 +56,11 @@ def within(pages: tuple[Page, ...]) -> tuple[Page, ...]:
     return tuple(kept)
 
 
-async def _fetched(url: str, fetch: Fetch, headers: Headers) -> Page | None:
+async def _fetch_page(url: str, fetch: Fetcher, headers: Headers) -> Page | None:
     try:
         answer = await fetch(url, (*headers, ACCEPT))
     except (UpstreamUnreachable, ResponseTooLarge):
         return None
-    if not 200 <= answer.status < 300 or origin_of(answer.final_url) != origin_of(url):
+    if not 200 <= answer.status < 300 or parse_origin(answer.final_url) != parse_origin(url):
         return None
-    return await asyncio.to_thread(page_of, answer.final_url, answer.body)
+    return await asyncio.to_thread(parse_page, answer.final_url, answer.body)

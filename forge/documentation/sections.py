@@ -1,4 +1,4 @@
-"""Documentation cut by its sections into parts that fit a prompt."""
+"""Splitting of documentation along its sections into parts that fit a prompt."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from forge.prosedocs.page import Page, shows_request
+from forge.readers.page import Page, has_request
 
 PART_BYTES = 14_000
 """Of UTF-8: with the question and the answer's schema within 8,000 tokens."""
@@ -22,9 +22,9 @@ _SAYS = re.compile(
 
 
 @dataclass(frozen=True)
-class Part:
-    """A piece of a page, or several short pages. `number` counts the parts of all pages from 1,
-    `location` is where it begins.
+class DocumentationPart:
+    """A piece of a page, or several short pages. `number` counts the parts of all pages from 1;
+    `location` is the page on which it begins.
     """
 
     number: int
@@ -32,37 +32,39 @@ class Part:
     text: str = field(repr=False)
 
 
-def parts_of(pages: Iterable[Page]) -> tuple[tuple[Part, ...], int]:
-    """The parts that say something of an API, at most MAX_PARTS, those with requests first where
-    there are more; and how many there were.
+def split_pages(pages: Iterable[Page]) -> tuple[tuple[DocumentationPart, ...], int]:
+    """Return the parts that concern an API, at most MAX_PARTS, and how many there were. Where there
+    are too many, parts with requests take precedence.
     """
-    pieces = list(_packed(_pieces(pages)))
-    telling = [piece for piece in pieces if shows_request(piece[1]) or _SAYS.search(piece[1])]
+    pieces = list(_pack_pieces(_split_pieces(pages)))
+    telling = [piece for piece in pieces if has_request(piece[1]) or _SAYS.search(piece[1])]
     chosen = telling
     if len(telling) > MAX_PARTS:
-        ranked = sorted(telling, key=lambda piece: not shows_request(piece[1]))[:MAX_PARTS]
+        ranked = sorted(telling, key=lambda piece: not has_request(piece[1]))[:MAX_PARTS]
         chosen = [piece for piece in telling if piece in ranked][:MAX_PARTS]
-    made = (Part(number, *piece) for number, piece in enumerate(chosen, 1))
+    made = (DocumentationPart(number, *piece) for number, piece in enumerate(chosen, 1))
     return tuple(made), len(telling)
 
 
-def _sections(text: str) -> Iterator[str]:
+def _split_sections(text: str) -> Iterator[str]:
     starts = [found.start() for found in _HEADING.finditer(text)]
     for start, end in zip([0, *starts], [*starts, len(text)], strict=True):
         if text[start:end].strip():
             yield text[start:end].rstrip()
 
 
-def _pieces(pages: Iterable[Page]) -> Iterator[tuple[str, str]]:
-    """(location, text) of all sections; one that is too long is cut between lines."""
+def _split_pieces(pages: Iterable[Page]) -> Iterator[tuple[str, str]]:
+    """Yield (location, text) of all sections; a section that is too long is split between lines."""
     for page in pages:
-        for section in _sections(page.text):
-            for piece in _cut(section):
+        for section in _split_sections(page.text):
+            for piece in _cut_section(section):
                 yield page.location, piece
 
 
-def _packed(pieces: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Pieces together as far as they fit, each part with where it begins."""
+def _pack_pieces(pieces: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Join consecutive pieces as far as they fit; each part is paired with the location where it
+    begins.
+    """
     held, began = "", ""
     for location, piece in pieces:
         if held and len(held.encode()) + len(piece.encode()) + 2 > PART_BYTES:
@@ -74,7 +76,7 @@ def _packed(pieces: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         yield began, held
 
 
-def _cut(section: str) -> Iterator[str]:
+def _cut_section(section: str) -> Iterator[str]:
     if len(section.encode()) <= PART_BYTES:
         yield section
         return

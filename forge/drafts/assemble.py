@@ -1,4 +1,4 @@
-"""A draft as a bundle: by itself, or in place of or beside the parent it was made from."""
+"""Assembly of bundles from drafts, new ones or versions and variants of a parent."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from forge.draft import Draft
-from forge.naming import server_name, snake
-from forge.prose import visible
-from sandbox.apispec import APISpec
-from sandbox.asked import is_asked
-from sandbox.bundle import Bundle, Provenance, ToolDefinition
+from forge.drafts.draft import Draft
+from forge.naming import name_server, to_snake_case
+from forge.text import sanitize_line
+from sandbox.bundle.apispec import APISpec
+from sandbox.bundle.model import Bundle, Provenance, ToolDefinition
+from sandbox.bundle.permissions import is_permission_request
 
 MAX_WORDS = 4
 DESCRIBED = 300
@@ -24,8 +24,8 @@ _FILLERS = frozenset(
 
 @dataclass(frozen=True)
 class Purpose:
-    """What a draft was asked for: the task, the server's name, and the brief's sha256; and who
-    wrote it, with what model where one was asked.
+    """The origin of a draft: the task, the server's name, the brief's sha256, the author, and the
+    model where one was asked.
     """
 
     task: str
@@ -35,17 +35,17 @@ class Purpose:
     model: str = ""
 
 
-def reference(bundle: Bundle) -> str:
-    """How descendants name a bundle: `name@version:digest`."""
-    return f"{bundle.name}@{bundle.version}:{bundle.digest()}"
+def format_reference(bundle: Bundle) -> str:
+    """Format the reference by which descendants name a bundle: `name@version:digest`."""
+    return f"{bundle.name}@{bundle.version}:{bundle.compute_digest()}"
 
 
-def bundle_of(draft: Draft, purpose: Purpose, parent: Bundle | None = None) -> Bundle:
-    """The bundle of a draft, as version 1. A mutant keeps its parent's API, credentials and source,
-    as far as its tools need them.
+def build_bundle(draft: Draft, purpose: Purpose, parent: Bundle | None = None) -> Bundle:
+    """Build the bundle of a draft, as version 1. One with a parent keeps the parent's API,
+    credentials and source, as far as its tools need them.
     """
     title = purpose.name.replace("_", " ").capitalize()
-    about = visible(purpose.task, DESCRIBED)
+    about = sanitize_line(purpose.task, DESCRIBED)
     made = Provenance(
         source=about,
         source_digest=hashlib.sha256(purpose.task.encode("utf-8", "replace")).hexdigest(),
@@ -67,7 +67,7 @@ def bundle_of(draft: Draft, purpose: Purpose, parent: Bundle | None = None) -> B
         )
     origin = parent.provenance
     same = purpose.name == parent.name
-    spec = _needed(parent.spec, draft.tools)
+    spec = _select_called_operations(parent.spec, draft.tools)
     kept = {p for p in parent.permissions if spec or not p.startswith("network:")}
     return replace(
         parent,
@@ -85,33 +85,35 @@ def bundle_of(draft: Draft, purpose: Purpose, parent: Bundle | None = None) -> B
             made,
             source=origin.source,
             source_digest=origin.source_digest,
-            parent=reference(parent),
+            parent=format_reference(parent),
         ),
     )
 
 
-def _needed(spec: APISpec | None, tools: Collection[ToolDefinition]) -> APISpec | None:
-    """The API without the operations that no tool calls; None where that leaves none."""
+def _select_called_operations(
+    spec: APISpec | None, tools: Collection[ToolDefinition]
+) -> APISpec | None:
+    """Return the API without the operations that no tool calls; None where that leaves none."""
     called = {tool.operation for tool in tools}
     kept = tuple(o for o in spec.operations if o.id in called) if spec else ()
     return replace(spec, operations=kept) if spec and kept else None
 
 
-def gains(bundle: Bundle, parent: Bundle | None) -> tuple[str, ...]:
-    """What a bundle may do that its parent may not: permissions, requests, credentials, and reads
-    that were writes, each in words. Without a parent, everything that it may do.
+def list_gains(bundle: Bundle, parent: Bundle | None) -> tuple[str, ...]:
+    """List in words what a bundle may do and its parent may not: permissions, requests,
+    credentials, and writes that became reads. Without a parent, all that it may do.
     """
-    return tuple(_gains(bundle, parent))
+    return tuple(_iterate_gains(bundle, parent))
 
 
-def _gains(bundle: Bundle, parent: Bundle | None) -> Iterator[str]:
+def _iterate_gains(bundle: Bundle, parent: Bundle | None) -> Iterator[str]:
     yield from sorted({*bundle.permissions} - {*(parent.permissions if parent else ())})
     before = parent.tools if parent else ()
     asked = {request for tool in before for request in tool.requests}
     written = {r for tool in before if tool.access == "write" for r in tool.requests}
     for tool in bundle.tools:
         for request in tool.requests:
-            if is_asked(request):
+            if is_permission_request(request):
                 continue  # Its permission says as much.
             if request not in asked:
                 yield f"{request.method} {request.url[:200]}"
@@ -121,14 +123,19 @@ def _gains(bundle: Bundle, parent: Bundle | None) -> Iterator[str]:
     yield from (f"the credential {c.name}" for c in bundle.credentials if c not in known)
 
 
-def name_for(task: str, parent: str, taken: Collection[str]) -> str:
-    """A free name for a server: the parent's with a number, or the words of the task."""
+def choose_name(task: str, parent: str, taken: Collection[str]) -> str:
+    """Choose a free name for a server: the parent's, or the first words of the task, with a number
+    where it is taken.
+    """
     words = [
-        word for word in snake(task[:200]).split("_") if word not in _FILLERS and len(word) > 1
+        word
+        for word in to_snake_case(task[:200]).split("_")
+        if word not in _FILLERS and len(word) > 1
     ]
-    wanted = parent or server_name(" ".join(words[:MAX_WORDS]) or "computation")
+    wanted = parent or name_server(" ".join(words[:MAX_WORDS]) or "computation")
     name, number = wanted, 1
     while name in taken:
         number += 1
+        # A name has at most 40 characters, the underscore included.
         name = f"{wanted[: 39 - len(str(number))]}_{number}"
     return name

@@ -1,4 +1,6 @@
-"""What is wrong with a draft, as its author can use it: where, what went in, what came out."""
+"""Diagnoses of a draft's failures for its author: the place, the input, the expected and the actual
+result.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from sandbox.report import CaseResult, Finding, Proof, StageReport
+from sandbox.bundle.report import CaseResult, Finding, Proof, StageReport
 
 MAX_TOLD = 8
 MAX_FIELD = 400
@@ -18,8 +20,9 @@ _LINE = re.compile(r"\bline (\d{1,6})\b")
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """One thing wrong: the stage that found it, the tool or file and the case, the reason; what was
-    given, expected and got, and the lines of `server.py` it is about, where there are such.
+    """One failure: the stage that found it, the tool or file, the case and the reason; the input,
+    the expected and the actual result, and the lines of `server.py` that it concerns, where there
+    are such. `example` counts the examples of the tool from 1, and is 0 where it concerns none.
     """
 
     stage: str
@@ -30,9 +33,10 @@ class Diagnosis:
     expected: str = ""
     got: str = ""
     excerpt: str = ""
+    example: int = 0
 
-    def text(self) -> str:
-        """The diagnosis in a few lines."""
+    def render_text(self) -> str:
+        """Render the diagnosis as a few lines of text."""
         at = f"{self.where}, {self.case}" if self.case else self.where
         parts = [f"[{self.stage}] {at}: {self.reason}"]
         for label, value in (
@@ -46,12 +50,19 @@ class Diagnosis:
         return "\n".join(parts)
 
 
-def diagnose(proof: Proof, code: str, earlier_tests: Collection[str] = ()) -> tuple[Diagnosis, ...]:
-    """What failed, the first of each tool before the second of any, at most MAX_TOLD.
+def diagnose_proof(
+    proof: Proof, code: str, earlier_tests: Collection[str] = ()
+) -> tuple[Diagnosis, ...]:
+    """Return the failures of a proof, the first of each tool before the second of any, at most
+    MAX_TOLD.
 
-    `earlier_tests` are those that the author's own text of tests did not have.
+    `earlier_tests` are the names of tests that were carried over from earlier drafts.
     """
-    found = [_sourced(d, earlier_tests) for r in proof.reports for d in _of_stage(r, code)]
+    found = [
+        _mark_earlier_test(d, earlier_tests)
+        for r in proof.reports
+        for d in _diagnose_stage(r, code)
+    ]
     turn: dict[str, int] = {}
     ordered = []
     for diagnosis in found:
@@ -61,7 +72,7 @@ def diagnose(proof: Proof, code: str, earlier_tests: Collection[str] = ()) -> tu
     return tuple(diagnosis for _, diagnosis in ordered[:MAX_TOLD])
 
 
-def _sourced(diagnosis: Diagnosis, earlier_tests: Collection[str]) -> Diagnosis:
+def _mark_earlier_test(diagnosis: Diagnosis, earlier_tests: Collection[str]) -> Diagnosis:
     name = diagnosis.case.partition("[")[0]
     if name not in earlier_tests:
         return diagnosis
@@ -69,22 +80,24 @@ def _sourced(diagnosis: Diagnosis, earlier_tests: Collection[str]) -> Diagnosis:
     return replace(diagnosis, reason=told)
 
 
-def _of_stage(report: StageReport, code: str) -> Iterator[Diagnosis]:
+def _diagnose_stage(report: StageReport, code: str) -> Iterator[Diagnosis]:
     for finding in report.findings:
-        yield _of_finding(report, finding, code)
-    for case in report.failures():
-        yield _of_case(report, case, code)
+        yield _diagnose_finding(report, finding, code)
+    for case in report.list_failures():
+        yield _diagnose_case(report, case, code)
 
 
-def _of_finding(report: StageReport, finding: Finding, code: str) -> Diagnosis:
+def _diagnose_finding(report: StageReport, finding: Finding, code: str) -> Diagnosis:
     where = f"{finding.file} {finding.where}".strip()
-    said = f"{finding.where} {finding.reason}" if finding.file == "server.py" else ""
     reason = f"{finding.reason} ({finding.rule})"
-    return Diagnosis(report.stage, where, "", reason[:MAX_FIELD], excerpt=_excerpt(code, said))
+    at = finding.line or _line_named(finding.reason)
+    excerpt = _extract_excerpt(code, at) if finding.file == "server.py" else ""
+    return Diagnosis(report.stage, where, "", reason[:MAX_FIELD], excerpt=excerpt)
 
 
-def _of_case(report: StageReport, case: CaseResult, code: str) -> Diagnosis:
+def _diagnose_case(report: StageReport, case: CaseResult, code: str) -> Diagnosis:
     longest = MAX_LISTED if report.stage == "adequacy" else MAX_FIELD
+    acceptance = report.stage == "acceptance"
     return Diagnosis(
         stage=report.stage,
         where=case.operation,
@@ -94,15 +107,25 @@ def _of_case(report: StageReport, case: CaseResult, code: str) -> Diagnosis:
         expected=case.expected[:MAX_FIELD],
         got=case.got[:MAX_FIELD],
         # What the task is quoted with may well speak of lines of something else.
-        excerpt="" if report.stage == "acceptance" else _excerpt(code, case.evidence),
+        excerpt=""
+        if acceptance
+        else _extract_excerpt(code, case.line or _line_named(case.evidence)),
+        example=case.example,
     )
 
 
-def _excerpt(code: str, said: str) -> str:
-    """The lines of code around the one that a text names."""
+def _line_named(said: str) -> int:
+    """The line that a text names, 0 for none. What runs in the sandbox says where it failed in its
+    message alone (docs/runtime-protocol.md, section 2); it decides which lines are shown, no more.
+    """
     named = _LINE.search(said)
-    if not named or not int(named[1]):
+    return int(named[1]) if named else 0
+
+
+def _extract_excerpt(code: str, at: int) -> str:
+    """The lines of code around one."""
+    if not at:
         return ""
-    at, lines = int(named[1]), code.splitlines()
+    lines = code.splitlines()
     shown = range(max(1, at - AROUND), min(len(lines), at + AROUND) + 1)
     return "\n".join(f"{number}: {lines[number - 1][:160]}" for number in shown)

@@ -1,4 +1,6 @@
-"""Code that a draft leaves as its parent has it, taken over: a small change is a small draft."""
+"""Inheritance of a parent's code by a draft that leaves it unchanged, so that a small change is a
+small draft.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,11 @@ Importing = ast.Import | ast.ImportFrom
 Defining = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign | Importing
 
 
-def inherit(code: str, parent: str, tools: Collection[str]) -> str:
-    """The code, and behind it what it lacks of its parent's for these tools: their functions, and
-    the imports, constants and functions that those use. Code that does not parse is left alone.
+def inherit_code(code: str, parent: str, tools: Collection[str]) -> str:
+    """Append to the code what it lacks of its parent's for these tools: their functions, and the
+    imports, constants and functions that those use. Code that does not parse is returned unchanged.
     """
-    own, earlier = definitions(code), definitions(parent)
+    own, earlier = find_definitions(code), find_definitions(parent)
     if own is None or earlier is None:
         return code
     wanted: dict[int, Defining] = {}
@@ -24,24 +26,24 @@ def inherit(code: str, parent: str, tools: Collection[str]) -> str:
         if name in earlier and name not in seen:
             seen.add(name)
             wanted[earlier[name].lineno] = earlier[name]
-            pending += used(earlier[name])
+            pending += find_used_names(earlier[name])
     if not wanted:
         return code
     lines = parent.splitlines()
     taken = [wanted[line] for line in sorted(wanted)]
-    imports = [_text(lines, node) for node in taken if isinstance(node, Importing)]
-    others = [_text(lines, node) for node in taken if not isinstance(node, Importing)]
+    imports = [_extract_source(lines, node) for node in taken if isinstance(node, Importing)]
+    others = [_extract_source(lines, node) for node in taken if not isinstance(node, Importing)]
     parts = [code.rstrip(), "\n".join(imports), *others]
     return "\n\n\n".join(part for part in parts if part) + "\n"
 
 
-def alone(code: str, tools: Collection[str]) -> str:
-    """The code of these tools alone, with what they use."""
-    return inherit("", code, tools)
+def extract_tools(code: str, tools: Collection[str]) -> str:
+    """Return the code of these tools and of what they use."""
+    return inherit_code("", code, tools)
 
 
-def definitions(code: str) -> Mapping[str, Defining] | None:
-    """What a module defines at its top level, by name; None where it does not parse."""
+def find_definitions(code: str) -> Mapping[str, Defining] | None:
+    """Return the top-level definitions of a module by name; None where it does not parse."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -49,11 +51,11 @@ def definitions(code: str) -> Mapping[str, Defining] | None:
     found: dict[str, Defining] = {}
     for node in tree.body:
         if isinstance(node, Defining):
-            found |= dict.fromkeys(_names(node), node)
+            found |= dict.fromkeys(_list_names(node), node)
     return found
 
 
-def _names(node: Defining) -> Iterator[str]:
+def _list_names(node: Defining) -> Iterator[str]:
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         yield node.name
     elif isinstance(node, ast.Import | ast.ImportFrom):
@@ -65,12 +67,12 @@ def _names(node: Defining) -> Iterator[str]:
             yield from (name.id for name in ast.walk(target) if isinstance(name, ast.Name))
 
 
-def used(node: Defining) -> list[str]:
-    """The names that a definition uses."""
+def find_used_names(node: Defining) -> list[str]:
+    """Return the names that a definition refers to."""
     return [inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)]
 
 
-def _text(lines: list[str], node: Defining) -> str:
+def _extract_source(lines: list[str], node: Defining) -> str:
     decorators = getattr(node, "decorator_list", [])
     first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
     return "\n".join(lines[first - 1 : node.end_lineno])

@@ -1,7 +1,7 @@
-"""What a task names literally: values that its tests or cases have to ask for.
+"""Literal values in a task, such as `IIII` or `2026-02-30`, which the tests or cases have to use.
 
-Whoever misread a rule writes tests that agree with the mistake. Where the task itself says `IIII`
-or `2026-02-30`, the tests have to say what comes of it.
+An author who misreads a rule writes tests that agree with the mistake; values of the task's own
+text are independent of that.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import json
 import re
 from collections.abc import Iterator
 
-from forge.draft import Draft
-from sandbox.example import to_json
-from sandbox.validation import Problem
+from forge.drafts.draft import Draft
+from sandbox.bundle.example import to_json
+from sandbox.schemas.validator import SchemaViolation
 
 MAX_LITERALS = 20
 MAX_TASK = 20_000
@@ -38,25 +38,27 @@ _TERMS = frozenset(
 )
 
 
-def literals(task: str) -> tuple[str, ...]:
-    """The values that a task's text names, in its order: mixed words such as `P1DT2H` and dates
-    wherever they stand, and capitals such as `IIII` in a list of examples.
+def find_literals(task: str) -> tuple[str, ...]:
+    """Return the values in a task's text, in its order: mixed words such as `P1DT2H` and dates
+    anywhere, and capitals such as `IIII` in a list of examples.
     """
     text = task[:MAX_TASK]
-    listed = {word for found in _LISTED.finditer(text) for word in _words(found[0])}
+    listed = {word for found in _LISTED.finditer(text) for word in _split_words(found[0])}
     words = dict.fromkeys(
-        word for word in _words(text) if _is_mixed(word) or (word in listed and _is_example(word))
+        word
+        for word in _split_words(text)
+        if _is_mixed(word) or (word in listed and _is_example(word))
     )
     return tuple(words)[:MAX_LITERALS]
 
 
-def unasked(task: str, draft: Draft) -> tuple[Problem, ...]:
-    """What is wrong with tests and cases that leave out what the task names; nothing where `why`
-    says of a word that it is no example.
+def find_unasked_literals(task: str, draft: Draft) -> tuple[SchemaViolation, ...]:
+    """Return a problem where tests and cases do not use the task's literals; a literal that `why`
+    mentions is excused.
     """
     cases = json.dumps([to_json(example) for example in draft.examples], ensure_ascii=False)
     said = f"{draft.tests}\n{cases}\n{draft.why}"
-    missing = [word for word in literals(task) if word not in said]
+    missing = [word for word in find_literals(task) if word not in said]
     if not missing:
         return ()
     named = ", ".join(missing)
@@ -64,16 +66,16 @@ def unasked(task: str, draft: Draft) -> tuple[Problem, ...]:
         f"the task names {named}, and no test or case asks for them: say what comes of each, as "
         "the task has it. Name in `why` what of them is no example"
     )
-    return (Problem("/tests", reason),)
+    return (SchemaViolation("/tests", reason),)
 
 
-def _words(text: str) -> Iterator[str]:
+def _split_words(text: str) -> Iterator[str]:
     for found in _WORD.finditer(text):
         yield found[0].rstrip(".:!?")
 
 
 def _is_example(word: str) -> bool:
-    """Whether a word in a list is an example: capitals, or figures that are no plain number."""
+    """Whether a listed word is an example: capitals, or figures that are no plain number."""
     capitals = _CAPITALS.match(word) and word not in _TERMS
     return bool(capitals or (_FIGURES.match(word) and not _NUMBER.match(word)))
 

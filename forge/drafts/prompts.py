@@ -1,7 +1,7 @@
-"""What a model is asked on the way to a server: its specification, its code, its repair.
+"""Prompts for the author of a server: its specification, its code, its repair.
 
-A prompt is the brief and how far the work is, at most `forge.brief.MAX_BYTES` of UTF-8. What a
-model wrote before, and what the stages say of it, is fenced like any stranger's text.
+A prompt is the brief and the state of the work, at most `forge.drafts.brief.MAX_BYTES` of UTF-8.
+Earlier output of a model and the stages' messages are fenced like any untrusted text.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from forge.author import Ask
-from forge.brief import MAX_BYTES, Brief, fenced
+from forge.authors.interface import ModelRequest
+from forge.drafts.brief import MAX_BYTES, Brief, fence_text
 
 DIAGNOSIS_BYTES = 6_000
 CODE_BYTES = 16_000
@@ -26,8 +26,12 @@ _DECLINE = {"type": "string", "description": "Only to decline: why the task is n
 _SPECIFIED = {"tools": _TOOLS, "cases": _CASES, "tests": _TEXT, "packages": _PACKAGES}
 
 
-def _answer(properties: Mapping[str, Any], wanted: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An answer with these properties: what is `wanted` of it, or why its author declines."""
+def _build_answer_schema(
+    properties: Mapping[str, Any], wanted: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Build the schema of an answer with these properties: either what is `wanted`, or a reason to
+    decline.
+    """
     declined = {"properties": {"decline": {"minLength": 1}}, "required": ["decline"]}
     return {
         "type": "object",
@@ -37,12 +41,12 @@ def _answer(properties: Mapping[str, Any], wanted: Mapping[str, Any]) -> Mapping
     }
 
 
-SPECIFICATION = _answer(_SPECIFIED, {"required": ["tools", "cases", "tests", "why"]})
-RESPECIFICATION = _answer(
+SPECIFICATION = _build_answer_schema(_SPECIFIED, {"required": ["tools", "cases", "tests", "why"]})
+RESPECIFICATION = _build_answer_schema(
     _SPECIFIED, {"required": ["why"], "anyOf": [{"required": [name]} for name in _SPECIFIED]}
 )
-CODE = _answer({"code": _TEXT}, {"required": ["code", "why"]})
-REPAIR = _answer({**_SPECIFIED, "code": _TEXT}, {"required": ["code", "why"]})
+CODE = _build_answer_schema({"code": _TEXT}, {"required": ["code", "why"]})
+REPAIR = _build_answer_schema({**_SPECIFIED, "code": _TEXT}, {"required": ["code", "why"]})
 
 _ASKED = {
     "specification": """Answer with one JSON object: tools, cases, tests, why; no code yet. The
@@ -64,64 +68,68 @@ these stays; tools and cases that you give take the place of all earlier ones.""
 }
 
 
-def ask_specification(brief: Brief, max_tokens: int) -> Ask:
-    """What the server is to do, and the tests for it, before there is code."""
-    prompt = brief.told(_ASKED["specification"])
-    return Ask("specification", prompt, SPECIFICATION, max_tokens)
+def build_specification_request(brief: Brief, max_tokens: int) -> ModelRequest:
+    """Build the request for the specification: tools, cases and tests, without code."""
+    prompt = brief.render_prompt(_ASKED["specification"])
+    return ModelRequest("specification", prompt, SPECIFICATION, max_tokens)
 
 
-def ask_code(brief: Brief, draft: Mapping[str, Any], max_tokens: int) -> Ask:
-    """The code for a proved specification, given as the draft's content."""
-    prompt = _fitting(brief, "code", lambda scale: _specification(draft, scale, with_cases=False))
-    return Ask("code", prompt, CODE, max_tokens)
+def build_code_request(brief: Brief, draft: Mapping[str, Any], max_tokens: int) -> ModelRequest:
+    """Build the request for the code of a proved specification, given as the draft's content."""
+    prompt = _fit_prompt(
+        brief, "code", lambda scale: _render_specification(draft, scale, with_cases=False)
+    )
+    return ModelRequest("code", prompt, CODE, max_tokens)
 
 
-def ask_repair(brief: Brief, draft: Mapping[str, Any], diagnosis: str, max_tokens: int) -> Ask:
-    """The next draft, given the content of the one that failed and what was found wrong with it."""
+def build_repair_request(
+    brief: Brief, draft: Mapping[str, Any], diagnosis: str, max_tokens: int
+) -> ModelRequest:
+    """Build the request for the next draft from the content of the failed one and its diagnosis."""
     code = str(draft.get("code", ""))
 
     def work(scale: float) -> str:
-        parts = [_section("What is wrong", "diagnosis", diagnosis, DIAGNOSIS_BYTES * scale)]
+        parts = [_render_section("What is wrong", "diagnosis", diagnosis, DIAGNOSIS_BYTES * scale)]
         if code:
-            parts.append(_section("Your last draft", "server.py", code, CODE_BYTES * scale))
-        return "\n\n".join([*parts, _specification(draft, scale, with_cases=not code)])
+            parts.append(_render_section("Your last draft", "server.py", code, CODE_BYTES * scale))
+        return "\n\n".join([*parts, _render_specification(draft, scale, with_cases=not code)])
 
-    prompt = _fitting(brief, "repair" if code else "respecify", work)
-    return Ask("repair", prompt, REPAIR if code else RESPECIFICATION, max_tokens)
+    prompt = _fit_prompt(brief, "repair" if code else "respecify", work)
+    return ModelRequest("repair", prompt, REPAIR if code else RESPECIFICATION, max_tokens)
 
 
-def _fitting(brief: Brief, asked: str, work: Callable[[float], str]) -> str:
-    prompts = (brief.told(_ASKED[asked], work(scale)) for scale in SCALES)
+def _fit_prompt(brief: Brief, asked: str, work: Callable[[float], str]) -> str:
+    prompts = (brief.render_prompt(_ASKED[asked], work(scale)) for scale in SCALES)
     shortest = ""
     for shortest in prompts:
         if len(shortest.encode()) <= MAX_BYTES:
             return shortest
-    return cut(shortest, MAX_BYTES)
+    return cut_middle(shortest, MAX_BYTES)
 
 
-def _specification(draft: Mapping[str, Any], scale: float, with_cases: bool) -> str:
+def _render_specification(draft: Mapping[str, Any], scale: float, with_cases: bool) -> str:
     room = SPECIFICATION_BYTES * scale
-    tools = _lines(draft.get("tools"))
+    tools = _render_lines(draft.get("tools"))
     tests = str(draft.get("tests", ""))
-    shown = [_section("The specification", "tools.json", tools, room * 0.4)]
-    cases = _lines(draft.get("cases")) if with_cases else ""
+    shown = [_render_section("The specification", "tools.json", tools, room * 0.4)]
+    cases = _render_lines(draft.get("cases")) if with_cases else ""
     for what, text, share in (("tests", tests, 0.4), ("cases", cases, 0.2)):
         if text:
-            shown.append(fenced(cut(text, int(room * share)), what))
+            shown.append(fence_text(cut_middle(text, int(room * share)), what))
     return "\n".join(shown)
 
 
-def _section(title: str, what: str, text: str, room: float) -> str:
-    return f"# {title}\n{fenced(cut(text, int(room)), what)}"
+def _render_section(title: str, what: str, text: str, room: float) -> str:
+    return f"# {title}\n{fence_text(cut_middle(text, int(room)), what)}"
 
 
-def _lines(items: Any) -> str:
+def _render_lines(items: Any) -> str:
     told = items if isinstance(items, list) else []
     return "\n".join(json.dumps(item, ensure_ascii=False) for item in told)
 
 
-def cut(text: str, limit: int) -> str:
-    """A text of at most `limit` bytes of UTF-8: where it is longer, its beginning and its end."""
+def cut_middle(text: str, limit: int) -> str:
+    """Cut a text to `limit` bytes of UTF-8: of a longer one the beginning and the end remain."""
     whole = text.encode("utf-8", "replace")
     if len(whole) <= limit:
         return text

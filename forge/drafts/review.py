@@ -1,7 +1,8 @@
-"""A second reading of a task: what its tools must answer, by one who saw neither code nor tests.
+"""An independent review of a task: claims of what its tools must return, by a model that has seen
+neither code nor tests.
 
-Whoever misread a rule writes tests that agree with the mistake. Another reader says of single calls
-what the task's own words decide; where the server differs, a third reading says who is right.
+An author who misreads a rule writes tests that agree with the mistake. The reviewer derives single
+results from the task's own words; where the server differs, a third reading decides.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from forge.author import Ask
-from forge.brief import MAX_TASK, fenced
-from forge.prompts import cut
-from sandbox.acceptance import RULINGS, Claim, Ruling, is_computing
-from sandbox.bundle import ToolDefinition
-from sandbox.example import Example
-from sandbox.report import CaseResult, StageReport
-from sandbox.validation import Problem
+from forge.authors.interface import ModelRequest
+from forge.drafts.brief import MAX_TASK, fence_text
+from forge.drafts.prompts import cut_middle
+from sandbox.bundle.example import Example
+from sandbox.bundle.model import ToolDefinition
+from sandbox.bundle.report import CaseResult, StageReport
+from sandbox.schemas.validator import SchemaViolation
+from sandbox.stages.acceptance import RULINGS, Claim, Ruling, is_computing
 
 MAX_CLAIMS = 30
 MAX_VALUE = 20_000
@@ -93,34 +94,38 @@ With one JSON object, {"verdicts": [{"number", "says", "work", "right"}]}, one f
 
 
 @dataclass(frozen=True)
-class Difference:
-    """A claim that a server does not meet. `claim_is_a` says in which place it is shown, so that a
-    reader cannot tell whose outcome is which.
+class ClaimDifference:
+    """A claim that a server does not meet. `claim_is_a` is whether the claim is shown as outcome A,
+    so that the reader cannot tell which outcome is the server's.
     """
 
     cell: CaseResult
     claim_is_a: bool
 
 
-def ask_claims(task: str, tools: Sequence[ToolDefinition], max_tokens: int) -> Ask:
-    """What tools that compute have to answer; of them only names and schemas are told."""
-    prompt = f"{_READ}\n\n{_task(task)}\n\n{_tools(tools)}\n\n{_CLAIMED}"
-    return Ask("acceptance", prompt, CLAIMS, max_tokens)
+def build_claims_request(
+    task: str, tools: Sequence[ToolDefinition], max_tokens: int
+) -> ModelRequest:
+    """Build the request for claims about tools that compute; the model sees only their names and
+    schemas.
+    """
+    prompt = f"{_READ}\n\n{_render_task(task)}\n\n{_render_tools(tools)}\n\n{_CLAIMED}"
+    return ModelRequest("acceptance", prompt, CLAIMS, max_tokens)
 
 
-def read_claims(
+def parse_claims(
     given: Any, task: str, tools: Collection[ToolDefinition]
-) -> tuple[tuple[Claim, ...], tuple[Problem, ...]]:
-    """The claims of an answer, and what is wrong with its others: that are about no tool that
-    computes, say no outcome, or have no words of the task that decide them.
+) -> tuple[tuple[Claim, ...], tuple[SchemaViolation, ...]]:
+    """Parse the claims of an answer. Problems are returned for those that name no tool that
+    computes, give no outcome, or quote no words of the task.
     """
     known = {tool.name for tool in tools if is_computing(tool)}
     claims: list[Claim] = []
-    problems: list[Problem] = []
+    problems: list[SchemaViolation] = []
     listed = given if isinstance(given, list) else []
     for at, item in enumerate(listed[:MAX_CLAIMS]):
-        if reason := _claim_problem(item, _plain(task), known):
-            problems.append(Problem(f"/acceptance/{at}", reason))
+        if reason := _check_claim(item, _normalize_text(task), known):
+            problems.append(SchemaViolation(f"/acceptance/{at}", reason))
         else:
             failure = item.get("failure")
             example = Example(item["tool"], item["arguments"], item.get("result"), failure)
@@ -128,27 +133,28 @@ def read_claims(
     return tuple(claims), tuple(problems)
 
 
-def differences(report: StageReport) -> tuple[Difference, ...]:
-    """What a server answers otherwise, in the order in which it is asked about."""
+def list_differences(report: StageReport) -> tuple[ClaimDifference, ...]:
+    """Return the claims that a server does not meet, at most MAX_RULED, in the report's order."""
     return tuple(
-        Difference(cell, _is_even(f"{cell.operation} {cell.given} {cell.expected}"))
-        for cell in report.failures()[:MAX_RULED]
+        ClaimDifference(cell, _has_even_hash(f"{cell.operation} {cell.given} {cell.expected}"))
+        for cell in report.list_failures()[:MAX_RULED]
     )
 
 
-def ask_rulings(
-    task: str, tools: Sequence[ToolDefinition], found: Sequence[Difference], max_tokens: int
-) -> Ask:
-    """Who is right where a claim and a server differ."""
-    calls = "\n".join(_difference(number, each) for number, each in enumerate(found, 1))
-    shown = fenced(cut(calls, TOOLS_BYTES), "calls")
-    prompt = f"{_DIFFER}\n\n{_task(task)}\n\n{_tools(tools)}\n\n# The calls\n{shown}\n\n{_RULED}"
-    return Ask("verdict", prompt, VERDICTS, max_tokens)
+def build_rulings_request(
+    task: str, tools: Sequence[ToolDefinition], found: Sequence[ClaimDifference], max_tokens: int
+) -> ModelRequest:
+    """Build the request to decide which side is right for each difference."""
+    calls = "\n".join(_render_difference(number, each) for number, each in enumerate(found, 1))
+    shown = fence_text(cut_middle(calls, TOOLS_BYTES), "calls")
+    asked = f"{_render_task(task)}\n\n{_render_tools(tools)}"
+    prompt = f"{_DIFFER}\n\n{asked}\n\n# The calls\n{shown}\n\n{_RULED}"
+    return ModelRequest("verdict", prompt, VERDICTS, max_tokens)
 
 
-def read_rulings(given: Any, task: str, found: Sequence[Difference]) -> Mapping[str, Ruling]:
-    """Who is right, by the names of the cells. A verdict for the server or against both has to
-    quote the task; without one a claim stands.
+def parse_rulings(given: Any, task: str, found: Sequence[ClaimDifference]) -> Mapping[str, Ruling]:
+    """Parse the rulings, by the names of the cases. A verdict for the server or against both has to
+    quote the task; without a quotation "server" becomes "open" and "neither" becomes "claim".
     """
     rulings: dict[str, Ruling] = {}
     for item in given if isinstance(given, list) else []:
@@ -156,21 +162,23 @@ def read_rulings(given: Any, task: str, found: Sequence[Difference]) -> Mapping[
         if not isinstance(number, int) or not 1 <= number <= len(found):
             continue
         difference = found[number - 1]
-        ruling = _ruling(item, difference)
-        if ruling in ("server", "neither") and not _is_quoted(item.get("says"), _plain(task)):
+        ruling = _parse_ruling(item, difference)
+        if ruling in ("server", "neither") and not _is_quoted(
+            item.get("says"), _normalize_text(task)
+        ):
             ruling = "open" if ruling == "server" else "claim"
         rulings.setdefault(difference.cell.case, ruling)
     return rulings
 
 
-def _ruling(item: Mapping[str, Any], difference: Difference) -> Ruling:
+def _parse_ruling(item: Mapping[str, Any], difference: ClaimDifference) -> Ruling:
     right = item.get("right")
     if right in ("A", "B"):
         return "claim" if (right == "A") == difference.claim_is_a else "server"
     return right if right in RULINGS else "claim"
 
 
-def _claim_problem(item: Any, task: str, known: Collection[str]) -> str:
+def _check_claim(item: Any, task: str, known: Collection[str]) -> str:
     if not isinstance(item, dict):
         return "is not an object"
     if item.get("tool") not in known:
@@ -191,40 +199,42 @@ def _claim_problem(item: Any, task: str, known: Collection[str]) -> str:
 def _is_quoted(says: Any, task: str) -> bool:
     if not isinstance(says, str):
         return False
-    parts = [_plain(part) for part in re.split(r"\.\.\.|…", says[:MAX_TASK])]
+    parts = [_normalize_text(part) for part in re.split(r"\.\.\.|…", says[:MAX_TASK])]
     told = [part for part in parts if part]
     return sum(map(len, told)) >= MIN_SAYS and all(part in task for part in told)
 
 
-def _plain(text: str) -> str:
-    """A text without what a copy may well change: quotation marks, line breaks, capitals."""
+def _normalize_text(text: str) -> str:
+    """Normalize a text for comparison: without quotation marks, line breaks and capitals, which a
+    copy may change.
+    """
     return _SPACE.sub(" ", text).strip(" .").casefold()
 
 
-def _task(task: str) -> str:
-    return f"# The task\n{fenced(task[:MAX_TASK], 'task')}"
+def _render_task(task: str) -> str:
+    return f"# The task\n{fence_text(task[:MAX_TASK], 'task')}"
 
 
-def _tools(tools: Sequence[ToolDefinition]) -> str:
-    """Names and schemas; a description would tell how the author read the task."""
+def _render_tools(tools: Sequence[ToolDefinition]) -> str:
+    """Render names and schemas; a description would reveal how the author read the task."""
     told = [
         {"tool": tool.name, "input_schema": tool.input_schema, "output_schema": tool.output_schema}
         for tool in tools
         if is_computing(tool)
     ]
     lines = "\n".join(json.dumps(each, ensure_ascii=False) for each in told)
-    return f"# The tools\n{fenced(cut(lines, TOOLS_BYTES), 'tools.json')}"
+    return f"# The tools\n{fence_text(cut_middle(lines, TOOLS_BYTES), 'tools.json')}"
 
 
-def _difference(number: int, difference: Difference) -> str:
+def _render_difference(number: int, difference: ClaimDifference) -> str:
     cell = difference.cell
-    pair = (cell.expected, _outcome(cell.got))
+    pair = (cell.expected, _normalize_outcome(cell.got))
     first, second = pair if difference.claim_is_a else pair[::-1]
     return f"{number}. {cell.operation} {cell.given}\n   A: {first}\n   B: {second}"
 
 
-def _outcome(got: str) -> str:
-    """What a server gave, without the wording by which a reader would know it for a server's."""
+def _normalize_outcome(got: str) -> str:
+    """Return a server's result without the wording that would identify it as a server's."""
     try:
         value = json.loads(got)
     except ValueError:
@@ -236,5 +246,5 @@ def _outcome(got: str) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
-def _is_even(text: str) -> bool:
+def _has_even_hash(text: str) -> bool:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[0] % 2 == 0

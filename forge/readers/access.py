@@ -1,11 +1,11 @@
-"""Whether an operation reads or writes, judged by its method and by what its names say."""
+"""Classification of operations as reads or writes, by their method and their names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sandbox.apispec import Access
-from sandbox.verbs import ACTS, verb, words
+from sandbox.bundle.apispec import Access
+from sandbox.bundle.verbs import ACTS, find_base_verb, split_words
 
 _READ_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "QUERY"})
 # These name a thing at least as often as an act, so alone at the end of a path they say nothing.
@@ -41,7 +41,7 @@ _STARTED = frozenset({"201", "202"})
 """Successes of what made or started something."""
 
 
-def judge(
+def classify_access(
     method: str,
     path: str,
     operation_id: str,
@@ -49,45 +49,48 @@ def judge(
     query: Iterable[tuple[str, str]] = (),
     successes: Iterable[str] = (),
 ) -> Access:
-    """`read` only for a method that is safe (RFC 9110, 9.2.1) where nothing says otherwise.
+    """Return `read` only for a safe method (RFC 9110 section 9.2.1) where nothing indicates a
+    write.
 
-    `query` has the query parameters, with a value where that is fixed; `successes` are the
+    `query` are the query parameters, with a value where that is fixed; `successes` are the
     documented statuses of success.
     """
     if method not in _READ_METHODS:
         return "write"
     told = _says_read(operation_id, summary)
     answers = set(successes)
-    if _acts(path, operation_id, summary):
+    if _has_acting_name(path, operation_id, summary):
         return "write"
     if not told and (_names_an_act(path) or (answers and answers <= _STARTED)):
         return "write"
-    return "write" if any(_steers(*pair, told) for pair in query) else "read"
+    return "write" if any(_is_acting_parameter(*pair, told) for pair in query) else "read"
 
 
 def _says_read(operation_id: str, summary: str) -> bool:
-    named, said = words(operation_id), words(summary)
-    return bool(_READS & {*named[:1], *named[-1:], *said[:1], verb(said[:1])})
+    named, said = split_words(operation_id), split_words(summary)
+    return bool(_READS & {*named[:1], *named[-1:], *said[:1], find_base_verb(said[:1])})
 
 
-def _steers(name: str, value: str, told: bool) -> bool:
+def _is_acting_parameter(name: str, value: str, told: bool) -> bool:
     """Whether a query parameter makes a request act: `?action=delete`, `/lamp?turn=`, `?muted=`,
     `?delete=1`.
     """
-    said = words(name)
+    said = split_words(name)
     if len(said) != 1:
         return False
     (word,) = said
     if word in _COMMANDS:
-        return bool(ACTS & {*words(value)}) if value else not told
+        return bool(ACTS & {*split_words(value)}) if value else not told
     if word in _DESTROYING:
         return True
-    acts = word in _SWITCHES | _PLAIN_SWITCHES or _participle(word) in ACTS - _ALSO_NOUNS
+    acts = word in _SWITCHES | _PLAIN_SWITCHES or _find_verb(word) in ACTS - _ALSO_NOUNS
     return acts and not told and not value
 
 
-def _participle(word: str) -> str:
-    """The verb of a past participle: `muted` is `mute`, `enabled` is `enable`."""
+def _find_verb(word: str) -> str:
+    """Return the verb of a past participle (`muted` is of `mute`, `enabled` of `enable`), "" for
+    others.
+    """
     for ending, instead in (("ed", "e"), ("ed", ""), ("d", "")):
         base = word.removesuffix(ending) + instead
         if word.endswith(ending) and base in ACTS:
@@ -95,29 +98,29 @@ def _participle(word: str) -> str:
     return ""
 
 
-def _acts(path: str, operation_id: str, summary: str) -> bool:
-    named, said = words(operation_id), words(summary)
+def _has_acting_name(path: str, operation_id: str, summary: str) -> bool:
+    named, said = split_words(operation_id), split_words(summary)
     if named and named[-1] not in _READS and named[0] in ACTS:
         return True
     if named and named[0] not in _READS and named[-1] in ACTS - _ALSO_NOUNS:
         return True
     while len(said) > 1 and (said[0].endswith("ly") or said[0] in _MANNERS):
         said = said[1:]
-    if verb(said[:1]) in ACTS - _ALSO_NOUNS:
+    if find_base_verb(said[:1]) in ACTS - _ALSO_NOUNS:
         return True
-    last = words(path.rstrip("/").rpartition("/")[2])
+    last = split_words(path.rstrip("/").rpartition("/")[2])
     return len(last) == 1 and last[0] in ACTS - _ALSO_NOUNS
 
 
 def _names_an_act(path: str) -> bool:
-    """Whether the last fixed part of a path is one: `/items/delete/{id}`, `/send-reminder`,
+    """Whether the last fixed part of a path is an act: `/items/delete/{id}`, `/send-reminder`,
     `/chat.postMessage`.
     """
     fixed = [part for part in path.split("/") if part and "{" not in part]
     if not fixed:
         return False
     method = fixed[-1].rpartition(".")
-    named = words(method[2])
+    named = split_words(method[2])
     if not named or named[-1] in _READS:
         return False
     is_call = bool(method[1]) and len(named) > 1

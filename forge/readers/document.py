@@ -1,4 +1,4 @@
-"""A document as read: bytes of JSON or YAML become plain values, within bounds."""
+"""Parsing of documents: JSON or YAML bytes to plain values, within bounds on size and depth."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Any
 import yaml
 
 from forge.errors import DocumentEmpty, DocumentTooLarge, DocumentUnreadable
-from forge.recorded import curl
-from forge.yaml12 import Unacceptable, build
+from forge.readers.recorded import curl
+from forge.readers.yaml12 import BoundExceeded, parse_yaml
 
 MAX_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 128
@@ -37,10 +37,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
-class Problem:
-    """Something in a document that could not be used: the file, a JSON pointer (RFC 6901) and why.
+class DocumentProblem:
+    """A part of a document that could not be used: the file, a JSON pointer (RFC 6901) and the
+    reason.
 
-    A reason ends by saying what became of the place: what was left out, or taken instead.
+    A reason ends with the consequence: what was left out, or taken instead.
     """
 
     file: str
@@ -55,15 +56,15 @@ class Problem:
 class Document:
     """A parsed document. `root` holds only dict, list, str, int, float, bool and None.
 
-    `name` is how problems call it: a file name or a URL. `path` and `directory` are set for a local
-    file: relative references are read from below `directory` only. `fetch` gets references of a
-    document that came from `url`, of the same origin only.
+    `name` is its name in problems: a file name or a URL. `path` and `directory` are set for a local
+    file, whose relative references are read only from below `directory`. `fetch` gets the
+    references of a document from `url`, of the same origin only.
     """
 
     name: str
     content: bytes = field(repr=False)
     root: Any = field(repr=False)
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[DocumentProblem, ...] = ()
     path: Path | None = None
     directory: Path | None = None
     url: str | None = None
@@ -75,28 +76,29 @@ class Document:
         return hashlib.sha256(self.content).hexdigest()
 
 
-def load(path: Path, directory: Path | None = None) -> Document:
-    """Read and parse a file; `directory` bounds the references, by default `_neighbourhood`.
+def load_document(path: Path, directory: Path | None = None) -> Document:
+    """Read and parse a file; `directory` bounds its references, by default the result of
+    `_find_neighbourhood`.
 
     Raises DocumentUnreadable, DocumentEmpty, DocumentTooLarge or DocumentRecursive.
     """
     content = read_file(path, path.name)
     real = path.resolve()
-    root = (directory or _neighbourhood(real)).resolve()
+    root = (directory or _find_neighbourhood(real)).resolve()
     value, problems = parse_value(content, path.name)
     return Document(path.name, content, value, problems, path=real, directory=root)
 
 
-def parse(
+def parse_document(
     content: bytes, name: str, *, url: str | None = None, fetch: Fetch | None = None
 ) -> Document:
-    """Parse bytes that came from elsewhere. Raises as `load`."""
+    """Parse bytes that are no local file. Raises as `load_document`."""
     value, problems = parse_value(content, name)
     return Document(name, content, value, problems, url=url, fetch=fetch)
 
 
 def read_file(path: Path, name: str) -> bytes:
-    """The bytes of a regular file of at most MAX_BYTES. Raises DocumentUnreadable or -TooLarge."""
+    """Read a regular file of at most MAX_BYTES. Raises DocumentUnreadable or DocumentTooLarge."""
     try:
         if not path.is_file():
             raise DocumentUnreadable(name, "there is no such file")
@@ -105,25 +107,25 @@ def read_file(path: Path, name: str) -> bytes:
     except OSError as error:
         raise DocumentUnreadable(name, error.strerror or str(error)) from error
     if len(content) > MAX_BYTES:
-        raise DocumentTooLarge(name, f"it has {_megabytes(path.stat().st_size)}{_LIMIT}")
+        raise DocumentTooLarge(name, f"it has {_format_megabytes(path.stat().st_size)}{_LIMIT}")
     return content
 
 
-def parse_value(content: bytes, name: str) -> tuple[Any, tuple[Problem, ...]]:
-    """Bytes of JSON or YAML, told apart by content, as plain values and what was odd about them; a
-    text with curl commands is `{"curl": text}`.
+def parse_value(content: bytes, name: str) -> tuple[Any, tuple[DocumentProblem, ...]]:
+    """Parse JSON or YAML, told apart by content, to plain values and the problems found; a text
+    with curl commands becomes `{"curl": text}`.
     """
     if len(content) > MAX_BYTES:
-        raise DocumentTooLarge(name, f"it has {_megabytes(len(content))}{_LIMIT}")
-    text, problems = _decode(content, name)
+        raise DocumentTooLarge(name, f"it has {_format_megabytes(len(content))}{_LIMIT}")
+    text, problems = _decode_text(content, name)
     if not text.strip("\ufeff \t\r\n\0"):
         raise DocumentEmpty(name)
     repeated: list[tuple[dict[str, Any], str]] = []
     value = _parse_text(text, name, repeated)
     _check_depth(value, name)
     if "\\u" in text and _has_surrogates(value):
-        value = _without_surrogates(value)
-        problems += (Problem(name, "", "half a surrogate pair was replaced by U+FFFD"),)
+        value = _replace_surrogates(value)
+        problems += (DocumentProblem(name, "", "half a surrogate pair was replaced by U+FFFD"),)
     return value, problems + _locate_repeated(value, name, repeated)
 
 
@@ -143,15 +145,15 @@ def _parse_text(text: str, name: str, repeated: list[tuple[dict[str, Any], str]]
     if curl.starts_with_curl(text):
         return {curl.KEY: text}
     try:
-        value = build(_CONTROLS.sub(" ", text), repeated, MAX_DEPTH, MAX_VALUES)
-    except Unacceptable as error:
-        raise error.fatal(name) from error
+        value = parse_yaml(_CONTROLS.sub(" ", text), repeated, MAX_DEPTH, MAX_VALUES)
+    except BoundExceeded as error:
+        raise error.to_document_error(name) from error
     except (yaml.YAMLError, ValueError) as error:
-        if curl.holds_curl(text):
+        if curl.has_curl_command(text):
             return {curl.KEY: text}
         reason = json_error or f"not YAML: {' '.join(str(error).split())}"
         raise DocumentUnreadable(name, reason[:300]) from error
-    return {curl.KEY: text} if isinstance(value, str) and curl.holds_curl(text) else value
+    return {curl.KEY: text} if isinstance(value, str) and curl.has_curl_command(text) else value
 
 
 def _parse_json(text: str, repeated: list[tuple[dict[str, Any], str]]) -> Any:
@@ -165,25 +167,27 @@ def _parse_json(text: str, repeated: list[tuple[dict[str, Any], str]]) -> Any:
     return json.loads(
         text,
         object_pairs_hook=mapping,
-        parse_float=_finite,
+        parse_float=_parse_finite,
         parse_constant=lambda _: None,
         strict=False,
     )
 
 
 def _check_count(text: str, name: str) -> None:
-    """Refuse what would take gigabytes once parsed; marks inside strings count as well."""
+    """Raise DocumentTooLarge for a text that would take gigabytes once parsed. The count includes
+    marks inside strings, so it is an upper bound.
+    """
     values = text.count(",") + text.count("[") + text.count("{")
     if values > 2 * MAX_VALUES or text.count("{") > MAX_VALUES // 2:
         raise DocumentTooLarge(name, f"it has more than {MAX_VALUES // 2} objects or values")
 
 
-def _finite(text: str) -> float | None:
+def _parse_finite(text: str) -> float | None:
     number = float(text)
     return number if math.isfinite(number) else None
 
 
-def _decode(content: bytes, name: str) -> tuple[str, tuple[Problem, ...]]:
+def _decode_text(content: bytes, name: str) -> tuple[str, tuple[DocumentProblem, ...]]:
     encoding = next((e for mark, e in _BYTE_ORDER_MARKS if content.startswith(mark)), None)
     if encoding is None:
         # RFC 4627 section 3: the zero bytes of the first two characters tell UTF-16 apart.
@@ -196,19 +200,21 @@ def _decode(content: bytes, name: str) -> tuple[str, tuple[Problem, ...]]:
         if b"\0" in content[:4096]:
             raise DocumentUnreadable(name, "it is binary, not text") from error
         where = f"byte {error.start} is not {encoding.upper()}"
-        return content.decode(encoding, "replace"), (Problem(name, "", f"{where}; replaced"),)
+        return content.decode(encoding, "replace"), (
+            DocumentProblem(name, "", f"{where}; replaced"),
+        )
 
 
 def _check_depth(value: Any, name: str) -> None:
     level = [value]
     for _ in range(MAX_DEPTH):
-        level = [child for item in level for child in _children(item)]
+        level = [child for item in level for child in _list_children(item)]
         if not level:
             return
     raise DocumentTooLarge(name, f"it nests deeper than {MAX_DEPTH} levels")
 
 
-def _children(value: Any) -> list[Any]:
+def _list_children(value: Any) -> list[Any]:
     items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [item for item in items if isinstance(item, dict | list)]
 
@@ -221,30 +227,30 @@ def _has_surrogates(value: Any) -> bool:
     return isinstance(value, list) and any(map(_has_surrogates, value))
 
 
-def _without_surrogates(value: Any) -> Any:
+def _replace_surrogates(value: Any) -> Any:
     if isinstance(value, str):
         return _SURROGATE.sub("\ufffd", value)
     if isinstance(value, dict):
-        return {_without_surrogates(key): _without_surrogates(v) for key, v in value.items()}
-    return [_without_surrogates(item) for item in value] if isinstance(value, list) else value
+        return {_replace_surrogates(key): _replace_surrogates(v) for key, v in value.items()}
+    return [_replace_surrogates(item) for item in value] if isinstance(value, list) else value
 
 
 def _locate_repeated(
     value: Any, name: str, repeated: list[tuple[dict[str, Any], str]]
-) -> tuple[Problem, ...]:
+) -> tuple[DocumentProblem, ...]:
     wanted: dict[int, list[str]] = {}
     for mapping, key in repeated:
         wanted.setdefault(id(mapping), []).append(key)
-    found: list[Problem] = []
+    found: list[DocumentProblem] = []
     waiting = [(value, "")] if wanted else []
     while waiting:
         item, pointer = waiting.pop()
         for key in wanted.pop(id(item), ()):
             reason = f"the key {key[:80]!r} stands here more than once; the last one counts"
-            found.append(Problem(name, pointer, reason))
+            found.append(DocumentProblem(name, pointer, reason))
         pairs = item.items() if isinstance(item, dict) else enumerate(item)
         waiting += [
-            (child, f"{pointer}/{escape(key)}")
+            (child, f"{pointer}/{escape_token(key)}")
             for key, child in pairs
             if isinstance(child, dict | list)
         ]
@@ -253,14 +259,17 @@ def _locate_repeated(
     return tuple(found)
 
 
-def escape(key: object) -> str:
-    """A key as one token of a JSON pointer (RFC 6901 section 3)."""
+def escape_token(key: object) -> str:
+    """Escape a key as one token of a JSON pointer (RFC 6901 section 3)."""
     return str(key).replace("~", "~0").replace("/", "~1")
 
 
-def _neighbourhood(path: Path) -> Path:
-    """The directory of a file, or the one above it where that is its owner's alone: split documents
-    keep `paths/` and `schemas/` side by side, but a file in /tmp must not reach across /tmp.
+def _find_neighbourhood(path: Path) -> Path:
+    """Return the directory of a file, or the one above it where that has the same owner and is not
+    writable by everyone.
+
+    Split documents keep `paths/` and `schemas/` side by side, but a file in /tmp must not reach
+    across /tmp.
     """
     here, above = path.parent, path.parent.parent
     status = above.stat()
@@ -268,7 +277,7 @@ def _neighbourhood(path: Path) -> Path:
     return above if private and above != above.parent else here
 
 
-def _megabytes(size: int) -> str:
+def _format_megabytes(size: int) -> str:
     return f"{size / 1_000_000:.0f} MB"
 
 

@@ -1,6 +1,6 @@
-"""The main content of an HTML page as Markdown: headings, tables and code; nothing that is hidden.
+"""Conversion of an HTML page's main content to Markdown: headings, tables and code, nothing hidden.
 
-What a page's own author wrote to be unseen would be read by a model and by no person.
+A model would read hidden text that no person sees.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MIN_MAIN = 200
 
 @dataclass(frozen=True)
 class Markup:
-    """What a page shows. `links` are the targets of its links with their words, as written."""
+    """The visible content of a page. `links` are (target, words) of its links, unresolved."""
 
     title: str
     text: str
@@ -44,21 +44,21 @@ class Markup:
 
 
 def read_markup(content: str) -> Markup:
-    """Takes time in proportion to the page's length, whatever is in it."""
-    title = _title(content)
-    soup = BeautifulSoup("".join(_plain(content)), "html.parser")
-    links = tuple(_links(soup))
+    """Parse a page, in time linear in its length whatever it contains."""
+    title = _find_title(content)
+    soup = BeautifulSoup("".join(_simplify_markup(content)), "html.parser")
+    links = tuple(_find_links(soup))
     for tag in soup.find_all(_is_dropped):
         if not tag.decomposed:
             tag.decompose()
-    main = _main(soup)
+    main = _find_main(soup)
     if _is_deep(main):
         return Markup(title, main.get_text("\n"), links)
     return Markup(title, _CONVERTER.convert_soup(main), links)
 
 
 class _Converter(MarkdownConverter):
-    """Links and pictures as their words; no letter of the text escaped."""
+    """A Markdown converter that keeps only the words of links and escapes nothing."""
 
 
 _CONVERTER = _Converter(
@@ -70,11 +70,11 @@ _CONVERTER = _Converter(
 )
 
 
-def _plain(content: str) -> Iterator[str]:
-    """The page with whole tags only and few attributes: html.parser takes quadratic time for what
-    is broken (https://nvd.nist.gov/vuln/detail/CVE-2025-6069).
+def _simplify_markup(content: str) -> Iterator[str]:
+    """Yield the page with whole tags only and few attributes: html.parser takes quadratic time for
+    broken ones (https://nvd.nist.gov/vuln/detail/CVE-2025-6069).
     """
-    text = _without_comments(content)
+    text = _remove_comments(content)
     lower = text.lower()
     at = tags = 0
     for found in _TAG.finditer(text):
@@ -92,11 +92,11 @@ def _plain(content: str) -> Iterator[str]:
         if tags > MAX_TAGS:
             yield " "
             continue
-        yield f"<{closing}{name}{'' if closing else _attributes(inside)}>"
+        yield f"<{closing}{name}{'' if closing else _format_attributes(inside)}>"
     yield text[at:].replace("<", "&lt;")
 
 
-def _attributes(inside: str) -> str:
+def _format_attributes(inside: str) -> str:
     kept = []
     for name, *values in _ATTRIBUTE.findall(inside):
         value = html.escape(html.unescape("".join(values))[:500])
@@ -104,7 +104,7 @@ def _attributes(inside: str) -> str:
     return "".join(kept)
 
 
-def _without_comments(content: str) -> str:
+def _remove_comments(content: str) -> str:
     parts, at = [], 0
     while (start := content.find("<!--", at)) >= 0:
         parts.append(content[at:start])
@@ -115,12 +115,12 @@ def _without_comments(content: str) -> str:
     return "".join([*parts, content[at:]])
 
 
-def _title(content: str) -> str:
+def _find_title(content: str) -> str:
     found = re.search(r"<title[^<>]{0,200}>([^<]{0,300})", content[:50_000], re.IGNORECASE)
     return html.unescape(found[1]).strip() if found else ""
 
 
-def _links(soup: BeautifulSoup) -> Iterator[tuple[str, str]]:
+def _find_links(soup: BeautifulSoup) -> Iterator[tuple[str, str]]:
     for tag in soup.find_all("a", href=True, limit=MAX_LINKS):
         yield str(tag["href"]), tag.get_text(" ", strip=True)[:200]
 
@@ -135,7 +135,7 @@ def _is_dropped(tag: Tag) -> bool:
     )
 
 
-def _main(soup: BeautifulSoup) -> Tag:
+def _find_main(soup: BeautifulSoup) -> Tag:
     for found in (soup.find("main"), soup.find(None, {"role": "main"}), soup.find("article")):
         if isinstance(found, Tag) and len(found.get_text(strip=True)) >= _MIN_MAIN:
             return found

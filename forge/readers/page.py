@@ -1,4 +1,4 @@
-"""One page of documentation as text, and what of it documents requests."""
+"""Pages of documentation as text, with their links, and detection of documented requests."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from importlib import import_module
 from itertools import islice
 from urllib.parse import urldefrag, urljoin
 
-from forge.prose import visible
-from sandbox.policy import origin_of
+from forge.text import sanitize_line
+from sandbox.wire.policy import parse_origin
 
 MAX_PAGE_BYTES = 400_000
 MAX_LINE = 4_000
@@ -37,8 +37,9 @@ _NO_PAGE = re.compile(r"\.(?:png|jpe?g|gif|svg|css|js|zip|gz|pdf|ico|mp4|woff2?|
 
 @dataclass(frozen=True)
 class Page:
-    """`location` is its URL or file, `content` its bytes as they came, `text` what it shows:
-    Markdown where it was HTML, else as it was written. `links` lead to more of the same origin.
+    """One page. `location` is its URL or file, `content` its bytes, `text` its visible text:
+    Markdown for HTML, anything else as written. `links` are URLs of the same origin that look like
+    documentation.
     """
 
     location: str
@@ -49,21 +50,22 @@ class Page:
 
     @property
     def digest(self) -> str:
-        """sha256 of the bytes, in hex."""
+        """The sha256 of the bytes, in hex."""
         return hashlib.sha256(self.content).hexdigest()
 
     @property
     def documents_requests(self) -> bool:
-        return shows_request(self.text)
+        """Whether the text shows a request."""
+        return has_request(self.text)
 
 
-def shows_request(text: str) -> bool:
-    """Whether a text has a method beside a path anywhere, or a curl command."""
+def has_request(text: str) -> bool:
+    """Whether a text has a method next to a path, or a curl command."""
     return _REQUEST.search(text) is not None
 
 
-def page_of(location: str, content: bytes) -> Page | None:
-    """The page in an answer's or a file's bytes; None where it is no text that people read."""
+def parse_page(location: str, content: bytes) -> Page | None:
+    """Parse a page from the bytes of a response or file; None where they are no text for people."""
     text = content[:MAX_PAGE_BYTES].decode("utf-8-sig", "replace")
     if not text.strip() or text.lstrip()[:1] in ("{", "[") or _MARKED.search(text[:2000]):
         return None
@@ -71,42 +73,44 @@ def page_of(location: str, content: bytes) -> Page | None:
         if text.lstrip().startswith("<?xml") and not _HTML.search(text[:2000]):
             return None
         # Its library takes a quarter of a second to load, which most processes never need.
-        read = import_module("forge.prosedocs.markup").read_markup(text)
-        links = _same_origin(location, read.links)
-        return Page(location, content, plain_lines(read.text), visible(read.title, 200), links)
+        read = import_module("forge.readers.html").read_markup(text)
+        links = _select_api_links(location, read.links)
+        return Page(
+            location, content, sanitize_lines(read.text), sanitize_line(read.title, 200), links
+        )
     named = tuple((found[2], found[1]) for found in islice(_LINK.finditer(text), MAX_LINKS))
-    links = _same_origin(location, named)
-    return Page(location, content, plain_lines(text), _first_heading(text), links)
+    links = _select_api_links(location, named)
+    return Page(location, content, sanitize_lines(text), _find_first_heading(text), links)
 
 
-def plain_lines(text: str) -> str:
-    """A text without anything that is not seen; its lines and their indentation stay."""
+def sanitize_lines(text: str) -> str:
+    """Sanitize a text line by line; line breaks and indentation are kept."""
     lines = []
     for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
         body = line.expandtabs(4)
         indent = min(len(body) - len(body.lstrip(" ")), 40)
-        lines.append((" " * indent + visible(body, MAX_LINE)).rstrip())
+        lines.append((" " * indent + sanitize_line(body, MAX_LINE)).rstrip())
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
 
 
-def _first_heading(text: str) -> str:
+def _find_first_heading(text: str) -> str:
     first = next((line for line in text.split("\n")[:50] if line.strip()), "")
-    return visible(first.strip("#=*- \t"), 200)
+    return sanitize_line(first.strip("#=*- \t"), 200)
 
 
-def _same_origin(location: str, links: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
-    """Those that look like documentation of an API, each once."""
-    here = origin_of(location)
+def _select_api_links(location: str, links: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    """Return the URLs of the same origin that look like an API's documentation, each once."""
+    here = parse_origin(location)
     found: dict[str, None] = {}
     for target, words in links if here else ():
-        url = _absolute(location, target)
-        if url and origin_of(url) == here and url != urldefrag(location).url:
+        url = _resolve_url(location, target)
+        if url and parse_origin(url) == here and url != urldefrag(location).url:
             if _API_WORDS.search(f"{url} {words}") and not _NO_PAGE.search(url.partition("?")[0]):
                 found[url] = None
     return tuple(found)
 
 
-def _absolute(location: str, target: str) -> str:
+def _resolve_url(location: str, target: str) -> str:
     try:
         url = urldefrag(urljoin(location, target.strip())).url
     except ValueError:

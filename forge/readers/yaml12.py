@@ -1,7 +1,8 @@
-"""YAML the 1.2 way (https://yaml.org/spec/1.2.2/#103-core-schema): `NO` and dates stay strings.
+"""Parsing of YAML by the 1.2 core schema (https://yaml.org/spec/1.2.2/#103-core-schema): `NO` and
+dates stay strings.
 
 Mapping keys are strings as written. Aliases share their value and are counted as if expanded, so a
-document of a few lines cannot become billions of values for whoever walks it.
+document of a few lines cannot become billions of values for code that walks it.
 """
 
 from __future__ import annotations
@@ -31,14 +32,15 @@ _NUMERIC_START = frozenset("-+.0123456789")
 _STRING_TAG = "tag:yaml.org,2002:str"
 
 
-class Unacceptable(Exception):
-    """A bound was passed. `fatal` makes the error that a caller of the forge sees."""
+class BoundExceeded(Exception):
+    """A document exceeds a bound or contains itself."""
 
     def __init__(self, kind: type[DocumentTooLarge] | type[DocumentRecursive], reason: str) -> None:
         self._kind, self._reason = kind, reason
         super().__init__(reason)
 
-    def fatal(self, name: str) -> DocumentError:
+    def to_document_error(self, name: str) -> DocumentError:
+        """Return the DocumentError for the document of this name."""
         return self._kind(name, self._reason)
 
 
@@ -51,7 +53,7 @@ _NO_KEY = _Unset()
 
 @dataclass
 class _Frame:
-    """A collection being built; `size` counts its values with every alias expanded."""
+    """A collection being built; `size` counts its values with all aliases expanded."""
 
     value: dict[str, Any] | list[Any]
     anchor: str | None
@@ -67,44 +69,44 @@ class _Builder:
         self._open: list[_Frame] = []
         self._result: Any = None
 
-    def build(self, events: Iterator[Any]) -> Any:
+    def build_value(self, events: Iterator[Any]) -> Any:
         for event in events:
             kind = type(event)
             if kind is yaml.ScalarEvent:
-                self._scalar(event)
+                self._add_scalar(event)
             elif kind is yaml.MappingStartEvent:
-                self._start({}, event.anchor)
+                self._open_collection({}, event.anchor)
             elif kind is yaml.SequenceStartEvent:
-                self._start([], event.anchor)
+                self._open_collection([], event.anchor)
             elif kind in (yaml.MappingEndEvent, yaml.SequenceEndEvent):
-                self._end()
+                self._close_collection()
             elif kind is yaml.AliasEvent:
-                self._alias(event.anchor)
+                self._add_alias(event.anchor)
             elif kind is yaml.DocumentEndEvent:
                 break
         return self._result
 
-    def _scalar(self, event: Any) -> None:
+    def _add_scalar(self, event: Any) -> None:
         frame = self._open[-1] if self._open else None
         plain = event.implicit[0]
         if frame is not None and isinstance(frame.value, dict) and frame.key is _NO_KEY:
             value = _MERGE if plain and event.value == "<<" else event.value
         elif plain or (event.tag and event.tag != _STRING_TAG and event.style is None):
-            value = resolve(event.value)
+            value = resolve_scalar(event.value)
         else:
             value = event.value
         if event.anchor:
             self._anchors[event.anchor] = (value, 1)
-        self._add(value, 1)
+        self._add_value(value, 1)
 
-    def _start(self, value: dict[str, Any] | list[Any], anchor: str | None) -> None:
+    def _open_collection(self, value: dict[str, Any] | list[Any], anchor: str | None) -> None:
         if len(self._open) >= self._max_depth:
-            raise Unacceptable(DocumentTooLarge, f"it nests deeper than {self._max_depth} levels")
+            raise BoundExceeded(DocumentTooLarge, f"it nests deeper than {self._max_depth} levels")
         if anchor:
             self._anchors.pop(anchor, None)
         self._open.append(_Frame(value, anchor))
 
-    def _end(self) -> None:
+    def _close_collection(self) -> None:
         frame = self._open.pop()
         if isinstance(frame.value, dict):
             for source in frame.merged:
@@ -112,23 +114,23 @@ class _Builder:
                     frame.value.setdefault(key, value)
         if frame.anchor:
             self._anchors[frame.anchor] = (frame.value, frame.size)
-        self._add(frame.value, frame.size)
+        self._add_value(frame.value, frame.size)
 
-    def _alias(self, anchor: str) -> None:
+    def _add_alias(self, anchor: str) -> None:
         if anchor not in self._anchors:
             if any(frame.anchor == anchor for frame in self._open):
-                raise Unacceptable(DocumentRecursive, f"the YAML value &{anchor} contains itself")
+                raise BoundExceeded(DocumentRecursive, f"the YAML value &{anchor} contains itself")
             raise yaml.YAMLError(f"the alias *{anchor} has no anchor")
-        self._add(*self._anchors[anchor])
+        self._add_value(*self._anchors[anchor])
 
-    def _add(self, value: Any, size: int) -> None:
+    def _add_value(self, value: Any, size: int) -> None:
         if not self._open:
             self._result = value
             return
         frame = self._open[-1]
         frame.size += size
         if frame.size > self._max_size:
-            raise Unacceptable(
+            raise BoundExceeded(
                 DocumentTooLarge, f"it has more than {self._max_size} values, aliases expanded"
             )
         if isinstance(frame.value, list):
@@ -136,9 +138,9 @@ class _Builder:
         elif frame.key is _NO_KEY:
             frame.key = value
         else:
-            self._pair(frame, frame.value, value)
+            self._add_pair(frame, frame.value, value)
 
-    def _pair(self, frame: _Frame, mapping: dict[str, Any], value: Any) -> None:
+    def _add_pair(self, frame: _Frame, mapping: dict[str, Any], value: Any) -> None:
         key, frame.key = frame.key, _NO_KEY
         if key is _MERGE:
             sources = value if isinstance(value, list) else [value]
@@ -153,18 +155,21 @@ class _Builder:
 _MERGE = _Unset()
 
 
-def build(
+def parse_yaml(
     text: str, repeated: list[tuple[dict[str, Any], str]], max_depth: int, max_values: int
 ) -> Any:
-    """The first document of a YAML text. Mappings with a key given twice are added to `repeated`.
+    """Parse the first document of a YAML text. Mappings with a repeated key are added to
+    `repeated`.
 
-    Raises yaml.YAMLError, and Unacceptable beyond a bound or for a value that contains itself.
+    Raises yaml.YAMLError, and BoundExceeded beyond a bound or for a value that contains itself.
     """
-    return _Builder(repeated, max_depth, max_values).build(yaml.parse(text, Loader=_LOADER))
+    return _Builder(repeated, max_depth, max_values).build_value(yaml.parse(text, Loader=_LOADER))
 
 
-def resolve(text: str) -> Any:
-    """What a plain scalar means in the core schema. A number that is not finite becomes None."""
+def resolve_scalar(text: str) -> Any:
+    """Return the value of a plain scalar in the core schema. A number that is not finite becomes
+    None.
+    """
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in _NUMERIC_START or len(text) > 400:

@@ -7,9 +7,10 @@ from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import Any
 
-from forge.prose import first_sentence
-from forge.subschemas import PREFIX, is_leaf, parts, rebuilt
-from sandbox.apispec import Schema
+from forge.schemas.walk import PREFIX, is_leaf, rebuild_schema
+from forge.text import extract_first_sentence
+from sandbox.bundle.apispec import Schema
+from sandbox.schemas.keywords import parts
 
 PROSE_BUDGET = 400
 """Characters of description and examples that a tool's arguments may take before they are cut."""
@@ -21,53 +22,53 @@ MAX_DEFS = 24
 _NOTES = frozenset({"description", "title", "examples", "default", "deprecated", "x-in"})
 
 
-class Brevity:
+class SchemaShortener:
     """Makes schemas concise. What is known of a definition that several share is found out once, so
     the definitions it is given must not change.
     """
 
     def __init__(self) -> None:
-        self._known: dict[int, _Known] = {}
+        self._known: dict[int, _SchemaFacts] = {}
 
-    def concise(self, root: Mapping[str, Any]) -> dict[str, Any]:
+    def shorten_schema(self, root: Mapping[str, Any]) -> dict[str, Any]:
         """The schema with definitions that are used once in their place, and with shorter prose.
 
         Titles go: beside a property's or definition's name they say nothing. Descriptions keep
         their first sentence, and the shorter the more of them there are. Of a schema with many
         definitions all stay where they are: little is won there.
         """
-        made = self._inlined(root)
+        made = self._inline_single_uses(root)
         defs: Mapping[str, Schema] = made.get("$defs", {})
-        own = _Known({key: value for key, value in made.items() if key != "$defs"})
-        known = [own, *map(self._of, defs.values())]
+        own = _SchemaFacts({key: value for key, value in made.items() if key != "$defs"})
+        known = [own, *map(self._find_facts, defs.values())]
         if not any(part.has_prose for part in known):
             return made
-        limit = _limit(known)
-        kept = {name: self._of(schema).trimmed(limit) for name, schema in defs.items()}
-        return {**_mapping(own.trimmed(limit)), **({"$defs": kept} if kept else {})}
+        limit = _choose_limit(known)
+        kept = {name: self._find_facts(schema).trim_prose(limit) for name, schema in defs.items()}
+        return {**_to_mapping(own.trim_prose(limit)), **({"$defs": kept} if kept else {})}
 
-    def _of(self, schema: Schema) -> _Known:
+    def _find_facts(self, schema: Schema) -> _SchemaFacts:
         found = self._known.get(id(schema))
         if found is None or found.schema is not schema:
-            found = self._known[id(schema)] = _Known(schema)
+            found = self._known[id(schema)] = _SchemaFacts(schema)
         return found
 
-    def _inlined(self, root: Mapping[str, Any]) -> dict[str, Any]:
+    def _inline_single_uses(self, root: Mapping[str, Any]) -> dict[str, Any]:
         defs: Mapping[str, Schema] = root.get("$defs", {})
         if len(defs) > MAX_DEFS:
             return dict(root)
-        counts = Counter(_links(root))
+        counts = Counter(_list_links(root))
         for schema in defs.values():
-            counts.update(self._of(schema).links)
+            counts.update(self._find_facts(schema).links)
         once = {
             name
             for name, schema in defs.items()
-            if counts[name] == 1 and isinstance(schema, dict) and self._of(schema).is_short
+            if counts[name] == 1 and isinstance(schema, dict) and self._find_facts(schema).is_short
         }
-        return _without(root, once) if once else dict(root)
+        return _inline_definitions(root, once) if once else dict(root)
 
 
-class _Known:
+class _SchemaFacts:
     """What is known of one schema, found out when it is asked for."""
 
     def __init__(self, schema: Schema) -> None:
@@ -77,11 +78,11 @@ class _Known:
 
     @cached_property
     def links(self) -> list[str]:
-        return _links(self.schema)
+        return _list_links(self.schema)
 
     @cached_property
     def texts(self) -> list[int]:
-        return _texts(self.schema)
+        return _measure_texts(self.schema)
 
     @cached_property
     def is_short(self) -> bool:
@@ -91,31 +92,33 @@ class _Known:
     def has_prose(self) -> bool:
         return bool(self.texts)
 
-    def prose(self, limit: int) -> int:
+    def count_prose(self, limit: int) -> int:
         """The characters of prose where none is longer than the limit."""
         if limit not in self._prose:
             self._prose[limit] = sum(min(text, limit) for text in self.texts)
         return self._prose[limit]
 
-    def trimmed(self, limit: int) -> Schema:
+    def trim_prose(self, limit: int) -> Schema:
         if not self.texts:
             return self.schema
         if limit not in self._trimmed:
-            self._trimmed[limit] = _trimmed(self.schema, limit)
+            self._trimmed[limit] = _trim_texts(self.schema, limit)
         return self._trimmed[limit]
 
 
-def _limit(known: Collection[_Known]) -> int:
+def _choose_limit(known: Collection[_SchemaFacts]) -> int:
     """The longest limit of PROSE_LIMITS with which all prose stays within the budget, or the last.
     The last is tried first: most schemas with much prose do not even fit into that.
     """
     *longer, last = PROSE_LIMITS
-    if sum(part.prose(last) for part in known) > PROSE_BUDGET:
+    if sum(part.count_prose(last) for part in known) > PROSE_BUDGET:
         return last
-    return next((at for at in longer if sum(p.prose(at) for p in known) <= PROSE_BUDGET), last)
+    return next(
+        (at for at in longer if sum(p.count_prose(at) for p in known) <= PROSE_BUDGET), last
+    )
 
 
-def _without(root: Mapping[str, Any], once: set[str]) -> dict[str, Any]:
+def _inline_definitions(root: Mapping[str, Any], once: set[str]) -> dict[str, Any]:
     """The schema with these definitions in the place of the references to them."""
     defs: Mapping[str, Schema] = root["$defs"]
 
@@ -125,25 +128,25 @@ def _without(root: Mapping[str, Any], once: set[str]) -> dict[str, Any]:
         name = str(schema.get("$ref", "")).removeprefix(PREFIX)
         rest = {key: value for key, value in schema.items() if key != "$ref"}
         if name in once and depth < MAX_INLINED_DEPTH and rest.keys() <= _NOTES:
-            return inline({**_mapping(defs[name]), **rest}, depth + 1)
-        return rebuilt(schema, lambda part: inline(part, depth))
+            return inline({**_to_mapping(defs[name]), **rest}, depth + 1)
+        return rebuild_schema(schema, lambda part: inline(part, depth))
 
-    made = _mapping(inline({key: value for key, value in root.items() if key != "$defs"}))
+    made = _to_mapping(inline({key: value for key, value in root.items() if key != "$defs"}))
     left: dict[str, Schema] = {}
-    waiting = _links(made)
+    waiting = _list_links(made)
     while waiting:
         name = waiting.pop(0)
         if name not in left and name in defs:
             left[name] = inline(defs[name])
-            waiting += _links(left[name])
+            waiting += _list_links(left[name])
     return {**made, "$defs": left} if left else made
 
 
-def _mapping(schema: Schema) -> dict[str, Any]:
+def _to_mapping(schema: Schema) -> dict[str, Any]:
     return dict(schema) if isinstance(schema, dict) else {}
 
 
-def _links(schema: Schema) -> list[str]:
+def _list_links(schema: Schema) -> list[str]:
     """The names of the definitions that a schema refers to, as often as it does."""
     found, waiting = [], [schema]
     while waiting:
@@ -154,7 +157,7 @@ def _links(schema: Schema) -> list[str]:
     return found
 
 
-def _texts(schema: Schema) -> list[int]:
+def _measure_texts(schema: Schema) -> list[int]:
     """The lengths of all texts in a schema that nobody validates by; a title's is 0."""
     found: list[int] = []
     waiting: list[Schema] = [schema]
@@ -171,15 +174,15 @@ def _texts(schema: Schema) -> list[int]:
     return found
 
 
-def _trimmed(schema: Schema, limit: int) -> Schema:
+def _trim_texts(schema: Schema, limit: int) -> Schema:
     if not isinstance(schema, dict) or (is_leaf(schema) and _is_brief(schema, limit)):
         return schema
     made = {key: value for key, value in schema.items() if key != "title"}
     if len(made.get("description", "")) > limit:
-        made["description"] = first_sentence(made["description"], limit)
+        made["description"] = extract_first_sentence(made["description"], limit)
     if "examples" in made:
         made["examples"] = made["examples"][:1]
-    return rebuilt(made, lambda part: _trimmed(part, limit))
+    return rebuild_schema(made, lambda part: _trim_texts(part, limit))
 
 
 def _is_brief(schema: Mapping[str, Any], limit: int) -> bool:

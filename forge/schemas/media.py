@@ -1,4 +1,4 @@
-"""How a body of a media type is handed to the runtime, and which of several types is taken."""
+"""Media types: how the runtime is handed a body, and which of several types is taken."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from forge.projection import target
-from sandbox.apispec import MediaType, Schema
+from forge.schemas.projection import resolve_schema
+from sandbox.bundle.apispec import MediaType, Schema
 
 BodyKind = Literal["json", "form", "multipart", "text", "binary", "lines", "xml"]
 PREFERENCE: tuple[BodyKind, ...] = ("json", "form", "multipart", "lines", "text", "binary", "xml")
@@ -30,14 +30,14 @@ _TEXT = re.compile(
 )
 
 
-def kind_of(media: MediaType, schemas: Mapping[str, Schema]) -> BodyKind:
+def classify_media_type(media: MediaType, schemas: Mapping[str, Schema]) -> BodyKind:
     """The kind of a media type; of one that says nothing (`*/*`) by its schema.
 
     `lines` is a list of JSON values and `xml` an object or list; where the schema says that the
     caller writes a string, both are `text`.
     """
-    name = bare(media.type)
-    written = target(media.schema if media.schema is not None else True, schemas)
+    name = strip_parameters(media.type)
+    written = resolve_schema(media.schema if media.schema is not None else True, schemas)
     if _LINES.fullmatch(name):
         return "text" if written.get("type") == "string" else "lines"
     if _MARKUP.fullmatch(name) and (written.get("type") in ("object", "array")):
@@ -60,7 +60,7 @@ def kind_of(media: MediaType, schemas: Mapping[str, Schema]) -> BodyKind:
     return "text" if is_text and name.startswith("application/") else "binary"
 
 
-def choose(
+def choose_media_type(
     content: Iterable[MediaType], schemas: Mapping[str, Schema]
 ) -> tuple[MediaType, BodyKind]:
     """The preferred of several representations; the first of a kind, an exact JSON type before it.
@@ -69,20 +69,20 @@ def choose(
     Raises ValueError where there is none.
     """
     return min(
-        ((media, kind_of(media, schemas)) for media in content),
+        ((media, classify_media_type(media, schemas)) for media in content),
         key=lambda pair: (
-            _MARKUP.fullmatch(bare(pair[0].type)) is not None,
+            _MARKUP.fullmatch(strip_parameters(pair[0].type)) is not None,
             PREFERENCE.index(pair[1]),
-            bare(pair[0].type) != DEFAULT_TYPES[pair[1]],
+            strip_parameters(pair[0].type) != DEFAULT_TYPES[pair[1]],
         ),
     )
 
 
 def is_json(media_type: str) -> bool:
     """Whether answers of this type are JSON values (RFC 6839 section 3.1)."""
-    return _JSON.fullmatch(bare(media_type)) is not None
+    return _JSON.fullmatch(strip_parameters(media_type)) is not None
 
 
-def bare(media_type: str) -> str:
+def strip_parameters(media_type: str) -> str:
     """The type without parameters, in lower case."""
     return media_type.partition(";")[0].strip().lower()

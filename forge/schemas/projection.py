@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 
-from forge.prose import shorten
-from forge.subschemas import PREFIX, parts, rebuilt, references
-from forge.tolerance import tolerant
-from sandbox.apispec import Schema
+from forge.schemas.tolerance import relax_schema
+from forge.schemas.walk import PREFIX, list_references, rebuild_schema
+from forge.text import shorten_text
+from sandbox.bundle.apispec import Schema
+from sandbox.schemas.keywords import parts
 
 Direction = Literal["request", "response"]
 MAX_TEXT = 300
@@ -27,7 +28,7 @@ _DEPTHS = (12, 8, 6, 4, 3, 2, 1)
 
 
 @dataclass(frozen=True)
-class Selection:
+class SchemaSelection:
     """Schemas that were asked for, and the definitions that they and each other refer to.
 
     `whole` is False where parts were replaced by their outline, the type, to stay within the size
@@ -43,7 +44,7 @@ class Selection:
 class Projection:
     """An API's schemas as one direction sees them: requests without readOnly properties, responses
     without writeOnly ones and, since nobody writes them, without prose; responses with the
-    tolerance of `forge.tolerance`. What is made of a named schema is made once and shared.
+    tolerance of `forge.schemas.tolerance`. What is made of a named schema is made once and shared.
     """
 
     def __init__(self, schemas: Mapping[str, Schema], direction: Direction) -> None:
@@ -58,58 +59,62 @@ class Projection:
             tuple[int, int], tuple[tuple[Schema, ...], tuple[list[str], int, bool]]
         ] = {}
 
-    def roots(self, schemas: Iterable[Schema]) -> tuple[Schema, ...]:
+    def project_roots(self, schemas: Iterable[Schema]) -> tuple[Schema, ...]:
         """The schemas projected, without the definitions that they refer to."""
-        return tuple(map(self._projected, schemas))
+        return tuple(map(self._project_for_direction, schemas))
 
-    def size(self, roots: tuple[Schema, ...], limit: int) -> int:
+    def measure_selection(self, roots: tuple[Schema, ...], limit: int) -> int:
         """The `size` of what `select` makes of them."""
-        return self._reach(roots, limit)[1]
+        return self._find_reach(roots, limit)[1]
 
-    def select(self, roots: tuple[Schema, ...], limit: int) -> Selection:
+    def select_schemas(self, roots: tuple[Schema, ...], limit: int) -> SchemaSelection:
         """The projected schemas with their definitions, in about `limit` characters of JSON."""
-        names, size, whole = self._reach(roots, limit)
+        names, size, whole = self._find_reach(roots, limit)
         if whole:
-            return Selection(roots, {name: self._named(name) for name in names}, size)
-        keep, kept = self._keeping(names), set(names)
-        if _size(roots) > limit:
-            roots = self._flattened(roots, limit)
+            return SchemaSelection(roots, {name: self._project_named(name) for name in names}, size)
+        keep, kept = self._build_keeper(names), set(names)
+        if _measure_json(roots) > limit:
+            roots = self._flatten_roots(roots, limit)
         defs = {
-            name: self._named(name) if self._needs_of(name) <= kept else keep(self._named(name))
+            name: self._project_named(name)
+            if self._find_references(name) <= kept
+            else keep(self._project_named(name))
             for name in names
         }
-        return Selection(tuple(map(keep, roots)), defs, limit, whole=False)
+        return SchemaSelection(tuple(map(keep, roots)), defs, limit, whole=False)
 
-    def _reach(self, roots: tuple[Schema, ...], limit: int) -> tuple[list[str], int, bool]:
+    def _find_reach(self, roots: tuple[Schema, ...], limit: int) -> tuple[list[str], int, bool]:
         """What `_nearest` finds, looked for once."""
         known = self._reached.get((id(roots), limit))
         if known is None or known[0] is not roots:
-            known = self._reached[id(roots), limit] = roots, self._nearest(roots, limit)
+            known = self._reached[id(roots), limit] = roots, self._collect_nearest(roots, limit)
         return known[1]
 
-    def _nearest(self, roots: tuple[Schema, ...], limit: int) -> tuple[list[str], int, bool]:
+    def _collect_nearest(
+        self, roots: tuple[Schema, ...], limit: int
+    ) -> tuple[list[str], int, bool]:
         """The names in reach, nearest first, as far as the limit goes, the size of the selection
         and whether all of them are in it.
         """
-        left = limit - _size(roots)
+        left = limit - _measure_json(roots)
         names: dict[str, None] = {}
-        wave = sorted(set().union(*map(references, roots)))
+        wave = sorted(set().union(*map(list_references, roots)))
         whole = left >= 0
         while wave:
             fitting = []
             for name in wave:
-                left -= self._size_of(name)
+                left -= self._measure_named(name)
                 if left < 0:
                     whole = False
                 else:
                     names[name] = None
                     fitting.append(name)
-            wave = sorted(set().union(*(self._needs_of(n) for n in fitting)) - names.keys())
+            wave = sorted(set().union(*(self._find_references(n) for n in fitting)) - names.keys())
             if not whole:
                 break
         return list(names), limit - left if whole else limit, whole
 
-    def _keeping(self, names: Iterable[str]) -> Callable[[Schema], Schema]:
+    def _build_keeper(self, names: Iterable[str]) -> Callable[[Schema], Schema]:
         """A function that replaces references to all other names by outlines of what they name."""
         kept = {PREFIX + name for name in names}
 
@@ -117,44 +122,46 @@ class Projection:
             if not isinstance(schema, dict):
                 return schema
             if "$ref" in schema and schema["$ref"] not in kept:
-                return self._outline(schema)
-            return loosened(rebuilt(schema, keep), schema)
+                return self._outline_schema(schema)
+            return loosen_schema(rebuild_schema(schema, keep), schema)
 
         return keep
 
-    def _outline(self, schema: Mapping[str, Any], needed: bool = True, depth: int = 0) -> Schema:
+    def _outline_schema(
+        self, schema: Mapping[str, Any], needed: bool = True, depth: int = 0
+    ) -> Schema:
         """A small schema without parts as it is; of another its type and what it cannot do without;
         true where nothing says its type.
         """
         if depth > MAX_OUTLINED:
             return True
         if len(schema) > 1 or "$ref" not in schema:
-            return self._drawn(schema, needed, depth)
+            return self._draw_outline(schema, needed, depth)
         key = (schema["$ref"], needed)
         if key not in self._outlines:
-            self._outlines[key] = self._drawn(schema, needed, depth)
+            self._outlines[key] = self._draw_outline(schema, needed, depth)
         return self._outlines[key]
 
-    def _drawn(self, schema: Mapping[str, Any], needed: bool, depth: int) -> Schema:
-        leaf = self._leaf(schema)
+    def _draw_outline(self, schema: Mapping[str, Any], needed: bool, depth: int) -> Schema:
+        leaf = self._find_leaf(schema)
         if leaf is not None:
             return {**leaf, **{key: value for key, value in schema.items() if key != "$ref"}}
-        found = applied(schema, self._schemas)
-        types = self._types(found, depth)
+        found = list_applied_schemas(schema, self._schemas)
+        types = self._find_types(found, depth)
         if types is None:
             return True
         notes = {key: schema[key] for key in ("description",) if key in schema}
         is_needed = needed and self._direction == "request"
-        return {"type": types, **(self._needed(found) if is_needed else {}), **notes}
+        return {"type": types, **(self._outline_required(found) if is_needed else {}), **notes}
 
-    def _types(self, found: list[Mapping[str, Any]], depth: int) -> Any:
+    def _find_types(self, found: list[Mapping[str, Any]], depth: int) -> Any:
         """The `type` of a schema's values, from its parts or else from its alternatives."""
         for part in found:
             if "type" in part:
                 return part["type"]
         for part in found:
             outlines = [
-                self._outline(branch, False, depth + 1) if isinstance(branch, dict) else True
+                self._outline_schema(branch, False, depth + 1) if isinstance(branch, dict) else True
                 for key in _CHOICES
                 for branch in part.get(key, ())
             ]
@@ -167,90 +174,90 @@ class Projection:
                 return unique[0] if len(unique) == 1 else unique
         return "object" if any("properties" in part for part in found) else None
 
-    def _needed(self, found: list[Mapping[str, Any]]) -> dict[str, Any]:
+    def _outline_required(self, found: list[Mapping[str, Any]]) -> dict[str, Any]:
         """What an object cannot do without: its required properties, each as an outline."""
-        hidden = {name for part in found for name in self._hidden(part)}
+        hidden = {name for part in found for name in self._find_hidden(part)}
         named = [name for part in found for name in part.get("required", ()) if name not in hidden]
         required = list(dict.fromkeys(named))[:MAX_NEEDED]
         properties: dict[str, Schema] = {}
         for part in reversed(found):
             properties.update(part.get("properties", {}))
         outlines = {
-            name: self._outline(part, needed=False)
+            name: self._outline_schema(part, needed=False)
             for name in required
             if isinstance(part := properties.get(name), Mapping)
         }
         made: dict[str, Any] = {"properties": outlines} if outlines else {}
         return {**made, "required": required} if required else made
 
-    def _leaf(self, schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def _find_leaf(self, schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
         name = str(schema.get("$ref", "")).removeprefix(PREFIX)
-        named = self._named(name) if name else self._projected(schema)
+        named = self._project_named(name) if name else self._project_for_direction(schema)
         if not isinstance(named, dict) or "$ref" in named or any(True for _ in parts(named)):
             return None
         kept = {key: value for key, value in named.items() if key not in _PROSE}
-        return kept if _size(kept) <= MAX_LEAF else None
+        return kept if _measure_json(kept) <= MAX_LEAF else None
 
-    def _flattened(self, roots: tuple[Schema, ...], limit: int) -> tuple[Schema, ...]:
+    def _flatten_roots(self, roots: tuple[Schema, ...], limit: int) -> tuple[Schema, ...]:
         """The schemas cut at a depth, outlines in place of what lies deeper."""
 
         def cut(schema: Schema, depth: int) -> Schema:
             if not isinstance(schema, dict):
                 return schema
             if depth == 0:
-                return self._outline(schema)
-            return loosened(rebuilt(schema, lambda part: cut(part, depth - 1)), schema)
+                return self._outline_schema(schema)
+            return loosen_schema(rebuild_schema(schema, lambda part: cut(part, depth - 1)), schema)
 
         for depth in _DEPTHS:
             made = tuple(cut(root, depth) for root in roots)
-            if _size(made) <= limit:
+            if _measure_json(made) <= limit:
                 return made
         return tuple(True if isinstance(root, dict) else root for root in roots)
 
-    def _named(self, name: str) -> Schema:
+    def _project_named(self, name: str) -> Schema:
         if name not in self._made:
-            self._made[name] = self._projected(self._schemas.get(name, True))
+            self._made[name] = self._project_for_direction(self._schemas.get(name, True))
         return self._made[name]
 
-    def _needs_of(self, name: str) -> set[str]:
+    def _find_references(self, name: str) -> set[str]:
         if name not in self._needs:
-            self._needs[name] = references(self._named(name))
+            self._needs[name] = list_references(self._project_named(name))
         return self._needs[name]
 
-    def _size_of(self, name: str) -> int:
+    def _measure_named(self, name: str) -> int:
         if name not in self._sizes:
-            self._sizes[name] = len(name) + _size(self._named(name))
+            self._sizes[name] = len(name) + _measure_json(self._project_named(name))
         return self._sizes[name]
 
-    def _projected(self, schema: Schema) -> Schema:
-        made = self._project(schema)
-        return tolerant(made) if self._direction == "response" else made
+    def _project_for_direction(self, schema: Schema) -> Schema:
+        made = self._project_schema(schema)
+        return relax_schema(made) if self._direction == "response" else made
 
-    def _project(self, schema: Schema, inherited: frozenset[str] = frozenset()) -> Schema:
+    def _project_schema(self, schema: Schema, inherited: frozenset[str] = frozenset()) -> Schema:
         if not isinstance(schema, dict):
             return schema
         hidden = inherited
         if not _NAMING_PROPERTIES.isdisjoint(schema):
-            hidden = inherited | self._hidden(schema)
+            hidden = inherited | self._find_hidden(schema)
         kept = {key: value for key, value in schema.items() if key not in _FLAGS}
         if hidden:
-            kept = _without(kept, hidden)
+            kept = _remove_properties(kept, hidden)
         if self._direction == "response":
             kept = {key: value for key, value in kept.items() if key not in _PROSE}
         elif len(kept.get("description", "")) > MAX_TEXT:
-            kept["description"] = shorten(kept["description"], MAX_TEXT)
+            kept["description"] = shorten_text(kept["description"], MAX_TEXT)
         if self._direction == "request" and kept.get("format") == "binary":
             kept.setdefault("contentEncoding", "base64")
         together = kept.pop("allOf", None)
-        made = rebuilt(kept, self._project)
+        made = rebuild_schema(kept, self._project_schema)
         if together is not None:
-            made["allOf"] = [self._project(part, hidden) for part in together]
+            made["allOf"] = [self._project_schema(part, hidden) for part in together]
         return made
 
-    def _hidden(self, schema: Mapping[str, Any]) -> frozenset[str]:
+    def _find_hidden(self, schema: Mapping[str, Any]) -> frozenset[str]:
         """The properties of an object, in all its parts, that this direction does not carry."""
         found = set()
-        for part in applied(schema, self._schemas):
+        for part in list_applied_schemas(schema, self._schemas):
             for name, value in part.get("properties", {}).items():
                 if isinstance(value, dict) and self._is_hidden(value):
                     found.add(name)
@@ -267,10 +274,12 @@ class Projection:
         return self._flags[name]
 
     def _is_flagged(self, schema: Mapping[str, Any]) -> bool:
-        return any(part.get(self._hide) is True for part in applied(schema, self._schemas))
+        return any(
+            part.get(self._hide) is True for part in list_applied_schemas(schema, self._schemas)
+        )
 
 
-def applied(schema: Schema, schemas: Mapping[str, Schema]) -> list[Mapping[str, Any]]:
+def list_applied_schemas(schema: Schema, schemas: Mapping[str, Schema]) -> list[Mapping[str, Any]]:
     """The schema and what its `$ref` and `allOf` add to it."""
     if not isinstance(schema, dict):
         return []
@@ -292,15 +301,15 @@ def applied(schema: Schema, schemas: Mapping[str, Schema]) -> list[Mapping[str, 
     return found
 
 
-def merged_properties(schema: Schema | None, schemas: Mapping[str, Schema]) -> dict[str, Schema]:
+def merge_properties(schema: Schema | None, schemas: Mapping[str, Schema]) -> dict[str, Schema]:
     """The properties that an object has by its own, its `$ref`'s and its `allOf`'s word."""
     made: dict[str, Schema] = {}
-    for part in reversed(applied(True if schema is None else schema, schemas)):
+    for part in reversed(list_applied_schemas(True if schema is None else schema, schemas)):
         made.update(part.get("properties", {}))
     return made
 
 
-def target(schema: Schema, schemas: Mapping[str, Schema]) -> Mapping[str, Any]:
+def resolve_schema(schema: Schema, schemas: Mapping[str, Schema]) -> Mapping[str, Any]:
     """What a schema's chain of bare references ends at; empty for a boolean."""
     for _ in range(16):
         if not isinstance(schema, dict):
@@ -315,7 +324,7 @@ def _has_type(schema: Schema) -> TypeGuard[Mapping[str, Any]]:
     return isinstance(schema, dict) and "type" in schema
 
 
-def _without(schema: dict[str, Any], hidden: frozenset[str]) -> dict[str, Any]:
+def _remove_properties(schema: dict[str, Any], hidden: frozenset[str]) -> dict[str, Any]:
     made = dict(schema)
     if "properties" in made:
         made["properties"] = {k: v for k, v in made["properties"].items() if k not in hidden}
@@ -326,7 +335,7 @@ def _without(schema: dict[str, Any], hidden: frozenset[str]) -> dict[str, Any]:
     return made
 
 
-def loosened(made: dict[str, Any], original: Mapping[str, Any]) -> dict[str, Any]:
+def loosen_schema(made: dict[str, Any], original: Mapping[str, Any]) -> dict[str, Any]:
     """A schema some of whose parts now take more values than they did, so that it takes no less.
 
     Of two looser alternatives both may fit, which `oneOf` refuses; what a looser `not` refuses is
@@ -344,5 +353,5 @@ def loosened(made: dict[str, Any], original: Mapping[str, Any]) -> dict[str, Any
     return made
 
 
-def _size(value: Any) -> int:
+def _measure_json(value: Any) -> int:
     return len(json.dumps(value, separators=(",", ":")))

@@ -7,8 +7,8 @@ answer broken would fail on its first real call. What is said of types and value
 
 from __future__ import annotations
 
-from forge.subschemas import rebuilt
-from sandbox.apispec import Schema
+from forge.schemas.walk import rebuild_schema
+from sandbox.bundle.apispec import Schema
 
 _PRESENCE = frozenset(
     "required dependentRequired dependentSchemas minProperties maxProperties "
@@ -18,7 +18,7 @@ _OF_ONE_PAGE = frozenset({"maxItems", "uniqueItems"})
 _CLOSED = frozenset({"additionalProperties", "unevaluatedProperties", "unevaluatedItems"})
 
 
-def tolerant(schema: Schema) -> Schema:
+def relax_schema(schema: Schema) -> Schema:
     """The schema without demands on which properties are there, in it and in its parts.
 
     Branches that only differ in what they require overlap then, so `oneOf` becomes `anyOf`.
@@ -30,7 +30,7 @@ def tolerant(schema: Schema) -> Schema:
         for key, value in schema.items()
         if key not in _PRESENCE and not (key in _CLOSED and value is False)
     }
-    made = rebuilt(kept, tolerant)
+    made = rebuild_schema(kept, relax_schema)
     if "oneOf" in made:
         branches = made.pop("oneOf")
         if "anyOf" in made:
@@ -40,8 +40,10 @@ def tolerant(schema: Schema) -> Schema:
     return made
 
 
-def joined(schema: Schema) -> Schema:
+def relax_list_bounds(schema: Schema) -> Schema:
     """The schema of an answer whose list is that of several pages: without bounds on lists."""
     if not isinstance(schema, dict):
         return schema
-    return rebuilt({k: v for k, v in schema.items() if k not in _OF_ONE_PAGE}, joined)
+    return rebuild_schema(
+        {k: v for k, v in schema.items() if k not in _OF_ONE_PAGE}, relax_list_bounds
+    )

@@ -2,7 +2,7 @@
 
 componentize-py runs this module once, at build time, and keeps the interpreter as it is afterwards:
 whatever a server may import is imported here, and what is called here is warm in every instance.
-`engine_data` is written by the build (sandbox/wasm_component.py).
+`engine_data` is written by the build (sandbox/engines/wasm/component.py).
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""Moments as people type them: dates, times, and how long ago or from now."""
+"""Parsing of dates, times and durations as people type them, and relative times for display."""
 
 from __future__ import annotations
 
 import re
 import time
 from datetime import datetime, timedelta
+
+from humanize import naturaltime
 
 from orchestrator.errors import OrchestratorError
 
@@ -41,10 +43,6 @@ def parse_moment(text: str, now: float, *, ahead: bool = False, whole_day: bool 
         ) from error
 
 
-def ago(moment: float, now: float | None = None) -> str:
-    """A moment for people: `12 s ago`."""
-    seconds = max(0.0, (time.time() if now is None else now) - moment)
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.0f} {unit} ago"
-    return f"{seconds:.0f} s ago"
+def format_age(moment: float, now: float | None = None) -> str:
+    """A moment for people: `12 seconds ago`, and `now` also for one that is still to come."""
+    return naturaltime(max(0.0, (time.time() if now is None else now) - moment))

@@ -1,22 +1,23 @@
-"""What only a person decides: a write that waits, by the PIN or by a signed decision."""
+"""Decisions on waiting writes: approve or reject, with the PIN or a delegated signature."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from orchestrator.allowing import Always, rule_for
-from orchestrator.moments import ago
-from orchestrator.pin import open_key
+from orchestrator.approvals.dates import format_age
+from orchestrator.approvals.rules import RuleRequest, create_rule
+from orchestrator.approvals.signing_key import open_key
 from orchestrator.settings import Settings
-from registry.decisions import Delegation, request_of, sign_decision
-from registry.records import Approval
-from registry.signing import Signer
+from registry.approvals.approvals import ApprovalTable
+from registry.approvals.decisions import Delegation, build_request_digests, sign_decision
+from registry.models import Approval
+from registry.secrets.signing import Signer
 from registry.store import Store
 
 
 @dataclass(frozen=True)
 class Decision:
-    """`digest` is that of the request as it was shown, where the channel knows it."""
+    """A person's decision. `digest` is that of the request as shown, "" where not known."""
 
     approval: str
     approve: bool
@@ -27,10 +28,11 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Decided:
-    """`state` is the approval's new one; where `refused` says why not, nothing was changed.
+class DecisionResult:
+    """The result of a decision. `state` is the approval's state after it.
 
-    `rule` is the id of the standing rule that came of it.
+    A non-empty `refused` is the reason why nothing was changed. `rule` is the id of the standing
+    rule that was added, or "".
     """
 
     state: str
@@ -39,54 +41,58 @@ class Decided:
     rule: str = ""
 
 
-def decide(
+def decide_with_pin(
     settings: Settings,
     store: Store,
     decision: Decision,
     now: float,
-    always: Always | None = None,
-) -> Decided:
+    always: RuleRequest | None = None,
+) -> DecisionResult:
     """Approve or reject with the PIN, once, and with `always` add the rule that it asks for.
 
     Raises Unknown for the approval, OrchestratorError where such a rule cannot be.
     """
-    shown = store.approval(decision.approval)
+    shown = store.approvals.get(decision.approval)
     if decision.digest and decision.digest != shown.wire_digest:
-        return Decided(shown.state, "it is not the request that was shown; look at it again")
+        return DecisionResult(shown.state, "it is not the request that was shown; look at it again")
     opened = open_key(settings, decision.pin, now)
     if opened.signer is None:
-        return Decided(shown.state, opened.refused, pin_wrong=True)
-    rule = rule_for(store, shown, always, opened.signer, decision.by, now) if always else None
-    decided = decide_signed(store, shown, decision, opened.signer, now)
+        return DecisionResult(shown.state, opened.refused, pin_wrong=True)
+    rule = create_rule(store, shown, always, opened.signer, decision.by, now) if always else None
+    decided = decide_signed(store.approvals, shown, decision, opened.signer, now)
     if rule is None or decided.refused:
         return decided
-    store.add_rule(rule)
+    store.rules.add(rule)
     return replace(decided, rule=rule.id)
 
 
 def decide_signed(
-    store: Store,
+    approvals: ApprovalTable,
     shown: Approval,
     decision: Decision,
     signer: Signer,
     now: float,
     delegation: Delegation | None = None,
-) -> Decided:
-    """Store a decision, signed over the request as it was shown. Who comes second hears who won."""
+) -> DecisionResult:
+    """Store a decision, signed over the request as shown. The first of several decisions wins."""
     signed = sign_decision(shown, decision.approve, decision.by, now, signer, delegation)
-    if request_of(store.approval(shown.id)) != request_of(shown):
-        return Decided(shown.state, "the request was changed while it was shown; look at it again")
-    return _stored(store, decision, signed, now)
+    if build_request_digests(approvals.get(shown.id)) != build_request_digests(shown):
+        return DecisionResult(
+            shown.state, "the request was changed while it was shown; look at it again"
+        )
+    return _store_decision(approvals, decision, signed, now)
 
 
-def reject_unsigned(store: Store, decision: Decision, now: float) -> Decided:
-    """Reject without any proof of who does it: that lets nothing happen. Raises Unknown."""
+def reject_unsigned(approvals: ApprovalTable, decision: Decision, now: float) -> DecisionResult:
+    """Reject without a signature: a rejection sends nothing, so it needs none. Raises Unknown."""
     assert not decision.approve
-    return _stored(store, decision, "", now)
+    return _store_decision(approvals, decision, "", now)
 
 
-def _stored(store: Store, decision: Decision, signed: str, now: float) -> Decided:
-    decided = store.decide(
+def _store_decision(
+    approvals: ApprovalTable, decision: Decision, signed: str, now: float
+) -> DecisionResult:
+    decided = approvals.decide(
         decision.approval,
         decision.approve,
         by=decision.by,
@@ -95,16 +101,16 @@ def _stored(store: Store, decision: Decision, signed: str, now: float) -> Decide
         signed=signed,
     )
     if decided is not None:
-        return Decided(decided.state)
-    current = store.approval(decision.approval)
-    return Decided(current.state, already_decided(current, now))
+        return DecisionResult(decided.state)
+    current = approvals.get(decision.approval)
+    return DecisionResult(current.state, render_late_decision(current, now))
 
 
-def already_decided(approval: Approval, now: float) -> str:
-    """What whoever comes too late is told: what happened, by whom, when."""
+def render_late_decision(approval: Approval, now: float) -> str:
+    """The message for a decision that came too late: what was decided, by whom and when."""
     if approval.decided_at is None:
         return f"it has expired, or is {approval.state} already; nothing was changed"
     return (
-        f"it was decided already: {approval.decided_by} decided it {ago(approval.decided_at, now)} "
-        f"and it is {approval.state}; nothing was changed"
+        f"it was decided already: {approval.decided_by} decided it "
+        f"{format_age(approval.decided_at, now)} and it is {approval.state}; nothing was changed"
     )

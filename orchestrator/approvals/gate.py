@@ -1,4 +1,4 @@
-"""May this call go ahead? Pure policy (docs/architecture.md, "Trust and the gate")."""
+"""The gate: whether a call may run. Pure policy (docs/architecture.md, "Trust and the gate")."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from registry.rules import Condition, Rule
-from registry.trust import EXEMPT_SUCCESSES, Standing, write_exempt
-from sandbox.apispec import Access
+from registry.approvals.rules import ApprovalRule, Condition
+from registry.trust import EXEMPT_SUCCESSES, Standing, is_write_exempt
+from sandbox.bundle.apispec import Access
 
 
 @dataclass(frozen=True)
 class Allow:
-    """`rule` is the standing rule that allows it, to be counted before the call runs."""
+    """The call may run. `rule` is the standing rule that allows it; its use is counted first."""
 
     reason: str
-    rule: Rule | None = None
+    rule: ApprovalRule | None = None
 
 
 @dataclass(frozen=True)
 class Ask:
-    """A person decides on the exact request."""
+    """The call waits until a person decides on its exact request."""
 
     reason: str
 
@@ -42,8 +42,8 @@ Ruling = Allow | Ask | Deny
 
 
 @dataclass(frozen=True)
-class Write:
-    """What the gate knows of a write. `digest` is the bundle's.
+class WriteFacts:
+    """The facts about a write that the gate judges. `digest` is the bundle's.
 
     `operation` is the operation's own standing, `vouched` how many of its writes under this version
     people approved one by one, which count only where the record says that it is exempt. `erases`
@@ -58,26 +58,27 @@ class Write:
     version: int = 0
     digest: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[ApprovalRule, ...] = ()
     now: float = 0.0
 
 
 @dataclass(frozen=True)
-class Question:
-    """What the gate is asked: the server's state and standing, the tool, whether all is frozen.
+class GateQuestion:
+    """The facts about a call that the gate judges.
 
-    `write` is there where the call writes and its own record was looked up.
+    `write` is None for a read, and where the facts about a write were not looked up: then a person
+    is asked.
     """
 
     state: str
     access: Access
     server: Standing
-    write: Write | None
+    write: WriteFacts | None
     frozen: bool
 
 
-def rule(question: Question) -> Ruling:
-    """The ruling on one call. Fails closed: a state that is not known is denied."""
+def judge_call(question: GateQuestion) -> Ruling:
+    """The ruling on one call. Fails closed: an unknown state is denied."""
     if question.frozen:
         return Deny("Toolwright is frozen; a person can lift it with `toolwright unfreeze`")
     if question.state == "experimental":
@@ -90,55 +91,55 @@ def rule(question: Question) -> Ruling:
         return Allow(f"a read of a {question.server.level} server")
     if question.write is None:
         return Ask(f"a write of a {question.server.level} server")
-    if exempt(question.server, question.write):
+    if is_exempt(question.server, question.write):
         return Allow("a trusted server, and this write has succeeded fifty times")
-    standing = matching(question.write)
+    standing = find_matching_rule(question.write)
     if standing is not None:
         return Allow(f"the rule {standing.id} allows it", standing)
     return Ask(f"a write of a {question.server.level} server")
 
 
-def exempt(server: Standing, write: Write) -> bool:
-    """Whether a write needs no confirmation any more: by its record, which anyone who can write
-    into the database can make up, and by as many approvals, which only a person can sign.
+def is_exempt(server: Standing, write: WriteFacts) -> bool:
+    """Whether a write needs no confirmation any more. Its record alone does not suffice, since
+    anyone who can write to the database can forge it; as many signed approvals are needed too.
     """
-    return write_exempt(server, write.operation) and write.vouched >= EXEMPT_SUCCESSES
+    return is_write_exempt(server, write.operation) and write.vouched >= EXEMPT_SUCCESSES
 
 
-def matching(write: Write) -> Rule | None:
-    """The first live rule that covers this call. None ever covers what deletes something."""
+def find_matching_rule(write: WriteFacts) -> ApprovalRule | None:
+    """The first live rule that covers this call. No rule covers a call that deletes something."""
     if write.erases:
         return None
-    return next((rule for rule in write.rules if covers(rule, write)), None)
+    return next((rule for rule in write.rules if covers_write(rule, write)), None)
 
 
-def erases(method: str, operation: str, name: str) -> bool:
+def is_erasing(method: str, operation: str, name: str) -> bool:
     """Whether an operation deletes something: by its method, or by the first word of its names."""
     first = {_WORD.findall(text)[:1][0].lower() for text in (operation, name) if _WORD.search(text)}
     return method == "DELETE" or bool(first & _ERASING)
 
 
-def covers(rule: Rule, write: Write) -> bool:
-    """Whether a rule is live and says exactly this tool, this version and these arguments."""
-    if f"{rule.server}.{rule.tool}" != write.tool or not rule.live(write.now):
+def covers_write(rule: ApprovalRule, write: WriteFacts) -> bool:
+    """Whether a rule is live and covers exactly this tool, this version and these arguments."""
+    if f"{rule.server}.{rule.tool}" != write.tool or not rule.is_live(write.now):
         return False
     if rule.version is not None and (rule.version, rule.digest) != (write.version, write.digest):
         return False
-    return all(holds(condition, write.arguments) for condition in rule.where)
+    return all(is_condition_met(condition, write.arguments) for condition in rule.where)
 
 
-def holds(condition: Condition, arguments: Mapping[str, Any]) -> bool:
-    """Whether the arguments have that value, of that very type, in that place."""
-    present, value = argument(condition.path, arguments)
+def is_condition_met(condition: Condition, arguments: Mapping[str, Any]) -> bool:
+    """Whether the arguments satisfy a condition: the same JSON value, or a match of its pattern."""
+    present, value = find_argument(condition.path, arguments)
     if not present:
         return False
     if condition.pattern:
-        return isinstance(value, str) and fits_pattern(condition.pattern, value)
-    return same(value, condition.equals)
+        return isinstance(value, str) and matches_pattern(condition.pattern, value)
+    return is_same_json(value, condition.equals)
 
 
-def argument(path: str, arguments: Any) -> tuple[bool, Any]:
-    """Whether there is an argument at a path such as `body.zone`, and its value; "" is them all."""
+def find_argument(path: str, arguments: Any) -> tuple[bool, Any]:
+    """Whether there is an argument at a path such as `body.zone`, and its value. "" means all."""
     value = arguments
     for key in path.split(".") if path else ():
         if not isinstance(value, Mapping) or key not in value:
@@ -147,17 +148,17 @@ def argument(path: str, arguments: Any) -> tuple[bool, Any]:
     return True, value
 
 
-def fits_pattern(pattern: str, text: str) -> bool:
-    """Whether a text fits a pattern in which `*` stands for any characters but slashes and line
-    breaks. Takes time in proportion to the text: texts come from strangers, so no regex is run.
+def matches_pattern(pattern: str, text: str) -> bool:
+    """Whether a text matches a pattern in which `*` stands for any characters but slashes and line
+    breaks. Runs in linear time: the text is untrusted, so no regex is used.
     """
     if "\n" in text or "\r" in text:
         return False
     wanted, found = pattern.split("/"), text.split("/")
-    return len(wanted) == len(found) and all(map(_fits_segment, wanted, found))
+    return len(wanted) == len(found) and all(map(_matches_segment, wanted, found))
 
 
-def _fits_segment(pattern: str, text: str) -> bool:
+def _matches_segment(pattern: str, text: str) -> bool:
     first, *rest = pattern.split("*")
     if not rest:
         return text == first
@@ -174,10 +175,16 @@ def _fits_segment(pattern: str, text: str) -> bool:
     return True
 
 
-def same(value: Any, wanted: Any) -> bool:
-    """Equal as JSON: True is not 1, 1 is not 1.0, and so on inside."""
+def is_same_json(value: Any, wanted: Any) -> bool:
+    """Whether two JSON values are equal in value and type, deeply: True is not 1, 1 is not 1.0."""
     if isinstance(value, Mapping) and isinstance(wanted, Mapping):
-        return value.keys() == wanted.keys() and all(same(value[k], wanted[k]) for k in value)
+        return value.keys() == wanted.keys() and all(
+            is_same_json(value[k], wanted[k]) for k in value
+        )
     if isinstance(value, list):
-        return type(wanted) is list and len(value) == len(wanted) and all(map(same, value, wanted))
+        return (
+            type(wanted) is list
+            and len(value) == len(wanted)
+            and all(map(is_same_json, value, wanted))
+        )
     return type(value) is type(wanted) and bool(value == wanted)

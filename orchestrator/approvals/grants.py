@@ -1,121 +1,152 @@
-"""What people granted, as it counts: what the known key signed and nobody took away since."""
+"""Effective grants: those that the pinned key signed and that were not revoked since."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
-from registry.jsontext import canonical
-from registry.records import Grant, GrantKind, Source
-from registry.signing import fits
+from registry.database.canonical import to_canonical_json
+from registry.models import DocumentationSource, Grant, GrantKind
+from registry.secrets.signing import verify_signature
 from registry.store import Store
-from sandbox.bundle import Bundle
-from sandbox.permissions import Permission
-from sandbox.policy import Origin
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.permissions import Permission
+from sandbox.wire.policy import Origin
 
 CONFIRM = "look at them: `toolwright grant --confirm` signs them with your PIN"
-REVOKED = "it was revoked"
 MAX_REMEMBERED = 4096
+Flaw = Literal["no_key", "unsigned", "unfitting", "revoked"]
+"""Why a grant counts for nothing."""
+_FLAWS: Mapping[Flaw, str] = {
+    "no_key": "whose signature counts is not known",
+    "unsigned": "nobody signed it",
+    "unfitting": "the signature does not fit",
+    "revoked": "it was revoked",
+}
 PACKAGE = "pypi:"
-"""How the grant of a package begins."""
+"""Prefix of the origin of a package's grant."""
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """The grants that count at a version of the database, by this key; `stored` is all of them as
+    one text.
+    """
+
+    version: int
+    stored: str
+    key: str
+    grants: tuple[Grant, ...]
 
 
 @dataclass
-class Consents:
-    """Reads the grants and leaves out those that were written, edited or put back by hand.
+class Grants:
+    """Reads grants; those that were written, edited or restored in the database by hand are void.
 
-    `key` tells the public key of the person, "" where it is missing or in doubt: then nothing is
-    granted.
+    `key` returns the person's public key, "" where it is missing or in doubt: then every grant is
+    void.
     """
 
     store: Store
     key: Callable[[], str]
     _fitting: set[tuple[str, str, str]] = field(default_factory=set)
-    _counted: tuple[int, tuple[Grant, ...]] = (-1, ())
+    _counted: _Counted = field(default_factory=lambda: _Counted(-1, "", "", ()))
 
-    def grants(self, kind: GrantKind | None = None) -> tuple[Grant, ...]:
-        """The grants that count, of one kind or of all, by origin. Costs microseconds while nobody
-        has written to the database since.
+    def find_grants(self, kind: GrantKind | None = None) -> tuple[Grant, ...]:
+        """The grants that count, of one kind or of all, by origin; of all the very same tuple while
+        none has changed. Costs microseconds while nobody granted anything or took it away.
         """
-        version = self.store.data_version()
-        if self._counted[0] != version:
-            found = self.store.grants()
-            key = self.key() if found else ""
-            self._counted = version, tuple(g for g in found if not self._problem(g, key))
-        return tuple(g for g in self._counted[1] if kind is None or g.kind == kind)
+        known, version = self._counted, self.store.signals.read_data_version()
+        if known.version != version:
+            known = self._counted = self._judge_stored(version, known)
+        if kind is None:
+            return known.grants
+        return tuple(g for g in known.grants if g.kind == kind)
 
-    def void(self) -> tuple[tuple[Grant, str], ...]:
+    def _judge_stored(self, version: int, known: _Counted) -> _Counted:
+        """The grants judged again where they, or whose signature counts, are not what they were."""
+        stored = self.store.signals.granted()
+        key = self.key() if stored else ""
+        if (stored, key) == (known.stored, known.key):
+            return replace(known, version=version)
+        found = self.store.grants.find_grants()
+        return _Counted(version, stored, key, tuple(g for g in found if not self._flaw(g, key)))
+
+    def find_void(self) -> tuple[tuple[Grant, Flaw], ...]:
         """The stored grants that count for nothing, and why."""
-        found = self.store.grants()
+        found = self.store.grants.find_grants()
         key = self.key() if found else ""
-        judged = ((grant, self._problem(grant, key)) for grant in found)
-        unsigned = [(grant, problem) for grant, problem in judged if problem]
-        unsigned += [(_wanted(source), "nobody signed it") for source in self._undeclared(found)]
-        return tuple(unsigned)
+        judged = ((grant, self._flaw(grant, key)) for grant in found)
+        void = [(grant, flaw) for grant, flaw in judged if flaw]
+        void += [
+            (_build_source_grant(source), "unsigned") for source in self._find_undeclared(found)
+        ]
+        return tuple(void)
 
-    def hosts(self) -> frozenset[str]:
-        """Every `host:port` that a person named."""
-        return frozenset(g.origin for g in self.grants() if g.kind in ("host", "private_host"))
+    def find_hosts(self) -> frozenset[str]:
+        """Every `host:port` that a person allowed."""
+        return frozenset(g.origin for g in self.find_grants() if g.kind in ("host", "private_host"))
 
-    def private_hosts(self) -> frozenset[str]:
-        """Those that may be talked to also where their address is private."""
-        return frozenset(grant.origin for grant in self.grants("private_host"))
+    def find_private_hosts(self) -> frozenset[str]:
+        """The `host:port`s that are allowed also where their address is private."""
+        return frozenset(grant.origin for grant in self.find_grants("private_host"))
 
     def is_private(self, origin: Origin) -> bool:
-        return f"{origin.host}:{origin.port}" in self.private_hosts()
+        return f"{origin.host}:{origin.port}" in self.find_private_hosts()
 
-    def packages(self) -> frozenset[str]:
-        """The packages of PyPI, by their normal names, that servers may have."""
+    def find_packages(self) -> frozenset[str]:
+        """The normalized names of the PyPI packages that servers may import."""
         prefix = PACKAGE
-        return frozenset(g.origin.removeprefix(prefix) for g in self.grants("package"))
+        return frozenset(g.origin.removeprefix(prefix) for g in self.find_grants("package"))
 
-    def permissions(self, server: str) -> Mapping[str, str]:
-        """What a server was granted: the texts of permissions, such as `fs:/data:ro`, and by each
-        the vault's name of the secret that it is for, or "".
+    def find_permissions(self, server: str) -> Mapping[str, str]:
+        """The permissions a server was granted: by text, such as `fs:/data:ro`, the vault's name of
+        the secret that goes with it, or "".
         """
         prefix = f"{server} "
         return {
             grant.origin.removeprefix(prefix): grant.detail
-            for grant in self.grants("permission")
+            for grant in self.find_grants("permission")
             if grant.origin.startswith(prefix)
         }
 
-    def sources(self) -> tuple[Source, ...]:
-        """The sources; those whose secret a person let go there, and those without one."""
-        signed = {(grant.origin, grant.detail) for grant in self.grants("source")}
+    def find_sources(self) -> tuple[DocumentationSource, ...]:
+        """The sources without a secret, and those whose secret has an effective grant."""
+        signed = {(grant.origin, grant.detail) for grant in self.find_grants("source")}
         return tuple(
             source
-            for source in self.store.sources()
-            if not source.secret or (source.url, secret_text(source)) in signed
+            for source in self.store.grants.find_sources()
+            if not source.secret or (source.url, render_secret(source)) in signed
         )
 
-    def _undeclared(self, found: tuple[Grant, ...]) -> tuple[Source, ...]:
-        """Sources whose secret no grant names, well or badly signed."""
+    def _find_undeclared(self, found: tuple[Grant, ...]) -> tuple[DocumentationSource, ...]:
+        """Sources whose secret no stored grant names, signed or not."""
         named = {(grant.origin, grant.detail) for grant in found if grant.kind == "source"}
         return tuple(
             source
-            for source in self.store.sources()
-            if source.secret and (source.url, secret_text(source)) not in named
+            for source in self.store.grants.find_sources()
+            if source.secret and (source.url, render_secret(source)) not in named
         )
 
-    def _problem(self, grant: Grant, key: str) -> str:
-        """Why a grant counts for nothing; "" where it counts."""
+    def _flaw(self, grant: Grant, key: str) -> Flaw | None:
+        """Why a grant counts for nothing; None where it counts."""
         if not key:
-            return "whose signature counts is not known"
+            return "no_key"
         if not grant.signature:
-            return "nobody signed it"
-        if not self._fits(grant, key):
-            return "the signature does not fit"
-        return REVOKED if grant.serial <= grant.revoked else ""
+            return "unsigned"
+        if not self._has_valid_signature(grant, key):
+            return "unfitting"
+        return "revoked" if grant.serial <= grant.revoked else None
 
-    def _fits(self, grant: Grant, key: str) -> bool:
+    def _has_valid_signature(self, grant: Grant, key: str) -> bool:
         try:
-            seen = (key, canonical(grant.body()), grant.signature)
+            seen = (key, to_canonical_json(grant.to_signed_body()), grant.signature)
         except (ValueError, TypeError):
             return False
         if seen in self._fitting:
             return True
-        if not fits(key, grant.body(), grant.signature):
+        if not verify_signature(key, grant.to_signed_body(), grant.signature):
             return False
         if len(self._fitting) >= MAX_REMEMBERED:
             self._fitting.clear()
@@ -123,21 +154,27 @@ class Consents:
         return True
 
 
-def void_json(grant: Grant, problem: str) -> Mapping[str, str]:
+def render_flaw(flaw: Flaw) -> str:
+    """Why a grant counts for nothing, in words."""
+    return _FLAWS[flaw]
+
+
+def encode_void_grant(grant: Grant, flaw: Flaw) -> Mapping[str, str]:
     """A grant that counts for nothing, as people and scripts see it."""
-    return {"what": grant.origin[:300], "kind": grant.kind, "reason": problem}
+    reason = render_flaw(flaw)
+    return {"what": grant.origin[:300], "kind": grant.kind, "flaw": flaw, "reason": reason}
 
 
-def secret_of(permission: Permission, bundle: Bundle) -> str:
+def find_secret_name(permission: Permission, bundle: Bundle) -> str:
     """The vault's name of the secret that a third-party server gets for an `env:NAME`; else ""."""
     secrets = bundle.launch.secrets if bundle.launch else {}
     return secrets.get(permission.name, "") if permission.kind == "env" else ""
 
 
-def secret_text(source: Source) -> str:
-    """How a grant names the secret of a source and where it goes; "" where it has none."""
+def render_secret(source: DocumentationSource) -> str:
+    """`HEADER=@SECRET`, by which a grant names a source's secret; "" where it has none."""
     return f"{source.header}=@{source.secret}" if source.secret else ""
 
 
-def _wanted(source: Source) -> Grant:
-    return Grant(source.url, "source", "", 0.0, secret_text(source))
+def _build_source_grant(source: DocumentationSource) -> Grant:
+    return Grant(source.url, "source", "", 0.0, render_secret(source))

@@ -1,4 +1,4 @@
-"""What a write would change, told from what is there before it."""
+"""Preview of a write: the differences between the resource as it is and as it would be."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.exchange import Exchange, WireRequest
+from sandbox.wire.exchange import Exchange, WireRequest
 
 REPLACING = frozenset({"PUT", "PATCH", "DELETE"})
 """Methods whose target is the thing that they change (RFC 9110 section 9.3, RFC 5789)."""
@@ -29,16 +29,16 @@ class Change:
         return f"{self.where or '/'}: {self.before} -> {self.after}"
 
 
-def reading_of(wire: WireRequest) -> WireRequest | None:
-    """The request that reads what a write would change, where its method says that there is one."""
+def build_read_request(wire: WireRequest) -> WireRequest | None:
+    """The GET of the resource that a write would change; None for other methods, such as POST."""
     if wire.method not in REPLACING:
         return None
     url = wire.url.partition("?")[0]
     return WireRequest("GET", url, (("accept", "application/json"),))
 
 
-def present_in(exchange: Exchange) -> str:
-    """The JSON text that a reading answered, or nothing where it is none or larger than 64 KiB."""
+def extract_present(exchange: Exchange) -> str:
+    """The JSON text of a 200 answer; "" for anything else, no JSON, or more than 64 KiB."""
     response = exchange.response
     if response is None or response.status != 200 or len(response.body) > MAX_PRESENT:
         return ""
@@ -50,42 +50,43 @@ def present_in(exchange: Exchange) -> str:
     return text
 
 
-def changes(wire: WireRequest, present: str) -> tuple[Change, ...]:
-    """What a write would change of `present` (JSON text, or nothing where it is not known); the
-    first fifty. A PATCH leaves as it is what it does not name, a PUT does not.
+def find_changes(wire: WireRequest, present: str) -> tuple[Change, ...]:
+    """The first fifty differences that a write would make to `present`, JSON text or "" where it
+    is not known. PUT replaces the whole resource (RFC 9110 section 9.3.4); a PATCH is read as a
+    merge, which keeps the members that it does not name (RFC 7396).
     """
     if not present:
         return ()
     before = json.loads(present)
     if wire.method == "DELETE":
-        return (Change("", _shown(before), NOTHING),)
+        return (Change("", _render_value(before), NOTHING),)
     try:
         after = json.loads(wire.body)
     except (ValueError, RecursionError):
         return ()
-    found = _differences(before, after, "", partial=wire.method == "PATCH")
+    found = _find_differences(before, after, "", partial=wire.method == "PATCH")
     return tuple(change for change, _ in zip(found, range(MAX_CHANGES), strict=False))
 
 
 _ABSENT = object()
 
 
-def _differences(before: Any, after: Any, where: str, *, partial: bool) -> Iterator[Change]:
+def _find_differences(before: Any, after: Any, where: str, *, partial: bool) -> Iterator[Change]:
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         names = after if partial else {**before, **after}
         for name in names:
             place = f"{where}/{name.replace('~', '~0').replace('/', '~1')}"
             one, other = before.get(name, _ABSENT), after.get(name, _ABSENT)
-            yield from _differences(one, other, place, partial=partial)
-    elif before is _ABSENT or after is _ABSENT or _sorted(before) != _sorted(after):
-        yield Change(where, _shown(before), _shown(after))
+            yield from _find_differences(one, other, place, partial=partial)
+    elif before is _ABSENT or after is _ABSENT or _encode_sorted(before) != _encode_sorted(after):
+        yield Change(where, _render_value(before), _render_value(after))
 
 
-def _sorted(value: Any) -> str:
+def _encode_sorted(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _shown(value: Any) -> str:
+def _render_value(value: Any) -> str:
     if value is _ABSENT:
         return NOTHING
     text = json.dumps(value, ensure_ascii=False)

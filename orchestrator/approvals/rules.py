@@ -1,4 +1,4 @@
-"""Standing rules and classifications as people make them: checked, signed, stored, told."""
+"""Creating, checking and rendering standing rules, and classifying operations."""
 
 from __future__ import annotations
 
@@ -7,29 +7,30 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.clearance import effective
+from orchestrator.approvals.dates import parse_moment
+from orchestrator.approvals.gate import find_argument, is_condition_met, is_erasing
+from orchestrator.approvals.signed_policy import resolve_level
 from orchestrator.errors import OrchestratorError
-from orchestrator.gate import argument, erases, holds
-from orchestrator.moments import parse_moment
-from registry.overrides import (
+from registry.approvals.rules import MAX_CONDITIONS, MAX_SECONDS, ApprovalRule, Condition
+from registry.models import Approval, Entry, generate_id
+from registry.secrets.signing import Signer, verify_signature
+from registry.servers.classifications import (
+    Classification,
+    ClassificationTable,
     Level,
-    Override,
-    looser,
-    operation_of,
-    requests_of,
+    get_operation_key,
+    is_looser,
+    list_requests,
 )
-from registry.records import Approval, Entry, new_id
-from registry.rules import MAX_CONDITIONS, MAX_SECONDS, Condition, Rule
-from registry.signing import Signer, fits
 from registry.store import Store
-from sandbox.bundle import Bundle
+from sandbox.bundle.model import Bundle
 
 DEFAULT_SECONDS = 7 * 86400.0
 
 
 @dataclass(frozen=True)
-class Always:
-    """What a person wants allowed from now on, beginning with the approval they decide.
+class RuleRequest:
+    """The standing rule that a person asks for with the approval they decide.
 
     Each of `where` is `name=value` or `name=pattern` with `*`; without any, exactly the approval's
     arguments are meant. `until` is a moment as people type it, "" a week; `max_uses` counts calls.
@@ -41,45 +42,45 @@ class Always:
     any_version: bool = False
 
 
-def rule_for(
-    store: Store, approval: Approval, always: Always, signer: Signer, by: str, now: float
-) -> Rule:
-    """A signed rule that covers this approval. Raises OrchestratorError where there is to be none.
+def create_rule(
+    store: Store, approval: Approval, always: RuleRequest, signer: Signer, by: str, now: float
+) -> ApprovalRule:
+    """A signed rule that covers this approval. Raises OrchestratorError where it cannot have one:
 
-    What deletes something gets none: it is asked about every time.
+    an operation that deletes something is asked about every time.
     """
-    entry = store.entry(approval.entry)
-    _check_allowed(approval, entry, always)
-    if erasing(store, approval, signer.public):
+    entry = store.servers.get(approval.entry)
+    _check_rule_allowed(approval, entry, always)
+    if is_erasing_approval(store, approval, signer.public):
         name = f"{approval.entry}.{approval.tool}"
         raise OrchestratorError(
             f"{name} deletes something, so it is asked about every time. If it does not, "
             f"`toolwright classify {name} write` says so."
         )
-    expires = _expiry(always.until, now)
-    rule = Rule(
-        id=new_id(),
+    expires = _parse_expiry(always.until, now)
+    rule = ApprovalRule(
+        id=generate_id(),
         server=approval.entry,
         tool=approval.tool,
         version=None if always.any_version else entry.version,
         digest="" if always.any_version else entry.digest,
-        where=_conditions(always.where, approval.arguments),
+        where=_parse_conditions(always.where, approval.arguments),
         created=now,
         expires=expires,
         max_uses=always.max_uses,
         by=by,
         approval=approval.id,
     )
-    return Rule(**{**vars(rule), "signature": signer.sign(rule.body())})
+    return ApprovalRule(**{**vars(rule), "signature": signer.sign(rule.to_signed_body())})
 
 
-def always_from(value: Any) -> Always:
-    """What a page or a script asks for, as JSON. Raises OrchestratorError."""
+def parse_rule_request(value: Any) -> RuleRequest:
+    """Parse the JSON of a page or script. Raises OrchestratorError where it is malformed."""
     try:
         where = value.get("where") or {}
         pairs = [f"{name}={text}" for name, text in where.items()]
         most = value.get("max")
-        return Always(
+        return RuleRequest(
             where=tuple(pairs),
             until=str(value.get("until") or ""),
             max_uses=None if most is None else int(most),
@@ -89,14 +90,14 @@ def always_from(value: Any) -> Always:
         raise OrchestratorError(f"`always` cannot be read: {error}.") from error
 
 
-def rule_text(rule: Rule) -> str:
+def render_rule(rule: ApprovalRule) -> str:
     """A rule as a sentence."""
-    conditions = ", ".join(condition_text(condition) for condition in rule.where)
+    conditions = ", ".join(render_condition(condition) for condition in rule.where)
     version = "any version" if rule.version is None else f"version {rule.version}"
     return f"{rule.server}.{rule.tool} ({version}) with {conditions or 'no arguments'}"
 
 
-def condition_text(condition: Condition) -> str:
+def render_condition(condition: Condition) -> str:
     if condition.pattern:
         return f"{condition.path} like {condition.pattern}"
     if not condition.path:
@@ -104,15 +105,15 @@ def condition_text(condition: Condition) -> str:
     return f"{condition.path}={json.dumps(condition.equals, ensure_ascii=False)}"
 
 
-def rule_json(rule: Rule, now: float, public: str) -> dict[str, Any]:
-    """A rule as scripts and the page see it; `state` says whether it counts."""
+def encode_rule(rule: ApprovalRule, now: float, public: str) -> dict[str, Any]:
+    """A rule as JSON for scripts and the page; `state` is `live` or why it is not."""
     return {
         "rule": rule.id,
-        "state": rule_state(rule, now, public),
+        "state": find_rule_state(rule, now, public),
         "tool": f"{rule.server}.{rule.tool}",
         "version": rule.version,
         "where": [vars(condition) for condition in rule.where],
-        "says": rule_text(rule),
+        "says": render_rule(rule),
         "created": rule.created,
         "expires": rule.expires,
         "max": rule.max_uses,
@@ -124,73 +125,82 @@ def rule_json(rule: Rule, now: float, public: str) -> dict[str, Any]:
     }
 
 
-def rule_state(rule: Rule, now: float, public: str) -> str:
-    """`live`, or why it counts no more."""
-    if not fits(public, rule.body(), rule.signature):
+def find_rule_state(rule: ApprovalRule, now: float, public: str) -> str:
+    """`live`, `not signed`, `revoked`, `expired` or `used up`."""
+    if not verify_signature(public, rule.to_signed_body(), rule.signature):
         return "not signed"
     if rule.revoked is not None:
         return "revoked"
     if now >= rule.expires:
         return "expired"
-    return "live" if rule.live(now) else "used up"
+    return "live" if rule.is_live(now) else "used up"
 
 
-def classify(
-    store: Store, bundle: Bundle, tool: str, level: Level, signer: Signer | None, now: float
+def classify_operation(
+    classifications: ClassificationTable,
+    bundle: Bundle,
+    tool: str,
+    level: Level,
+    signer: Signer | None,
+    now: float,
 ) -> bool:
-    """Say what an operation does; False where it needs the person's key and `signer` is None.
+    """Set the level of an operation; False where that needs the person's key and `signer` is None.
 
-    Only what makes it less strict than it counts at present needs the key. Raises UnknownTool's
-    KeyError for a tool that is not there.
+    Only a level less strict than the present one needs the key. Raises KeyError for an unknown
+    tool.
     """
-    definition = bundle.tool(tool)
-    operation = operation_of(definition)
-    present = present_level(store, bundle, tool, signer)
-    if looser(level, present) and signer is None:
+    definition = bundle.get_tool(tool)
+    operation = get_operation_key(definition)
+    present = find_present_level(classifications, bundle, tool, signer)
+    if is_looser(level, present) and signer is None:
         return False
-    override = Override(
+    override = Classification(
         server=bundle.name,
         operation=operation,
         level=level,
-        requests=requests_of(definition),
+        requests=list_requests(definition),
         changed=now,
         by="terminal",
     )
-    signature = signer.sign(override.body()) if signer else ""
-    store.set_override(Override(**{**vars(override), "signature": signature}))
+    signature = signer.sign(override.to_signed_body()) if signer else ""
+    classifications.store_classification(
+        Classification(**{**vars(override), "signature": signature})
+    )
     return True
 
 
-def present_level(store: Store, bundle: Bundle, tool: str, signer: Signer | None) -> Level:
-    """What a tool counts as by the override that is stored, whoever signed it.
+def find_present_level(
+    classifications: ClassificationTable, bundle: Bundle, tool: str, signer: Signer | None
+) -> Level:
+    """The level of a tool by the stored override; `signer`, where given, checks its signature.
 
-    Believing an unsigned loosening here would only let it be tightened without the key.
+    Accepting an unsigned loosening here only lets it be tightened without the key.
     """
-    definition = bundle.tool(tool)
-    override = store.overrides(bundle.name).get(operation_of(definition))
+    definition = bundle.get_tool(tool)
+    override = classifications.find(bundle.name).get(get_operation_key(definition))
     public = signer.public if signer else ""
 
-    def signed(found: Override) -> bool:
-        return not public or fits(public, found.body(), found.signature)
+    def signed(found: Classification) -> bool:
+        return not public or verify_signature(public, found.to_signed_body(), found.signature)
 
-    return effective(definition, override, signed, bundle.provenance.author == "compiler")
+    return resolve_level(definition, override, signed, bundle.provenance.author == "compiler")
 
 
-def erasing(store: Store, approval: Approval, public: str) -> bool:
-    """Whether what waits deletes something: by its method and names, or as a person says, who has
-    to have signed it with the key `public` to say that it does not.
+def is_erasing_approval(store: Store, approval: Approval, public: str) -> bool:
+    """Whether a waiting write deletes something: by its method and names, or by a person's
+    classification. One that says it does not has to be signed with the key `public`.
     """
-    tool = store.entry(approval.entry).tool(approval.tool)
+    tool = store.servers.get(approval.entry).get_tool(approval.tool)
     operation = str(tool.definition.get("_meta", {}).get("toolwright", {}).get("operation") or "")
-    said = store.overrides(approval.entry).get(operation or tool.name)
+    said = store.classifications.find(approval.entry).get(operation or tool.name)
     if said is not None and said.level == "destructive":
         return True
-    if said is not None and fits(public, said.body(), said.signature):
+    if said is not None and verify_signature(public, said.to_signed_body(), said.signature):
         return False
-    return tool.destructive and erases(approval.wire.method, operation, tool.name)
+    return tool.destructive and is_erasing(approval.wire.method, operation, tool.name)
 
 
-def _check_allowed(approval: Approval, entry: Entry, always: Always) -> None:
+def _check_rule_allowed(approval: Approval, entry: Entry, always: RuleRequest) -> None:
     if entry.version != approval.version:
         raise OrchestratorError(
             f"{entry.name} is at version {entry.version}; a rule for what version "
@@ -202,7 +212,7 @@ def _check_allowed(approval: Approval, entry: Entry, always: Always) -> None:
         raise OrchestratorError(f"a rule has at most {MAX_CONDITIONS} conditions.")
 
 
-def _expiry(until: str, now: float) -> float:
+def _parse_expiry(until: str, now: float) -> float:
     expires = parse_moment(until, now, ahead=True, whole_day=True) if until else None
     if expires is None:
         return now + DEFAULT_SECONDS
@@ -211,23 +221,23 @@ def _expiry(until: str, now: float) -> float:
     return expires
 
 
-def _conditions(where: Iterable[str], arguments: Any) -> tuple[Condition, ...]:
-    """The conditions that were given, each true of the arguments; else the arguments themselves."""
+def _parse_conditions(where: Iterable[str], arguments: Any) -> tuple[Condition, ...]:
+    """The given conditions, each checked against the arguments; without any, equality with them."""
     pairs = tuple(where)
     if not pairs:
         return (Condition("", dict(arguments)),)
-    return tuple(_condition(pair, arguments) for pair in pairs)
+    return tuple(_parse_condition(pair, arguments) for pair in pairs)
 
 
-def _condition(pair: str, arguments: Any) -> Condition:
+def _parse_condition(pair: str, arguments: Any) -> Condition:
     path, equals, text = pair.partition("=")
     if not equals or not path:
         raise OrchestratorError(f"{pair!r} is no condition. Write NAME=VALUE, such as zone=a.org.")
-    present, value = argument(path, arguments)
+    present, value = find_argument(path, arguments)
     if not present:
         raise OrchestratorError(f"the request that waits has no argument {path!r}.")
-    condition = _read_condition(path, text, value)
-    if not holds(condition, arguments):
+    condition = _infer_condition(path, text, value)
+    if not is_condition_met(condition, arguments):
         raise OrchestratorError(
             f"{pair!r} does not hold for the request that waits, whose {path} is "
             f"{json.dumps(value, ensure_ascii=False)[:200]}."
@@ -235,8 +245,8 @@ def _condition(pair: str, arguments: Any) -> Condition:
     return condition
 
 
-def _read_condition(path: str, text: str, value: Any) -> Condition:
-    """A text means what the argument is: of a string itself or a pattern, of anything else JSON."""
+def _infer_condition(path: str, text: str, value: Any) -> Condition:
+    """Read the text by the argument's type: a string or pattern for a string, JSON otherwise."""
     if isinstance(value, str) and not text.startswith('"'):
         return Condition(path, pattern=text) if "*" in text else Condition(path, text)
     try:

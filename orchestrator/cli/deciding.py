@@ -1,4 +1,4 @@
-"""Deciding at the terminal: show the exact request, ask for the PIN, wait a while."""
+"""Deciding an approval at the terminal: show the exact request, ask for the PIN, wait."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from pathlib import Path
 
 import click
 
-from orchestrator.allowing import Always, rule_text
-from orchestrator.answers import approval_json, change_lines, request_text
-from orchestrator.freeze import PASSIVE, is_alive
-from orchestrator.people import Decided, Decision, decide
+from orchestrator.approvals.decide import Decision, DecisionResult, decide_with_pin
+from orchestrator.approvals.rules import RuleRequest, render_rule
+from orchestrator.cli.terminal import FAILED, print_json, print_text, read_line
+from orchestrator.processes.kill import PASSIVE, is_alive
 from orchestrator.settings import load_settings
-from orchestrator.terminal import FAILED, print_json, read_line, say
-from registry.records import Approval
+from orchestrator.views import encode_approval, render_changes, render_request
+from registry.approvals.approvals import ApprovalTable
+from registry.approvals.rules import RuleTable
+from registry.models import Approval
+from registry.processes import ProcessTable
 from registry.store import Store
 
 OPEN_STATES = ("approved", "claimed")
@@ -22,68 +25,70 @@ POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What was typed. `always` is the rule that is to come of an approval, if any."""
+class DecisionRequest:
+    """The decision that was typed. `always` is the standing rule to add with it, or None."""
 
     approval: str
     approve: bool
     reason: str = ""
-    always: Always | None = None
+    always: RuleRequest | None = None
 
 
-def decide_at_terminal(asked: Asked, pin_file: Path | None, wait: float, as_json: bool) -> None:
+def decide_at_terminal(
+    asked: DecisionRequest, pin_file: Path | None, wait: float, as_json: bool
+) -> None:
     """Decide one approval. Leaves with status 1 where it could not be decided or carried out."""
     settings = load_settings()
     with Store.open(settings.database_url) as store:
-        approval = store.approval(asked.approval)
+        approval = store.approvals.get(asked.approval)
         if not as_json:
-            _show(approval)
+            _print_request(approval)
         pin = read_line(pin_file) if pin_file else click.prompt("PIN", hide_input=True, err=True)
         digest = approval.wire_digest
         decision = Decision(asked.approval, asked.approve, pin, "terminal", asked.reason, digest)
-        decided = decide(settings, store, decision, time.time(), asked.always)
-        if asked.approve and not decided.refused and _someone_serves(store):
-            approval = _settled(store, asked.approval, wait)
+        decided = decide_with_pin(settings, store, decision, time.time(), asked.always)
+        if asked.approve and not decided.refused and _is_served(store.processes):
+            approval = _wait_until_settled(store.approvals, asked.approval, wait)
         else:
-            approval = store.approval(asked.approval)
+            approval = store.approvals.get(asked.approval)
         if not as_json:
-            _tell(store, approval, decided)
+            _print_decision(store.rules, approval, decided)
     if as_json:
         told = {"refused": decided.refused, "rule": decided.rule}
-        print_json({**approval_json(approval), **told})
+        print_json({**encode_approval(approval), **told})
     if decided.refused or approval.state in ("failed", "unknown"):
         raise SystemExit(FAILED)
 
 
-def _show(approval: Approval) -> None:
-    say(f"{approval.entry}.{approval.tool} (version {approval.version})", "bold")
-    say(request_text(approval.wire))
-    for line in change_lines(approval):
-        say(f"changes {line}", "yellow")
+def _print_request(approval: Approval) -> None:
+    print_text(f"{approval.entry}.{approval.tool} (version {approval.version})", "bold")
+    print_text(render_request(approval.wire))
+    for line in render_changes(approval):
+        print_text(f"changes {line}", "yellow")
 
 
-def _tell(store: Store, approval: Approval, decided: Decided) -> None:
+def _print_decision(rules: RuleTable, approval: Approval, decided: DecisionResult) -> None:
     if decided.refused:
-        say(decided.refused, "red")
+        print_text(decided.refused, "red")
         return
     told: str = approval.state
     if told == "approved":
         told = "approved; it is carried out when a `toolwright serve` runs"
-    say(f"{approval.id}: {told}")
+    print_text(f"{approval.id}: {told}")
     if decided.rule:
-        rule = store.rule(decided.rule)
+        rule = rules.get(decided.rule)
         ends = time.strftime("%Y-%m-%d %H:%M", time.localtime(rule.expires))
-        say(f"Rule {rule.id}, until {ends}: {rule_text(rule)}")
+        print_text(f"Rule {rule.id}, until {ends}: {render_rule(rule)}")
 
 
-def _someone_serves(store: Store) -> bool:
-    return any(p.kind not in PASSIVE and is_alive(p) for p in store.processes())
+def _is_served(processes: ProcessTable) -> bool:
+    return any(p.kind not in PASSIVE and is_alive(p) for p in processes.find())
 
 
-def _settled(store: Store, identity: str, seconds: float) -> Approval:
+def _wait_until_settled(approvals: ApprovalTable, identity: str, seconds: float) -> Approval:
     end = time.monotonic() + seconds
     while True:
-        approval = store.approval(identity)
+        approval = approvals.get(identity)
         if approval.state not in OPEN_STATES or time.monotonic() > end:
             return approval
         time.sleep(POLL_SECONDS)

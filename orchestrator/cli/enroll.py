@@ -1,25 +1,25 @@
-"""Choosing the PIN and making the key: what `setup` does once, and when either changes."""
+"""Choosing and changing the PIN, and creating and replacing the signing key, for `setup`."""
 
 from __future__ import annotations
 
 import time
 
+from orchestrator.control.notify.targets import reseal_targets
 from orchestrator.errors import OrchestratorError
-from orchestrator.push import reseal
 from orchestrator.settings import Settings
-from registry.notary import Notary
-from registry.pin import change_pin, replace_key, set_pin
-from registry.signing import Signer, fingerprint
-from registry.store import Store
+from registry.audit.heads import HeadSigner
+from registry.audit.search import AuditTable
+from registry.secrets.pin import change_pin, replace_key, set_pin
+from registry.secrets.signing import Signer, compute_fingerprint
 
 
-def choose_pin(settings: Settings, store: Store, pin: str) -> Signer:
-    """The first PIN of a home, with its key, which the signed audit heads name from now on.
+def choose_pin(settings: Settings, audit: AuditTable, pin: str) -> Signer:
+    """Set the first PIN of a home and create its key, which the signed audit heads then name.
 
-    Raises PinUnusable, and OrchestratorError where this home had another key before: whoever could
-    make a new one in its place would be the person.
+    Raises PinUnusable, and OrchestratorError where this home had a key before: otherwise whoever
+    deletes the PIN's file could take the person's place.
     """
-    known = Notary(settings.heads).pinned()
+    known = HeadSigner(settings.heads).find_pinned_fingerprint()
     if known and not settings.pin.exists():
         raise OrchestratorError(
             f"this home had a PIN, whose key {known} its signed audit names, and its file "
@@ -28,33 +28,35 @@ def choose_pin(settings: Settings, store: Store, pin: str) -> Signer:
             "shows."
         )
     signer = set_pin(settings.pin, pin)
-    pin_key(settings, store, signer)
-    store.note("key.made", fingerprint(signer.public), {}, time.time())
+    record_key(settings, audit, signer)
+    audit.add_note("key.made", compute_fingerprint(signer.public), {}, time.time())
     return signer
 
 
-def another_pin(settings: Settings, store: Store, signer: Signer, pin: str) -> None:
+def replace_pin(settings: Settings, audit: AuditTable, signer: Signer, pin: str) -> None:
     """Seal the same key under another PIN. Raises PinUnusable."""
     change_pin(settings.pin, signer, pin)
-    store.note("pin.changed", fingerprint(signer.public), {}, time.time())
-    pin_key(settings, store, signer)
+    audit.add_note("pin.changed", compute_fingerprint(signer.public), {}, time.time())
+    record_key(settings, audit, signer)
 
 
-def another_key(settings: Settings, store: Store, signer: Signer, pin: str) -> Signer:
-    """Replace the key by another one, which the old one names. Rules and links end with the old.
+def replace_signing_key(settings: Settings, audit: AuditTable, signer: Signer, pin: str) -> Signer:
+    """Replace the key; the old key signs the new one. Rules and links of the old key become void.
 
     Raises PinUnusable.
     """
     fresh = replace_key(settings.pin, signer, pin)
-    reseal(settings.push, signer, fresh)
-    payload = {"before": fingerprint(signer.public)}
-    store.note("key.replaced", fingerprint(fresh.public), payload, time.time())
-    pin_key(settings, store, fresh)
+    reseal_targets(settings.push, signer, fresh)
+    payload = {"before": compute_fingerprint(signer.public)}
+    audit.add_note("key.replaced", compute_fingerprint(fresh.public), payload, time.time())
+    record_key(settings, audit, fresh)
     return fresh
 
 
-def pin_key(settings: Settings, store: Store, signer: Signer) -> None:
-    """Have the signed audit heads name the key."""
-    notary = Notary(settings.heads)
-    named = fingerprint(signer.public)
-    notary.sign_heads(store, time.time(), named if named != notary.pinned() else "")
+def record_key(settings: Settings, audit: AuditTable, signer: Signer) -> None:
+    """Name the key in the signed audit heads."""
+    notary = HeadSigner(settings.heads)
+    named = compute_fingerprint(signer.public)
+    notary.sign_heads(
+        audit, time.time(), named if named != notary.find_pinned_fingerprint() else ""
+    )

@@ -1,62 +1,76 @@
-"""How a forge job stands, as the terminal shows it."""
+"""Jobs that forge, and task runs, as the terminal shows how they stand."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from orchestrator.needs import ALLOWED
-from orchestrator.terminal import FAILED, WAITING, print_json, say
-from registry.drafts import awaits_draft
-from registry.records import Job
+from orchestrator.approvals.needs import is_allowable, render_way, show_need
+from orchestrator.cli.terminal import FAILED, WAITING, print_json, print_text
+from orchestrator.views import render_task_result
+from registry.jobs.drafts import awaits_draft
+from registry.jobs.pending import PendingForge, read_pending
+from registry.models import Job
+from registry.needs import EngineNeed, UnfreezeNeed
+from sandbox.wire.content import join_texts
 
 
-def tell(job: Job, as_json: bool, with_brief: bool = False) -> None:
-    """Print how a forge job stands, and leave with the status that says so."""
+def report_job(job: Job, as_json: bool, with_brief: bool = False) -> None:
+    """Print how a forge job or a task run stands, and leave with the status that says so."""
+    has_run = job.kind == "do" and job.state == "done"
+    result = render_task_result(job.result) if has_run else job.result
     if as_json:
-        needs = {"needs": dict(job.needs)} if job.needs else {}
-        told = {"job": job.id, "state": job.state, "message": job.message, "result": job.result}
+        needs = {"needs": show_need(job.needs, job.id)} if job.needs else {}
+        told = {"job": job.id, "state": job.state, "message": job.message, "result": result}
         print_json({**told, **needs})
+    elif has_run:
+        print_text(join_texts(result["content"]))
     elif job.state == "done":
-        _print(job.result)
+        _print_server(result)
     elif job.state == "waiting":
         if with_brief and awaits_draft(job):
-            say(f"{job.result['brief']}\n")
-        say(f"{job.message}\nTo go on:", "yellow")
-        for way in _ways(job):
-            say(f"- {way}", "yellow")
+            print_text(f"{_pending(job).brief}\n")
+        print_text(f"{job.message}\nTo go on:", "yellow")
+        for way in _list_ways(job):
+            print_text(f"- {way}", "yellow")
     else:
-        say(job.message, "red")
+        print_text(job.message, "red")
     if job.state != "done":
         held = job.state == "waiting" or isinstance(job.result, dict)
         raise SystemExit(WAITING if held else FAILED)
+    if has_run and result.get("isError"):
+        raise SystemExit(FAILED)
 
 
-def _ways(job: Job) -> Iterator[str]:
-    """How a person lets a waiting job go on."""
+def _list_ways(job: Job) -> Iterator[str]:
+    """The ways in which a person can let a waiting job go on."""
     resume = f"toolwright jobs {job.id} --resume"
-    kind = job.needs.get("kind")
-    if kind in ALLOWED:
-        yield f"allow it: {job.needs['how']}"
-    elif kind:
-        yield f"{job.needs['how']}, then {resume}"
+    if job.needs is not None:
+        way = render_way(job.needs, job.id)
+        yield f"allow it: {way}" if is_allowable(job.needs) else f"{way}, then {resume}"
     if not awaits_draft(job):
         return
     brief = f"toolwright jobs {job.id} --brief"
     yield f"write it yourself: {brief} says what is wanted; toolwright submit {job.id} FILE"
-    if kind not in ("unfreeze", "engine") and not _is_by_hand(job):
+    if not isinstance(job.needs, UnfreezeNeed | EngineNeed) and not _is_client_written(job):
         yield f"have a model write it: set OPENAI_MODEL (docs/authors.md), then {resume}"
     yield f"let an MCP client's model write it: have it ask `status` with job={job.id}"
 
 
-def _is_by_hand(job: Job) -> bool:
+def _is_client_written(job: Job) -> bool:
     """Whether no model would be asked for it: a client began, or was chosen."""
-    drafts = job.result.get("drafts", ())
-    return job.request.get("author") == "client" or any(d["author"] == "client" for d in drafts)
+    drafts = _pending(job).drafts
+    return job.request.get("author") == "client" or any(d.author == "client" for d in drafts)
 
 
-def _print(result: dict[str, Any]) -> None:
-    say(f"{result['server']} version {result['version']} is {result['state']}.", "bold green")
-    say(f"{len(result['tools'])} tools; try: toolwright show {result['server']}")
+def _pending(job: Job) -> PendingForge:
+    return read_pending(job.result) or PendingForge()
+
+
+def _print_server(result: dict[str, Any]) -> None:
+    print_text(
+        f"{result['server']} version {result['version']} is {result['state']}.", "bold green"
+    )
+    print_text(f"{len(result['tools'])} tools; try: toolwright show {result['server']}")
     for problem in result["problems"]:
-        say(f"left out: {problem}", "yellow")
+        print_text(f"left out: {problem}", "yellow")

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-# name: (module under orchestrator.commands, one line of help)
+# name: (module under orchestrator.cli.commands, one line of help)
 COMMANDS = {
     "setup": (
         "setup",
@@ -25,28 +25,28 @@ COMMANDS = {
     "remove": ("remove", "Take a third-party server out of use, with all it was given."),
     "grant": ("grant", "Grant a server a permission it declares, list or revoke them."),
     "call": ("call", "Call one tool of a registered server."),
-    "list": ("list", "List the registered servers."),
+    "list": ("find", "List the registered servers."),
     "show": ("show", "Show one server: record, trust, tools, proofs."),
     "versions": ("versions", "List a server's versions and what each has learned."),
-    "diff": ("diff", "Show what changed between two versions of a server."),
+    "diff": ("rollback", "Show what changed between two versions of a server."),
     "rollback": ("rollback", "Go back to an earlier version of a server."),
     "reprove": ("reprove", "Prove registered servers again."),
     "images": ("images", "Build the base image again, and prove every server on it."),
-    "archive": ("archive", "Take one server out of use."),
+    "archive": ("remove", "Take one server out of use."),
     "logs": ("logs", "Show calls and the audit log."),
     "replay": ("replay", "Run a recorded call, task or forge again, offline, and compare."),
     "jobs": ("jobs", "Show forge jobs and what they wait for."),
     "source": ("source", "Add, list and remove API sources; allow hosts."),
     "secret": ("secret", "Set, list and remove secrets."),
     "approvals": ("approvals", "List what waits for a person."),
-    "approve": ("approve", "Approve one waiting request."),
-    "reject": ("reject", "Reject one waiting request."),
+    "approve": ("approvals", "Approve one waiting request."),
+    "reject": ("approvals", "Reject one waiting request."),
     "rules": ("rules", "List and revoke what is allowed beforehand."),
     "classify": ("classify", "Say that an operation reads, writes or is destructive."),
     "push": ("push", "Be told of waiting requests, and decide by links."),
     "audit": ("audit", "Verify, search, show, export and archive the audit log."),
-    "kill": ("kill", "Freeze everything now."),
-    "unfreeze": ("unfreeze", "Lift the freeze."),
+    "kill": ("freeze", "Freeze everything now."),
+    "unfreeze": ("freeze", "Lift the freeze."),
     "work": ("work", "Carry out what is queued, without a client."),
     "control": ("control", "Run the control plane: page, approvals, kill switch, metrics."),
     "export": ("export", "Make an image of one server that runs without Toolwright."),
@@ -56,7 +56,7 @@ COMMANDS = {
 }
 
 
-class Commands(click.Group):
+class CommandGroup(click.Group):
     """Commands by name, imported on use."""
 
     def list_commands(self, context: click.Context) -> list[str]:
@@ -65,8 +65,8 @@ class Commands(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module = importlib.import_module(f"orchestrator.commands.{COMMANDS[name][0]}")
-        command: click.Command = module.command
+        module = importlib.import_module(f"orchestrator.cli.commands.{COMMANDS[name][0]}")
+        command: click.Command = getattr(module, f"{name.replace('-', '_')}_command")
         return command
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
@@ -74,7 +74,7 @@ class Commands(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
-@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="toolwright")
 def toolwright(**_: Any) -> None:
     """Ask for something; if no MCP server can do it, Toolwright makes one, proves it, and keeps it

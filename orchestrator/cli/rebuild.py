@@ -1,4 +1,4 @@
-"""The base image built again, and every server proved on it before it moves there."""
+"""Rebuilding the base image, and proving every server on it before it moves there."""
 
 from __future__ import annotations
 
@@ -9,67 +9,67 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from orchestrator.app import open_app
-from orchestrator.reproving import Reproved, Reproving
+from orchestrator.cli.weekly import STAMP, write_stamp
+from orchestrator.healing.reprove import ReproofResult, Reprover
 from orchestrator.settings import Settings
-from orchestrator.weekly import STAMP, stamp
-from registry.files import locked
-from registry.records import CALLABLE
+from registry.database.files import lock_file
+from registry.models import CALLABLE
 from registry.store import Store
-from sandbox.bases import forget_bases, promote, rebuilt
-from sandbox.docker_engine import Client, connect
-from sandbox.image import BaseImage, base_image
+from sandbox.engines.docker.bases import forget_bases, promote_base, rebuild_base
+from sandbox.engines.docker.engine import Client, connect_engine
+from sandbox.engines.docker.image import BaseImage, find_base_image
 
 
 @dataclass(frozen=True)
-class Rebuilt:
-    """`changed` is False where the base came out as it was; `servers` are what became of each."""
+class RebuildResult:
+    """The result of a rebuild. `changed` is False where the image is the same as before."""
 
     image: str
     changed: bool
-    servers: tuple[Reproved, ...] = ()
+    servers: tuple[ReproofResult, ...] = ()
 
 
 Build = Callable[[Client, Callable[[str], None]], BaseImage]
-"""Makes the image that is to be the base, under a name of its own."""
+"""Builds the image that is to be the base, under a name of its own."""
 
 
-async def rebuild(
+async def rebuild_and_reprove(
     settings: Settings,
     progress: Callable[[str], None],
-    tell: Callable[[Reproved], None],
-    build: Build = rebuilt,
-) -> Rebuilt:
+    tell: Callable[[ReproofResult], None],
+    build: Build = rebuild_base,
+) -> RebuildResult:
     """Build the base image again and prove every server on it. One that fails stays on the base it
     was proved on, which is kept for it. Raises EngineUnavailable, BaseImageBuildFailed, Frozen.
     """
-    with locked(settings.home / STAMP):
-        stamp(settings.home, time.time())
-        identity, changed = await asyncio.to_thread(_built, build, progress)
+    with lock_file(settings.home / STAMP):
+        write_stamp(settings.home, time.time())
+        identity, changed = await asyncio.to_thread(_build_and_promote, build, progress)
         if not changed:
-            return Rebuilt(identity, False)
+            return RebuildResult(identity, False)
         found = []
         async with open_app(replace(settings, engine="docker", spares=0), "reprove") as app:
-            reproving = Reproving(app.store, app.forge)
-            for entry in app.store.entries(CALLABLE):
-                found.append(await reproving.reprove(entry, lambda step: None))
+            reproving = Reprover(app.store, app.forge)
+            for entry in app.store.servers.find(CALLABLE):
+                found.append(await reproving.reprove_server(entry, lambda step: None))
                 tell(found[-1])
-        await asyncio.to_thread(_forgotten, settings)
-    return Rebuilt(identity, True, tuple(found))
+        await asyncio.to_thread(_forget_unused_bases, settings)
+    return RebuildResult(identity, True, tuple(found))
 
 
-def _built(build: Build, progress: Callable[[str], None]) -> tuple[str, bool]:
-    """The id of the base image as it is by now, and whether it is another."""
-    with closing(connect()) as client:
-        present = base_image(client)
+def _build_and_promote(build: Build, progress: Callable[[str], None]) -> tuple[str, bool]:
+    """Build and promote the base image; its id, and whether that changed."""
+    with closing(connect_engine()) as client:
+        present = find_base_image(client)
         image = build(client, progress)
-        promote(client, image)
+        promote_base(client, image)
     return image.id, present is None or present.id != image.id
 
 
-def _forgotten(settings: Settings) -> None:
-    """Keep no base image that no server was proved on last, and none twice."""
+def _forget_unused_bases(settings: Settings) -> None:
+    """Remove the base images on which no server in use was proved last."""
     with Store.open(settings.database_url) as store:
-        needed = {entry.base_image for entry in store.entries(CALLABLE)}
-    with closing(connect()) as client:
-        present = base_image(client)
+        needed = {entry.base_image for entry in store.servers.find(CALLABLE)}
+    with closing(connect_engine()) as client:
+        present = find_base_image(client)
         forget_bases(client, needed - {present.id if present else ""})

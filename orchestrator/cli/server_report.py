@@ -1,4 +1,4 @@
-"""What is told of a server's health: repairs, trial, drift, and what its API's answers taught."""
+"""A server's health for display: failures, repairs, trial version, drift, learned paces."""
 
 from __future__ import annotations
 
@@ -6,39 +6,45 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orchestrator.moments import ago
-from registry.cause import cause_of
-from registry.records import Entry, Job
+from orchestrator.approvals.dates import format_age
+from orchestrator.approvals.signed_policy import SignedPolicy
+from orchestrator.approvals.signing_key import build_authority
+from orchestrator.settings import Settings
+from registry.health.canary import CanaryTrial
+from registry.health.causes import find_cause
+from registry.models import Entry, Job
+from registry.servers.bundles import Bundles
+from registry.servers.classifications import Level, get_level
 from registry.store import Store
-from registry.trial import Trial
-from sandbox.bundle import Bundle
+from sandbox.bundle.model import Bundle
+from sandbox.errors import BundleInvalid
 
 LOOKED_AT = 50
 
 
-def health_json(store: Store, entry: Entry, bundle: Bundle | None, now: float) -> dict[str, Any]:
-    """A server's health as scripts see it. `bundle` is its current one, where it can be read."""
-    calls = store.invocations(entry.name, LOOKED_AT)
-    causes = [cause for call in calls if (cause := cause_of(call)) is not None]
-    watched = store.watched(entry.source)
-    trial = store.trial(entry.name)
+def encode_health(store: Store, entry: Entry, bundle: Bundle | None, now: float) -> dict[str, Any]:
+    """A server's health as JSON. `bundle` is its current one, None where it cannot be read."""
+    calls = store.calls.find(entry.name, LOOKED_AT)
+    causes = [cause for call in calls if (cause := find_cause(call)) is not None]
+    watched = store.descriptions.get(entry.source)
+    trial = store.canaries.get(entry.name)
     return {
         "causes": dict(Counter(cause.kind for cause in causes)),
         "last_cause": causes[0].text if causes else "",
-        "drifting": store.drifting(entry.name, entry.version),
-        "repairs": [_repair(job) for job in store.repairs(entry.name, now)],
-        "trial": trial and trial_json(trial),
+        "drifting": store.repairs.count_drift(entry.name, entry.version),
+        "repairs": [_encode_repair(job) for job in store.repairs.find(entry.name, now)],
+        "trial": trial and encode_trial(trial),
         "learned": [*map(str, bundle.paces), *map(str, bundle.widened)] if bundle else [],
         "document": watched and vars(watched),
     }
 
 
-def trial_json(trial: Trial) -> dict[str, Any]:
+def encode_trial(trial: CanaryTrial) -> dict[str, Any]:
     return {**vars(trial), "new": vars(trial.new), "old": vars(trial.old)}
 
 
-def health_lines(health: Mapping[str, Any], now: float) -> Iterator[str]:
-    """The same in lines for people; none where there is nothing to tell."""
+def render_health(health: Mapping[str, Any], now: float) -> Iterator[str]:
+    """Lines for people about a server's health, given as JSON; there may be none."""
     if health["causes"]:
         counted = ", ".join(f"{kind} {count}" for kind, count in health["causes"].items())
         yield f"failures of the last {LOOKED_AT} calls: {counted}; the last: {health['last_cause']}"
@@ -46,7 +52,7 @@ def health_lines(health: Mapping[str, Any], now: float) -> Iterator[str]:
         yield f"{tool} was answered {count} times with something undocumented"
     for repair in health["repairs"]:
         yield (
-            f"repair {repair['job']} {repair['state']} {ago(repair['created'], now)}: "
+            f"repair {repair['job']} {repair['state']} {format_age(repair['created'], now)}: "
             f"{repair['message'] or repair['cause']}"
         )
     trial = health["trial"]
@@ -56,10 +62,10 @@ def health_lines(health: Mapping[str, Any], now: float) -> Iterator[str]:
     document = health["document"]
     if document:
         told = document["problem"] or f"sha256 {document['digest'][:12]}"
-        yield f"its description was looked at {ago(document['checked'], now)}: {told}"
+        yield f"its description was looked at {format_age(document['checked'], now)}: {told}"
 
 
-def _repair(job: Job) -> dict[str, Any]:
+def _encode_repair(job: Job) -> dict[str, Any]:
     return {
         "job": job.id,
         "state": job.state,
@@ -68,3 +74,22 @@ def _repair(job: Job) -> dict[str, Any]:
         "message": job.message,
         "result": job.result,
     }
+
+
+def find_levels(settings: Settings, store: Store, entry: Entry) -> Mapping[str, Level]:
+    """The effective level of each tool: as people classified it, else as its server declares it.
+
+    Where the server's files cannot be read, the level that was registered.
+    """
+    try:
+        bundle = Bundles(settings.home, store.servers).load_bundle(entry)
+    except BundleInvalid:
+        return {tool.name: _derive_level(tool.access, tool.destructive) for tool in entry.tools}
+    classified = SignedPolicy(store, build_authority(settings)).classify_bundle(bundle)
+    return {tool.name: get_level(tool) for tool in classified.tools}
+
+
+def _derive_level(access: str, destructive: bool) -> Level:
+    if access == "read":
+        return "read"
+    return "destructive" if destructive else "write"

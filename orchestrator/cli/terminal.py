@@ -1,10 +1,11 @@
-"""What commands share: tables and JSON for output, files and JSON for input, exit codes."""
+"""Shared parts of the commands: options, output as tables and JSON, input, PIN, exit codes."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import sys
+import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import wraps
 from pathlib import Path
@@ -16,14 +17,16 @@ from rich.table import Table
 from rich.text import Text
 
 from forge.errors import ForgeError
-from orchestrator.errors import DiskUnusable, OrchestratorError
-from orchestrator.settings import ENGINES
-from registry.errors import RegistryError
-from sandbox.cleantext import clean_text
+from orchestrator.approvals.signing_key import open_key
+from orchestrator.errors import OrchestratorError, WrongPin
+from orchestrator.settings import ENGINES, Settings
+from registry.errors import DiskUnusable, RegistryError
+from registry.secrets.signing import Signer
 from sandbox.errors import SandboxError
+from sandbox.sanitize import clean_text
 
 FAILED, WAITING, MISUSED = 1, 3, 2
-"""Exit codes: it failed; it waits for a person; (click's own) the command line is wrong."""
+"""Exit codes: failed, waiting for a person, and click's own for a wrong command line."""
 
 OUR_ERRORS = (ForgeError, OrchestratorError, RegistryError, SandboxError)
 
@@ -47,7 +50,7 @@ auth_option = click.option(
 )
 
 
-def reported(command: Callable[..., T]) -> Callable[..., T]:
+def report_errors(command: Callable[..., T]) -> Callable[..., T]:
     """Print our own errors as one line on stderr and leave with status 1."""
 
     @wraps(command)
@@ -66,7 +69,7 @@ def reported(command: Callable[..., T]) -> Callable[..., T]:
     return guarded
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
+def run_coroutine(work: Coroutine[Any, Any, T]) -> T:
     """Run a command's coroutine; Ctrl-C leaves with status 130."""
     try:
         return asyncio.run(work)
@@ -75,14 +78,14 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def print_json(value: Any) -> None:
-    """Print JSON in which what could not be seen, or would move a terminal, is escaped."""
+    """Print JSON with invisible and terminal control characters escaped."""
     written = json.dumps(value, ensure_ascii=False, indent=1)
     unseen = {letter for letter in set(written) if not clean_text(letter)}
     click.echo(written.translate({ord(each): json.dumps(each)[1:-1] for each in unseen}))
 
 
 def print_table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """A table a person can scan; cells are text, never markup."""
+    """Print a table; cells are text, never markup."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for head in heads:
         table.add_column(head, overflow="fold")
@@ -91,7 +94,7 @@ def print_table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     out.print(table)
 
 
-def say(message: str, style: str = "") -> None:
+def print_text(message: str, style: str = "") -> None:
     out.print(Text(clean_text(message), style=style))
 
 
@@ -106,7 +109,7 @@ def read_line(path: Path) -> str:
 
 
 def parse_arguments(text: str) -> Mapping[str, Any]:
-    """A JSON object given on the command line. Raises click.BadParameter."""
+    """Parse a JSON object of the command line. Raises click.BadParameter."""
     try:
         value = json.loads(text)
     except ValueError as error:
@@ -114,3 +117,19 @@ def parse_arguments(text: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise click.BadParameter("not a JSON object")
     return value
+
+
+pin_option = click.option(
+    "--pin-file",
+    type=click.Path(path_type=Path, allow_dash=True),
+    help="Read the PIN from a file, or from standard input with `-`, instead of asking for it.",
+)
+
+
+def ask_pin(settings: Settings, pin_file: Path | None) -> Signer:
+    """Ask for the PIN and open the person's key. Raises WrongPin or OrchestratorError."""
+    pin = read_line(pin_file) if pin_file else click.prompt("PIN", hide_input=True, err=True)
+    opened = open_key(settings, pin, time.time())
+    if opened.signer is None:
+        raise WrongPin(opened.refused)
+    return opened.signer

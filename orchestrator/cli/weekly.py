@@ -1,4 +1,4 @@
-"""What the control plane has done once a week: the base image is built again."""
+"""Weekly rebuild of the base image, started by the control plane."""
 
 from __future__ import annotations
 
@@ -7,33 +7,39 @@ import json
 import time
 from pathlib import Path
 
-from orchestrator.control_process import spawn
+from orchestrator.processes.control_client import spawn_command
 from orchestrator.settings import Settings
-from registry.files import write_atomically
-from registry.store import Store
+from registry.database.files import write_atomically
+from registry.processes import ProcessTable
 
 WEEK = 7 * 86_400.0
 STAMP = "images.json"
 
 
-def stamp(home: Path, now: float) -> None:
+def write_stamp(home: Path, now: float) -> None:
     write_atomically(home / STAMP, json.dumps({"rebuilt": now}).encode())
 
 
-def is_due(home: Path, now: float) -> bool:
-    """Whether the last rebuilding was a week ago; the first look at a home begins the week."""
+def is_rebuild_due(home: Path, now: float) -> bool:
+    """Whether the last rebuild was a week ago; the first look at a home begins the week."""
     try:
         last = float(json.loads((home / STAMP).read_text())["rebuilt"])
     except (OSError, ValueError, KeyError, TypeError):
-        stamp(home, now)
+        write_stamp(home, now)
         return False
     return now - last >= WEEK
 
 
-async def weekly(settings: Settings, store: Store, period: float = 3600.0) -> None:
-    """Start a rebuilding in a process of its own each week, never while frozen."""
+async def rebuild_weekly(
+    settings: Settings, processes: ProcessTable, period: float = 3600.0
+) -> None:
+    """Start a rebuild in a process of its own each week, never while frozen."""
     while True:
         await asyncio.sleep(period)
-        frozen = await asyncio.to_thread(store.freeze_state)
-        if settings.engine != "wasm" and not frozen.frozen and is_due(settings.home, time.time()):
-            spawn(settings, "images", "rebuild")
+        frozen = await asyncio.to_thread(processes.get_freeze)
+        if (
+            settings.engine != "wasm"
+            and not frozen.frozen
+            and is_rebuild_due(settings.home, time.time())
+        ):
+            spawn_command(settings, "images", "rebuild")

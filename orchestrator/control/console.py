@@ -1,4 +1,4 @@
-"""What the control page asks the control plane for: its parts as they change, a task, a search."""
+"""Endpoints of the control page: its events, tasks, jobs, replays and search."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from orchestrator.answers import job_json
-from orchestrator.control_process import spawn
-from orchestrator.freeze import is_alive
-from orchestrator.panels import panels
-from orchestrator.requests import body_of
+from orchestrator.control.middleware import read_body
+from orchestrator.control.page import render_panels
+from orchestrator.processes.control_client import spawn_command
+from orchestrator.processes.kill import is_alive
 from orchestrator.settings import Settings
-from registry.records import ENDED_JOBS, Job, new_id
+from orchestrator.views import encode_job
+from registry.models import ENDED_JOBS, Job, generate_id
 from registry.store import Store
 
 LOOK_SECONDS = 0.2
@@ -32,37 +32,37 @@ REPLAY_SECONDS = 120.0
 SEARCHED_ROWS = 5000
 FOUND_ROWS = 100
 WORKERS = frozenset({"serve", "work"})
-"""The kinds of processes that take up queued jobs."""
+"""The kinds of processes that run queued jobs."""
 TEXTS = {"task": 4000, "tool": 100, "source": 2000, "reason": 4000, "session": 200}
 
 
 @dataclass
-class Console:
+class PageConsole:
     """The page's endpoints, over one store."""
 
     settings: Settings
     store: Store
     watchers: int = 0
 
-    async def events(self, request: Request) -> Response:
+    async def stream_events(self, request: Request) -> Response:
         """Server-sent events: the page's parts as HTML by name, at once and as they change."""
         if self.watchers >= MAX_WATCHERS:
             return JSONResponse({"error": "too many pages are open; close some"}, 429)
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         return StreamingResponse(
-            self._changes(request), media_type="text/event-stream", headers=headers
+            self._stream_changes(request), media_type="text/event-stream", headers=headers
         )
 
-    async def _changes(self, request: Request) -> AsyncIterator[str]:
+    async def _stream_changes(self, request: Request) -> AsyncIterator[str]:
         shown: dict[str, str] = {}
         version, told = -1, time.monotonic()
         self.watchers += 1
         try:
             while not await request.is_disconnected():
-                seen = await asyncio.to_thread(self.store.data_version)
+                seen = await asyncio.to_thread(self.store.signals.read_data_version)
                 if seen != version:
                     version = seen
-                    parts = await asyncio.to_thread(panels, self.store)
+                    parts = await asyncio.to_thread(render_panels, self.store)
                     changed = {
                         name: html for name, html in parts.items() if shown.get(name) != html
                     }
@@ -77,55 +77,55 @@ class Console:
         finally:
             self.watchers -= 1
 
-    async def do(self, request: Request) -> Response:
+    async def start_task(self, request: Request) -> Response:
         """Do a task: `task`, and optionally `tool`, `arguments`, `source`; answers with a job."""
-        body = await body_of(request)
-        order = _order(body)
+        body = await read_body(request)
+        order = _parse_order(body)
         if order is None:
             return JSONResponse({"error": "a task is a text, its arguments are an object"}, 400)
-        job = await asyncio.to_thread(self._queued, order)
-        return JSONResponse(job_json(job), 202)
+        job = await asyncio.to_thread(self._queue_job, order)
+        return JSONResponse(encode_job(job), 202)
 
-    def _queued(self, order: dict[str, Any]) -> Job:
+    def _queue_job(self, order: dict[str, Any]) -> Job:
         now = time.time()
-        job = Job(new_id(), "do", order, created=now, updated=now)
-        self.store.create_job(job)
-        self.work()
+        job = Job(generate_id(), "do", order, created=now, updated=now)
+        self.store.jobs.create(job)
+        self.ensure_worker()
         return job
 
-    def work(self) -> None:
-        """Have somebody carry out what is queued, or was allowed to go on."""
-        if not any(p.kind in WORKERS and is_alive(p) for p in self.store.processes()):
-            spawn(self.settings, "work")
+    def ensure_worker(self) -> None:
+        """Start a worker process where none is alive to run queued jobs."""
+        if not any(p.kind in WORKERS and is_alive(p) for p in self.store.processes.find()):
+            spawn_command(self.settings, "work")
 
-    async def job(self, request: Request) -> Response:
+    async def wait_for_job(self, request: Request) -> Response:
         """A job; with `wait` (seconds, up to 25) and `seen` (its `updated`), when it changed."""
-        wait = min(_number(request.query_params.get("wait")), MAX_WAIT_SECONDS)
-        seen = _number(request.query_params.get("seen"))
+        wait = min(_parse_number(request.query_params.get("wait")), MAX_WAIT_SECONDS)
+        seen = _parse_number(request.query_params.get("seen"))
         end = time.monotonic() + wait
         while True:
-            job = await asyncio.to_thread(self.store.job, request.path_params["id"])
+            job = await asyncio.to_thread(self.store.jobs.get, request.path_params["id"])
             if job.updated != seen or job.state in ENDED_JOBS or time.monotonic() >= end:
-                return JSONResponse(job_json(job))
+                return JSONResponse(encode_job(job))
             await asyncio.sleep(LOOK_SECONDS)
 
     async def mark_wrong(self, request: Request) -> Response:
         """Mark a call's result as wrong: it counts as a failure of its server."""
         identity = request.path_params["id"]
         await asyncio.to_thread(
-            self.store.mark_wrong, identity, "page", time.time(), "marked on the page"
+            self.store.calls.mark_wrong, identity, "page", time.time(), "marked on the page"
         )
         return JSONResponse({"call": identity, "told": f"{identity} is marked wrong"})
 
-    async def replay(self, request: Request) -> Response:
+    async def replay_call(self, request: Request) -> Response:
         """Run a call again from its recording, offline, and say whether the result is the same."""
         identity = request.path_params["id"]
         # The store knows it, so this is an id of ours and no option of the command.
-        await asyncio.to_thread(self.store.invocation, identity)
-        told = await asyncio.to_thread(self._replayed, identity)
+        await asyncio.to_thread(self.store.calls.get, identity)
+        told = await asyncio.to_thread(self._run_replay, identity)
         return JSONResponse(told)
 
-    def _replayed(self, identity: str) -> dict[str, Any]:
+    def _run_replay(self, identity: str) -> dict[str, Any]:
         command = [sys.executable, "-m", "orchestrator", "replay", identity, "--json"]
         environment = {**os.environ, "TOOLWRIGHT_HOME": str(self.settings.home)}
         try:
@@ -145,26 +145,26 @@ class Console:
             return {"error": ran.stderr.decode("utf-8", "replace")[-1000:]}
         return said if isinstance(said, dict) else {"told": str(said)}
 
-    async def search(self, request: Request) -> Response:
+    async def search_records(self, request: Request) -> Response:
         """The latest calls and audit rows that hold a text, a line each."""
         text = request.query_params.get("text", "")[:200].lower()
-        found = await asyncio.to_thread(self._found, text) if text else []
+        found = await asyncio.to_thread(self._find_lines, text) if text else []
         return JSONResponse({"found": found})
 
-    def _found(self, text: str) -> list[str]:
+    def _find_lines(self, text: str) -> list[str]:
         calls = [
             f"call {call.id} {call.entry}.{call.tool} {call.task} {json.dumps(call.arguments)}"
-            for call in self.store.invocations(limit=SEARCHED_ROWS)
+            for call in self.store.calls.find(limit=SEARCHED_ROWS)
         ]
         rows = [
             f"audit {row.id} {row.kind} {row.subject} {row.payload}"
-            for row in self.store.audit(SEARCHED_ROWS)
+            for row in self.store.audit.find(SEARCHED_ROWS)
         ]
         return [line[:500] for line in (*calls, *rows) if text in line.lower()][:FOUND_ROWS]
 
 
-def _order(body: dict[str, Any]) -> dict[str, Any] | None:
-    """What a `do` job is asked for, or None where that is malformed."""
+def _parse_order(body: dict[str, Any]) -> dict[str, Any] | None:
+    """The request of a `do` job, or None where it is malformed."""
     order: dict[str, Any] = {}
     for name, limit in TEXTS.items():
         value = body.get(name, "")
@@ -178,7 +178,7 @@ def _order(body: dict[str, Any]) -> dict[str, Any] | None:
     return {**order, "arguments": arguments}
 
 
-def _number(text: str | None) -> float:
+def _parse_number(text: str | None) -> float:
     try:
         value = float(text or 0)
     except ValueError:

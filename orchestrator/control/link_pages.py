@@ -1,6 +1,6 @@
-"""Where one-time links lead: a page that shows what would happen, and the button that does it.
+"""Pages of one-time links: GET shows what the link would do, POST does it.
 
-Looking never decides, since messengers and mail programs follow links to preview them.
+GET never decides, since messengers and mail programs follow links to preview them.
 """
 
 from __future__ import annotations
@@ -14,14 +14,20 @@ from html import escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from orchestrator.announcer import Announcer
-from orchestrator.answers import request_text
-from orchestrator.freeze import Killed
-from orchestrator.links import Fault, Links, Ticket
-from orchestrator.people import Decided, Decision, already_decided, decide_signed, reject_unsigned
-from registry.errors import Unknown
-from registry.records import Approval
-from registry.store import Store
+from orchestrator.approvals.decide import (
+    Decision,
+    DecisionResult,
+    decide_signed,
+    reject_unsigned,
+    render_late_decision,
+)
+from orchestrator.control.notify.announcer import Announcer
+from orchestrator.control.notify.links import Fault, OneTimeLinks, Ticket
+from orchestrator.processes.kill import KillReport
+from orchestrator.views import render_request
+from registry.approvals.approvals import ApprovalTable
+from registry.errors import RowNotFound
+from registry.models import Approval
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -50,86 +56,88 @@ BY = "link"
 
 
 @dataclass(frozen=True)
-class LinkDesk:
-    """The two ends of `/decide`. `freeze` freezes everything and returns when nothing acts."""
+class LinkPages:
+    """GET and POST of `/decide`. `freeze` freezes everything and returns when nothing runs."""
 
-    store: Store
-    links: Links
+    approvals: ApprovalTable
+    links: OneTimeLinks
     announcer: Announcer
-    freeze: Callable[[str], Killed]
+    freeze: Callable[[str], KillReport]
     now: Callable[[], float] = field(default=time.time)
 
-    async def show(self, request: Request) -> Response:
+    async def show_link(self, request: Request) -> Response:
         """What a one-time link is for, with a button. For whoever has the link; decides nothing."""
         token = request.query_params.get("token", "")
-        ticket = self.links.look(token, self.now())
+        ticket = self.links.check_token(token, self.now())
         if not isinstance(ticket, Ticket):
-            return _fault(ticket)
+            return _render_fault(ticket)
         if ticket.act == "freeze":
-            return _page(200, TITLES["freeze"], "Every call is cut and nothing new begins.", token)
-        approval = await asyncio.to_thread(self._approval, ticket)
+            return _render_page(
+                200, TITLES["freeze"], "Every call is cut and nothing new begins.", token
+            )
+        approval = await asyncio.to_thread(self._find_approval, ticket)
         if approval is None:
-            return _page(404, "Not found", "There is no such request any more.")
+            return _render_page(404, "Not found", "There is no such request any more.")
         if approval.state != "pending":
-            return _page(409, "Too late", already_decided(approval, self.now()))
-        return _page(200, TITLES[ticket.act], _told(approval), token)
+            return _render_page(409, "Too late", render_late_decision(approval, self.now()))
+        return _render_page(200, TITLES[ticket.act], _render_approval(approval), token)
 
-    async def decide(self, request: Request) -> Response:
+    async def use_link(self, request: Request) -> Response:
         """Do what a one-time link is for, once: `token`, in the query or a form."""
         token = request.query_params.get("token", "")
-        ticket = self.links.take(token, self.now())
+        ticket = self.links.use_token(token, self.now())
         if not isinstance(ticket, Ticket):
-            return _fault(ticket)
+            return _render_fault(ticket)
         if ticket.act == "freeze":
             killed = await asyncio.to_thread(self.freeze, BY)
             told = f"Frozen in {killed.milliseconds} ms; {killed.left} sandboxes left."
-            return _page(200, "Frozen", told)
-        decided = await asyncio.to_thread(self._decided, ticket)
+            return _render_page(200, "Frozen", told)
+        decided = await asyncio.to_thread(self._decide_approval, ticket)
         if decided is None:
-            return _page(404, "Not found", "There is no such request any more.")
+            return _render_page(404, "Not found", "There is no such request any more.")
         if decided.refused:
-            return _page(409, "Nothing was changed", decided.refused)
-        return _page(200, decided.state.capitalize(), f"The request is {decided.state}.")
+            return _render_page(409, "Nothing was changed", decided.refused)
+        return _render_page(200, decided.state.capitalize(), f"The request is {decided.state}.")
 
-    def _approval(self, ticket: Ticket) -> Approval | None:
-        """The approval of a link, if its request is still the one that the link was made for."""
+    def _find_approval(self, ticket: Ticket) -> Approval | None:
+        """The approval of a link; None where its request changed since the link was made."""
         try:
-            approval = self.store.approval(ticket.subject)
-        except Unknown:
+            approval = self.approvals.get(ticket.subject)
+        except RowNotFound:
             return None
         return approval if approval.wire_digest == ticket.digest else None
 
-    def _decided(self, ticket: Ticket) -> Decided | None:
-        approval, now = self._approval(ticket), self.now()
+    def _decide_approval(self, ticket: Ticket) -> DecisionResult | None:
+        approval, now = self._find_approval(ticket), self.now()
         if approval is None:
             return None
         decision = Decision(approval.id, ticket.act == "approve", pin="", by=BY)
         deputy = self.announcer.deputy
         if deputy is not None and now < deputy.until:
             signer, word = deputy.signer, deputy.delegation
-            return decide_signed(self.store, approval, decision, signer, now, word)
+            return decide_signed(self.approvals, approval, decision, signer, now, word)
         if decision.approve:
-            return Decided(approval.state, "links are locked; decide with the PIN")
-        return reject_unsigned(self.store, decision, now)
+            return DecisionResult(approval.state, "links are locked; decide with the PIN")
+        return reject_unsigned(self.approvals, decision, now)
 
 
-def _fault(fault: Fault) -> Response:
+def _render_fault(fault: Fault) -> Response:
     status, told = FAULTS[fault]
-    return _page(status, "Nothing was decided", told)
+    return _render_page(status, "Nothing was decided", told)
 
 
-def _told(approval: Approval) -> str:
+def _render_approval(approval: Approval) -> str:
     lines = [
         f"{approval.entry}.{approval.tool}, version {approval.version}",
         *([f"task: {approval.task}"] if approval.task else []),
         *([f"why: {approval.reason}"] if approval.reason else []),
         "",
-        request_text(approval.wire),
+        render_request(approval.wire),
     ]
     return "\n".join(lines)
 
 
-def _page(status: int, title: str, text: str, token: str = "") -> Response:
+def _render_page(status: int, title: str, text: str, token: str = "") -> Response:
     button = (
         f'<form method="post" action="/decide?token={escape(token)}">'
         f"<button>{escape(title)}</button></form>"

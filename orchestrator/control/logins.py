@@ -1,4 +1,4 @@
-"""Who may see the control page: links that log in once, and the browsers that used one."""
+"""Logins of the control page: one-time codes, and the browser sessions begun with them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Logins:
     _links: dict[str, float] = field(default_factory=dict)
     _sessions: dict[str, float] = field(default_factory=dict)
 
-    def invite(self, now: float) -> str:
-        """A code that logs in once, within two minutes."""
+    def create_code(self, now: float) -> str:
+        """A new code, which logs in once within two minutes."""
         self._links = {code: end for code, end in self._links.items() if end > now}
         code = secrets.token_urlsafe(24)
         self._links[code] = now + LINK_SECONDS
         return code
 
-    def begin(self, code: str, now: float) -> str | None:
-        """The session that a code begins; None where it was used, is late or none of ours."""
+    def begin_session(self, code: str, now: float) -> str | None:
+        """The session that a code begins; None where the code is unknown, used or expired."""
         if self._links.pop(code, 0.0) <= now:
             return None
         while len(self._sessions) >= MAX_SESSIONS:
@@ -34,5 +34,5 @@ class Logins:
         self._sessions[session] = now + SESSION_SECONDS
         return session
 
-    def knows(self, session: str, now: float) -> bool:
+    def has_session(self, session: str, now: float) -> bool:
         return self._sessions.get(session, 0.0) > now

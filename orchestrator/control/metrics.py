@@ -1,4 +1,4 @@
-"""Prometheus metrics, read from the registry when asked for."""
+"""Prometheus metrics, read from the registry at each scrape."""
 
 from __future__ import annotations
 
@@ -17,29 +17,37 @@ class StoreCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield GaugeMetricFamily(
-            "toolwright_frozen", "1 while frozen.", value=self._store.freeze_state().frozen
+            "toolwright_frozen", "1 while frozen.", value=self._store.processes.get_freeze().frozen
         )
-        yield _gauge("servers", "state", Counter(s.state for s in self._store.summaries()))
-        yield _gauge("jobs", "state", Counter(job.state for job in self._store.jobs(limit=1000)))
-        yield _gauge("approvals", "state", Counter(a.state for a in self._store.approvals()))
-        yield _gauge("processes", "kind", Counter(p.kind for p in self._store.processes()))
+        yield _build_gauge(
+            "servers", "state", Counter(s.state for s in self._store.servers.find_summaries())
+        )
+        yield _build_gauge(
+            "jobs", "state", Counter(job.state for job in self._store.jobs.find(limit=1000))
+        )
+        yield _build_gauge(
+            "approvals", "state", Counter(a.state for a in self._store.approvals.find())
+        )
+        yield _build_gauge(
+            "processes", "kind", Counter(p.kind for p in self._store.processes.find())
+        )
         calls = CounterMetricFamily("toolwright_calls", "Calls recorded.", labels=["server", "ok"])
-        for server in self._store.summaries():
+        for server in self._store.servers.find_summaries():
             standing = server.standing
             calls.add_metric([server.name, "true"], standing.successful)
             calls.add_metric([server.name, "false"], standing.total - standing.successful)
         yield calls
-        yield from self._models()
+        yield from self._collect_model_usage()
 
-    def _models(self) -> Iterator[Metric]:
-        """What models were asked for each server, in tokens and money."""
+    def _collect_model_usage(self) -> Iterator[Metric]:
+        """Use of models by server and author: questions, tokens, money."""
         labels = ["server", "author"]
         asked = CounterMetricFamily("toolwright_model_questions", "Models asked.", labels=labels)
         tokens = CounterMetricFamily(
             "toolwright_model_tokens", "Tokens of models.", labels=[*labels, "direction"]
         )
         money = CounterMetricFamily("toolwright_model_cost", "Money for models.", labels=labels)
-        for of, spent in self._store.spent_by_server().items():
+        for of, spent in self._store.model_usage.sum_by_server().items():
             asked.add_metric([*of], spent.calls)
             tokens.add_metric([*of, "in"], spent.tokens_in)
             tokens.add_metric([*of, "out"], spent.tokens_out)
@@ -47,7 +55,7 @@ class StoreCollector(Collector):
         yield from (asked, tokens, money)
 
 
-def _gauge(name: str, label: str, counts: Counter[str]) -> GaugeMetricFamily:
+def _build_gauge(name: str, label: str, counts: Counter[str]) -> GaugeMetricFamily:
     family = GaugeMetricFamily(f"toolwright_{name}", f"{name} by {label}.", labels=[label])
     for value, count in sorted(counts.items()):
         family.add_metric([value], count)

@@ -1,8 +1,12 @@
-"""Headers that every answer of the control plane has, whatever route gave it."""
+"""Security headers, body parsing and the same-site check of the control plane."""
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 DEFAULTS = {
@@ -13,11 +17,11 @@ DEFAULTS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-"""For browsers that were led to an answer: nothing in it is run, framed, kept or passed on."""
+"""For browsers led to a response: nothing in it is run, framed, cached or leaked as Referer."""
 
 
 class SafeHeaders:
-    """Adds to every answer those of `DEFAULTS` that its route did not set."""
+    """ASGI middleware that adds those of `DEFAULTS` that the route did not set."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -31,3 +35,29 @@ class SafeHeaders:
             await send(message)
 
         await self._app(scope, receive, sent)
+
+
+MAX_BODY = 64 * 1024
+LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
+
+
+async def read_body(request: Request) -> dict[str, Any]:
+    """The request's JSON object; {} for anything else or more than 64 KiB."""
+    content = b""
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > MAX_BODY:
+            return {}
+    try:
+        value = json.loads(content or b"{}")
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def is_same_site(request: Request) -> bool:
+    """Whether Host is a loopback name and Origin, if any, is this host (against DNS rebinding)."""
+    whole = request.headers.get("host", "")
+    origin = request.headers.get("origin")
+    host = whole.rpartition(":")[0] or whole
+    return host in LOCAL_NAMES and (origin is None or origin == f"http://{whole}")

@@ -1,5 +1,5 @@
-"""The parts of the control page that change, as HTML. Whatever a server, a model or an API said is
-escaped and bounded here, and shown as text only.
+"""HTML of the control page and of its changing parts.
+Text of servers, models and APIs is escaped and cut here, and shown as text only.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from datetime import UTC, datetime
 from html import escape
 from itertools import groupby
 
-from orchestrator.allowing import rule_text
-from orchestrator.answers import change_lines, request_text, visible
-from orchestrator.needs import ALLOWED, digest_of
-from registry.cause import cause_of
-from registry.drafts import awaits_draft
-from registry.records import ENDED_JOBS, Approval, AuditRow, Invocation, Job, Summary
-from registry.rules import Rule
+from orchestrator.approvals.needs import hash_needs, is_allowable, render_need
+from orchestrator.approvals.rules import render_rule
+from orchestrator.views import escape_unseen, render_changes, render_request
+from registry.approvals.rules import ApprovalRule, RuleTable
+from registry.audit.search import AuditTable
+from registry.health.causes import find_cause
+from registry.jobs.drafts import awaits_draft
+from registry.models import ENDED_JOBS, Approval, AuditRow, Invocation, Job, ServerSummary
+from registry.processes import ProcessTable
+from registry.servers.entries import ServerTable
 from registry.store import Store
 
 MAX_TEXT = 300
@@ -28,58 +31,59 @@ PANELS = ("freeze", "waiting", "running", "rules", "servers", "jobs", "calls", "
 """The ids of the parts, in the page's order."""
 
 
-def panels(store: Store) -> dict[str, str]:
-    """Every part by its element's id. The same state gives the same text at any time."""
+def render_panels(store: Store) -> dict[str, str]:
+    """The HTML of every part by its element's id; it depends on the stored state alone."""
     # With their whole results, so they are read once.
-    calls = store.invocations(limit=MAX_CALLS)
+    calls = store.calls.find(limit=MAX_CALLS)
     return {
-        "freeze": _freeze(store),
-        "waiting": _waiting(store),
-        "running": _running(store, calls[:50]),
-        "rules": _rules(store),
-        "servers": _servers(store, calls),
-        "jobs": _jobs(store),
-        "calls": _calls(calls[:20]),
-        "timeline": _timeline(store),
+        "freeze": _render_freeze(store.processes),
+        "waiting": _render_waiting(store),
+        "running": _render_running(store, calls[:50]),
+        "rules": _render_rules(store.rules),
+        "servers": _render_servers(store.servers, calls),
+        "jobs": _render_jobs(store),
+        "calls": _render_calls(calls[:20]),
+        "timeline": _render_timeline(store.audit),
     }
 
 
-def _freeze(store: Store) -> str:
-    frozen = store.freeze_state()
+def _render_freeze(processes: ProcessTable) -> str:
+    frozen = processes.get_freeze()
     if not frozen.frozen:
         return '<button class="kill" data-post="/kill">Freeze everything</button>'
     return (
-        f'<p class="frozen" role="alert"><strong>Frozen</strong> {_when(frozen.since)} by '
-        f"{_text(frozen.by)}. {_text(frozen.reason)}</p>"
+        f'<p class="frozen" role="alert"><strong>Frozen</strong> {_render_time(frozen.since)} by '
+        f"{_escape_text(frozen.by)}. {_escape_text(frozen.reason)}</p>"
         '<button data-post="/unfreeze">Unfreeze (PIN)</button>'
     )
 
 
-def _running(store: Store, calls: Sequence[Invocation]) -> str:
+def _render_running(store: Store, calls: Sequence[Invocation]) -> str:
     lines = [
-        f"<li>{_text(call.entry)}.{_text(call.tool)} writes, begun {_when(call.started)}</li>"
+        f"<li>{_escape_text(call.entry)}.{_escape_text(call.tool)} writes, "
+        f"begun {_render_time(call.started)}</li>"
         for call in calls
         if call.state == "intended"
     ]
-    lines += [_job_line(job) for job in _jobs_in(store, ("queued", "running"))]
+    lines += [_render_job_line(job) for job in _find_jobs(store, ("queued", "running"))]
     lines += [
-        f"<li><small>process {process.pid}: {_text(process.kind)} since {_when(process.started)}"
-        "</small></li>"
-        for process in store.processes()
+        f"<li><small>process {process.pid}: {_escape_text(process.kind)} "
+        f"since {_render_time(process.started)}</small></li>"
+        for process in store.processes.find()
     ]
-    return _section("Running", f"<ul>{''.join(lines)}</ul>")
+    return _render_section("Running", f"<ul>{''.join(lines)}</ul>")
 
 
-def _waiting(store: Store) -> str:
-    cards = [_approval(approval) for approval in store.approvals("pending")]
+def _render_waiting(store: Store) -> str:
+    cards = [_render_approval(approval) for approval in store.approvals.find("pending")]
     # A job that waits for code alone waits for its client, not for a person.
-    held = _jobs_in(store, ("waiting",))
+    held = _find_jobs(store, ("waiting",))
     waiting = [job for job in held if job.needs or not awaits_draft(job)]
-    cards += [_waiting_job(job) for job in waiting]
-    return _section(f"Waiting for you ({len(cards)})", "".join(cards) or "<p>Nothing.</p>")
+    cards += [_render_waiting_job(job) for job in waiting]
+    return _render_section(f"Waiting for you ({len(cards)})", "".join(cards) or "<p>Nothing.</p>")
 
 
-def _approval(approval: Approval) -> str:
+def _render_approval(approval: Approval) -> str:
     name = f"{approval.entry}.{approval.tool}"
     buttons = "".join(
         f'<button data-post="/approvals/{escape(approval.id)}" data-decision="{decision}" '
@@ -88,167 +92,226 @@ def _approval(approval: Approval) -> str:
         for decision, title in (("approve", "Approve (PIN)"), ("reject", "Reject (PIN)"))
     )
     return (
-        f'<article class="ask" aria-label="{_text(name)}"><h3>{_text(name)} '
-        f"<small>version {approval.version}, asked {_when(approval.created)}</small></h3>"
-        f"<p>{_text(approval.task)}</p><p>{_text(approval.reason)}</p>"
-        f"<pre>{escape(request_text(approval.wire))}</pre>{_changes(approval)}{buttons}</article>"
+        f'<article class="ask" aria-label="{_escape_text(name)}"><h3>{_escape_text(name)} '
+        f"<small>version {approval.version}, asked {_render_time(approval.created)}</small></h3>"
+        f"<p>{_escape_text(approval.task)}</p><p>{_escape_text(approval.reason)}</p>"
+        f"<pre>{escape(render_request(approval.wire))}</pre>{_render_changes(approval)}{buttons}</article>"
     )
 
 
-def _changes(approval: Approval) -> str:
-    lines = "".join(f"<li><code>{escape(line)}</code></li>" for line in change_lines(approval))
+def _render_changes(approval: Approval) -> str:
+    lines = "".join(f"<li><code>{escape(line)}</code></li>" for line in render_changes(approval))
     return f"<p>It changes:</p><ul>{lines}</ul>" if lines else ""
 
 
-def _waiting_job(job: Job) -> str:
+def _render_waiting_job(job: Job) -> str:
     return (
-        f'<article class="ask"><h3>{_text(job.kind)} {_text(job.id)}</h3>'
-        f"<p>{_text(str(job.request.get('task', '')))}</p><p>{_text(job.message)}</p>"
-        f"{_allowing(job)}</article>"
+        f'<article class="ask"><h3>{_escape_text(job.kind)} {_escape_text(job.id)}</h3>'
+        f"<p>{_escape_text(str(job.request.get('task', '')))}</p><p>{_escape_text(job.message)}</p>"
+        f"{_render_allow_button(job)}</article>"
     )
 
 
-def _allowing(job: Job) -> str:
-    if job.needs.get("kind") not in ALLOWED:
+def _render_allow_button(job: Job) -> str:
+    if not is_allowable(job.needs):
         return ""
     return (
-        f"<p>It needs a {_text(job.needs['kind'])}: {_text(job.needs['what'])}</p>"
+        f"<p>It needs a {_escape_text(job.needs.kind)}: {_escape_text(render_need(job.needs))}</p>"
         f'<button data-post="/jobs/{escape(job.id)}/allow" id="allow-{escape(job.id)}" '
-        f'data-digest="{escape(digest_of(job.needs))}">Allow (PIN)</button>'
+        f'data-digest="{escape(hash_needs(job.needs))}">Allow (PIN)</button>'
     )
 
 
-def _rules(store: Store) -> str:
-    lines = "".join(map(_rule, (rule for rule in store.rules() if rule.revoked is None)))
-    return _section("Always allowed", f"<ul>{lines}</ul>" if lines else "<p>Nothing.</p>")
+def _render_rules(rules: RuleTable) -> str:
+    lines = "".join(map(_render_rule_item, (rule for rule in rules.find() if rule.revoked is None)))
+    return _render_section("Always allowed", f"<ul>{lines}</ul>" if lines else "<p>Nothing.</p>")
 
 
-def _rule(rule: Rule) -> str:
+def _render_rule_item(rule: ApprovalRule) -> str:
     most = "" if rule.max_uses is None else f" of {rule.max_uses}"
     return (
-        f"<li>{_text(rule_text(rule))}, used {rule.uses}{most}, until {_date(rule.expires)} "
+        f"<li>{_escape_text(render_rule(rule))}, used {rule.uses}{most}, "
+        f"until {_format_date(rule.expires)} "
         f'<button data-post="/rules/{escape(rule.id)}/revoke" id="revoke-{escape(rule.id)}">Revoke'
         "</button></li>"
     )
 
 
-def _servers(store: Store, calls: Iterable[Invocation]) -> str:
-    past = _by_server(calls)
-    lines = [_server(server, past.get(server.name, [])) for server in store.summaries()]
-    return _section("Servers", "".join(lines) or "<p>None yet.</p>")
+def _render_servers(servers: ServerTable, calls: Iterable[Invocation]) -> str:
+    past = _group_by_server(calls)
+    lines = [
+        _render_server(server, past.get(server.name, [])) for server in servers.find_summaries()
+    ]
+    return _render_section("Servers", "".join(lines) or "<p>None yet.</p>")
 
 
-def _server(server: Summary, calls: list[Invocation]) -> str:
+def _render_server(server: ServerSummary, calls: list[Invocation]) -> str:
     standing = server.standing
     ratio = "" if standing.ratio is None else f"{standing.ratio:.0%} of the last {standing.window}"
     name = escape(server.name)
-    history = "".join(_past_call(call, standing.level == "probationary") for call in calls)
+    history = "".join(_render_past_call(call, standing.level == "probationary") for call in calls)
     return (
         f'<details id="server-{name}"><summary>{name} '
         f'<span class="level {escape(standing.level)}">{escape(standing.level)}</span> '
         f"<small>{escape(server.state)}, version {server.version}, {server.tools} tools, "
         f"{standing.total} calls {ratio}</small></summary>"
-        f"<p>{_text(server.title)}</p>"
-        f"<p>{_text(standing.last_failure_reason)}</p>"
+        f"<p>{_escape_text(server.title)}</p>"
+        f"<p>{_escape_text(standing.last_failure_reason)}</p>"
         f"<ul>{history or '<li>No calls yet.</li>'}</ul></details>"
     )
 
 
-def _past_call(call: Invocation, reviewed: bool) -> str:
+def _render_past_call(call: Invocation, reviewed: bool) -> str:
     wrong = (
         f' <button data-post="/calls/{escape(call.id)}/wrong" id="wrong-{escape(call.id)}">'
         "This result is wrong</button>"
         if reviewed and call.succeeded
         else ""
     )
-    return f"<li>{_text(call.tool)}: {_outcome(call)} {_when(call.started)}{wrong}</li>"
+    when = f"{_render_outcome(call)} {_render_time(call.started)}"
+    return f"<li>{_escape_text(call.tool)}: {when}{wrong}</li>"
 
 
-def _jobs(store: Store) -> str:
-    jobs = _jobs_in(store, OPEN) + _jobs_in(store, ENDED_JOBS)[:10]
-    return _section("Jobs", "".join(_job(job) for job in jobs) or "<p>None.</p>")
+def _render_jobs(store: Store) -> str:
+    jobs = _find_jobs(store, OPEN) + _find_jobs(store, ENDED_JOBS)[:10]
+    return _render_section("Jobs", "".join(_render_job(job) for job in jobs) or "<p>None.</p>")
 
 
-def _job(job: Job) -> str:
+def _render_job(job: Job) -> str:
     events = "".join(
-        f"<li>{_text(event.stage)}: {_text(event.message)}</li>" for event in job.log[-20:]
+        f"<li>{_escape_text(event.stage)}: {_escape_text(event.message)}</li>"
+        for event in job.log[-20:]
     )
     asked = str(job.request.get("task") or job.request.get("source") or "")
     return (
-        f'<details id="job-{escape(job.id)}"><summary>{_text(job.kind)} {_text(asked)} '
+        f'<details id="job-{escape(job.id)}">'
+        f"<summary>{_escape_text(job.kind)} {_escape_text(asked)} "
         f'<span class="state {escape(job.state)}">{escape(job.state)}</span> '
         f'<progress max="1" value="{job.progress:.2f}" aria-label="progress"></progress> '
-        f"<small>{_text(job.stage)} {_text(job.message)}</small></summary>"
+        f"<small>{_escape_text(job.stage)} {_escape_text(job.message)}</small></summary>"
         f"<ol>{events}</ol></details>"
     )
 
 
-def _job_line(job: Job) -> str:
+def _render_job_line(job: Job) -> str:
     return (
-        f"<li>{_text(job.kind)} {_text(str(job.request.get('task', '')))}: {_text(job.stage)} "
+        f"<li>{_escape_text(job.kind)} {_escape_text(str(job.request.get('task', '')))}: "
+        f"{_escape_text(job.stage)} "
         f'<progress max="1" value="{job.progress:.2f}" aria-label="progress"></progress></li>'
     )
 
 
-def _calls(calls: Iterable[Invocation]) -> str:
+def _render_calls(calls: Iterable[Invocation]) -> str:
     lines = "".join(
-        f"<tr><td>{_text(call.entry)}.{_text(call.tool)}</td><td>{_outcome(call)}</td>"
-        f"<td>{call.latency_ms:.0f} ms</td><td>{_when(call.started)}</td>"
-        f"<td>{_text(call.task)}</td><td>"
+        f"<tr><td>{_escape_text(call.entry)}.{_escape_text(call.tool)}</td><td>{_render_outcome(call)}</td>"
+        f"<td>{call.latency_ms:.0f} ms</td><td>{_render_time(call.started)}</td>"
+        f"<td>{_escape_text(call.task)}</td><td>"
         f'<button data-post="/replay/{escape(call.id)}" id="replay-{escape(call.id)}">Replay'
         "</button></td></tr>"
         for call in calls
     )
     heads = "".join(f'<th scope="col">{head}</th>' for head in ("tool", "", "took", "", "task", ""))
     table = f"<table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table>"
-    return _section("Calls", table if lines else "<p>None yet.</p>")
+    return _render_section("Calls", table if lines else "<p>None yet.</p>")
 
 
-def _timeline(store: Store) -> str:
-    rows = store.audit(limit=50)
-    return _section("Audit", f"<ol class='timeline'>{''.join(map(_event, rows))}</ol>")
-
-
-def _event(row: AuditRow) -> str:
-    return (
-        f"<li><code>{row.id}</code> {_when(row.time)} <strong>{_text(row.kind)}</strong> "
-        f"{_text(row.subject)} <small>{_text(row.payload)}</small></li>"
+def _render_timeline(audit: AuditTable) -> str:
+    rows = audit.find(limit=50)
+    return _render_section(
+        "Audit", f"<ol class='timeline'>{''.join(map(_render_event, rows))}</ol>"
     )
 
 
-def _jobs_in(store: Store, states: Iterable[str]) -> list[Job]:
-    jobs = [job for state in states for job in store.jobs(state)]  # type: ignore[arg-type]
+def _render_event(row: AuditRow) -> str:
+    return (
+        f"<li><code>{row.id}</code> {_render_time(row.time)} "
+        f"<strong>{_escape_text(row.kind)}</strong> "
+        f"{_escape_text(row.subject)} <small>{_escape_text(row.payload)}</small></li>"
+    )
+
+
+def _find_jobs(store: Store, states: Iterable[str]) -> list[Job]:
+    jobs = [job for state in states for job in store.jobs.find(state)]  # type: ignore[arg-type]
     return sorted(jobs, key=lambda job: job.created, reverse=True)
 
 
-def _by_server(calls: Iterable[Invocation]) -> dict[str, list[Invocation]]:
+def _group_by_server(calls: Iterable[Invocation]) -> dict[str, list[Invocation]]:
     ordered = sorted(calls, key=lambda call: (call.entry, -call.started))
     return {
         name: list(group)[:HISTORY] for name, group in groupby(ordered, lambda call: call.entry)
     }
 
 
-def _outcome(call: Invocation) -> str:
+def _render_outcome(call: Invocation) -> str:
     if call.succeeded:
         return "ok"
     if call.disputed:
         return "marked wrong"
-    cause = cause_of(call)
-    return _text(cause.text if cause else call.state)
+    cause = find_cause(call)
+    return _escape_text(cause.text if cause else call.state)
 
 
-def _when(moment: float) -> str:
-    """A moment that `page.js` tells as `12 s ago` by the reader's clock."""
-    return f'<time data-at="{moment:.0f}">{_date(moment)}</time>'
+def _render_time(moment: float) -> str:
+    """A `<time>` that `page.js` shows as `12 s ago` by the reader's clock."""
+    return f'<time data-at="{moment:.0f}">{_format_date(moment)}</time>'
 
 
-def _date(moment: float) -> str:
+def _format_date(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def _text(text: str) -> str:
-    return escape(visible(text[:MAX_TEXT]) + ("…" if len(text) > MAX_TEXT else ""))
+def _escape_text(text: str) -> str:
+    return escape(escape_unseen(text[:MAX_TEXT]) + ("…" if len(text) > MAX_TEXT else ""))
 
 
-def _section(title: str, content: str) -> str:
+def _render_section(title: str, content: str) -> str:
     return f"<h2>{title}</h2>{content}"
+
+
+TITLES = {"freeze": "Freeze", "timeline": "Audit"}
+
+
+def render_page() -> str:
+    """The page without its changing parts, which come as events of `/events`."""
+    parts = "".join(
+        f'<section id="{name}" aria-label="{TITLES.get(name, name.capitalize())}"></section>'
+        for name in PANELS
+        if name != "freeze"
+    )
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Toolwright</title>
+<link rel="stylesheet" href="/page.css">
+<script src="/page.js" defer></script>
+</head>
+<body>
+<header>
+<h1>Toolwright <small id="link" role="status">connecting</small></h1>
+<label>PIN <input id="pin" type="password" autocomplete="off" inputmode="text"></label>
+<div id="freeze"></div>
+</header>
+<p id="told" role="status" aria-live="polite"></p>
+<form id="do" autocomplete="off">
+<label for="task">Do</label>
+<input id="task" name="task" required maxlength="4000" placeholder="list the DNS zones">
+<details><summary>More</summary>
+<label>Tool <input name="tool" placeholder="server.tool, or none to forge"></label>
+<label>Arguments <input name="arguments" placeholder='{{"server_id": "localhost"}}'></label>
+<label>Source <input name="source" placeholder="where the API is, to forge"></label>
+</details>
+<button>Do it</button>
+<output id="done"></output>
+</form>
+<main>{parts}</main>
+<form id="search" autocomplete="off">
+<label>Search calls and audit <input name="text" maxlength="200"></label>
+<button>Search</button>
+<ol id="found"></ol>
+</form>
+<footer><a href="/docs">The HTTP API</a></footer>
+</body>
+</html>
+"""

@@ -1,4 +1,4 @@
-"""The control plane: its own process, so that what it stops cannot stop it.
+"""HTTP server of the control plane, a process of its own, so that what it stops cannot stop it.
 
 Loopback HTTP with a bearer token (in `control.json`, mode 0600) or the page's cookie. Decisions
 additionally want the PIN that was chosen at `setup`.
@@ -24,27 +24,28 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from orchestrator import answers
-from orchestrator.allowing import always_from, rule_json
-from orchestrator.announcer import Announcer
-from orchestrator.clearance import Clearance
-from orchestrator.consents import Consents
-from orchestrator.console import Console
+from orchestrator import views
+from orchestrator.approvals.decide import Decision, decide_with_pin
+from orchestrator.approvals.grants import Grants
+from orchestrator.approvals.needs import allow_needs as allow_needs
+from orchestrator.approvals.needs import hash_needs
+from orchestrator.approvals.rules import encode_rule, parse_rule_request
+from orchestrator.approvals.signed_policy import SignedPolicy
+from orchestrator.approvals.signing_key import build_authority, check_pin, open_key
+from orchestrator.control.console import PageConsole
+from orchestrator.control.link_pages import LinkPages
+from orchestrator.control.logins import SESSION_SECONDS, Logins
+from orchestrator.control.metrics import StoreCollector
+from orchestrator.control.middleware import SafeHeaders, is_same_site, read_body
+from orchestrator.control.notify.announcer import Announcer
+from orchestrator.control.page import render_page
 from orchestrator.errors import OrchestratorError
-from orchestrator.freeze import Killed, kill
-from orchestrator.linkdesk import LinkDesk
-from orchestrator.logins import SESSION_SECONDS, Logins
-from orchestrator.metrics import StoreCollector
-from orchestrator.needs import allow as allow_needs
-from orchestrator.needs import digest_of
-from orchestrator.page import render_page
-from orchestrator.people import Decision, decide
-from orchestrator.pin import authority, check_pin, open_key
-from orchestrator.requests import body_of, is_same_site
-from orchestrator.safeheaders import SafeHeaders
+from orchestrator.processes.kill import KillReport, freeze_everything
 from orchestrator.settings import Settings
-from registry.errors import RegistryError, Unknown
+from registry.errors import RegistryError, RowNotFound
+from registry.processes import ProcessTable
 from registry.store import Store
+from sandbox.clock import SystemClock
 
 COOKIE = "toolwright"
 CONTENT_POLICY = (
@@ -56,7 +57,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True)
-class Control:
+class ControlPlane:
     """The control plane's parts. `kill_sandboxes` kills all of this installation's sandboxes;
     where there is an `announcer`, the links of its messages lead here.
     """
@@ -68,64 +69,80 @@ class Control:
     logins: Logins = field(default_factory=Logins)
     announcer: Announcer | None = None
 
-    def application(self) -> Starlette:
-        console = Console(self.settings, self.store)
+    def build_application(self) -> Starlette:
+        console = PageConsole(self.settings, self.store)
         return Starlette(
             routes=[
-                Route("/healthz", self.health),
-                Route("/", self.page),
-                Route("/docs", self._guarded(self.docs)),
-                Route("/login", self._guarded(self.login), methods=["POST"]),
-                Route("/events", self._guarded(console.events)),
-                Route("/do", self._guarded(console.do), methods=["POST"]),
-                Route("/jobs/{id}", self._guarded(console.job)),
-                Route("/jobs/{id}/allow", self._guarded(self.allow), methods=["POST"]),
-                Route("/calls/{id}/wrong", self._guarded(console.mark_wrong), methods=["POST"]),
-                Route("/replay/{id}", self._guarded(console.replay), methods=["POST"]),
-                Route("/search", self._guarded(console.search)),
-                Route("/page.js", _asset("page.js", "text/javascript")),
-                Route("/page.css", _asset("page.css", "text/css")),
-                Route("/metrics", self._guarded(self.metrics)),
-                Route("/kill", self._guarded(self.kill), methods=["POST"]),
-                Route("/unfreeze", self._guarded(self.unfreeze), methods=["POST"]),
-                Route("/approvals", self._guarded(self.approvals)),
-                Route("/approvals/{id}", self._guarded(self.decide), methods=["POST"]),
-                Route("/rules", self._guarded(self.rules)),
-                Route("/rules/{id}/revoke", self._guarded(self.revoke), methods=["POST"]),
-                *self._link_routes(),
+                Route("/healthz", self.report_health),
+                Route("/", self.show_page),
+                Route("/docs", self._guard_endpoint(self.show_docs)),
+                Route("/login", self._guard_endpoint(self.create_login), methods=["POST"]),
+                Route("/events", self._guard_endpoint(console.stream_events)),
+                Route("/do", self._guard_endpoint(console.start_task), methods=["POST"]),
+                Route("/jobs/{id}", self._guard_endpoint(console.wait_for_job)),
+                Route("/jobs/{id}/allow", self._guard_endpoint(self.allow_job), methods=["POST"]),
+                Route(
+                    "/calls/{id}/wrong", self._guard_endpoint(console.mark_wrong), methods=["POST"]
+                ),
+                Route("/replay/{id}", self._guard_endpoint(console.replay_call), methods=["POST"]),
+                Route("/search", self._guard_endpoint(console.search_records)),
+                Route("/page.js", _serve_asset("page.js", "text/javascript")),
+                Route("/page.css", _serve_asset("page.css", "text/css")),
+                Route("/metrics", self._guard_endpoint(self.export_metrics)),
+                Route("/kill", self._guard_endpoint(self.kill_everything), methods=["POST"]),
+                Route("/unfreeze", self._guard_endpoint(self.lift_freeze), methods=["POST"]),
+                Route("/approvals", self._guard_endpoint(self.list_approvals)),
+                Route(
+                    "/approvals/{id}", self._guard_endpoint(self.decide_approval), methods=["POST"]
+                ),
+                Route("/rules", self._guard_endpoint(self.list_rules)),
+                Route(
+                    "/rules/{id}/revoke", self._guard_endpoint(self.revoke_rule), methods=["POST"]
+                ),
+                *self._build_link_routes(),
             ],
             middleware=[Middleware(SafeHeaders)],
         )
 
-    def _link_routes(self) -> tuple[Route, ...]:
-        """The ends of one-time links, without token and cookie: the link is the proof."""
+    def _build_link_routes(self) -> tuple[Route, ...]:
+        """The routes of one-time links, without token or cookie: the link authenticates itself."""
         if self.announcer is None:
             return ()
-        desk = LinkDesk(self.store, self.announcer.links, self.announcer, self._kill)
+        desk = LinkPages(
+            self.store.approvals, self.announcer.links, self.announcer, self._freeze_everything
+        )
         return (
-            Route("/decide", desk.show),
-            Route("/decide", desk.decide, methods=["POST"]),
+            Route("/decide", desk.show_link),
+            Route("/decide", desk.use_link, methods=["POST"]),
         )
 
-    def _kill(self, by: str, reason: str = "") -> Killed:
-        return kill(self.store, self.settings.reserve, by, reason, self.kill_sandboxes, time.time)
+    def _freeze_everything(self, by: str, reason: str = "") -> KillReport:
+        return freeze_everything(
+            self.store.processes,
+            self.settings.reserve,
+            by,
+            reason,
+            self.kill_sandboxes,
+            SystemClock(),
+            self.settings.silence_seconds,
+        )
 
-    def _guarded(self, endpoint: Endpoint) -> Endpoint:
-        """Only with the token, from this host's own name, and not from another site's page."""
+    def _guard_endpoint(self, endpoint: Endpoint) -> Endpoint:
+        """Require the token or cookie, a loopback Host, and no foreign Origin."""
 
         @wraps(endpoint)
         async def guarded(request: Request) -> Response:
             if not is_same_site(request):
                 return JSONResponse({"error": "wrong Host or Origin"}, 403)
-            if not self._knows_token(request):
-                if not self._knows_browser(request):
+            if not self._has_token(request):
+                if not self._has_session(request):
                     return JSONResponse({"error": "the token is missing or wrong"}, 401)
                 # A browser names the origin of every POST (Fetch standard, "origin-serialized").
                 if request.method != "GET" and "origin" not in request.headers:
                     return JSONResponse({"error": "the Origin is missing"}, 403)
             try:
                 return await endpoint(request)
-            except Unknown as error:
+            except RowNotFound as error:
                 return JSONResponse({"error": str(error)}, 404)
             except OrchestratorError as error:
                 return JSONResponse({"error": str(error)}, 400)
@@ -134,77 +151,77 @@ class Control:
 
         return guarded
 
-    def _knows_token(self, request: Request) -> bool:
+    def _has_token(self, request: Request) -> bool:
         scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
         given = bearer if scheme.lower() == "bearer" else ""
         return hmac.compare_digest(given.encode(), self.token.encode())
 
-    def _knows_browser(self, request: Request) -> bool:
-        return self.logins.knows(request.cookies.get(COOKIE, ""), time.time())
+    def _has_session(self, request: Request) -> bool:
+        return self.logins.has_session(request.cookies.get(COOKIE, ""), time.time())
 
-    async def health(self, request: Request) -> Response:
+    async def report_health(self, request: Request) -> Response:
         """Whether the control plane is up. For anyone."""
         return JSONResponse({"ok": True})
 
-    async def page(self, request: Request) -> Response:
+    async def show_page(self, request: Request) -> Response:
         """The control page. `?login=` of `toolwright control --open` logs a browser in, once."""
         code = request.query_params.get("login", "")
-        session = self.logins.begin(code, time.time()) if code else None
+        session = self.logins.begin_session(code, time.time()) if code else None
         if session:
             redirect = RedirectResponse("/", 303)
             redirect.set_cookie(
                 COOKIE, session, max_age=int(SESSION_SECONDS), httponly=True, samesite="strict"
             )
             return redirect
-        if not is_same_site(request) or not self._knows_browser(request):
+        if not is_same_site(request) or not self._has_session(request):
             told = "Open this page with `toolwright control --open`: its link works once."
             return HTMLResponse(told, 401)
-        return HTMLResponse(render_page(), headers=_page_headers())
+        return HTMLResponse(render_page(), headers=_build_page_headers())
 
-    async def login(self, request: Request) -> Response:
+    async def create_login(self, request: Request) -> Response:
         """A path that logs one browser in, once, within two minutes."""
-        if not self._knows_token(request):
+        if not self._has_token(request):
             return JSONResponse({"error": "only with the token"}, 403)
-        return JSONResponse({"path": f"/?login={self.logins.invite(time.time())}"})
+        return JSONResponse({"path": f"/?login={self.logins.create_code(time.time())}"})
 
-    async def docs(self, request: Request) -> Response:
+    async def show_docs(self, request: Request) -> Response:
         """This page."""
         routes = [route for route in request.app.routes if isinstance(route, Route)]
-        return HTMLResponse(render_docs(routes), headers=_page_headers())
+        return HTMLResponse(render_docs(routes), headers=_build_page_headers())
 
-    async def metrics(self, request: Request) -> Response:
+    async def export_metrics(self, request: Request) -> Response:
         """Counts for Prometheus, in its text format."""
         collected = CollectorRegistry()
         collected.register(StoreCollector(self.store))
         return Response(generate_latest(collected), media_type="text/plain; version=0.0.4")
 
-    async def kill(self, request: Request) -> Response:
+    async def kill_everything(self, request: Request) -> Response:
         """Freeze everything: `by`, `reason`. Answers when nothing acts any more."""
-        body = await body_of(request)
+        body = await read_body(request)
         by, reason = str(body.get("by") or "control"), str(body.get("reason") or "")
-        killed = await asyncio.to_thread(self._kill, by, reason)
-        return JSONResponse(killed.as_json())
+        killed = await asyncio.to_thread(self._freeze_everything, by, reason)
+        return JSONResponse(killed.to_json())
 
-    async def unfreeze(self, request: Request) -> Response:
+    async def lift_freeze(self, request: Request) -> Response:
         """Lift the freeze: `pin`."""
-        body = await body_of(request)
+        body = await read_body(request)
         refused = check_pin(self.settings, str(body.get("pin", "")), time.time())
         if refused:
             return JSONResponse({"error": refused}, 403)
-        state = await asyncio.to_thread(self.store.unfreeze, time.time(), "control")
+        state = await asyncio.to_thread(self.store.processes.unfreeze, time.time(), "control")
         return JSONResponse({"frozen": state.frozen, "epoch": state.epoch})
 
-    async def approvals(self, request: Request) -> Response:
+    async def list_approvals(self, request: Request) -> Response:
         """The newest approvals, with the exact request of each."""
-        rows = await asyncio.to_thread(self.store.approvals)
-        return JSONResponse([answers.approval_json(row) for row in rows])
+        rows = await asyncio.to_thread(self.store.approvals.find)
+        return JSONResponse([views.encode_approval(row) for row in rows])
 
-    async def decide(self, request: Request) -> Response:
+    async def decide_approval(self, request: Request) -> Response:
         """Decide an approval: `decision` (`approve` or `reject`), `pin`, `reason`, and `digest`,
         that of the request as it was shown. With `always` (`where`, an object of arguments and
         their values or patterns, `until`, `max`, `any_version`) like calls are allowed from now on.
         """
-        body = await body_of(request)
+        body = await read_body(request)
         decision = Decision(
             approval=request.path_params["id"],
             approve=body.get("decision") == "approve",
@@ -215,48 +232,52 @@ class Control:
         )
         if body.get("decision") not in ("approve", "reject"):
             return JSONResponse({"error": "decision is neither approve nor reject"}, 400)
-        always = always_from(body["always"]) if decision.approve and body.get("always") else None
+        always = (
+            parse_rule_request(body["always"]) if decision.approve and body.get("always") else None
+        )
         told = await asyncio.to_thread(
-            decide, self.settings, self.store, decision, time.time(), always
+            decide_with_pin, self.settings, self.store, decision, time.time(), always
         )
         if told.refused:
             return JSONResponse({"error": told.refused}, 403 if told.pin_wrong else 409)
         return JSONResponse({"approval": decision.approval, "state": told.state, "rule": told.rule})
 
-    async def allow(self, request: Request) -> Response:
+    async def allow_job(self, request: Request) -> Response:
         """Allow what a job waits for (a budget, a host, permissions): `pin`, and `digest`, that of
         the need as it was shown. The job then goes on where a `serve` or `work` runs.
         """
-        body = await body_of(request)
+        body = await read_body(request)
         identity = request.path_params["id"]
         opened = open_key(self.settings, str(body.get("pin", "")), time.time())
         if opened.signer is None:
             return JSONResponse({"error": opened.refused}, 403)
-        job = await asyncio.to_thread(self.store.job, identity)
-        if body.get("digest") and body["digest"] != digest_of(job.needs):
+        job = await asyncio.to_thread(self.store.jobs.get, identity)
+        if body.get("digest") and body["digest"] != hash_needs(job.needs):
             return JSONResponse({"error": "it needs something else now; look at it again"}, 409)
-        consents = Consents(self.store, Clearance(self.store, authority(self.settings)).key)
-        told = await asyncio.to_thread(
-            allow_needs, self.store, consents, job, "page", opened.signer
+        consents = Grants(
+            self.store, SignedPolicy(self.store, build_authority(self.settings)).find_key
         )
-        await asyncio.to_thread(Console(self.settings, self.store).work)
+        told = await asyncio.to_thread(
+            allow_needs, self.store.grants, consents, job, "page", opened.signer
+        )
+        await asyncio.to_thread(PageConsole(self.settings, self.store).ensure_worker)
         return JSONResponse({"job": identity, "told": f"allowed: {told}"})
 
-    async def rules(self, request: Request) -> Response:
+    async def list_rules(self, request: Request) -> Response:
         """The standing rules, with what they say, their uses and whether they count."""
-        public = Clearance(self.store, authority(self.settings)).key()
-        rows = await asyncio.to_thread(self.store.rules)
-        return JSONResponse([rule_json(rule, time.time(), public) for rule in rows])
+        public = SignedPolicy(self.store, build_authority(self.settings)).find_key()
+        rows = await asyncio.to_thread(self.store.rules.find)
+        return JSONResponse([encode_rule(rule, time.time(), public) for rule in rows])
 
-    async def revoke(self, request: Request) -> Response:
+    async def revoke_rule(self, request: Request) -> Response:
         """End a standing rule. Needs no PIN: it only makes things stricter."""
         identity = request.path_params["id"]
-        ended = await asyncio.to_thread(self.store.revoke_rule, identity, "control", time.time())
+        ended = await asyncio.to_thread(self.store.rules.revoke, identity, "control", time.time())
         return JSONResponse({"rule": identity, "revoked": ended})
 
 
 def render_docs(routes: Iterable[Route]) -> str:
-    """The HTTP API, as its routes and their docstrings say."""
+    """HTML documentation of the API, from its routes and their docstrings."""
     lines = "".join(
         f"<dt><code>{escape(' '.join(sorted((route.methods or set()) - {'HEAD'})))} "
         f"{escape(route.path)}</code></dt>"
@@ -272,7 +293,7 @@ def render_docs(routes: Iterable[Route]) -> str:
     )
 
 
-def _page_headers() -> dict[str, str]:
+def _build_page_headers() -> dict[str, str]:
     return {
         "Content-Security-Policy": CONTENT_POLICY,
         "Cache-Control": "no-store",
@@ -281,8 +302,8 @@ def _page_headers() -> dict[str, str]:
     }
 
 
-def _asset(name: str, media_type: str) -> Endpoint:
-    content = resources.files("orchestrator").joinpath("assets", name).read_text()
+def _serve_asset(name: str, media_type: str) -> Endpoint:
+    content = resources.files("orchestrator").joinpath("control", "assets", name).read_text()
 
     async def asset(request: Request) -> Response:
         return Response(content, media_type=media_type)
@@ -291,13 +312,13 @@ def _asset(name: str, media_type: str) -> Endpoint:
 
 
 @asynccontextmanager
-async def keeping_heartbeat(store: Store, process: str) -> AsyncIterator[None]:
-    """Say every few seconds that this process is alive."""
+async def keep_heartbeat(processes: ProcessTable, process: str) -> AsyncIterator[None]:
+    """Store a heartbeat of this process every 5 seconds."""
 
     async def beat() -> None:
         while True:
             await asyncio.sleep(5)
-            await asyncio.to_thread(store.heartbeat, process, time.time())
+            await asyncio.to_thread(processes.record_heartbeat, process, time.time())
 
     task = asyncio.create_task(beat())
     try:

@@ -1,30 +1,53 @@
-"""Descriptions of APIs: where an order's is, and what is fetched of it."""
+"""Finding and fetching API descriptions, with the grants and credentials that people registered."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from forge.challenge import NeedsCredential
-from forge.discover import Found, NotFound, discover
-from forge.document import Document, load, parse
-from forge.prosedocs.gathering import gather, within
-from forge.prosedocs.page import Page, page_of
-from forge.recorded import curl
-from forge.sources import Fetched, choose
-from forge.sources import Source as Place
-from orchestrator.brokers import SOURCES
-from orchestrator.consents import Consents
-from orchestrator.errors import ForgeFailed, ForgeWaits, ProseFound, SourceMissing
-from orchestrator.fetching import GuardedFetch
-from orchestrator.hosts import check_origins
-from orchestrator.orders import NO_SOURCE, Order, Report, Step
-from registry.records import Source
-from registry.vault import Vault
-from sandbox.brake import Brake
-from sandbox.exchange import Upstream
-from sandbox.policy import Origin
+from forge.discovery.challenge import CredentialChallenge
+from forge.discovery.search import FoundDocument, NotFound, discover_description
+from forge.documentation.gather import gather_pages, limit_pages
+from forge.readers.document import Document, load_document, parse_document
+from forge.readers.page import Page, parse_page
+from forge.readers.recorded import curl
+from forge.sources import ApiSource as Place
+from forge.sources import FetchResponse, rank_sources
+from orchestrator.approvals.grants import Grants
+from orchestrator.approvals.needs import forge_waits
+from orchestrator.errors import ForgeFailed, ProseFound, SourceMissing
+from orchestrator.forging.fetch import GuardedFetch
+from orchestrator.forging.order import NO_SOURCE, ForgeOrder, ForgeStep, Report
+from orchestrator.gateway.brokers import SOURCES, find_origins
+from registry.models import DocumentationSource
+from registry.needs import CredentialNeed, HostNeed
+from registry.secrets.vault import Vault
+from sandbox.bundle.model import Bundle
+from sandbox.killswitch import KillSwitch
+from sandbox.wire.exchange import Upstream
+from sandbox.wire.policy import Origin, parse_origin
+
+NETWORK = "network:"
+"""How the permission to reach a host begins."""
+
+
+def check_hosts(consents: Grants, bundle: Bundle, permissions: Iterable[str] = ()) -> None:
+    """Raises ForgeWaits for the first host that no person has named, of those that a bundle asks
+    for and of those among permissions.
+    """
+    named = (p.removeprefix(NETWORK) for p in permissions if p.startswith(NETWORK))
+    hosts = filter(None, (parse_origin(f"https://{host}") for host in named))
+    check_origins(consents, find_origins(bundle) | frozenset(hosts))
+
+
+def check_origins(consents: Grants, wanted: Iterable[Origin]) -> None:
+    """Raises ForgeWaits for the first origin that no person has named."""
+    named = consents.find_hosts()
+    for origin in sorted(wanted, key=str):
+        host = f"{origin.host}:{origin.port}"
+        if host not in named:
+            raise forge_waits(HostNeed(host))
 
 
 @dataclass(frozen=True)
@@ -36,30 +59,33 @@ class Descriptions:
     raises ForgeWaits; what cannot be reached or is frozen SandboxError.
     """
 
-    consents: Consents
+    consents: Grants
     vault: Vault
-    brake: Brake
+    kill_switch: KillSwitch
     upstream: Callable[[frozenset[Origin]], Upstream]
 
-    async def find(self, order: Order, report: Report) -> Document:
+    async def find_document(self, order: ForgeOrder, report: Report) -> Document:
         """The machine-readable description, from the order itself or from where it points. Raises
-        as `orchestrator.forging.Forge.forge`.
+        as `orchestrator.forging.forge.Forge.forge_server`.
         """
-        report(Step("find", 0.05, "looking for an API description"))
+        report(ForgeStep("find", 0.05, "looking for an API description"))
         if order.source == NO_SOURCE and not order.document:
             raise SourceMissing
         if order.document:
             return await asyncio.to_thread(
-                parse, order.document.encode(), "the submitted document", url=order.source or None
+                parse_document,
+                order.document.encode(),
+                "the submitted document",
+                url=order.source or None,
             )
         reasons = []
-        for place in self._places(order.task, order.source):
-            found = await self._look(place)
-            if isinstance(found, Found):
-                page = await asyncio.to_thread(_prose_of, found)
+        for place in self._rank_places(order.task, order.source):
+            found = await self._search_place(place)
+            if isinstance(found, FoundDocument):
+                page = await asyncio.to_thread(_find_prose_page, found)
                 if page is not None:
                     raise ProseFound(place, (page,))
-                return await self._opened(found, place, report)
+                return await self._parse_found(found, place, report)
             if found.documentation:
                 raise ProseFound(place, found.documentation)
             reasons.append(f"{place.location}: {found.reason}")
@@ -70,62 +96,66 @@ class Descriptions:
             "OpenAPI document as the source."
         )
 
-    async def at(self, location: str, report: Report) -> Document | str:
+    async def load_document(self, location: str, report: Report) -> Document | str:
         """The description at a place, or why there is none."""
-        place = self.place_of(location)
-        found = await self._look(place)
-        if isinstance(found, Found):
-            return await self._opened(found, place, report)
+        place = self.find_place(location)
+        found = await self._search_place(place)
+        if isinstance(found, FoundDocument):
+            return await self._parse_found(found, place, report)
         if found.documentation:
             return f"{place.location}: {ProseFound(place, found.documentation)}"
         return f"{place.location}: {found.reason}"
 
-    async def documentation(self, place: Place, pages: tuple[Page, ...]) -> tuple[Page, ...]:
+    async def gather_pages(self, place: Place, pages: tuple[Page, ...]) -> tuple[Page, ...]:
         """The pages with those of the same origin that they lead to."""
         if place.path is not None:
-            return within(pages)
-        return await gather(pages, self._fetch(place), place.headers)
+            return limit_pages(pages)
+        return await gather_pages(pages, self._build_fetch(place), place.headers)
 
-    def place_of(self, location: str) -> Place:
+    def find_place(self, location: str) -> Place:
         """Where a description is, with the credential that is registered for it."""
-        return self._places("", location)[0]
+        return self._rank_places("", location)[0]
 
-    async def fetched(self, place: Place) -> Fetched:
+    async def fetch_place(self, place: Place) -> FetchResponse:
         """What a place on the network answers."""
-        return await self._fetch(place)(place.urls[0], place.headers)
+        return await self._build_fetch(place)(place.urls[0], place.headers)
 
-    async def _look(self, place: Place) -> Found | NotFound:
-        found = await discover(place, self._fetch(place))
-        if isinstance(found, NeedsCredential):
-            raise ForgeWaits("credential", found.url, found.question())
+    async def _search_place(self, place: Place) -> FoundDocument | NotFound:
+        found = await discover_description(place, self._build_fetch(place))
+        if isinstance(found, CredentialChallenge):
+            raise forge_waits(CredentialNeed(found.url, found.render_question()))
         return found
 
-    async def _opened(self, found: Found, place: Place, report: Report) -> Document:
-        report(Step("find", 0.15, f"found {found.dialect} at {found.location}"))
+    async def _parse_found(self, found: FoundDocument, place: Place, report: Report) -> Document:
+        report(ForgeStep("find", 0.15, f"found {found.dialect} at {found.location}"))
         if place.path is not None:
-            return await asyncio.to_thread(load, place.path)
-        return await asyncio.to_thread(parse, found.content, found.location, url=found.location)
+            return await asyncio.to_thread(load_document, place.path)
+        return await asyncio.to_thread(
+            parse_document, found.content, found.location, url=found.location
+        )
 
-    def _fetch(self, place: Place) -> GuardedFetch:
+    def _build_fetch(self, place: Place) -> GuardedFetch:
         """What fetches from a place, once a person has named its hosts."""
         if place.path is None:
             check_origins(self.consents, place.origins)
         private = frozenset(filter(self.consents.is_private, place.origins))
-        return GuardedFetch(self.upstream(private), self.brake)
+        return GuardedFetch(self.upstream(private), self.kill_switch)
 
-    def _places(self, task: str, location: str) -> tuple[Place, ...]:
+    def _rank_places(self, task: str, location: str) -> tuple[Place, ...]:
         """Where to look, likeliest first, each with the credential registered for it."""
-        return choose(task, location or None, map(self._place, self.consents.sources()))
+        return rank_sources(
+            task, location or None, map(self._build_place, self.consents.find_sources())
+        )
 
-    def _place(self, source: Source) -> Place:
+    def _build_place(self, source: DocumentationSource) -> Place:
         secret = self.vault.get(SOURCES, source.secret) if source.secret else None
         headers = ((source.header, secret.reveal()),) if secret else ()
         return Place(source.url, headers)
 
 
-def _prose_of(found: Found) -> Page | None:
+def _find_prose_page(found: FoundDocument) -> Page | None:
     """The page that curl commands stand in; None where it is all commands, or no such document."""
     if found.dialect != curl.KEY:
         return None
-    page = page_of(found.location, found.content)
+    page = parse_page(found.location, found.content)
     return page if page and not curl.starts_with_curl(page.text) else None

@@ -1,63 +1,83 @@
-"""What a draft needs of a person: permissions before it runs, its tests before it is registered."""
+"""Checks of drafts: permissions that a person has to grant before they run, and changed tests
+before they are registered.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-from forge.draft import ASKED_LOCALLY
-from forge.suite import altered
-from orchestrator.acceptance import READ_BY
-from orchestrator.composing import is_told_of_nothing
-from orchestrator.consents import Consents
-from orchestrator.errors import Unasked
-from orchestrator.hosts import NETWORK, check_hosts
-from orchestrator.needs import are_allowed, permission_needs, tests_needs, ungranted
-from orchestrator.proposals import Proposal
-from registry.records import DraftRow
-from sandbox.asked import METHODS
-from sandbox.bundle import Bundle
-from sandbox.meaning import meaning
+from forge.drafts.draft import ASKED_LOCALLY, Draft
+from forge.drafts.held_out import find_repeated_cases
+from forge.drafts.literals import find_unasked_literals
+from forge.drafts.review import parse_claims
+from forge.drafts.suite import find_altered_tests
+from orchestrator.approvals.grants import Grants
+from orchestrator.approvals.needs import (
+    are_tests_allowed,
+    find_ungranted,
+    render_need,
+    render_way,
+    suite_need,
+)
+from orchestrator.errors import ModelNotAsked
+from orchestrator.forging.descriptions import NETWORK, check_hosts
+from orchestrator.forging.order import ForgeOrder
+from orchestrator.forging.proposal import Proposal
+from registry.models import DraftRow
+from registry.needs import PermissionNeed
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.permissions import (
+    METHODS,
+    explain_permission,
+    find_place_problem,
+    parse_permissions,
+)
+from sandbox.schemas.validator import SchemaViolation
 
 REACHING = tuple(f"{kind}:" for kind in METHODS)
 ASKED_BY_PERSON = (NETWORK, *REACHING)
 """Permissions that a person can grant: what a server may reach."""
 
 
-def check_permissions(consents: Consents, proposal: Proposal, bundle: Bundle) -> None:
+def check_permissions(consents: Grants, proposal: Proposal, bundle: Bundle) -> None:
     """What a model asks for beyond the parent's permissions is a person's to allow, and what
     reaches this machine or further whoever asks. Raises Unasked, ForgeWaits.
     """
     before = proposal.brief.parent.permissions if proposal.brief.parent else ()
     wanted = [p for p in bundle.permissions if p not in before]
-    missing = ungranted(consents, bundle.name, _asked(proposal, wanted))
+    missing = find_ungranted(consents, bundle.name, _find_asked(proposal, wanted))
     if missing:
-        needs = permission_needs(proposal.job.id, bundle.name, missing)
-        what = "\n  and for ".join(f"{p}, {meaning(p)}" for p in missing)
-        how = f"Allow that: {needs['how']}; or hand in a draft that asks for less"
-        raise Unasked(f"{bundle.name} asks for {what}.\n{how}", needs)
+        need = PermissionNeed(bundle.name, missing)
+        what = "\n  and for ".join(f"{p}, {explain_permission(p)}" for p in missing)
+        way = render_way(need, proposal.job.id)
+        how = f"Allow that: {way}; or hand in a draft that asks for less"
+        raise ModelNotAsked(f"{bundle.name} asks for {what}.\n{how}", need)
     if proposal.row.author != "client":
         check_hosts(consents, bundle, wanted)
 
 
-def check_tests(consents: Consents, proposal: Proposal) -> None:
+def check_tests(consents: Grants, proposal: Proposal) -> None:
     """Code that passes other tests than were written before it is a person's to take: what
     changed may be a mistake of the tests, or the one that they found. Raises Unasked.
     """
     job, draft, parent = proposal.job, proposal.draft, proposal.parent
     before = {tool.name for tool in parent.bundle.tools} if parent else set()
     gone = before - {tool.name for tool in draft.tools}
-    suites = _binding(proposal)
-    changed = [name for suite in suites for name in altered(draft.tests, suite, gone)]
-    if changed and not are_allowed(consents, job.id, draft.tests):
-        needs = tests_needs(job.id, dict.fromkeys(changed), draft.tests)
-        raise Unasked(
-            f"the draft passes, with other tests than before ({needs['what']}). Look at them, "
-            f"and take it: {needs['how']}; or hand in a draft that passes the earlier ones",
-            needs,
+    suites = _find_binding_suites(proposal)
+    changed = [name for suite in suites for name in find_altered_tests(draft.tests, suite, gone)]
+    if changed and not are_tests_allowed(consents, job.id, draft.tests):
+        need = suite_need(dict.fromkeys(changed), draft.tests)
+        way = render_way(need, job.id)
+        raise ModelNotAsked(
+            f"the draft passes, with other tests than before ({render_need(need)}). Look at them, "
+            f"and take it: {way}; or hand in a draft that passes the earlier ones",
+            need,
         )
 
 
-def _asked(proposal: Proposal, wanted: Sequence[str]) -> list[str]:
+def _find_asked(proposal: Proposal, wanted: Sequence[str]) -> list[str]:
     """Those permissions that somebody has to grant the server by name; hosts are allowed by
     themselves.
     """
@@ -69,14 +89,14 @@ def _asked(proposal: Proposal, wanted: Sequence[str]) -> list[str]:
     return asked
 
 
-def _binding(proposal: Proposal) -> list[str]:
+def _find_binding_suites(proposal: Proposal) -> list[str]:
     """The suites that the code has to pass: of the earlier drafts, and of the parent."""
-    kept = proposal.drafts[_overturned(proposal.drafts) : -1]
+    kept = proposal.drafts[_count_overturned(proposal.drafts) : -1]
     suites = [str(row.content.get("tests", "")) for row in kept if _is_proved(row)]
     return [*suites, proposal.parent.suite] if proposal.parent else suites
 
 
-def _overturned(drafts: Sequence[DraftRow]) -> int:
+def _count_overturned(drafts: Sequence[DraftRow]) -> int:
     """How many of the drafts agreed with a mistake that a second reading of the task found: their
     tests have to change, and bind nobody.
     """
@@ -85,13 +105,56 @@ def _overturned(drafts: Sequence[DraftRow]) -> int:
 
 
 def _is_overturned(row: DraftRow) -> bool:
-    found = (report for report in row.reports if report.get("stage") == "acceptance")
-    return any(r.get("verdict") == "failed" and READ_BY in str(r.get("note")) for r in found)
+    found = (report for report in row.reports if report.stage == "acceptance")
+    return any(r.verdict == "failed" and r.code == "read_independently" for r in found)
 
 
 def _is_proved(row: DraftRow) -> bool:
     """Whether the stages said of a draft's tests that they prove something."""
-    suites = [report for report in row.reports if report.get("stage") == "suite"]
-    cells = [cell for report in suites for cell in report.get("cases", ())]
-    stubbed = any(map(is_told_of_nothing, cells))
-    return bool(suites) and not stubbed and not any(r.get("findings") for r in suites)
+    suites = [report for report in row.reports if report.stage == "suite"]
+    stubbed = any(cell.code == "proves_nothing" for report in suites for cell in report.cases)
+    return bool(suites) and not stubbed and not any(report.findings for report in suites)
+
+
+def check_model_draft(
+    order: ForgeOrder, draft: Draft, private: tuple[Path, ...]
+) -> tuple[SchemaViolation, ...]:
+    """What is wrong with a draft that a model wrote; `private` is where our own files are."""
+    return (
+        *find_repeated_cases(draft),
+        *_find_unasked(order, draft),
+        *_find_private_paths(draft, private),
+    )
+
+
+def check_client_draft(
+    order: ForgeOrder, content: Mapping[str, Any], draft: Draft, private: tuple[Path, ...]
+) -> tuple[SchemaViolation, ...]:
+    """What is wrong with a draft that was handed in as `content`, its second reading included."""
+    claims = _check_acceptance(order, content, draft)
+    return (*_find_unasked(order, draft), *_find_private_paths(draft, private), *claims)
+
+
+def _find_unasked(order: ForgeOrder, draft: Draft) -> tuple[SchemaViolation, ...]:
+    """What the task names and nothing asks for. The task of a repair is ours, and names places."""
+    return () if order.failing else find_unasked_literals(order.task, draft)
+
+
+def _find_private_paths(draft: Draft, private: tuple[Path, ...]) -> tuple[SchemaViolation, ...]:
+    """The paths that a draft asks for and that lie where our own files are."""
+    asked = (each for each in parse_permissions(draft.permissions) if each.kind == "fs")
+    refused = ((each, find_place_problem(Path(each.name), private)) for each in asked)
+    return tuple(
+        SchemaViolation("/tools", f"{each} is granted to no server: {why}")
+        for each, why in refused
+        if why
+    )
+
+
+def _check_acceptance(
+    order: ForgeOrder, content: Mapping[str, Any], draft: Draft
+) -> tuple[SchemaViolation, ...]:
+    """What is wrong with the second reading that was handed in."""
+    if not isinstance(content.get("acceptance", []), list):
+        return (SchemaViolation("/acceptance", "is not an array of claims"),)
+    return parse_claims(content.get("acceptance"), order.task, draft.tools)[1]

@@ -1,62 +1,110 @@
-"""From a description to a registered server: find it, compile, prove, publish."""
+"""The forge: from an API description to a registered server (find, compile, prove, publish)."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
-from forge.compile import Compilation, compile_document
-from forge.document import Document
-from forge.omission import without_operations
-from forge.prosedocs.derived import Derived, compiled
-from forge.selection import credential
-from orchestrator.brokers import Brokers
-from orchestrator.consents import Consents
-from orchestrator.descriptions import Descriptions
-from orchestrator.engines import Engine
+from forge.compiler.compile import Compilation, compile_document, remove_operations
+from forge.compiler.selection import parse_credential
+from forge.compiler.widening import WideningRefused, apply_widenings
+from forge.documentation.to_openapi import DerivedDocument, compile_derived
+from forge.readers.document import Document
+from orchestrator.approvals.grants import Grants
 from orchestrator.errors import ForgeFailed
-from orchestrator.hosts import check_hosts
-from orchestrator.orders import MAX_REPAIRS, Forged, Order, Report, Step
-from orchestrator.packages import check_packages
-from orchestrator.remembering import given_schemes, with_learned, with_written
-from orchestrator.shelf import Shelf
-from orchestrator.stages import refusal, timed, watched
-from registry.errors import Unknown
-from registry.records import Entry, EntryState, entry_from
-from registry.store import Store
-from sandbox.apispec import SecurityScheme
-from sandbox.brake import Brake
-from sandbox.bundle import Bundle
+from orchestrator.forging.descriptions import Descriptions, check_hosts
+from orchestrator.forging.order import MAX_REPAIRS, ForgeOrder, ForgeResult, ForgeStep, Report
+from orchestrator.forging.packages import check_packages
+from orchestrator.forging.progress import build_stage_listener, render_refusal, time_stage
+from orchestrator.gateway.brokers import BrokerFactory
+from orchestrator.gateway.engine import Engine
+from registry.errors import RowNotFound
+from registry.models import Entry, EntryState, build_entry
+from registry.servers.bundles import Bundles
+from registry.servers.entries import ServerTable
+from sandbox.bundle.apispec import SecurityScheme
+from sandbox.bundle.credential import Credential
+from sandbox.bundle.example import Example
+from sandbox.bundle.launch import AUTHOR
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.ratelimit import add_slower_pace
+from sandbox.bundle.report import Proof
 from sandbox.errors import BundleInvalid
-from sandbox.example import Example
-from sandbox.launch import AUTHOR
-from sandbox.prove import prove, prove_specification
-from sandbox.recordedcase import RecordedCase
-from sandbox.report import Proof
+from sandbox.killswitch import KillSwitch
+from sandbox.session.recorded_case import RecordedCase
+from sandbox.stages.prove import prove_bundle, prove_specification
+from sandbox.wire.policy import list_granted_hosts
+
+_PLAIN = ("apiKey", "bearer", "basic", "digest")
+
+
+def collect_given_schemes(earlier: Iterable[Credential]) -> tuple[SecurityScheme, ...]:
+    """The credentials that a person declared for the earlier version, because the API's description
+    forgot them.
+    """
+    return tuple(
+        SecurityScheme(
+            old.name, cast(Any, old.kind), cast(Any, old.location), old.parameter, given=True
+        )
+        for old in earlier
+        if old.given and old.kind in _PLAIN
+    )
+
+
+def carry_over_credentials(bundle: Bundle, earlier: Iterable[Credential]) -> Bundle:
+    """The bundle with what a person wrote into the earlier version's: templates, AWS signatures and
+    token endpoints that the description does not name.
+    """
+    by_name = {old.name: old for old in earlier}
+    kept = (_carry_over_credential(new, by_name.get(new.name)) for new in bundle.credentials)
+    return replace(bundle, credentials=tuple(kept))
+
+
+def carry_over_learned(bundle: Bundle, earlier: Bundle) -> Bundle:
+    """The bundle with the earlier version's paces, for the hosts that it still may ask, where they
+    are slower than its own, and what of its widenings still has a place.
+    """
+    hosts, paces = list_granted_hosts(bundle), bundle.paces
+    for pace in earlier.paces:
+        paces = add_slower_pace(paces, pace) if pace.host in hosts else paces
+    paced = replace(bundle, paces=paces)
+    try:
+        return apply_widenings(paced, earlier.widened)
+    except WideningRefused:
+        return paced
+
+
+def _carry_over_credential(new: Credential, old: Credential | None) -> Credential:
+    if old is None:
+        return new
+    if old.kind in ("template", "aws-sigv4"):
+        return old
+    return replace(new, tokens=old.tokens) if new.tokens is None and old.kind == new.kind else new
 
 
 @dataclass(frozen=True)
 class Forge:
     """Forges servers of the descriptions that it finds."""
 
-    store: Store
-    consents: Consents
-    shelf: Shelf
+    servers: ServerTable
+    consents: Grants
+    shelf: Bundles
     engine: Engine
-    brokers: Brokers
-    brake: Brake
+    brokers: BrokerFactory
+    kill_switch: KillSwitch
     descriptions: Descriptions
     now: Callable[[], float] = time.time
 
-    async def forge(
+    async def forge_server(
         self,
-        order: Order,
+        order: ForgeOrder,
         report: Report,
         fence: tuple[str, int] | None = None,
-        given: Document | Derived | None = None,
-    ) -> Forged:
+        given: Document | DerivedDocument | None = None,
+    ) -> ForgeResult:
         """The server that an order asks for, registered. `fence` is the job and its attempt; the
         description is looked for where none is `given`.
 
@@ -65,42 +113,42 @@ class Forge:
         DocumentError, SandboxError, RegistryError; nothing is registered then.
         """
         timings: dict[str, float] = {}
-        with timed(timings, "find"):
-            document = given or await self.descriptions.find(order, report)
-        with timed(timings, "compile"):
-            compilation = await asyncio.to_thread(self._compiled, document, order)
-            bundle = self.versioned(compilation.bundle)
+        with time_stage(timings, "find"):
+            document = given or await self.descriptions.find_document(order, report)
+        with time_stage(timings, "compile"):
+            compilation = await asyncio.to_thread(self._compile_document, document, order)
+            bundle = self.assign_version(compilation.bundle)
             count = len(bundle.tools)
             left = len(compilation.problems)
-            report(Step("compile", 0.25, f"{count} tools of {document.name}; {left} problems"))
+            report(ForgeStep("compile", 0.25, f"{count} tools of {document.name}; {left} problems"))
         check_hosts(self.consents, bundle)
-        bundle, proof, left_out = await self._proved(bundle, report, timings)
+        bundle, proof, left_out = await self._prove_with_repairs(bundle, report, timings)
         if not proof.passed and not (order.experimental and proof.admissible):
-            raise ForgeFailed(refusal(proof))
-        with timed(timings, "register"):
-            source = _source_of(document)
-            entry = await self.registered(bundle, proof, (), fence, report, source, suite="")
+            raise ForgeFailed(render_refusal(proof))
+        with time_stage(timings, "register"):
+            source = _find_source(document)
+            entry = await self.register_bundle(bundle, proof, (), fence, report, source, suite="")
         problems = (*map(str, compilation.problems), *left_out)
-        return Forged(entry, bundle, proof, problems, timings)
+        return ForgeResult(entry, bundle, proof, problems, timings)
 
-    async def adopt(
+    async def adopt_bundle(
         self, bundle: Bundle, report: Report, examples: Sequence[Example] = ()
-    ) -> Forged:
+    ) -> ForgeResult:
         """Prove and register a bundle as a person wrote it, as its server's next version.
 
         Raises as `forge`. Nothing of the code is mended. Its examples are tried where it has some.
         """
         timings: dict[str, float] = {}
-        versioned = self.versioned(bundle)
+        versioned = self.assign_version(bundle)
         check_hosts(self.consents, versioned)
         check_packages(self.consents, versioned.packages)
-        proof = await self.proof(versioned, report, timings, examples or None)
+        proof = await self.prove_bundle(versioned, report, timings, examples or None)
         if not proof.passed:
-            raise ForgeFailed(refusal(proof))
-        entry = await self.registered(versioned, proof, examples, None, report)
-        return Forged(entry, versioned, proof, (), timings)
+            raise ForgeFailed(render_refusal(proof))
+        entry = await self.register_bundle(versioned, proof, examples, None, report)
+        return ForgeResult(entry, versioned, proof, (), timings)
 
-    async def registered(
+    async def register_bundle(
         self,
         bundle: Bundle,
         proof: Proof,
@@ -117,55 +165,57 @@ class Forge:
         """
         source = source or bundle.provenance.source
         entry = await asyncio.to_thread(
-            self._published, bundle, proof, fence, source, tuple(examples), recorded, suite
+            self._publish_bundle, bundle, proof, fence, source, tuple(examples), recorded, suite
         )
-        report(Step("register", 1.0, f"{entry.name} version {entry.version} is registered"))
+        report(ForgeStep("register", 1.0, f"{entry.name} version {entry.version} is registered"))
         return entry
 
-    async def compiled_again(self, entry: Entry, report: Report) -> Bundle:
+    async def compile_again(self, entry: Entry, report: Report) -> Bundle:
         """What the description that a server was compiled from comes to now; none but that one is
         looked at. Raises as `forge`.
         """
-        found = await self.descriptions.at(entry.source, report)
+        found = await self.descriptions.load_document(entry.source, report)
         if isinstance(found, str):
             raise ForgeFailed(f"its description is not there any more ({found}).")
-        order = Order(source=entry.source, name=entry.name)
-        return (await asyncio.to_thread(self._compiled, found, order)).bundle
+        order = ForgeOrder(source=entry.source, name=entry.name)
+        return (await asyncio.to_thread(self._compile_document, found, order)).bundle
 
-    def _compiled(self, document: Document | Derived, order: Order) -> Compilation:
-        auth = tuple(map(credential, order.auth))
-        made = _compilation(document, order, auth)
-        earlier = self._earlier(made.bundle.name)
+    def _compile_document(
+        self, document: Document | DerivedDocument, order: ForgeOrder
+    ) -> Compilation:
+        auth = tuple(map(parse_credential, order.auth))
+        made = _run_compiler(document, order, auth)
+        earlier = self._load_earlier(made.bundle.name)
         if earlier is None:
             return made
-        remembered = given_schemes(earlier.credentials)
+        remembered = collect_given_schemes(earlier.credentials)
         if remembered and not auth:
-            made = _compilation(document, order, remembered)
-        written = with_written(made.bundle, earlier.credentials)
-        return replace(made, bundle=with_learned(written, earlier))
+            made = _run_compiler(document, order, remembered)
+        written = carry_over_credentials(made.bundle, earlier.credentials)
+        return replace(made, bundle=carry_over_learned(written, earlier))
 
-    def _earlier(self, name: str) -> Bundle | None:
+    def _load_earlier(self, name: str) -> Bundle | None:
         """The registered version; None where there is none that can be read."""
         try:
-            return self.shelf.bundle(self.store.entry(name))
-        except (Unknown, BundleInvalid):
+            return self.shelf.load_bundle(self.servers.get(name))
+        except (RowNotFound, BundleInvalid):
             return None
 
-    def versioned(self, bundle: Bundle) -> Bundle:
+    def assign_version(self, bundle: Bundle) -> Bundle:
         """The bundle as the next version of its server, or as it is registered already."""
         made = replace(bundle.provenance, base_image=self.engine.base)
         try:
-            entry = self.store.entry(bundle.name)
-        except Unknown:
+            entry = self.servers.get(bundle.name)
+        except RowNotFound:
             return replace(bundle, version=1, provenance=made)
         if entry.created_by == AUTHOR:
             raise ForgeFailed(f"{entry.name} is a third-party server. Give another --name.")
         same = replace(bundle, version=entry.version, provenance=made)
-        if same.digest() == entry.digest:
+        if same.compute_digest() == entry.digest:
             return same
         return replace(same, version=entry.version + 1)
 
-    async def _proved(
+    async def _prove_with_repairs(
         self, bundle: Bundle, report: Report, timings: dict[str, float]
     ) -> tuple[Bundle, Proof, tuple[str, ...]]:
         """Prove; at most three times leave out the operations that failed, and prove again.
@@ -174,19 +224,21 @@ class Forge:
         """
         left_out: list[str] = []
         for repair in range(1, MAX_REPAIRS + 2):
-            proof = await self.proof(bundle, report, timings, suite="")
-            failures = [case for stage in proof.reports for case in stage.failures()]
+            proof = await self.prove_bundle(bundle, report, timings, suite="")
+            failures = [case for stage in proof.reports for case in stage.list_failures()]
             failed = {case.operation for case in failures}
-            mended = await asyncio.to_thread(without_operations, bundle, failed)
+            mended = await asyncio.to_thread(remove_operations, bundle, failed)
             if proof.passed or mended is None or repair > MAX_REPAIRS:
                 break
             first = {case.operation: case for case in reversed(failures)}
             left_out += [f"{c.operation}: {c.case} failed: {c.evidence}" for c in first.values()]
-            report(Step("repair", 0.5, f"round {repair}: left out {', '.join(sorted(failed))}"))
+            report(
+                ForgeStep("repair", 0.5, f"round {repair}: left out {', '.join(sorted(failed))}")
+            )
             bundle = mended
         return bundle, proof, tuple(left_out)
 
-    async def proof(
+    async def prove_bundle(
         self,
         bundle: Bundle,
         report: Report,
@@ -198,12 +250,12 @@ class Forge:
         """What the stages say of a bundle; with `examples`, those of code that somebody wrote; on
         the `recorded` cases and the tests of its `suite`, by default those of its server.
         """
-        live = self.brokers.reading(bundle)
+        live = self.brokers.build_read_broker(bundle)
         if recorded is None:
-            recorded = await asyncio.to_thread(self.shelf.recorded, bundle.name)
+            recorded = await asyncio.to_thread(self.shelf.load_recorded_cases, bundle.name)
         if suite is None:
-            suite = await asyncio.to_thread(self.shelf.suite, bundle.name)
-        return await prove(
+            suite = await asyncio.to_thread(self.shelf.load_suite, bundle.name)
+        return await prove_bundle(
             bundle,
             self.engine,
             live=live,
@@ -211,10 +263,10 @@ class Forge:
             suite=suite,
             recorded=recorded,
             available=self.engine.modules,
-            on_stage=watched(report, timings),
+            on_stage=build_stage_listener(report, timings),
         )
 
-    async def specified(
+    async def prove_spec(
         self,
         bundle: Bundle,
         report: Report,
@@ -223,10 +275,10 @@ class Forge:
         suite: str,
     ) -> Proof:
         """What the stages say of a bundle whose code is yet to be written."""
-        on_stage = watched(report, timings)
+        on_stage = build_stage_listener(report, timings)
         return await prove_specification(bundle, self.engine, suite, examples, on_stage=on_stage)
 
-    def _published(
+    def _publish_bundle(
         self,
         bundle: Bundle,
         proof: Proof,
@@ -238,21 +290,23 @@ class Forge:
     ) -> Entry:
         """Register it. The row keeps where the document is on this machine; the bundle does not."""
         state: EntryState = "active" if proof.passed else "experimental"
-        entry = replace(entry_from(bundle, self.now(), state=state), source=source)
-        return self.shelf.publish(bundle, entry, proof.reports, fence, examples, recorded, suite)
+        entry = replace(build_entry(bundle, self.now(), state=state), source=source)
+        return self.shelf.publish_bundle(
+            bundle, entry, proof.reports, fence, examples, recorded, suite
+        )
 
 
-def _compilation(
-    document: Document | Derived, order: Order, auth: tuple[SecurityScheme, ...]
+def _run_compiler(
+    document: Document | DerivedDocument, order: ForgeOrder, auth: tuple[SecurityScheme, ...]
 ) -> Compilation:
     name, base_url = order.name or None, order.base_url or None
-    if isinstance(document, Derived):
-        return compiled(document, name=name, base_url=base_url, auth=auth)
+    if isinstance(document, DerivedDocument):
+        return compile_derived(document, name=name, base_url=base_url, auth=auth)
     return compile_document(document, name=name, base_url=base_url, auth=auth)
 
 
-def _source_of(document: Document | Derived) -> str:
+def _find_source(document: Document | DerivedDocument) -> str:
     """Where a document is on this machine or the network."""
-    if isinstance(document, Derived):
+    if isinstance(document, DerivedDocument):
         return document.source
     return str(document.path or document.url or document.name)

@@ -1,4 +1,4 @@
-"""Packages that a draft's code imports: allowed by a person, then locked."""
+"""PyPI packages of a draft: checked against the grants, then resolved and locked."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ import importlib
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 
-from orchestrator.consents import PACKAGE, Consents
-from orchestrator.engines import Engine
-from orchestrator.errors import ForgeWaits
-from sandbox.dependency import Dependency, normal
+from orchestrator.approvals.grants import Grants
+from orchestrator.approvals.needs import forge_waits
+from orchestrator.gateway.engine import Engine
+from registry.needs import PackageNeed
+from sandbox.bundle.packages import Dependency, normalize_name
 from sandbox.errors import PackagesNeedDocker
 
 Progress = Callable[[str], None]
 
 
-def check_packages(consents: Consents, packages: Iterable[Dependency]) -> None:
+def check_packages(consents: Grants, packages: Iterable[Dependency]) -> None:
     """Raises ForgeWaits for those of a bundle that no person allowed, all at once."""
-    _check(consents, [(package.name, str(package)) for package in packages])
+    _check_allowed(consents, [(package.name, str(package)) for package in packages])
 
 
-async def locked(
-    specs: Sequence[str], server: str, engine: Engine, consents: Consents, progress: Progress
+async def lock_packages(
+    specs: Sequence[str], server: str, engine: Engine, consents: Grants, progress: Progress
 ) -> tuple[Dependency, ...]:
     """The packages (`NAME[==VERSION]`) and all that they need, as PyPI has them.
 
@@ -31,29 +32,29 @@ async def locked(
     """
     if not specs:
         return ()
-    engine.check()
+    engine.check_available()
     if engine.name != "docker":
         raise PackagesNeedDocker(server)
-    _check(consents, [(spec.partition("==")[0], spec) for spec in specs])
-    found = await asyncio.to_thread(_resolved, specs, progress)
+    _check_allowed(consents, [(spec.partition("==")[0], spec) for spec in specs])
+    found = await asyncio.to_thread(_resolve_packages, specs, progress)
     check_packages(consents, found)
     return found
 
 
-def _resolved(specs: Sequence[str], progress: Progress) -> tuple[Dependency, ...]:
+def _resolve_packages(specs: Sequence[str], progress: Progress) -> tuple[Dependency, ...]:
     # Loading the Docker SDK costs 0.2 s, so only for whom packages are asked.
-    docker = importlib.import_module("sandbox.docker_engine")
-    layers = importlib.import_module("sandbox.layers")
-    with closing(docker.connect()) as client:
-        found: tuple[Dependency, ...] = layers.resolved(client, specs, progress)
+    docker = importlib.import_module("sandbox.engines.docker.engine")
+    layers = importlib.import_module("sandbox.engines.docker.layers")
+    with closing(docker.connect_engine()) as client:
+        found: tuple[Dependency, ...] = layers.resolve_packages(client, specs, progress)
         return found
 
 
-def _check(consents: Consents, wanted: Iterable[tuple[str, str]]) -> None:
+def _check_allowed(consents: Grants, wanted: Iterable[tuple[str, str]]) -> None:
     """Raises ForgeWaits for those that no person allowed, all at once."""
-    allowed = consents.packages()
-    missing = {normal(name): told for name, told in wanted if normal(name) not in allowed}
+    allowed = consents.find_packages()
+    missing = {
+        normalize_name(name): spec for name, spec in wanted if normalize_name(name) not in allowed
+    }
     if missing:
-        names = " ".join(f"{PACKAGE}{name}" for name in missing)
-        how = f"toolwright source allow {names} (of PyPI: {', '.join(missing.values())})"
-        raise ForgeWaits("package", ", ".join(missing.values()), how)
+        raise forge_waits(PackageNeed(tuple(missing), tuple(missing.values())))

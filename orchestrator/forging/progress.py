@@ -1,4 +1,4 @@
-"""The stages of a forge as people are told of them: how far, how long, and what they say."""
+"""Progress reports of a forge: share done, duration and verdict of each stage."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from orchestrator.orders import Report, Step
-from sandbox.prove import OnStage
-from sandbox.report import Proof, StageReport
+from orchestrator.forging.order import ForgeStep, Report
+from sandbox.bundle.report import Proof, StageReport
+from sandbox.stages.prove import OnStage
 
 PROGRESS = {
     "static": 0.4,
@@ -25,20 +25,20 @@ PROGRESS = {
 MAX_PART = 200
 
 
-def watched(report: Report, timings: dict[str, float]) -> OnStage:
+def build_stage_listener(report: Report, timings: dict[str, float]) -> OnStage:
     """Tells of stages as they end, and adds up their milliseconds in `timings`."""
 
     def on_stage(stage: StageReport | str) -> None:
         if isinstance(stage, StageReport):
             timings[stage.stage] = timings.get(stage.stage, 0) + stage.elapsed_ms
-            report(Step(stage.stage, PROGRESS[stage.stage], stage_line(stage)))
+            report(ForgeStep(stage.stage, PROGRESS[stage.stage], render_stage(stage)))
 
     return on_stage
 
 
 @contextmanager
-def timed(timings: dict[str, float], stage: str) -> Iterator[None]:
-    """Adds the milliseconds that the block takes to those of a stage."""
+def time_stage(timings: dict[str, float], stage: str) -> Iterator[None]:
+    """Adds the milliseconds that the block takes to those of a stage or phase."""
     started = time.perf_counter()
     try:
         yield
@@ -46,19 +46,19 @@ def timed(timings: dict[str, float], stage: str) -> Iterator[None]:
         timings[stage] = timings.get(stage, 0.0) + (time.perf_counter() - started) * 1000
 
 
-def stage_line(report: StageReport) -> str:
+def render_stage(report: StageReport) -> str:
     """A stage's verdict in a line."""
     ran = sum(case.verdict != "skipped" for case in report.cases)
     parts = [report.verdict, f"{ran} checks" if ran else "", report.note]
     parts += [f"{f.file}:{f.where} {f.reason}" for f in report.findings[:1]]
-    parts += [f"{c.operation} {c.case}: {c.evidence}" for c in report.failures()[:1]]
+    parts += [f"{c.operation} {c.case}: {c.evidence}" for c in report.list_failures()[:1]]
     return ", ".join(part[:MAX_PART] for part in parts if part)
 
 
-def refusal(proof: Proof) -> str:
+def render_refusal(proof: Proof) -> str:
     """Why a bundle is not registered, of a proof that did not pass."""
     failed = next(report for report in proof.reports if not report.passed)
     return (
-        f"stage {failed.stage} failed: {stage_line(failed)}. Nothing was registered; "
+        f"stage {failed.stage} failed: {render_stage(failed)}. Nothing was registered; "
         "`toolwright jobs` keeps the report."
     )

@@ -1,4 +1,6 @@
-"""The second reading of a forge job: who does it, and what came of it."""
+"""Independent review of a server: claims about its task by an author who saw neither code nor
+tests, and the acceptance stage that checks them.
+"""
 
 from __future__ import annotations
 
@@ -8,34 +10,32 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from forge.acceptance import (
-    ask_claims,
-    ask_rulings,
-    differences,
-    read_claims,
-    read_rulings,
+from forge.authors.interface import Author, ModelRequest
+from forge.drafts.review import (
+    build_claims_request,
+    build_rulings_request,
+    list_differences,
+    parse_claims,
+    parse_rulings,
 )
-from forge.author import Ask, Author
 from forge.errors import AuthorFailed
-from orchestrator.errors import Unasked
-from orchestrator.orders import Order, Report, Step
-from orchestrator.rounds import Rounds
-from orchestrator.stages import PROGRESS, stage_line
-from registry.records import DraftRow, Job
-from sandbox.acceptance import Claim, is_computing, prove_acceptance, settled
-from sandbox.broker import Broker
-from sandbox.bundle import Bundle
-from sandbox.cassette import Cassette
-from sandbox.policy import Policy
-from sandbox.report import StageReport
-from sandbox.runner import Runner, Session
+from orchestrator.errors import ModelNotAsked
+from orchestrator.forging.order import ForgeOrder, ForgeStep, Report
+from orchestrator.forging.progress import PROGRESS, render_stage
+from orchestrator.forging.rounds import AuthorLoop
+from registry.models import DraftRow, Job
+from sandbox.broker.broker import Broker
+from sandbox.broker.cassette import Cassette
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.report import StageReport
+from sandbox.session.interface import Runner, Session
+from sandbox.stages.acceptance import Claim, apply_rulings, is_computing, prove_acceptance
+from sandbox.wire.policy import Policy
 
 STAGE: Final = "acceptance"
 MAX_NOTE = 400
 UNUSABLE = frozenset({"malformed", "endless"})
 """Failures of a reader that was asked and cannot answer: asked again it would do the same."""
-READ_BY = "read by"
-"""What the stage's note says of a reading that was not the draft's own."""
 UNREAD = (
     "only its author has read the task: configure OPENAI_MODEL, or hand in `acceptance`, and "
     "another reading is held against it"
@@ -43,14 +43,14 @@ UNREAD = (
 
 
 @dataclass(frozen=True)
-class SecondReading:
+class Review:
     """Holds servers against what another reading of their task says of them."""
 
-    rounds: Rounds
+    rounds: AuthorLoop
     runner: Runner
 
-    async def held(
-        self, job: Job, order: Order, bundle: Bundle, row: DraftRow, report: Report
+    async def review_draft(
+        self, job: Job, order: ForgeOrder, bundle: Bundle, row: DraftRow, report: Report
     ) -> StageReport:
         """The acceptance stage: the claims that came with a draft, and those of a model where one
         can be asked.
@@ -59,34 +59,34 @@ class SecondReading:
         """
         tools = [tool for tool in bundle.tools if is_computing(tool)]
         if not tools:
-            return _skipped("no tool only computes")
-        claims = read_claims(row.content.get("acceptance"), order.task, tools)[0]
+            return _build_skipped_report("no tool only computes")
+        claims = parse_claims(row.content.get("acceptance"), order.task, tools)[0]
         try:
-            with self.rounds.asking(job):
-                found = await self._read(job, order, bundle, claims, report)
-        except Unasked as error:
+            with self.rounds.translate_failures(job):
+                found = await self._run_review(job, order, bundle, claims, report)
+        except ModelNotAsked as error:
             if row.author != "client":
                 raise
-            found = _skipped(f"the second reader did not answer: {error}"[:MAX_NOTE])
-        report(Step(STAGE, PROGRESS[STAGE], stage_line(found)))
+            found = _build_skipped_report(f"the second reader did not answer: {error}"[:MAX_NOTE])
+        report(ForgeStep(STAGE, PROGRESS[STAGE], render_stage(found)))
         return found
 
-    async def _read(
-        self, job: Job, order: Order, bundle: Bundle, claims: tuple[Claim, ...], report: Report
+    async def _run_review(
+        self, job: Job, order: ForgeOrder, bundle: Bundle, claims: tuple[Claim, ...], report: Report
     ) -> StageReport:
-        alive = partial(self.rounds.check, job)
-        reader = await self.rounds.authors.reader(order.author, job, bundle.name, alive)
+        alive = partial(self.rounds.jobs.check_held, job.id, job.attempt)
+        reader = await self.rounds.authors.open_reader(order.author, job, bundle.name, alive)
         if reader is None and not claims:
-            return _skipped(UNREAD)
+            return _build_skipped_report(UNREAD)
         if reader is None:
-            found = await _tried(bundle, claims, self.runner)
+            found = await _try_claims(bundle, claims, self.runner)
             return replace(found, note=f"{len(claims)} claims that came with the draft")
-        report(Step(STAGE, 0.96, f"{reader.name} reads the task for itself"))
+        report(ForgeStep(STAGE, 0.96, f"{reader.name} reads the task for itself"))
         most = self.rounds.authors.settings.answer_tokens
-        return await read_again(reader, self.runner, bundle, order.task, claims, most)
+        return await review_bundle(reader, self.runner, bundle, order.task, claims, most)
 
 
-async def read_again(
+async def review_bundle(
     reader: Author,
     runner: Runner,
     bundle: Bundle,
@@ -97,24 +97,27 @@ async def read_again(
     """The acceptance stage of a bundle by these claims and those of a reader of its task, who is
     asked once more about what differs. Raises AuthorFailed, BudgetSpent, Frozen, SandboxError.
     """
-    said = await _answer(reader, ask_claims(task, bundle.tools, max_tokens))
-    claims += read_claims(said.get("claims"), task, bundle.tools)[0]
+    said = await _ask_reader(reader, build_claims_request(task, bundle.tools, max_tokens))
+    claims += parse_claims(said.get("claims"), task, bundle.tools)[0]
     if not claims:
-        return _skipped("a second reading said nothing of it")
-    found = await _tried(bundle, claims, runner)
-    found = replace(found, note=f"{len(claims)} claims, {READ_BY} {reader.name}")
+        return _build_skipped_report("a second reading said nothing of it")
+    found = await _try_claims(bundle, claims, runner)
+    note = f"{len(claims)} claims, read by {reader.name}"
+    found = replace(found, note=note, code="read_independently")
     if found.passed:
         return found
-    differing = differences(found)
-    said = await _answer(reader, ask_rulings(task, bundle.tools, differing, max_tokens))
-    return settled(found, read_rulings(said.get("verdicts"), task, differing))
+    differing = list_differences(found)
+    said = await _ask_reader(
+        reader, build_rulings_request(task, bundle.tools, differing, max_tokens)
+    )
+    return apply_rulings(found, parse_rulings(said.get("verdicts"), task, differing))
 
 
-async def _tried(bundle: Bundle, claims: tuple[Claim, ...], runner: Runner) -> StageReport:
-    return await prove_acceptance(bundle, claims, partial(_opened, bundle, runner))
+async def _try_claims(bundle: Bundle, claims: tuple[Claim, ...], runner: Runner) -> StageReport:
+    return await prove_acceptance(bundle, claims, partial(_open_session, bundle, runner))
 
 
-async def _answer(reader: Author, ask: Ask) -> Mapping[str, Any]:
+async def _ask_reader(reader: Author, ask: ModelRequest) -> Mapping[str, Any]:
     """What a reader says; nothing where it cannot keep to the form that was asked for."""
     try:
         return (await reader.write(ask)).content
@@ -124,9 +127,9 @@ async def _answer(reader: Author, ask: Ask) -> Mapping[str, Any]:
         return {}
 
 
-def _opened(bundle: Bundle, runner: Runner) -> AbstractAsyncContextManager[Session]:
+def _open_session(bundle: Bundle, runner: Runner) -> AbstractAsyncContextManager[Session]:
     return runner.open(bundle, Broker(Policy(()), Cassette(())))
 
 
-def _skipped(note: str) -> StageReport:
+def _build_skipped_report(note: str) -> StageReport:
     return StageReport(STAGE, "skipped", 0.0, coverage=0.0, note=note)

@@ -1,4 +1,4 @@
-"""Registering somebody else's MCP server: fetched, caged, listed, pinned, published."""
+"""Registering a third-party MCP server: fetched, caged, listed, pinned, published."""
 
 from __future__ import annotations
 
@@ -6,30 +6,41 @@ import asyncio
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from orchestrator.app import App
-from orchestrator.consents import secret_of
+from orchestrator.approvals.granting import add_grant, revoke_permissions
+from orchestrator.approvals.grants import Grants, find_secret_name
 from orchestrator.errors import AddFailed
-from orchestrator.granting import grant, revoke_permissions
-from orchestrator.preparing import Prepared, Progress, prepared
-from orchestrator.sources import Source
-from registry.errors import Unknown
-from registry.records import Entry, EntryState, entry_from
-from registry.signing import Signer
-from sandbox.broker import Broker
-from sandbox.bundle import NAME, Bundle, Provenance
-from sandbox.cleantext import clean_text
-from sandbox.launch import AUTHOR
-from sandbox.livehttp import LiveHttp
-from sandbox.mcp_session import McpSession
-from sandbox.offer import Listed, offer_changes, read_offer, texts
-from sandbox.permissions import Permission, check_nesting, check_path
-from sandbox.policy import Policy
-from sandbox.remotetools import Listing, changes, definition_digest, read_listing
-from sandbox.report import CaseResult, Finding, StageReport
-from sandbox.static.definitions import hidden_characters, hidden_text, invalid_schema
-from sandbox.static.orders import orders, orders_in
+from orchestrator.forging.thirdparty_image import PreparedSource, Progress, prepare_source
+from orchestrator.forging.thirdparty_source import Source
+from orchestrator.gateway.engine import Engine
+from orchestrator.gateway.thirdparty import GrantedEnvironmentProvider
+from registry.approvals.grants import GrantTable
+from registry.errors import RowNotFound
+from registry.models import Entry, EntryState, build_entry
+from registry.secrets.signing import Signer
+from registry.servers.bundles import Bundles
+from registry.servers.entries import ServerTable
+from sandbox.broker.broker import Broker
+from sandbox.broker.live import LiveHttp
+from sandbox.bundle.launch import AUTHOR
+from sandbox.bundle.model import NAME, Bundle, Provenance
+from sandbox.bundle.offer import ListedDefinitions
+from sandbox.bundle.permissions import Permission, check_nesting, check_path
+from sandbox.bundle.report import CaseResult, Finding, StageReport
+from sandbox.sanitize import clean_text
+from sandbox.stages.static.definitions import (
+    find_hidden_characters,
+    find_orders,
+    hidden_text,
+    invalid_schema,
+    orders,
+)
+from sandbox.thirdparty.offers import list_offer_changes, list_texts, read_offer
+from sandbox.thirdparty.session import McpSession
+from sandbox.thirdparty.tools import ToolListing, digest_definition, list_changes, read_listing
+from sandbox.wire.policy import Policy
 
 RULES = (invalid_schema, hidden_text, orders)
 
@@ -54,55 +65,105 @@ class Addition:
 
 
 @dataclass(frozen=True)
-class Added:
+class AddedServer:
     entry: Entry
     bundle: Bundle
     left_out: tuple[Finding, ...]
     unchanged: bool = False
 
 
-async def add(app: App, addition: Addition, signer: Signer, progress: Progress) -> Added:
-    """Register a server, its grants signed. Raises AddFailed, and what fetching, starting and
-    publishing raise.
-    """
-    current = _current(app, addition.name)
-    check_nesting(addition.permissions)
-    for permission in addition.permissions:
-        if permission.kind == "fs":
-            check_path(permission.name, app.settings.of_engine.private)
-    became = await asyncio.to_thread(prepared, addition.name, addition.source, progress)
-    draft = _draft(addition, became, current.version + 1 if current else 1)
-    progress("starting it twice, to see what it lists")
-    started = time.perf_counter()
-    with app.outfit.trial(addition.name):
-        first, second = await _listed(app, draft), await _listed(app, draft)
-    elapsed = (time.perf_counter() - started) * 1000
-    bundle, listing = _pinned(draft, addition, first[0], second[0])
-    bundle, unusable = _offering(bundle, first[1], second[1])
-    listing = replace(listing, problems=(*listing.problems, *unusable))
-    reports = (_judged(draft, *first), _seen(listing, elapsed))
-    failed = [finding for report in reports for finding in report.findings]
-    if failed and not addition.experimental:
-        raise AddFailed(_told(failed))
-    added = _published(app, bundle, current, reports, listing, bool(failed))
-    _grant(app, addition, added.bundle, signer)
-    return added
+@dataclass(frozen=True)
+class Additions:
+    """Registers servers that somebody else wrote. `private` are places that none of them gets."""
+
+    servers: ServerTable
+    grants: GrantTable
+    consents: Grants
+    shelf: Bundles
+    engine: Engine
+    outfit: GrantedEnvironmentProvider
+    private: tuple[Path, ...] = ()
+
+    async def add(self, addition: Addition, signer: Signer, progress: Progress) -> AddedServer:
+        """Register a server, its grants signed. Raises AddFailed, and what fetching, starting and
+        publishing raise.
+        """
+        current = self._current(addition.name)
+        check_nesting(addition.permissions)
+        for permission in addition.permissions:
+            if permission.kind == "fs":
+                check_path(permission.name, self.private)
+        became = await asyncio.to_thread(prepare_source, addition.name, addition.source, progress)
+        draft = _build_draft(addition, became, current.version + 1 if current else 1)
+        progress("starting it twice, to see what it lists")
+        started = time.perf_counter()
+        with self.outfit.allow_declared(addition.name):
+            first, second = await self._listed(draft), await self._listed(draft)
+        elapsed = (time.perf_counter() - started) * 1000
+        bundle, listing = _pin_definitions(draft, addition, first[0], second[0])
+        bundle, unusable = _pin_offer(bundle, first[1], second[1])
+        listing = replace(listing, problems=(*listing.problems, *unusable))
+        reports = (_judge_definitions(draft, *first), _build_live_report(listing, elapsed))
+        failed = [finding for report in reports for finding in report.findings]
+        if failed and not addition.experimental:
+            raise AddFailed(_render_findings(failed))
+        added = self._published(bundle, current, reports, listing, bool(failed))
+        self._grant(addition, added.bundle, signer)
+        return added
+
+    def _current(self, name: str) -> Entry | None:
+        """The registered server of that name. Raises AddFailed where we made it."""
+        if not NAME.match(name):
+            raise AddFailed(f"{name!r} is no name for a server: use small letters, digits and _.")
+        try:
+            current = self.servers.get(name)
+        except RowNotFound:
+            return None
+        if current.created_by != AUTHOR:
+            raise AddFailed(f"{name} is a server that Toolwright made. Choose another name.")
+        return current
+
+    async def _listed(self, draft: Bundle) -> tuple[Tools, ListedDefinitions]:
+        """The tools of a server as sent, and what else it lists."""
+        async with (
+            LiveHttp() as nowhere,
+            self.engine.open(draft, Broker(Policy(()), nowhere)) as session,
+        ):
+            assert isinstance(session, McpSession)
+            return await session.list_tools(), await session.list_offers()
+
+    def _published(
+        self,
+        bundle: Bundle,
+        current: Entry | None,
+        reports: tuple[StageReport, ...],
+        listing: ToolListing,
+        failed: bool,
+    ) -> AddedServer:
+        state: EntryState = "experimental" if failed else "active"
+        if current is not None:
+            again = replace(bundle, version=current.version)
+            if again.compute_digest() == current.digest:
+                self.servers.set_state(bundle.name, state, time.time(), "terminal", "added again")
+                entry = replace(current, state=state)
+                return AddedServer(entry, again, listing.problems, unchanged=True)
+        entry = build_entry(bundle, time.time(), state, AUTHOR)
+        return AddedServer(
+            self.shelf.publish_bundle(bundle, entry, reports, None), bundle, listing.problems
+        )
+
+    def _grant(self, addition: Addition, bundle: Bundle, signer: Signer) -> None:
+        name = addition.name
+        wanted = {str(each): find_secret_name(each, bundle) for each in addition.permissions}
+        gone = self.consents.find_permissions(name).keys() - wanted.keys()
+        revoke_permissions(self.grants, name, sorted(gone), "terminal", time.time())
+        for permission, secret in sorted(wanted.items()):
+            add_grant(self.grants, f"{name} {permission}", "permission", "terminal", signer, secret)
+        for host in addition.private:
+            add_grant(self.grants, host, "private_host", "terminal", signer)
 
 
-def _current(app: App, name: str) -> Entry | None:
-    """The registered server of that name. Raises AddFailed where we made it."""
-    if not NAME.match(name):
-        raise AddFailed(f"{name!r} is no name for a server: use small letters, digits and _.")
-    try:
-        current = app.store.entry(name)
-    except Unknown:
-        return None
-    if current.created_by != AUTHOR:
-        raise AddFailed(f"{name} is a server that Toolwright made. Choose another name.")
-    return current
-
-
-def _draft(addition: Addition, became: Prepared, version: int) -> Bundle:
+def _build_draft(addition: Addition, became: PreparedSource, version: int) -> Bundle:
     made = Provenance(became.origin, became.digest, author=AUTHOR)
     return Bundle(
         name=addition.name,
@@ -117,21 +178,11 @@ def _draft(addition: Addition, became: Prepared, version: int) -> Bundle:
     )
 
 
-async def _listed(app: App, draft: Bundle) -> tuple[Tools, Listed]:
-    """The tools of a server as sent, and what else it lists."""
-    async with (
-        LiveHttp() as nowhere,
-        app.dispatch.execution.engine.open(draft, Broker(Policy(()), nowhere)) as session,
-    ):
-        assert isinstance(session, McpSession)
-        return await session.list_tools(), await session.listed()
-
-
-def _pinned(
+def _pin_definitions(
     draft: Bundle, addition: Addition, first: Tools, second: Tools
-) -> tuple[Bundle, Listing]:
+) -> tuple[Bundle, ToolListing]:
     """The bundle with its definitions and their pins. Raises AddFailed."""
-    differing = changes({str(t.get("name")): definition_digest(t) for t in first}, second)
+    differing = list_changes({str(t.get("name")): digest_definition(t) for t in first}, second)
     if differing:
         told = "; ".join(differing[:5])
         raise AddFailed(
@@ -142,18 +193,20 @@ def _pinned(
     if unknown:
         raise AddFailed(f"it has no tool {', '.join(sorted(unknown))[:200]}.")
     if not listing.tools and listing.problems:
-        raise AddFailed(f"it lists no tool that can be used. {_told(listing.problems)}")
+        raise AddFailed(f"it lists no tool that can be used. {_render_findings(listing.problems)}")
     assert draft.launch is not None
     launch = replace(draft.launch, tools=listing.remote, pins=listing.pins)
     return replace(draft, tools=listing.tools, launch=launch), listing
 
 
-def _offering(bundle: Bundle, first: Listed, second: Listed) -> tuple[Bundle, tuple[Finding, ...]]:
+def _pin_offer(
+    bundle: Bundle, first: ListedDefinitions, second: ListedDefinitions
+) -> tuple[Bundle, tuple[Finding, ...]]:
     """The bundle with what else the server lists, pinned, and what of that cannot be used. Raises
     AddFailed.
     """
     offer, problems = read_offer(first, second)
-    differing = offer_changes(offer.pins, second)
+    differing = list_offer_changes(offer.pins, second)
     if differing:
         told = "; ".join(differing[:5])
         raise AddFailed(f"it lists other prompts or resources each time it starts ({told}).")
@@ -163,7 +216,7 @@ def _offering(bundle: Bundle, first: Listed, second: Listed) -> tuple[Bundle, tu
     return replace(bundle, launch=replace(bundle.launch, offer=offer)), problems[:50]
 
 
-def _judged(draft: Bundle, listed: Tools, more: Listed) -> StageReport:
+def _judge_definitions(draft: Bundle, listed: Tools, more: ListedDefinitions) -> StageReport:
     """The definitions as they were sent, by the rules that need no code of ours."""
     started = time.perf_counter()
     raw = replace(draft, tools=read_listing(listed, clean=False).tools)
@@ -172,59 +225,29 @@ def _judged(draft: Bundle, listed: Tools, more: Listed) -> StageReport:
         for rule in RULES
         for where, reason in rule(raw)
     )
-    findings = (*findings, *_suspicious(more))[:200]
+    findings = (*findings, *_find_suspicious(more))[:200]
     elapsed = (time.perf_counter() - started) * 1000
     return StageReport("static", "failed" if findings else "passed", elapsed, findings=findings)
 
 
-def _suspicious(listed: Listed) -> Iterator[Finding]:
+def _find_suspicious(listed: ListedDefinitions) -> Iterator[Finding]:
     """What is wrong with the texts of prompts and resources, by the rules for those of tools."""
-    for where, text in texts(listed):
+    for where, text in list_texts(listed):
         for rule, problem in (
-            ("hidden-text", hidden_characters(text)),
-            ("orders", orders_in(text)),
+            ("hidden-text", find_hidden_characters(text)),
+            ("orders", find_orders(text)),
         ):
             if problem:
                 yield Finding("prompts and resources", where[:200], rule, problem[:300])
 
 
-def _seen(listing: Listing, elapsed: float) -> StageReport:
+def _build_live_report(listing: ToolListing, elapsed: float) -> StageReport:
     cases = tuple(CaseResult(tool.name, "listed twice", "passed") for tool in listing.tools)
     note = f"{len(listing.problems)} definitions cannot be used" if listing.problems else ""
     return StageReport("live", "passed", elapsed, cases=cases, note=note)
 
 
-def _grant(app: App, addition: Addition, bundle: Bundle, signer: Signer) -> None:
-    store, name = app.store, addition.name
-    wanted = {str(permission): secret_of(permission, bundle) for permission in addition.permissions}
-    gone = app.consents.permissions(name).keys() - wanted.keys()
-    revoke_permissions(store, name, sorted(gone), "terminal", time.time())
-    for permission, secret in sorted(wanted.items()):
-        grant(store, f"{name} {permission}", "permission", "terminal", signer, secret)
-    for host in addition.private:
-        grant(store, host, "private_host", "terminal", signer)
-
-
-def _published(
-    app: App,
-    bundle: Bundle,
-    current: Entry | None,
-    reports: tuple[StageReport, ...],
-    listing: Listing,
-    failed: bool,
-) -> Added:
-    state: EntryState = "experimental" if failed else "active"
-    if current is not None:
-        again = replace(bundle, version=current.version)
-        if again.digest() == current.digest:
-            app.store.set_state(bundle.name, state, time.time(), "terminal", "added again")
-            entry = replace(current, state=state)
-            return Added(entry, again, listing.problems, unchanged=True)
-    entry = entry_from(bundle, time.time(), state, AUTHOR)
-    return Added(app.forge.shelf.publish(bundle, entry, reports, None), bundle, listing.problems)
-
-
-def _told(findings: tuple[Finding, ...] | list[Finding]) -> str:
+def _render_findings(findings: tuple[Finding, ...] | list[Finding]) -> str:
     lines = [f"{finding.where}: {finding.rule}: {finding.reason}" for finding in findings[:20]]
     advice = "\nLook at them; --experimental registers it all the same, asking before every call."
     return "its tool definitions are not fit to be shown to a model:\n" + "\n".join(lines) + advice

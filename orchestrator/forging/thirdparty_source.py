@@ -1,4 +1,4 @@
-"""What a person wants to add as a server: the words behind `toolwright add NAME --`, understood."""
+"""Sources of third-party servers, parsed from the command after `toolwright add NAME --`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from orchestrator.errors import OrchestratorError
 
 
 @dataclass(frozen=True)
-class Npm:
+class NpmSource:
     """`npx [-y] [-p SPEC] NAME …`."""
 
     spec: str
@@ -19,7 +19,7 @@ class Npm:
 
 
 @dataclass(frozen=True)
-class Pypi:
+class PypiSource:
     """`uvx [--from SPEC] [--with SPEC] NAME …`, or `python -m MODULE …` of the packages."""
 
     specs: tuple[str, ...]
@@ -29,7 +29,7 @@ class Pypi:
 
 
 @dataclass(frozen=True)
-class Script:
+class ScriptSource:
     """`python FILE …`, a script that needs the standard library only."""
 
     path: Path
@@ -37,22 +37,22 @@ class Script:
 
 
 @dataclass(frozen=True)
-class Image:
+class ImageSource:
     reference: str
     command: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Plain:
+class ProgramSource:
     """A command of this machine, without a cage."""
 
     command: tuple[str, ...]
 
 
-Source = Npm | Pypi | Script | Image | Plain
+Source = NpmSource | PypiSource | ScriptSource | ImageSource | ProgramSource
 
 
-def understood(command: Sequence[str], packages: Sequence[str] = ()) -> Source:
+def parse_command(command: Sequence[str], packages: Sequence[str] = ()) -> Source:
     """What a command starts. `packages` are PyPI's that `python` needs. Raises OrchestratorError
     for one that cannot be fetched ahead of time.
     """
@@ -60,15 +60,15 @@ def understood(command: Sequence[str], packages: Sequence[str] = ()) -> Source:
         raise OrchestratorError(f"there is no command. {_KNOWN}")
     program, rest = Path(command[0]).name, list(command[1:])
     if program == "npx":
-        return _npx(rest)
+        return _parse_npx(rest)
     if program == "uvx" or (program == "uv" and rest[:2] == ["tool", "run"]):
-        return _uvx(rest if program == "uvx" else rest[2:])
+        return _parse_uvx(rest if program == "uvx" else rest[2:])
     if program.startswith("python"):
-        return _python(rest, tuple(packages))
+        return _parse_python(rest, tuple(packages))
     raise OrchestratorError(f"{program} is not a way that a server can be fetched ahead. {_KNOWN}")
 
 
-def _npx(words: list[str]) -> Npm:
+def _parse_npx(words: list[str]) -> NpmSource:
     spec = ""
     while words and words[0].startswith("-"):
         word = words.pop(0)
@@ -83,10 +83,10 @@ def _npx(words: list[str]) -> Npm:
     if not words:
         raise OrchestratorError(f"npx names no package. {_KNOWN}")
     named, *arguments = words
-    return Npm(spec or named, named if spec else "", tuple(arguments))
+    return NpmSource(spec or named, named if spec else "", tuple(arguments))
 
 
-def _uvx(words: list[str]) -> Pypi:
+def _parse_uvx(words: list[str]) -> PypiSource:
     spec, others = "", []
     while words and words[0].startswith("-"):
         word = words.pop(0)
@@ -104,18 +104,18 @@ def _uvx(words: list[str]) -> Pypi:
     name, at, version = named.partition("@")
     wanted = f"{name}=={version}" if at and version != "latest" else name
     script = Path(name).name.partition("-")[0] if name.endswith(".whl") else name.partition("[")[0]
-    return Pypi((spec or wanted, *others), script=script, arguments=tuple(arguments))
+    return PypiSource((spec or wanted, *others), script=script, arguments=tuple(arguments))
 
 
-def _python(words: list[str], packages: tuple[str, ...]) -> Pypi | Script:
+def _parse_python(words: list[str], packages: tuple[str, ...]) -> PypiSource | ScriptSource:
     if words[:1] == ["-m"] and len(words) > 1:
         module, *arguments = words[1:]
         own = (module.partition(".")[0].replace("_", "-"),)
-        return Pypi(packages or own, module=module, arguments=tuple(arguments))
+        return PypiSource(packages or own, module=module, arguments=tuple(arguments))
     if words and not words[0].startswith("-") and Path(words[0]).is_file():
         if packages:
             raise OrchestratorError("a script has no packages: make it a package of its own.")
-        return Script(Path(words[0]), tuple(words[1:]))
+        return ScriptSource(Path(words[0]), tuple(words[1:]))
     raise OrchestratorError(f"python takes -m MODULE, or a file that is there. {_KNOWN}")
 
 

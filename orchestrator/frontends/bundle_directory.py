@@ -1,4 +1,4 @@
-"""A bundle in a directory, served by itself without a home: for whoever works on it."""
+"""Serving a bundle from its directory, without a home, while it is developed."""
 
 from __future__ import annotations
 
@@ -10,38 +10,37 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from orchestrator.asker import Asker, Result
-from orchestrator.delivery import delivered
 from orchestrator.errors import OrchestratorError
-from orchestrator.flat import Card, serve_flat
-from orchestrator.listing import flat
-from orchestrator.sessions import ReadSessions
-from sandbox.broker import Broker
-from sandbox.bundle import Bundle, Credential
-from sandbox.credentials import CredentialSource
+from orchestrator.frontends.flat import ServerCard, serve_flat
+from orchestrator.frontends.protocol import Peer, Result, clean_result, flatten_tool
+from orchestrator.gateway.sessions import ReadSessions
+from sandbox.broker.broker import Broker
+from sandbox.broker.live import LiveHttp
+from sandbox.broker.sender import ServerPaces
+from sandbox.broker.throttle import Throttle
+from sandbox.bundle.credential import Credential
+from sandbox.bundle.model import Bundle
+from sandbox.credentials.source import CredentialSource
 from sandbox.errors import SandboxError
-from sandbox.exchange import Upstream
-from sandbox.livehttp import LiveHttp
-from sandbox.policy import (
+from sandbox.session.interface import Outcome, Runner
+from sandbox.session.recording import CallLog
+from sandbox.wire.exchange import Upstream
+from sandbox.wire.notifications import Hearer, ignore_progress
+from sandbox.wire.policy import (
     Origin,
     Policy,
-    origin_of,
-    read_policy,
-    token_origins,
-    tool_policy,
+    build_read_policy,
+    build_tool_policy,
+    list_token_origins,
+    parse_origin,
 )
-from sandbox.progress import Hearer, unheard
-from sandbox.recording import Tape
-from sandbox.runner import Outcome, Runner, Session
-from sandbox.sender import Paced
-from sandbox.throttle import Throttle
 
 RESPONSE_BYTES = 32 * 1024 * 1024
 MAX_CREDENTIALS_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Grants:
+class DirectoryGrants:
     """What the person who started the server allows it, for as long as it runs."""
 
     private: bool = False
@@ -49,101 +48,113 @@ class Grants:
     secrets: Mapping[str, str] = field(default_factory=dict)
 
 
-async def serve_directory(bundle: Bundle, runner: Runner, grants: Grants) -> None:
+async def serve_directory(bundle: Bundle, runner: Runner, grants: DirectoryGrants) -> None:
     """Serve the bundle on stdin and stdout until end of file."""
-    listed = [flat(tool, bundle.base_url) for tool in bundle.tools]
-    card = Card(bundle.name, str(bundle.version), bundle.title, _instructions(bundle, grants))
-    async with _opened(bundle, runner, grants) as directory:
-        await serve_flat(card, listed, directory.answer)
+    listed = [flatten_tool(tool, bundle.base_url) for tool in bundle.tools]
+    card = ServerCard(
+        bundle.name, str(bundle.version), bundle.title, _render_instructions(bundle, grants)
+    )
+    async with _open_directory(bundle, runner, grants) as directory:
+        await serve_flat(card, listed, directory.answer_call)
 
 
 @asynccontextmanager
-async def _opened(bundle: Bundle, runner: Runner, grants: Grants) -> AsyncIterator[Directory]:
-    wanted = _origins(bundle) | token_origins(bundle.credentials)
+async def _open_directory(
+    bundle: Bundle, runner: Runner, grants: DirectoryGrants
+) -> AsyncIterator[BundleDirectory]:
+    wanted = _find_origins(bundle) | list_token_origins(bundle.credentials)
     private = wanted if grants.private else frozenset()
     async with LiveHttp(private, response_bytes=RESPONSE_BYTES) as upstream:
-        directory = Directory(bundle, runner, grants, upstream)
+        directory = BundleDirectory(bundle, runner, grants, upstream)
         try:
             yield directory
         finally:
             await directory.close()
 
 
-class Directory:
+class BundleDirectory:
     """Calls the tools of one bundle: reads at once, writes one after the other where allowed.
 
     Reads and writes have a session each. The policy of the writing one is, while a call runs, that
     call's tool alone, and otherwise empty.
     """
 
-    def __init__(self, bundle: Bundle, runner: Runner, grants: Grants, upstream: Upstream) -> None:
+    def __init__(
+        self, bundle: Bundle, runner: Runner, grants: DirectoryGrants, upstream: Upstream
+    ) -> None:
         self._bundle, self._grants, self._upstream = bundle, grants, upstream
-        self._credentials = credential_source(bundle.credentials, grants.secrets)
+        self._credentials = build_credential_source(bundle.credentials, grants.secrets)
         self._throttle = Throttle()
-        self._reads = ReadSessions(runner, lambda _: self._broker(read_policy(bundle)), 0.0)
-        self._writes = ReadSessions(runner, self._writing, 0.0)
-        self._broker_of_writes = self._broker(Policy(()))
+        self._reads = ReadSessions(
+            runner, lambda _: self._build_broker(build_read_policy(bundle)), 0.0
+        )
+        self._writes = ReadSessions(runner, self._open_write_broker, 0.0)
+        self._broker_of_writes = self._build_broker(Policy(()))
         self._one_write = asyncio.Lock()
 
-    async def answer(self, tool: str, arguments: Mapping[str, Any], asker: Asker) -> Result:
+    async def answer_call(self, tool: str, arguments: Mapping[str, Any], asker: Peer) -> Result:
         """The result of a call for a client, which hears of its progress."""
-        return await self.call(tool, arguments, asker.heard)
+        return await self.call_tool(tool, arguments, asker.heard)
 
-    async def call(
-        self, tool: str, arguments: Mapping[str, Any], heard: Hearer = unheard
+    async def call_tool(
+        self, tool: str, arguments: Mapping[str, Any], heard: Hearer = ignore_progress
     ) -> Result:
         """The tool's own result; what was not carried out is an error result that says why."""
         try:
-            if self._bundle.tool(tool).access == "read":
-                return _result(await self._called(self._reads, tool, arguments, heard))
+            if self._bundle.get_tool(tool).access == "read":
+                return _build_result(
+                    await self._call_in_session(self._reads, tool, arguments, heard)
+                )
             if not self._grants.writes:
-                return _refusal(f"{tool} writes, and writes were not allowed. {_ALLOW_WRITES}")
+                return _build_refusal(
+                    f"{tool} writes, and writes were not allowed. {_ALLOW_WRITES}"
+                )
             async with self._one_write:
-                return _result(await self._written(tool, arguments, heard))
+                return _build_result(await self._call_write(tool, arguments, heard))
         except SandboxError as error:
-            return _refusal(f"{tool}: {error}")
+            return _build_refusal(f"{tool}: {error}")
 
     async def close(self) -> None:
         await self._reads.close()
         await self._writes.close()
 
-    async def _written(self, tool: str, arguments: Mapping[str, Any], heard: Hearer) -> Outcome:
-        await self._writes.lend(self._bundle)
+    async def _call_write(self, tool: str, arguments: Mapping[str, Any], heard: Hearer) -> Outcome:
+        lent = await self._writes.lend_session(self._bundle)
         broker = self._broker_of_writes
-        broker.policy = tool_policy(self._bundle, tool)
+        broker.policy = build_tool_policy(self._bundle, tool)
         try:
-            return await self._called(self._writes, tool, arguments, heard)
+            return await self._call_in_session(self._writes, tool, arguments, heard)
         finally:
             broker.policy = Policy(())
-            self._writes.give_back(self._bundle)
+            lent.give_back()
 
-    async def _called(
+    async def _call_in_session(
         self, sessions: ReadSessions, tool: str, arguments: Mapping[str, Any], heard: Hearer
     ) -> Outcome:
-        session: Session = await sessions.lend(self._bundle)
+        lent = await sessions.lend_session(self._bundle)
         try:
-            return await session.call(tool, arguments, tape=Tape(heard=heard))
+            return await lent.session.call(tool, arguments, tape=CallLog(heard=heard))
         except SandboxError:
-            await sessions.drop(self._bundle.name, session)
+            await sessions.drop_sessions(self._bundle.name, lent.session)
             raise
         finally:
-            sessions.give_back(self._bundle)
+            lent.give_back()
 
-    def _writing(self, _: Bundle) -> Broker:
-        self._broker_of_writes = self._broker(Policy(()))
+    def _open_write_broker(self, _: Bundle) -> Broker:
+        self._broker_of_writes = self._build_broker(Policy(()))
         return self._broker_of_writes
 
-    def _broker(self, policy: Policy) -> Broker:
+    def _build_broker(self, policy: Policy) -> Broker:
         return Broker(
             policy,
             self._upstream,
             credentials=self._credentials,
             throttle=self._throttle,
-            paced=Paced(self._bundle.name, self._bundle.paces),
+            paced=ServerPaces(self._bundle.name, self._bundle.paces),
         )
 
 
-def credential_source(
+def build_credential_source(
     declared: tuple[Credential, ...], secrets: Mapping[str, str]
 ) -> CredentialSource:
     """The secrets by credential name. What an API replaces is held for as long as this runs."""
@@ -166,13 +177,13 @@ def read_secrets(path: Path, declared: tuple[Credential, ...]) -> dict[str, str]
     secrets = {}
     for credential in declared:
         entry = given.get(credential.name) if isinstance(given, dict) else None
-        secret = _secret(entry, credential.kind) if isinstance(entry, dict) else entry
+        secret = _parse_secret(entry, credential.kind) if isinstance(entry, dict) else entry
         if secret and isinstance(secret, str):
             secrets[credential.name] = secret
     return secrets
 
 
-def _secret(entry: Mapping[str, Any], kind: str) -> str | None:
+def _parse_secret(entry: Mapping[str, Any], kind: str) -> str | None:
     if kind in ("basic", "digest") and "user" in entry:
         return f"{entry['user']}:{entry.get('pass', '')}"
     if kind in _OBJECTS and (kind == "template" or not entry.keys() & {"token"}):
@@ -185,16 +196,16 @@ _OBJECTS = frozenset({"oauth2", "openIdConnect", "aws-sigv4", "template"})
 """Kinds whose secret may be a JSON object."""
 
 
-def _origins(bundle: Bundle) -> frozenset[Origin]:
+def _find_origins(bundle: Bundle) -> frozenset[Origin]:
     urls = {request.url.partition("{")[0] for tool in bundle.tools for request in tool.requests}
-    return frozenset(origin for origin in map(origin_of, urls) if origin)
+    return frozenset(origin for origin in map(parse_origin, urls) if origin)
 
 
-def _result(outcome: Outcome) -> Result:
-    return delivered(outcome.result, outcome.failure)
+def _build_result(outcome: Outcome) -> Result:
+    return clean_result(outcome.result, outcome.failure)
 
 
-def _refusal(reason: str) -> Result:
+def _build_refusal(reason: str) -> Result:
     return {"isError": True, "content": [{"type": "text", "text": reason}]}
 
 
@@ -204,6 +215,6 @@ _ALLOW_WRITES = (
 )
 
 
-def _instructions(bundle: Bundle, grants: Grants) -> str:
+def _render_instructions(bundle: Bundle, grants: DirectoryGrants) -> str:
     told = bundle.description or bundle.title
     return told if grants.writes else f"{told} Writes are refused."

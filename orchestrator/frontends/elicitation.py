@@ -1,4 +1,6 @@
-"""Showing a waiting request through the client, where it can ask its user (MCP elicitation).
+"""MCP elicitation: showing a waiting request through the client. The answer may come from a
+program, so it can reject and never approve.
+https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation
 
 What comes back was said by the client, which may be a program: it can reject, and never approve.
 https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation
@@ -15,12 +17,12 @@ from typing import Any
 import mcp.types as types
 from mcp import MCPError
 
-from orchestrator import answers
-from orchestrator.answers import Result
-from orchestrator.people import Decision, reject_unsigned
-from registry.errors import Unknown
-from registry.records import Approval
-from registry.store import Store
+from orchestrator import views
+from orchestrator.approvals.decide import Decision, reject_unsigned
+from orchestrator.views import Result
+from registry.approvals.approvals import ApprovalTable
+from registry.errors import RowNotFound
+from registry.models import Approval
 
 KEY = "decision"
 WAIT, REJECT = "leave it waiting", "reject"
@@ -43,33 +45,33 @@ SCHEMA = {
 class Elicitation:
     """Asks the client of one connection. `seconds` is how long its user may take."""
 
-    store: Store
+    approvals: ApprovalTable
     seconds: float
 
-    def answered(self, params: types.CallToolRequestParams) -> Result | None:
+    def read_answer(self, params: types.CallToolRequestParams) -> Result | None:
         """In the 2026-07-28 era the client calls again with its user's answer: the result then."""
         given, state = params.input_responses, params.request_state
         if not given or not state:
             return None
-        return self._after(state, _content(given.get(KEY)))
+        return self._apply_answer(state, _parse_content(given.get(KEY)))
 
-    async def shown(self, context: Any, result: Result, modern: bool) -> Result:
+    async def show_request(self, context: Any, result: Result, modern: bool) -> Result:
         """The result of a write, after its client showed it if it waits for a person."""
-        approval = self._waiting(result)
+        approval = self._find_waiting(result)
         if approval is None or not _can_ask(context.session):
             return result
         if modern:
-            asked = {"method": "elicitation/create", "params": _form(approval)}
+            asked = {"method": "elicitation/create", "params": _build_form(approval)}
             return {
                 "resultType": "input_required",
                 "inputRequests": {KEY: asked},
                 "requestState": approval.id,
             }
-        content = await self._asked(context, approval)
-        return self._after(approval.id, content) if content else result
+        content = await self._ask_client(context, approval)
+        return self._apply_answer(approval.id, content) if content else result
 
-    async def _asked(self, context: Any, approval: Approval) -> Mapping[str, Any]:
-        form = _form(approval)
+    async def _ask_client(self, context: Any, approval: Approval) -> Mapping[str, Any]:
+        form = _build_form(approval)
         try:
             async with asyncio.timeout(self.seconds):
                 told = await context.session.elicit_form(
@@ -77,43 +79,43 @@ class Elicitation:
                 )
         except (TimeoutError, MCPError):
             return {}
-        return _content(told.model_dump())
+        return _parse_content(told.model_dump())
 
-    def _after(self, identity: str, content: Mapping[str, Any]) -> Result:
+    def _apply_answer(self, identity: str, content: Mapping[str, Any]) -> Result:
         """What the caller is told once the client's user was asked."""
         try:
-            approval = self.store.approval(identity)
-        except Unknown as error:
-            return answers.refusal(str(error))
+            approval = self.approvals.get(identity)
+        except RowNotFound as error:
+            return views.build_refusal(str(error))
         if content.get(KEY) == REJECT and approval.state == "pending":
             decision = Decision(identity, approve=False, pin="", by="client")
-            reject_unsigned(self.store, decision, time.time())
-            approval = self.store.approval(identity)
+            reject_unsigned(self.approvals, decision, time.time())
+            approval = self.approvals.get(identity)
         if approval.state != "pending":
             told = f"The request is {approval.state} ({approval.decided_by}). Nothing was sent."
-            return answers.refusal(told, state=approval.state, approval=identity)
-        return answers.pending_result(approval, "a person has to approve it")
+            return views.build_refusal(told, state=approval.state, approval=identity)
+        return views.build_pending_result(approval, "a person has to approve it")
 
-    def _waiting(self, result: Result) -> Approval | None:
+    def _find_waiting(self, result: Result) -> Approval | None:
         value = result.get("structuredContent") or {}
         if not isinstance(value, Mapping) or value.get("state") != "pending":
             return None
         try:
-            return self.store.approval(str(value.get("approval")))
-        except Unknown:
+            return self.approvals.get(str(value.get("approval")))
+        except RowNotFound:
             return None
 
 
-def _form(approval: Approval) -> dict[str, Any]:
+def _build_form(approval: Approval) -> dict[str, Any]:
     message = (
         f"{approval.entry}.{approval.tool} wants to send this:\n\n"
-        f"{answers.request_text(approval.wire)}\n\n"
+        f"{views.render_request(approval.wire)}\n\n"
         f"To approve it: toolwright approve {approval.id}"
     )
     return {"mode": "form", "message": message, "requestedSchema": SCHEMA}
 
 
-def _content(answer: Any) -> Mapping[str, Any]:
+def _parse_content(answer: Any) -> Mapping[str, Any]:
     """What the user entered; nothing where they declined, or the client did for them."""
     value = answer.model_dump() if hasattr(answer, "model_dump") else answer
     if not isinstance(value, Mapping) or value.get("action") != "accept":

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from orchestrator.asker import (
+from orchestrator.frontends.pipes import read_line, take_pipes
+from orchestrator.frontends.protocol import (
     BUSY,
     CACHED,
     INVALID_PARAMS,
@@ -25,18 +26,24 @@ from orchestrator.asker import (
     PARSE_ERROR,
     UNSUPPORTED_VERSION,
     Answer,
-    Asker,
     CallTool,
     Declared,
-    More,
-    NothingMore,
-    Refusal,
+    ExtraMethods,
+    NoExtraMethods,
+    Peer,
     Result,
+    RpcError,
 )
-from orchestrator.pipes import read_line, taken_pipes
 from sandbox import exactjson
-from sandbox.notices import DEFAULT_LEVEL, LEVELS, LogEar, LogMessage
-from sandbox.progress import Hearer, Progress, unheard
+from sandbox.wire.notifications import (
+    DEFAULT_LEVEL,
+    LEVELS,
+    Hearer,
+    LogListener,
+    LogMessage,
+    ProgressNotice,
+    ignore_progress,
+)
 
 MAX_CALLS = 256
 GRACE_SECONDS = 2.0
@@ -48,7 +55,7 @@ SET_LEVEL, LISTEN = "logging/setLevel", "subscriptions/listen"
 
 
 @dataclass(frozen=True)
-class Card:
+class ServerCard:
     """How the server introduces itself."""
 
     name: str
@@ -56,22 +63,22 @@ class Card:
     title: str
     instructions: str
 
-    def info(self) -> dict[str, str]:
+    def build_info(self) -> dict[str, str]:
         return {"name": self.name, "version": self.version, "title": self.title}
 
 
 @dataclass
-class Flat:
+class FlatServer:
     """One connection. `call` runs a tool that is in the list; what it raises but Refusal ends
     `tasks`.
     """
 
-    card: Card
+    card: ServerCard
     tools: tuple[Mapping[str, Any], ...]
     call: CallTool
     send: Callable[[Mapping[str, Any]], None]
     tasks: asyncio.TaskGroup
-    more: More = field(default_factory=NothingMore)
+    more: ExtraMethods = field(default_factory=NoExtraMethods)
     _modern: bool | None = None
     _version: str = ""
     _declared: Declared = field(default_factory=dict)
@@ -82,30 +89,32 @@ class Flat:
     def __post_init__(self) -> None:
         self._names = frozenset(tool["name"] for tool in self.tools)
         self._methods: dict[str, Callable[[Mapping[str, Any]], Result]] = {
-            "initialize": self._initialize,
-            "server/discover": self._discover,
+            "initialize": self._handle_initialize,
+            "server/discover": self._handle_discover,
             "ping": lambda _: {},
-            "tools/list": self._list,
-            "logging/setLevel": self._set_level,
+            "tools/list": self._handle_list,
+            "logging/setLevel": self._handle_set_level,
         }
 
-    def receive(self, message: Any) -> None:
+    def receive_message(self, message: Any) -> None:
         """Answer a message, or begin the call that it asks for."""
         if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
-            return self.refuse(None, Refusal(INVALID_REQUEST, "not a JSON-RPC 2.0 message"))
+            return self.send_error(None, RpcError(INVALID_REQUEST, "not a JSON-RPC 2.0 message"))
         identity, method, params = message.get("id"), message.get("method"), message.get("params")
         if not isinstance(method, str):
             return None
         if "id" not in message:
-            return self._notified(method, params)
+            return self._handle_notification(method, params)
         if isinstance(identity, bool) or not isinstance(identity, int | str):
-            return self.refuse(None, Refusal(INVALID_REQUEST, "the id is no string or integer"))
+            return self.send_error(
+                None, RpcError(INVALID_REQUEST, "the id is no string or integer")
+            )
         try:
-            self._asked(identity, method, {} if params is None else params)
-        except Refusal as refusal:
-            self.refuse(identity, refusal)
+            self._handle_request(identity, method, {} if params is None else params)
+        except RpcError as refusal:
+            self.send_error(identity, refusal)
 
-    async def finish(self, seconds: float = GRACE_SECONDS) -> None:
+    async def finish_calls(self, seconds: float = GRACE_SECONDS) -> None:
         """Let running calls end by themselves for a moment, then cancel them."""
         for identity in self._listening & self._running.keys():
             self._running[identity].cancel()
@@ -115,22 +124,22 @@ class Flat:
         for task in running:
             task.cancel()
 
-    def _asked(self, identity: int | str, method: str, params: Any) -> None:
+    def _handle_request(self, identity: int | str, method: str, params: Any) -> None:
         if not isinstance(params, dict):
-            raise Refusal(INVALID_PARAMS, "params is not an object")
+            raise RpcError(INVALID_PARAMS, "params is not an object")
         self._settle_era(method, params)
         if method == "tools/call":
-            return self._begin(identity, params, self._tool(params))
+            return self._begin_call(identity, params, self._find_tool(params))
         modern = bool(self._modern)
-        answer = self.more.answer(method, modern)
+        answer = self.more.find_answer(method, modern)
         if answer is not None:
             if method == LISTEN:
                 self._listening.add(identity)
-            return self._begin(identity, params, answer)
+            return self._begin_call(identity, params, answer)
         wrong_era = {True: ("initialize", "ping", SET_LEVEL), False: ("server/discover",)}
         if method not in self._methods or method in wrong_era[modern]:
-            raise Refusal(METHOD_NOT_FOUND, "Method not found", method[:200])
-        self._answer(identity, self._methods[method](params))
+            raise RpcError(METHOD_NOT_FOUND, "Method not found", method[:200])
+        self._send_result(identity, self._methods[method](params))
 
     def _settle_era(self, method: str, params: Mapping[str, Any]) -> None:
         """The first request fixes the era: 2026-07-28 carries its version in every request."""
@@ -140,130 +149,130 @@ class Flat:
             self._modern = False
         if self._modern is False:
             if enveloped:
-                raise Refusal(INVALID_REQUEST, "this connection began with another protocol era")
+                raise RpcError(INVALID_REQUEST, "this connection began with another protocol era")
             return
         if method == "initialize":
-            raise _unsupported(params.get("protocolVersion"))
+            raise _build_unsupported(params.get("protocolVersion"))
         _check_envelope(meta)
         self._modern = True
 
-    def _tool(self, params: Mapping[str, Any]) -> Answer:
+    def _find_tool(self, params: Mapping[str, Any]) -> Answer:
         """What answers a call of a tool. Raises Refusal."""
         name, arguments = params.get("name"), params.get("arguments")
         if not isinstance(name, str) or name not in self._names:
-            raise Refusal(INVALID_PARAMS, f"Unknown tool: {str(name)[:200]}")
+            raise RpcError(INVALID_PARAMS, f"Unknown tool: {str(name)[:200]}")
         if arguments is not None and not isinstance(arguments, dict):
-            raise Refusal(INVALID_PARAMS, "arguments is not an object")
+            raise RpcError(INVALID_PARAMS, "arguments is not an object")
         return lambda _, asker: self.call(name, arguments or {}, asker)
 
-    def _begin(self, identity: int | str, params: Mapping[str, Any], answer: Answer) -> None:
+    def _begin_call(self, identity: int | str, params: Mapping[str, Any], answer: Answer) -> None:
         if identity in self._running:
-            raise Refusal(INVALID_REQUEST, "a call with this id is running")
+            raise RpcError(INVALID_REQUEST, "a call with this id is running")
         if len(self._running) >= MAX_CALLS:
-            raise Refusal(BUSY, "too many calls are running")
-        asker = self._asker(identity, params.get("_meta"))
-        task = self.tasks.create_task(self._run(identity, params, asker, answer))
+            raise RpcError(BUSY, "too many calls are running")
+        asker = self._build_peer(identity, params.get("_meta"))
+        task = self.tasks.create_task(self._run_call(identity, params, asker, answer))
         self._running[identity] = task
-        task.add_done_callback(lambda _: self._over(identity))
+        task.add_done_callback(lambda _: self._forget_call(identity))
 
-    def _over(self, identity: int | str) -> None:
+    def _forget_call(self, identity: int | str) -> None:
         self._running.pop(identity, None)
         self._listening.discard(identity)
 
-    async def _run(
-        self, identity: int | str, params: Mapping[str, Any], asker: Asker, answer: Answer
+    async def _run_call(
+        self, identity: int | str, params: Mapping[str, Any], asker: Peer, answer: Answer
     ) -> None:
         try:
-            self._answer(identity, await answer(params, asker))
-        except Refusal as refusal:
-            self.refuse(identity, refusal)
+            self._send_result(identity, await answer(params, asker))
+        except RpcError as refusal:
+            self.send_error(identity, refusal)
 
-    def _asker(self, identity: int | str, meta: Any) -> Asker:
+    def _build_peer(self, identity: int | str, meta: Any) -> Peer:
         meta = meta if isinstance(meta, dict) else {}
         declared = meta.get(_CAPABILITIES_KEY) if self._modern else self._declared
         level = meta.get(_LEVEL_KEY) if self._modern else self._level
-        return Asker(
+        return Peer(
             bool(self._modern),
             declared if isinstance(declared, dict) else {},
             identity,
-            self._notify,
-            self._hearer(meta),
-            LogEar(self._log, level) if level in LEVELS else None,
+            self._send_notification,
+            self._build_hearer(meta),
+            LogListener(self._send_log, level) if level in LEVELS else None,
         )
 
-    def _notify(self, method: str, params: Mapping[str, Any]) -> None:
+    def _send_notification(self, method: str, params: Mapping[str, Any]) -> None:
         self.send({"jsonrpc": "2.0", "method": method, "params": params})
 
-    def _log(self, message: LogMessage) -> None:
+    def _send_log(self, message: LogMessage) -> None:
         named = {"logger": message.logger} if message.logger else {}
         said = {"level": message.level, **named, "data": message.data}
-        self._notify("notifications/message", said)
+        self._send_notification("notifications/message", said)
 
-    def _hearer(self, meta: Any) -> Hearer:
+    def _build_hearer(self, meta: Any) -> Hearer:
         """Who is told of a call's progress: its client, where it gave a token for that."""
         token = meta.get("progressToken") if isinstance(meta, dict) else None
         if isinstance(token, bool) or not isinstance(token, int | str):
-            return unheard
-        return partial(self._tell, token)
+            return ignore_progress
+        return partial(self._send_progress, token)
 
-    def _tell(self, token: int | str, progress: Progress) -> None:
+    def _send_progress(self, token: int | str, progress: ProgressNotice) -> None:
         params: dict[str, Any] = {"progressToken": token, "progress": progress.done}
         if progress.total is not None:
             params["total"] = progress.total
         # Messages came with the protocol's second revision.
         if progress.message and self._version != LEGACY[0]:
             params["message"] = progress.message
-        self._notify("notifications/progress", params)
+        self._send_notification("notifications/progress", params)
 
-    def _notified(self, method: str, params: Any) -> None:
+    def _handle_notification(self, method: str, params: Any) -> None:
         if method == "notifications/cancelled" and isinstance(params, dict):
             identity = params.get("requestId")
             task = self._running.get(identity) if isinstance(identity, int | str) else None
             if task is not None:
                 task.cancel()
 
-    def _initialize(self, params: Mapping[str, Any]) -> Result:
+    def _handle_initialize(self, params: Mapping[str, Any]) -> Result:
         if self._version:
-            raise Refusal(INVALID_REQUEST, "initialize was already answered")
+            raise RpcError(INVALID_REQUEST, "initialize was already answered")
         offered = params.get("protocolVersion")
         self._version = offered if offered in LEGACY else LEGACY[-1]
         declared = params.get("capabilities")
         self._declared = declared if isinstance(declared, dict) else {}
         return {
             "protocolVersion": self._version,
-            "capabilities": {"tools": {}, **self.more.capabilities(self._version)},
-            "serverInfo": self.card.info(),
+            "capabilities": {"tools": {}, **self.more.list_capabilities(self._version)},
+            "serverInfo": self.card.build_info(),
             "instructions": self.card.instructions,
         }
 
-    def _discover(self, params: Mapping[str, Any]) -> Result:
+    def _handle_discover(self, params: Mapping[str, Any]) -> Result:
         return {
             "supportedVersions": [MODERN],
-            "capabilities": {"tools": {}, **self.more.capabilities(MODERN)},
+            "capabilities": {"tools": {}, **self.more.list_capabilities(MODERN)},
             "instructions": self.card.instructions,
             **CACHED,
         }
 
-    def _list(self, params: Mapping[str, Any]) -> Result:
+    def _handle_list(self, params: Mapping[str, Any]) -> Result:
         if params.get("cursor") is not None:
-            raise Refusal(INVALID_PARAMS, "there is only one page")
+            raise RpcError(INVALID_PARAMS, "there is only one page")
         return {"tools": self.tools, **(CACHED if self._modern else {})}
 
-    def _set_level(self, params: Mapping[str, Any]) -> Result:
-        if "logging" not in self.more.capabilities(self._version):
-            raise Refusal(METHOD_NOT_FOUND, "Method not found", SET_LEVEL)
+    def _handle_set_level(self, params: Mapping[str, Any]) -> Result:
+        if "logging" not in self.more.list_capabilities(self._version):
+            raise RpcError(METHOD_NOT_FOUND, "Method not found", SET_LEVEL)
         if params.get("level") not in LEVELS:
-            raise Refusal(INVALID_PARAMS, f"level is none of {', '.join(LEVELS)}")
+            raise RpcError(INVALID_PARAMS, f"level is none of {', '.join(LEVELS)}")
         self._level = params["level"]
         return {}
 
-    def _answer(self, identity: int | str, result: Result) -> None:
+    def _send_result(self, identity: int | str, result: Result) -> None:
         if self._modern:
-            meta = {**(result.get("_meta") or {}), _SERVER_KEY: self.card.info()}
+            meta = {**(result.get("_meta") or {}), _SERVER_KEY: self.card.build_info()}
             result = {"resultType": "complete", **result, "_meta": meta}
         self.send({"jsonrpc": "2.0", "id": identity, "result": result})
 
-    def refuse(self, identity: int | str | None, refusal: Refusal) -> None:
+    def send_error(self, identity: int | str | None, refusal: RpcError) -> None:
         data = {} if refusal.data is None else {"data": refusal.data}
         error = {"code": refusal.code, "message": str(refusal), **data}
         self.send({"jsonrpc": "2.0", "id": identity, "error": error})
@@ -274,41 +283,44 @@ def _check_envelope(meta: Any) -> None:
     given = meta if isinstance(meta, dict) else {}
     missing = [key for key in (_VERSION_KEY, _CAPABILITIES_KEY) if key not in given]
     if missing:
-        raise Refusal(INVALID_PARAMS, f"params._meta lacks {' and '.join(missing)}")
+        raise RpcError(INVALID_PARAMS, f"params._meta lacks {' and '.join(missing)}")
     if given[_VERSION_KEY] != MODERN:
-        raise _unsupported(given[_VERSION_KEY])
+        raise _build_unsupported(given[_VERSION_KEY])
 
 
-def _unsupported(version: Any) -> Refusal:
+def _build_unsupported(version: Any) -> RpcError:
     data: dict[str, Any] = {"supported": [MODERN]}
     if isinstance(version, str):
         data["requested"] = version[:100]
-    return Refusal(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+    return RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
 
 
 async def serve_flat(
-    card: Card, tools: Iterable[Mapping[str, Any]], call: CallTool, more: More | None = None
+    card: ServerCard,
+    tools: Iterable[Mapping[str, Any]],
+    call: CallTool,
+    more: ExtraMethods | None = None,
 ) -> None:
     """Serve on this process's stdin and stdout until end of file, or until nobody listens."""
-    async with taken_pipes() as (reader, writer), asyncio.TaskGroup() as tasks:
+    async with take_pipes() as (reader, writer), asyncio.TaskGroup() as tasks:
 
         def send(message: Mapping[str, Any]) -> None:
             writer.write(exactjson.dumps(message) + b"\n")
 
-        flat = Flat(card, tuple(tools), call, send, tasks, more or NothingMore())
+        flat = FlatServer(card, tuple(tools), call, send, tasks, more or NoExtraMethods())
         with suppress(ConnectionError):
             while line := await read_line(reader):
-                _receive(flat, line)
+                _receive_line(flat, line)
                 await writer.drain()
-        await flat.finish()
+        await flat.finish_calls()
 
 
-def _receive(flat: Flat, line: bytes) -> None:
+def _receive_line(flat: FlatServer, line: bytes) -> None:
     if not line.strip():
         return
     try:
         message = exactjson.loads(line)
     except (ValueError, RecursionError):
-        flat.refuse(None, Refusal(PARSE_ERROR, "the line is not JSON"))
+        flat.send_error(None, RpcError(PARSE_ERROR, "the line is not JSON"))
         return
-    flat.receive(message)
+    flat.receive_message(message)

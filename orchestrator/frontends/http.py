@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from orchestrator.errors import OrchestratorError
-from registry.files import write_atomically
+from registry.database.files import write_atomically
 
 PATH = "/mcp"
 MAX_BODY = 8 * 1024 * 1024
@@ -30,7 +30,7 @@ IDLE_SECONDS = 1800.0
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
-def kept_token(path: Path) -> tuple[str, bool]:
+def load_token(path: Path) -> tuple[str, bool]:
     """The token in that file, made (mode 0600) where there is none; and whether it was made."""
     try:
         token = path.read_text().strip()
@@ -43,7 +43,7 @@ def kept_token(path: Path) -> tuple[str, bool]:
     return token, True
 
 
-def listening(host: str, port: int) -> socket.socket:
+def open_listener(host: str, port: int) -> socket.socket:
     """A socket that listens there. Raises OrchestratorError."""
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -59,7 +59,7 @@ def listening(host: str, port: int) -> socket.socket:
     return listener
 
 
-def url_of(host: str, port: int) -> str:
+def build_url(host: str, port: int) -> str:
     """The URL that a client on this machine is given."""
     shown = f"[{host}]" if ":" in host else host
     return f"http://{shown}:{port}{PATH}"
@@ -70,7 +70,7 @@ async def serve_http(
 ) -> None:
     """Serve until the process is told to end. `names` are further names of this host."""
     config = uvicorn.Config(
-        application(server, token, names),
+        build_application(server, token, names),
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=1,
@@ -78,14 +78,14 @@ async def serve_http(
     await uvicorn.Server(config).serve(sockets=[listener])
 
 
-def application(server: Server[Any], token: str, names: Iterable[str] = ()) -> ASGIApp:
+def build_application(server: Server[Any], token: str, names: Iterable[str] = ()) -> ASGIApp:
     """The server behind its token, under the loopback's names and those given."""
     known = [name for each in (*LOOPBACK, *names) for name in (each, f"{each}:*")]
     security = TransportSecuritySettings(
         allowed_hosts=known,
         allowed_origins=[f"{scheme}://{name}" for scheme in ("http", "https") for name in known],
     )
-    return Guard(
+    return TokenGuard(
         server.streamable_http_app(
             streamable_http_path=PATH,
             max_request_body_size=MAX_BODY,
@@ -97,21 +97,21 @@ def application(server: Server[Any], token: str, names: Iterable[str] = ()) -> A
     )
 
 
-class Guard:
+class TokenGuard:
     """Lets nothing through that lacks the token (RFC 6750, section 2.1)."""
 
     def __init__(self, application: ASGIApp, token: str) -> None:
         self._application, self._token = application, f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or self._admits(scope):
+        if scope["type"] == "lifespan" or self._has_token(scope):
             await self._application(scope, receive, send)
         elif scope["type"] == "http":
             told = {"error": "the token is missing or wrong: `toolwright serve --http --url`"}
             refusal = JSONResponse(told, 401, {"WWW-Authenticate": "Bearer"})
             await refusal(scope, receive, send)
 
-    def _admits(self, scope: Scope) -> bool:
+    def _has_token(self, scope: Scope) -> bool:
         if scope["type"] != "http":
             return False
         given = [value for name, value in scope["headers"] if name == b"authorization"]

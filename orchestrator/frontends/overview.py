@@ -1,21 +1,21 @@
-"""What goes on in an installation."""
+"""The overview of an installation that `status` answers with."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from orchestrator import answers
+from orchestrator import views
 from orchestrator.app import App
-from orchestrator.consents import void_json
+from orchestrator.approvals.grants import encode_void_grant
 from orchestrator.errors import OrchestratorError
-from registry.cause import cause_of
 from registry.errors import RegistryError
-from registry.records import Invocation
+from registry.health.causes import find_cause
+from registry.models import Invocation
 
 
-def overview(app: App) -> dict[str, Any]:
+def build_overview(app: App) -> dict[str, Any]:
     """What goes on, for `status`, the page and scripts."""
-    state = app.store.freeze_state()
+    state = app.store.processes.get_freeze()
     return {
         "frozen": state.frozen,
         "frozen_by": state.by if state.frozen else "",
@@ -25,35 +25,37 @@ def overview(app: App) -> dict[str, Any]:
             for identity, (call, _) in app.dispatch.running.items()
         ],
         "jobs": [
-            answers.job_line(job)
+            views.encode_job_line(job)
             for state_name in ("queued", "running", "waiting")
-            for job in app.store.jobs(state_name)
+            for job in app.store.jobs.find(state_name)
         ],
-        "approvals": [answers.approval_json(a) for a in app.store.approvals("pending")],
-        "approvals_held": app.clearance.held(),
-        "grants_void": [void_json(*void) for void in app.consents.void()],
+        "approvals": [views.encode_approval(a) for a in app.store.approvals.find("pending")],
+        "approvals_held": app.signed_policy.find_obstacle(),
+        "grants_void": [encode_void_grant(*void) for void in app.consents.find_void()],
         "repairs": [
-            answers.job_line(job) for job in app.store.jobs(limit=50) if job.kind == "repair"
+            views.encode_job_line(job)
+            for job in app.store.jobs.find(limit=50)
+            if job.kind == "repair"
         ][:10],
         "recent": [
             {"call": i.id, "tool": f"{i.entry}.{i.tool}", "ok": i.succeeded, "task": i.task}
-            | _why(i)
-            for i in app.store.invocations(limit=10)
+            | _encode_cause(i)
+            for i in app.store.calls.find(limit=10)
         ],
-        "servers": len(app.store.summaries()),
-        "writer": _writer(app),
+        "servers": len(app.store.servers.find_summaries()),
+        "writer": _describe_writer(app),
     }
 
 
-def _writer(app: App) -> str:
+def _describe_writer(app: App) -> str:
     """Who writes code for a forge that begins now, in words."""
     try:
-        return app.authors.choice("", "", "").told
+        return app.authors.choose_for_job("", "", "").told
     except (OrchestratorError, RegistryError) as error:
         return str(error)
 
 
-def _why(call: Invocation) -> dict[str, str]:
+def _encode_cause(call: Invocation) -> dict[str, str]:
     """What is told of a failed call beside that it failed."""
-    cause = cause_of(call)
+    cause = find_cause(call)
     return {"cause": cause.text} if cause else {}

@@ -1,4 +1,4 @@
-"""This process's stdin and stdout as a client's pipes."""
+"""Taking over this process's stdin and stdout as the pipes of an MCP client."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def read_line(reader: asyncio.StreamReader) -> bytes:
 
 
 @asynccontextmanager
-async def taken_pipes() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+async def take_pipes() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """stdin and stdout for ourselves: what anything else prints goes to stderr."""
     require_pipes()
     sys.stdout.flush()

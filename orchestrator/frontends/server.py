@@ -5,32 +5,68 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import mcp.types as types
 from mcp import MCPError
 from mcp.server.lowlevel import Server
 
-from orchestrator import answers
-from orchestrator.answers import Result
+from orchestrator import views
 from orchestrator.app import App
-from orchestrator.calls import Call, Reply, split_name
-from orchestrator.composing import DECLINE
-from orchestrator.elicitation import Elicitation
+from orchestrator.calls import Call, Reply, split_tool_name
 from orchestrator.errors import OrchestratorError
-from orchestrator.front import INSTRUCTIONS, TOOLS
-from orchestrator.overview import overview
-from orchestrator.polling import declares, offer
-from orchestrator.relay import Relay, Tell
-from orchestrator.sampling import Sampling
-from orchestrator.stdio import stdio
-from orchestrator.tasks import Tasks
-from registry.drafts import awaits_draft
-from registry.errors import RegistryError, Unknown
-from registry.records import ENDED_JOBS
-from sandbox.cleantext import clean_json
+from orchestrator.forging.compose import DECLINE
+from orchestrator.frontends.elicitation import Elicitation
+from orchestrator.frontends.overview import build_overview
+from orchestrator.frontends.sampling import SamplingClients
+from orchestrator.frontends.stdio import open_stdio
+from orchestrator.frontends.tasks import ClientTasks, has_declared_tasks, register_tasks
+from orchestrator.frontends.tools import INSTRUCTIONS, TOOLS
+from orchestrator.views import Result
+from registry.errors import RegistryError, RowNotFound
+from registry.jobs.drafts import awaits_draft
+from registry.models import ENDED_JOBS
+from sandbox.bundle.apispec import Access
 from sandbox.errors import SandboxError
-from sandbox.validation import checker
+from sandbox.sanitize import clean_json
+from sandbox.schemas.validator import get_checker
+from sandbox.wire.notifications import ProgressNotice
+
+Tell = Callable[[float, float | None, str], Awaitable[None]]
+
+
+class ProgressRelay:
+    """Tells in order what is heard, until it is closed: past its answer a call has no progress.
+
+    What telling raises ends it.
+    """
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._waiting: asyncio.Queue[ProgressNotice | None] = asyncio.Queue()
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def queue_progress(self, progress: ProgressNotice) -> None:
+        if self._closed:
+            return
+        self._waiting.put_nowait(progress)
+        if self._task is None:
+            self._task = asyncio.create_task(self._deliver_progress())
+
+    async def close(self) -> None:
+        """Returns when what was heard is told."""
+        self._closed = True
+        if self._task is None:
+            return
+        self._waiting.put_nowait(None)
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _deliver_progress(self) -> None:
+        while progress := await self._waiting.get():
+            await self._tell(progress.done, progress.total, progress.message)
+
 
 VERSION = "0.1.0"
 MODERN = "2026-07-28"
@@ -41,170 +77,166 @@ _NOTHING_FITS = (
     "computes."
 )
 Arguments = Mapping[str, Any]
-Progress = Tell
 
 
-class Front:
+class ToolFront:
     """Answers the seven tools. Failures that a model can act on are results, not exceptions."""
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._tools: dict[str, Callable[[Arguments, Progress], Awaitable[Result]]] = {
-            "find": self._find,
-            "call_read": self._call_read,
-            "call_write": self._call_write,
-            "do": self._do,
-            "forge": self._forge,
-            "submit": self._submit,
-            "status": self._status,
+        self._tools: dict[str, Callable[[Arguments, Tell], Awaitable[Result]]] = {
+            "find": self._find_tools,
+            "call_read": partial(self._call_with_access, "read"),
+            "call_write": partial(self._call_with_access, "write"),
+            "do": self._do_task,
+            "forge": self._start_forge,
+            "submit": self._submit_draft,
+            "status": self._show_status,
         }
-        self._checkers = {tool["name"]: checker(tool["inputSchema"]) for tool in TOOLS}
+        self._checkers = {tool["name"]: get_checker(tool["inputSchema"]) for tool in TOOLS}
 
-    async def call(self, name: str, arguments: Arguments, progress: Progress) -> Result:
+    async def call_tool(self, name: str, arguments: Arguments, progress: Tell) -> Result:
         """The result of one tool, without anything that its reader would not see. Raises KeyError
         for a name that is not one of the seven.
         """
-        told: Result = clean_json(await self._told(name, arguments, progress))
-        return told
+        clean: Result = clean_json(await self._answer(name, arguments, progress))
+        return clean
 
-    async def _told(self, name: str, arguments: Arguments, progress: Progress) -> Result:
+    async def _answer(self, name: str, arguments: Arguments, progress: Tell) -> Result:
         tool = self._tools[name]
-        problem = self._checkers[name].problem(arguments)
+        problem = self._checkers[name].find_problem(arguments)
         if problem:
-            return answers.refusal(f"{name}: argument {problem.where or '/'}: {problem.reason}")
+            return views.build_refusal(f"{name}: argument {problem.where or '/'}: {problem.reason}")
         try:
             return await tool(arguments, progress)
         except TOLD as error:
-            return answers.refusal(str(error))
+            return views.build_refusal(str(error))
 
-    async def _find(self, arguments: Arguments, progress: Progress) -> Result:
-        found = await asyncio.to_thread(
-            self._app.candidates, arguments["task"], arguments.get("k", 5)
+    async def _find_tools(self, arguments: Arguments, progress: Tell) -> Result:
+        fitting = await asyncio.to_thread(
+            self._app.suggestions.find, arguments["task"], arguments.get("k", 5)
         )
+        found = [each.to_json() for each in fitting]
         text = "" if found else _NOTHING_FITS
-        return answers.answer({"candidates": found, "none": "forge"}, text)
+        return views.build_answer({"candidates": found, "none": "forge"}, text)
 
-    async def _call_read(self, arguments: Arguments, progress: Progress) -> Result:
-        return await self._called(arguments, "read", progress)
-
-    async def _call_write(self, arguments: Arguments, progress: Progress) -> Result:
-        return await self._called(arguments, "write", progress)
-
-    async def _called(self, arguments: Arguments, access: str, progress: Progress) -> Result:
-        relay = Relay(progress)
-        call = replace(_call(arguments), heard=relay.hear)
-        if self._app.access(call) != access:
+    async def _call_with_access(
+        self, access: Access, arguments: Arguments, progress: Tell
+    ) -> Result:
+        relay = ProgressRelay(progress)
+        call = replace(_parse_call(arguments), heard=relay.queue_progress)
+        member = self._app.roster.find_server(call.server, call.tool)
+        if member.tools[call.tool].access != access:
             other = "call_write" if access == "read" else "call_read"
-            return answers.refusal(
+            return views.build_refusal(
                 f"{call.name} {'writes' if access == 'read' else 'only reads'}: use `{other}`."
             )
-        identity, task = self._app.dispatch.start(call)
+        identity, task = self._app.dispatch.start_call(call, member=member)
         try:
-            return await self._patiently(call.name, identity, task)
+            return await self._wait_for_reply(call.name, identity, task)
         finally:
             await relay.close()
 
-    async def _patiently(self, name: str, identity: str, task: asyncio.Task[Reply]) -> Result:
+    async def _wait_for_reply(self, name: str, identity: str, task: asyncio.Task[Reply]) -> Result:
         """The reply, or a handle where it takes longer than a client waits."""
         try:
             async with asyncio.timeout(self._app.settings.answer_seconds):
-                return answers.reply_result(await asyncio.shield(task))
+                return views.build_reply_result(await asyncio.shield(task))
         except TimeoutError:
-            return answers.running_result(name, identity)
+            return views.build_running_result(name, identity)
         except asyncio.CancelledError:
             task.cancel()
             raise
 
-    async def _do(self, arguments: Arguments, progress: Progress) -> Result:
-        self._app.brake.check()
-        job = self._app.jobs.create("do", arguments)
-        self._app.jobs.advance()
-        return await self._followed(job.id, self._app.settings.answer_seconds, progress)
+    async def _do_task(self, arguments: Arguments, progress: Tell) -> Result:
+        self._app.kill_switch.raise_if_engaged()
+        job = self._app.jobs.create_job("do", arguments)
+        self._app.jobs.start_queued()
+        return await self._follow_job(job.id, self._app.settings.answer_seconds, progress)
 
-    async def _forge(self, arguments: Arguments, progress: Progress) -> Result:
-        self._app.brake.check()
-        job = self._app.jobs.create("forge", arguments)
-        self._app.jobs.advance()
-        return answers.answer(
+    async def _start_forge(self, arguments: Arguments, progress: Tell) -> Result:
+        self._app.kill_switch.raise_if_engaged()
+        job = self._app.jobs.create_job("forge", arguments)
+        self._app.jobs.start_queued()
+        return views.build_answer(
             {"job": job.id, "state": job.state},
             f"Forging. Ask `status` with job={job.id} and wait=25.",
         )
 
-    async def _submit(self, arguments: Arguments, progress: Progress) -> Result:
-        self._app.brake.check()
+    async def _submit_draft(self, arguments: Arguments, progress: Tell) -> Result:
+        self._app.kill_switch.raise_if_engaged()
         identity = arguments["job"]
         if "document" in arguments:
             job = await asyncio.to_thread(
-                self._app.submissions.resubmit, identity, arguments["document"]
+                self._app.submissions.resubmit_order, identity, arguments["document"]
             )
             identity = job.id
         elif DECLINE in arguments:
-            ended = await asyncio.to_thread(self._app.submissions.decline, identity, arguments)
+            ended = await asyncio.to_thread(self._app.submissions.decline_job, identity, arguments)
             if isinstance(ended, tuple):
-                return answers.faulty_draft(ended)
-            return answers.job_result(ended)
+                return views.build_draft_refusal(ended)
+            return views.build_job_result(ended)
         else:
-            taken = await asyncio.to_thread(self._app.submissions.hand_in, identity, arguments)
+            taken = await asyncio.to_thread(self._app.submissions.submit_draft, identity, arguments)
             if isinstance(taken, tuple):
-                return answers.faulty_draft(taken)
-        self._app.jobs.advance()
-        return answers.answer(
+                return views.build_draft_refusal(taken)
+        self._app.jobs.start_queued()
+        return views.build_answer(
             {"job": identity, "state": "queued"},
             f"Being proved. Ask `status` with job={identity} and wait=25.",
         )
 
-    async def _status(self, arguments: Arguments, progress: Progress) -> Result:
+    async def _show_status(self, arguments: Arguments, progress: Tell) -> Result:
         wait = arguments.get("wait", 0)
         if "job" in arguments:
-            return await self._followed(arguments["job"], wait, progress)
+            return await self._follow_job(arguments["job"], wait, progress)
         if "call" in arguments:
-            return await self._call_status(arguments["call"], wait)
+            return await self._show_call(arguments["call"], wait)
         if "approval" in arguments:
-            return await self._approval_status(arguments["approval"], wait)
-        return answers.answer(await asyncio.to_thread(overview, self._app))
+            return await self._show_approval(arguments["approval"], wait)
+        return views.build_answer(await asyncio.to_thread(build_overview, self._app))
 
-    async def _followed(self, identity: str, wait: float, progress: Progress) -> Result:
+    async def _follow_job(self, identity: str, wait: float, progress: Tell) -> Result:
         """A job's state, waiting for its end and passing on its progress."""
-        job = self._app.store.job(identity)
+        job = self._app.store.jobs.get(identity)
         begun, told = job.state, -1.0
         if awaits_draft(job):
-            return answers.job_result(job)
-        async for _ in self._app.changes(wait):
-            job = await asyncio.to_thread(self._app.store.job, identity)
+            return views.build_job_result(job)
+        async for _ in self._app.watch_changes(wait):
+            job = await asyncio.to_thread(self._app.store.jobs.get, identity)
             if job.progress != told:
                 told = job.progress
                 await progress(job.progress, 1.0, job.message or job.stage or job.state)
             if job.state in ENDED_JOBS or job.state != begun:
                 break
-        if job.kind == "do" and job.state == "done" and isinstance(job.result, dict):
-            return dict(job.result)
-        return answers.job_result(job)
+        return views.build_job_result(job)
 
-    async def _call_status(self, identity: str, wait: float) -> Result:
+    async def _show_call(self, identity: str, wait: float) -> Result:
         running = self._app.dispatch.running.get(identity)
         if running is None:
-            return answers.answer(await asyncio.to_thread(self._app.finished, identity))
+            ended = await asyncio.to_thread(self._app.store.calls.get, identity)
+            return views.build_answer(views.encode_call(ended))
         call, task = running
         done, _ = await asyncio.wait({task}, timeout=wait)
         return (
-            answers.reply_result(task.result())
+            views.build_reply_result(task.result())
             if done
-            else answers.running_result(call.name, identity)
+            else views.build_running_result(call.name, identity)
         )
 
-    async def _approval_status(self, identity: str, wait: float) -> Result:
-        approval = self._app.store.approval(identity)
-        async for _ in self._app.changes(wait):
-            approval = await asyncio.to_thread(self._app.store.approval, identity)
+    async def _show_approval(self, identity: str, wait: float) -> Result:
+        approval = self._app.store.approvals.get(identity)
+        async for _ in self._app.watch_changes(wait):
+            approval = await asyncio.to_thread(self._app.store.approvals.get, identity)
             if approval.state not in ("pending", "approved", "claimed"):
                 break
-        return answers.answer(answers.approval_json(approval))
+        return views.build_answer(views.encode_approval(approval))
 
 
-def _call(arguments: Arguments) -> Call:
-    parts = split_name(arguments["tool"])
+def _parse_call(arguments: Arguments) -> Call:
+    parts = split_tool_name(arguments["tool"])
     if parts is None:
-        raise Unknown("tool", arguments["tool"])
+        raise RowNotFound("tool", arguments["tool"])
     return Call(
         server=parts[0],
         tool=parts[1],
@@ -215,29 +247,31 @@ def _call(arguments: Arguments) -> Call:
     )
 
 
-async def serve(app: App) -> None:
+async def serve_stdio(app: App) -> None:
     """Serve MCP on stdin and stdout until end of file."""
-    server = front_server(app)
-    async with stdio() as (inbound, outbound):
+    server = build_front_server(app)
+    async with open_stdio() as (inbound, outbound):
         await server.run(inbound, outbound, server.create_initialization_options())
 
 
-def front_server(app: App) -> Server[Any]:
+def build_front_server(app: App) -> Server[Any]:
     """The seven tools; writes that wait are shown through clients that can ask their users."""
-    elicitation = Elicitation(app.store, app.settings.answer_seconds)
-    sampling = Sampling(app.authors.samplers, app.settings.of_model.seconds)
-    front, tasks = Front(app).call, Tasks(app)
-    return low_level_server(TOOLS, front, "toolwright", INSTRUCTIONS, elicitation, tasks, sampling)
+    elicitation = Elicitation(app.store.approvals, app.settings.answer_seconds)
+    sampling = SamplingClients(app.authors.samplers, app.settings.of_model.seconds)
+    front, tasks = ToolFront(app).call_tool, ClientTasks(app)
+    return build_low_level_server(
+        TOOLS, front, "toolwright", INSTRUCTIONS, elicitation, tasks, sampling
+    )
 
 
-def low_level_server(
+def build_low_level_server(
     tools: Iterable[Mapping[str, Any]],
-    call: Callable[[str, Arguments, Progress], Awaitable[Result]],
+    call: Callable[[str, Arguments, Tell], Awaitable[Result]],
     name: str,
     instructions: str,
     elicitation: Elicitation | None = None,
-    tasks: Tasks | None = None,
-    sampling: Sampling | None = None,
+    tasks: ClientTasks | None = None,
+    sampling: SamplingClients | None = None,
 ) -> Server[Any]:
     """An MCP server of those tools in both protocol eras, for whatever carries it."""
     listed = types.ListToolsResult(tools=[types.Tool.model_validate(tool) for tool in tools])
@@ -252,13 +286,17 @@ def low_level_server(
         asks = elicitation if params.name == "call_write" else None
         modern = context.protocol_version == MODERN
         progress = context.session.report_progress
-        result = asks.answered(params) if asks and modern else None
+        result = asks.read_answer(params) if asks and modern else None
         if result is None:
             result = await call(params.name, params.arguments or {}, progress)
-            result = await asks.shown(context, result, modern) if asks else result
+            result = await asks.show_request(context, result, modern) if asks else result
             if sampling and params.name == "forge":
-                sampling.attach(context, result)
-            result = tasks.instead(result) if tasks and declares(context) else result
+                sampling.attach_client(context, result)
+            result = (
+                tasks.replace_handle(result)
+                if tasks and modern and has_declared_tasks(context)
+                else result
+            )
         # A dict spares the SDK's models a round trip (0.1 ms); what they would add, it lacks.
         return {"resultType": "complete", **result} if modern else result
 
@@ -272,5 +310,5 @@ def low_level_server(
     # The SDK's tracing middleware costs 0.05 ms a call; the audit log holds what it would say.
     server.middleware.clear()
     if tasks is not None:
-        offer(server, tasks)
+        register_tasks(server, tasks)
     return server

@@ -1,27 +1,70 @@
-"""One registered server by itself: its tools listed flat, caged and gated as behind `serve`."""
+"""Serving one registered server by itself: its tools listed flat, caged and gated as behind
+`serve`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from orchestrator import answers
-from orchestrator.alone import Alone, declares
+from orchestrator import views
 from orchestrator.app import App, open_app
-from orchestrator.asker import Asker, Result
 from orchestrator.calls import Call, Done, Reply
-from orchestrator.control_process import ensure_control
-from orchestrator.delivery import delivered
 from orchestrator.errors import OrchestratorError
-from orchestrator.flat import Card, serve_flat
-from orchestrator.listing import flat
-from orchestrator.readings import Readings
+from orchestrator.frontends.flat import ServerCard, serve_flat
+from orchestrator.frontends.protocol import (
+    INVALID_PARAMS,
+    MODERN,
+    UNDECLARED,
+    Answer,
+    Peer,
+    Result,
+    RpcError,
+    clean_result,
+    flatten_tool,
+)
+from orchestrator.frontends.resources import ClientResources
+from orchestrator.frontends.tasks import CANCEL, EXTENSION, GET, REQUIRED, UPDATE, ClientTasks
+from orchestrator.frontends.tasks import UNDECLARED as REASON
+from orchestrator.processes.control_client import ensure_control
 from orchestrator.settings import load_settings
-from orchestrator.tasks import Tasks
-from registry.errors import RegistryError
-from sandbox.bundle import Bundle
+from registry.errors import RegistryError, RowNotFound
+from sandbox.bundle.model import Bundle
 from sandbox.errors import SandboxError
+
+
+class SingleServer:
+    """The `ExtraMethods` of `toolwright run`."""
+
+    def __init__(self, readings: ClientResources, tasks: ClientTasks) -> None:
+        self._readings, self._tasks = readings, tasks
+
+    def list_capabilities(self, version: str) -> Mapping[str, Any]:
+        offered: dict[str, Any] = {"extensions": {EXTENSION: {}}} if version == MODERN else {}
+        return {**self._readings.list_capabilities(version), **offered}
+
+    def find_answer(self, method: str, modern: bool) -> Answer | None:
+        if modern and method in (GET, UPDATE, CANCEL):
+            return partial(self._answer_task, method)
+        return self._readings.find_answer(method, modern)
+
+    async def _answer_task(self, method: str, params: Mapping[str, Any], asker: Peer) -> Result:
+        if not has_declared_tasks(asker):
+            raise RpcError(UNDECLARED, REASON, REQUIRED)
+        try:
+            return await self._tasks.answer_request(method, params.get("taskId"))
+        except RowNotFound as error:
+            unknown = f"Unknown task: {str(params.get('taskId'))[:100]}"
+            raise RpcError(INVALID_PARAMS, unknown) from error
+
+
+def has_declared_tasks(asker: Peer) -> bool:
+    """Whether the client declared the tasks extension with its request."""
+    extensions = asker.declared.get("extensions")
+    return asker.modern and isinstance(extensions, Mapping) and EXTENSION in extensions
+
 
 TOLD = (OrchestratorError, RegistryError, SandboxError)
 
@@ -30,7 +73,7 @@ async def serve_registered(name: str, engine: str | None, with_control: bool) ->
     """Serve the registered server of that name until end of file. Raises Unknown."""
     settings = load_settings(engine=engine)
     async with open_app(settings, "run", patient=True) as app:
-        app.store.entry(name)
+        app.store.servers.get(name)
         if with_control:
             ensure_control(settings)
         await serve_one(app, name)
@@ -38,58 +81,60 @@ async def serve_registered(name: str, engine: str | None, with_control: bool) ->
 
 async def serve_one(app: App, name: str) -> None:
     """Serve the registered server of that name until end of file. Raises Unknown."""
-    bundle = app.clearance.classified(app.forge.shelf.bundle(app.store.entry(name)))
+    bundle = app.signed_policy.classify_bundle(
+        app.forge.shelf.load_bundle(app.store.servers.get(name))
+    )
 
-    tasks = Tasks(app, shown, name)
+    tasks = ClientTasks(app, build_plain_result, name)
 
-    async def call(tool: str, arguments: Mapping[str, Any], asker: Asker) -> Result:
+    async def call(tool: str, arguments: Mapping[str, Any], asker: Peer) -> Result:
         asked = Call(name, tool, arguments, session="run", heard=asker.heard, logged=asker.logged)
-        return await _called(app, asked, tasks if declares(asker) else None)
+        return await _call_tool(app, asked, tasks if has_declared_tasks(asker) else None)
 
-    listed = [flat(tool, bundle.base_url) for tool in bundle.tools]
-    card = Card(bundle.name, str(bundle.version), bundle.title, _instructions(bundle))
-    readings = Readings(app.dispatch, name)
+    listed = [flatten_tool(tool, bundle.base_url) for tool in bundle.tools]
+    card = ServerCard(bundle.name, str(bundle.version), bundle.title, _render_instructions(bundle))
+    readings = ClientResources(app.dispatch, name)
     try:
-        await serve_flat(card, listed, call, Alone(readings, tasks))
+        await serve_flat(card, listed, call, SingleServer(readings, tasks))
     finally:
-        readings.leave()
+        readings.forget_client()
 
 
-async def _called(app: App, call: Call, tasks: Tasks | None) -> Result:
+async def _call_tool(app: App, call: Call, tasks: ClientTasks | None) -> Result:
     """The result of a call, or, for a client that polls, a task where it takes longer than clients
     wait.
     """
-    identity, task = app.dispatch.start(call)
+    identity, task = app.dispatch.start_call(call)
     patience = app.settings.answer_seconds if tasks else None
     try:
         async with asyncio.timeout(patience):
-            return shown(await asyncio.shield(task))
+            return build_plain_result(await asyncio.shield(task))
     except TimeoutError:
-        begun = tasks.of_call(identity) if tasks else None
-        return begun or shown(await task)
+        begun = tasks.create_call_task(identity) if tasks else None
+        return begun or build_plain_result(await task)
     except asyncio.CancelledError:
         task.cancel()
         raise
     except TOLD as error:
-        return answers.refusal(str(error))
+        return views.build_refusal(str(error))
 
 
-def shown(reply: Reply) -> Result:
+def build_plain_result(reply: Reply) -> Result:
     """The tool's own result; what was not carried out is an error result that says why."""
     if isinstance(reply, Done):
-        meta = answers.reply_result(reply)["_meta"]
-        return {**delivered(reply.outcome.result, reply.outcome.failure), "_meta": meta}
-    return {"isError": True, "content": answers.reply_result(reply)["content"]}
+        meta = views.build_reply_result(reply)["_meta"]
+        return {**clean_result(reply.outcome.result, reply.outcome.failure), "_meta": meta}
+    return {"isError": True, "content": views.build_reply_result(reply)["content"]}
 
 
-def _origin(bundle: Bundle) -> str:
+def _render_origin(bundle: Bundle) -> str:
     if bundle.launch is None:
         return "Forged and run in its sandbox"
     return "Written by others, run without a cage" if bundle.launch.way == "process" else "Caged"
 
 
-def _instructions(bundle: Bundle) -> str:
+def _render_instructions(bundle: Bundle) -> str:
     return (
-        f"{bundle.title}. {_origin(bundle)} by Toolwright. A writing tool answers that "
+        f"{bundle.title}. {_render_origin(bundle)} by Toolwright. A writing tool answers that "
         "a person has to approve the exact request; it is carried out after that."
     )

@@ -18,7 +18,7 @@ import mcp.types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 
-from orchestrator.pipes import require_pipes
+from orchestrator.frontends.pipes import require_pipes
 
 MAX_LINE = 64 * 1024 * 1024
 
@@ -28,20 +28,28 @@ Streams = tuple[
 
 
 @asynccontextmanager
-async def stdio() -> AsyncIterator[Streams]:
+async def open_stdio() -> AsyncIterator[Streams]:
     """The streams that `mcp.server.lowlevel.Server.run` wants. Ends at end of file.
 
     Raises OrchestratorError where nobody is at the other end.
     """
     require_pipes()
-    source, sink = _taken(0, os.devnull), _taken(1, None)
-    reader, writer = await _pipes(source, sink)
+    source, sink = _take_descriptor(0, os.devnull), _take_descriptor(1, None)
+    async with messages(*await _connect_pipes(source, sink)) as streams:
+        yield streams
+
+
+@asynccontextmanager
+async def messages(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> AsyncIterator[Streams]:
+    """The same over any pair of byte streams, a message a line."""
     to_server, inbound = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outbound, from_server = anyio.create_memory_object_stream[SessionMessage](0)
 
     async def read() -> None:
         async with to_server:
-            while line := await _line(reader):
+            while line := await _read_line(reader):
                 try:
                     message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
                     await to_server.send(SessionMessage(message))
@@ -67,7 +75,7 @@ async def stdio() -> AsyncIterator[Streams]:
         tasks.cancel_scope.cancel()
 
 
-def _taken(descriptor: int, replacement: str | None) -> int:
+def _take_descriptor(descriptor: int, replacement: str | None) -> int:
     """A private duplicate of a standard descriptor, which then leads elsewhere."""
     sys.stdout.flush()
     private = os.dup(descriptor)
@@ -77,7 +85,9 @@ def _taken(descriptor: int, replacement: str | None) -> int:
     return private
 
 
-async def _pipes(source: int, sink: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _connect_pipes(
+    source: int, sink: int
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=MAX_LINE)
     await loop.connect_read_pipe(
@@ -89,7 +99,7 @@ async def _pipes(source: int, sink: int) -> tuple[asyncio.StreamReader, asyncio.
     return reader, asyncio.StreamWriter(transport, protocol, None, loop)
 
 
-async def _line(reader: asyncio.StreamReader) -> bytes:
+async def _read_line(reader: asyncio.StreamReader) -> bytes:
     """The next line, or nothing at the end or where a line is longer than allowed."""
     try:
         return await reader.readline()

@@ -1,4 +1,5 @@
-"""MCP's tasks extension: a job, or a call that takes long, that a client polls by its own protocol.
+"""MCP's tasks extension: jobs and long calls as tasks that a client polls, only for clients of the
+2026-07-28 era that declare it. https://modelcontextprotocol.io/seps/2663-tasks-extension
 
 Only for clients that declare it, in the 2026-07-28 era; all others have `status`.
 https://modelcontextprotocol.io/seps/2663-tasks-extension
@@ -10,18 +11,23 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
-from orchestrator import answers
-from orchestrator.answers import Result
+import mcp.types as types
+from mcp import MCPError
+from mcp.server.lowlevel import Server
+
+from orchestrator import views
 from orchestrator.app import App
 from orchestrator.calls import Reply
 from orchestrator.errors import OrchestratorError
-from registry.drafts import awaits_draft
-from registry.errors import RegistryError, Unknown
-from registry.records import Job
-from sandbox.cleantext import clean_json
+from orchestrator.views import Result
+from registry.errors import RegistryError, RowNotFound
+from registry.jobs.drafts import awaits_draft
+from registry.models import Job
 from sandbox.errors import SandboxError
+from sandbox.sanitize import clean_json
 
 EXTENSION = "io.modelcontextprotocol/tasks"
 GET, UPDATE, CANCEL = "tasks/get", "tasks/update", "tasks/cancel"
@@ -35,7 +41,7 @@ JOB, CALL = "job", "call"
 ACKNOWLEDGED: Result = {"resultType": "complete"}
 
 
-class Tasks:
+class ClientTasks:
     """The tasks of one process's clients. Their ids hold in every process of the home.
 
     `told` makes a tool's result of a reply. With a `server`, only its calls are tasks.
@@ -44,26 +50,26 @@ class Tasks:
     def __init__(
         self,
         app: App,
-        told: Callable[[Reply], Mapping[str, Any]] = answers.reply_result,
+        told: Callable[[Reply], Mapping[str, Any]] = views.build_reply_result,
         server: str = "",
     ) -> None:
         self._app, self._told, self._server = app, told, server
         self._calls: dict[str, tuple[float, asyncio.Task[Reply]]] = {}
 
-    def instead(self, result: Result) -> Result:
+    def replace_handle(self, result: Result) -> Result:
         """A task in place of a result that is only a handle."""
         if result.get("isError"):
             return result
         handle = result.get("structuredContent")
         handle = handle if isinstance(handle, Mapping) else {}
         if handle.get("state") == "running" and "call" in handle:
-            return self.of_call(str(handle["call"])) or result
+            return self.create_call_task(str(handle["call"])) or result
         if handle.get("state") in ("queued", "running") and "job" in handle:
-            job = self._app.store.job(handle["job"])
-            return {"resultType": "task", **_told(f"{JOB}.{job.id}", "working", job)}
+            job = self._app.store.jobs.get(handle["job"])
+            return {"resultType": "task", **_encode_job_state(f"{JOB}.{job.id}", "working", job)}
         return result
 
-    def of_call(self, identity: str) -> Result | None:
+    def create_call_task(self, identity: str) -> Result | None:
         """A call that runs as a task; None where it has ended."""
         running = self._app.dispatch.running.get(identity)
         if running is None:
@@ -72,78 +78,125 @@ class Tasks:
             del self._calls[next(iter(self._calls))]
         begun = time.time()
         self._calls[identity] = (begun, running[1])
-        return {"resultType": "task", **_state(f"{CALL}.{identity}", "working", begun, begun)}
+        return {
+            "resultType": "task",
+            **_encode_state(f"{CALL}.{identity}", "working", begun, begun),
+        }
 
-    async def answer(self, method: str, task: Any) -> Result:
+    async def answer_request(self, method: str, task: Any) -> Result:
         """What a client is told that asks about a task, or cancels it. Raises Unknown."""
-        kind, identity = self._known(task)
-        found = (self._job if kind == JOB else self._call)(str(task), identity)
+        kind, identity = self._parse_task_id(task)
+        found = (self._describe_job if kind == JOB else self._describe_call)(str(task), identity)
         if method == GET:
             return {**ACKNOWLEDGED, **found}
         # No task of ours asks its client for anything: what a person decides is not told here.
         if method == CANCEL and found["status"] == "working" and kind == JOB:
-            await asyncio.to_thread(self._app.store.cancel_job, identity, "a client", time.time())
+            await asyncio.to_thread(self._app.store.jobs.cancel, identity, "a client", time.time())
         elif method == CANCEL and identity in self._calls:
             self._calls[identity][1].cancel()
         return ACKNOWLEDGED
 
-    def _known(self, task: Any) -> tuple[str, str]:
+    def _parse_task_id(self, task: Any) -> tuple[str, str]:
         """A task's kind and the id of what it stands for. Raises Unknown."""
         kind, dot, identity = str(task)[:100].partition(".")
         kinds = (CALL,) if self._server else (JOB, CALL)
         if not isinstance(task, str) or kind not in kinds or not dot:
-            raise Unknown("task", str(task)[:100])
+            raise RowNotFound("task", str(task)[:100])
         return kind, identity
 
-    def _job(self, task: str, identity: str) -> Result:
-        job = self._app.store.job(identity)
+    def _describe_job(self, task: str, identity: str) -> Result:
+        job = self._app.store.jobs.get(identity)
         if job.state == "cancelled":
-            return _told(task, "cancelled", job)
+            return _encode_job_state(task, "cancelled", job)
         if job.state == "failed":
-            return {**_told(task, "completed", job), "result": answers.refusal(job.message)}
+            return {
+                **_encode_job_state(task, "completed", job),
+                "result": views.build_refusal(job.message),
+            }
         if job.state != "done" and not awaits_draft(job):
-            return _told(task, "working", job)
-        done = job.kind == "do" and isinstance(job.result, dict)
-        result = dict(job.result) if done else answers.job_result(job)
-        return {**_told(task, "completed", job), "result": clean_json(result)}
+            return _encode_job_state(task, "working", job)
+        return {
+            **_encode_job_state(task, "completed", job),
+            "result": clean_json(views.build_job_result(job)),
+        }
 
-    def _call(self, task: str, identity: str) -> Result:
+    def _describe_call(self, task: str, identity: str) -> Result:
         if identity not in self._calls:
-            invocation = self._app.store.invocation(identity)
+            invocation = self._app.store.calls.get(identity)
             if self._server and invocation.entry != self._server:
-                raise Unknown("task", task[:100])
-            ended = _state(task, "completed", invocation.started, invocation.started)
-            finished = answers.answer(self._app.finished(identity))
+                raise RowNotFound("task", task[:100])
+            ended = _encode_state(task, "completed", invocation.started, invocation.started)
+            finished = views.build_answer(views.encode_call(invocation))
             return {**ended, "result": clean_json(finished)}
         begun, running = self._calls[identity]
         if not running.done():
-            return _state(task, "working", begun, time.time())
+            return _encode_state(task, "working", begun, time.time())
         if running.cancelled():
-            return _state(task, "cancelled", begun, time.time())
-        return {**_state(task, "completed", begun, time.time()), "result": self._result(running)}
+            return _encode_state(task, "cancelled", begun, time.time())
+        return {
+            **_encode_state(task, "completed", begun, time.time()),
+            "result": self._build_result(running),
+        }
 
-    def _result(self, running: asyncio.Task[Reply]) -> Mapping[str, Any]:
+    def _build_result(self, running: asyncio.Task[Reply]) -> Mapping[str, Any]:
         try:
             return self._told(running.result())
         except (OrchestratorError, RegistryError, SandboxError) as error:
-            return answers.refusal(str(error))
+            return views.build_refusal(str(error))
 
 
-def _told(task: str, status: str, job: Job) -> Result:
+def _encode_job_state(task: str, status: str, job: Job) -> Result:
     message = job.message or job.stage or job.state
-    return {**_state(task, status, job.created, job.updated), "statusMessage": message[:500]}
+    return {**_encode_state(task, status, job.created, job.updated), "statusMessage": message[:500]}
 
 
-def _state(task: str, status: str, created: float, updated: float) -> Result:
+def _encode_state(task: str, status: str, created: float, updated: float) -> Result:
     return {
         "taskId": task,
         "status": status,
-        "createdAt": _iso(created),
-        "lastUpdatedAt": _iso(updated),
+        "createdAt": _format_time(created),
+        "lastUpdatedAt": _format_time(updated),
         "ttlMs": None,
         "pollIntervalMs": POLL_MS,
     }
 
 
-def _iso(moment: float) -> str:
+def _format_time(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds")
+
+
+MODERN = "2026-07-28"
+
+
+class TaskParams(types.RequestParams):
+    task_id: str
+
+
+def register_tasks(server: Server[Any], tasks: ClientTasks) -> None:
+    """Let the server declare the extension and answer its methods."""
+    server.extensions[EXTENSION] = {}
+    for method in (GET, UPDATE, CANCEL):
+        server.add_request_handler(method, TaskParams, partial(_answer_task_request, tasks, method))
+
+
+def has_declared_tasks(context: Any) -> bool:
+    """Whether the client of a request declared the extension with it."""
+    if context.protocol_version != MODERN:
+        return False
+    declared = context.session.client_capabilities
+    return declared is not None and EXTENSION in (declared.extensions or {})
+
+
+async def _answer_task_request(
+    tasks: ClientTasks, method: str, context: Any, params: TaskParams
+) -> Result:
+    """Raises MCPError."""
+    if context.protocol_version != MODERN:
+        raise MCPError(types.METHOD_NOT_FOUND, "Method not found")
+    if not has_declared_tasks(context):
+        raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, UNDECLARED, dict(REQUIRED))
+    try:
+        return await tasks.answer_request(method, params.task_id)
+    except RowNotFound as error:
+        unknown = f"Unknown task: {params.task_id[:100]}"
+        raise MCPError(types.INVALID_PARAMS, unknown) from error

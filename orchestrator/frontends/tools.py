@@ -1,4 +1,4 @@
-"""The seven tools that Toolwright shows its clients: constant, in a fixed order."""
+"""Definitions of the seven tools that Toolwright offers its clients, in a fixed order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SERVER = {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,39}$"}
 _ARGUMENTS = {"type": "object", "description": "The tool's arguments, by its inputSchema."}
 
 
-def _tool(
+def _build_tool(
     name: str,
     title: str,
     description: str,
@@ -59,7 +59,7 @@ def _tool(
 
 
 TOOLS = (
-    _tool(
+    _build_tool(
         "find",
         "Find tools",
         "Find the registered tools that fit a task, best first, each with its schema, trust and "
@@ -71,7 +71,7 @@ TOOLS = (
         ("task",),
         read_only=True,
     ),
-    _tool(
+    _build_tool(
         "call_read",
         "Call a reading tool",
         "Call a registered tool that only reads. A tool that writes is refused here: use "
@@ -80,7 +80,7 @@ TOOLS = (
         ("tool",),
         read_only=True,
     ),
-    _tool(
+    _build_tool(
         "call_write",
         "Call a writing tool",
         "Call a registered tool that writes. Unless the tool has earned an exemption, nothing is "
@@ -91,7 +91,7 @@ TOOLS = (
         read_only=False,
         destructive=True,
     ),
-    _tool(
+    _build_tool(
         "do",
         "Do a task",
         "Do a task: with `tool` (your choice among the candidates) it is run; with `tool` set to "
@@ -110,7 +110,7 @@ TOOLS = (
         read_only=False,
         destructive=True,
     ),
-    _tool(
+    _build_tool(
         "forge",
         "Forge a server",
         "Make a new server, prove it in a sandbox and register it: from an API's machine-readable "
@@ -149,7 +149,7 @@ TOOLS = (
         ("task",),
         read_only=False,
     ),
-    _tool(
+    _build_tool(
         "submit",
         "Submit for a job",
         "Hand in what a forge job asked for: the tests, code, tools and cases that its brief "
@@ -210,7 +210,7 @@ TOOLS = (
         ("job",),
         read_only=False,
     ),
-    _tool(
+    _build_tool(
         "status",
         "Show what goes on",
         "Show jobs, waiting approvals, running calls and whether Toolwright is frozen; or one job, "

@@ -1,47 +1,112 @@
-"""A write that was captured unsent becomes what a person is asked for."""
+"""Requesting approvals of captured writes, and sending the writes that people approved."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
-from orchestrator.brokers import Brokers
+from orchestrator.approvals.preview import build_read_request, extract_present
+from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.calls import Call, Pending
-from orchestrator.changes import present_in, reading_of
-from registry.records import Approval, new_id
-from registry.store import Store
-from sandbox.bundle import Bundle
-from sandbox.exchange import WireRequest, wire_digest
+from orchestrator.gateway.brokers import BrokerFactory
+from registry.approvals.approvals import ApprovalTable
+from registry.models import Approval, generate_id
+from sandbox.bundle.model import Bundle
+from sandbox.errors import Frozen
+from sandbox.wire.exchange import WireRequest, digest_request
+
+CLOSE_SECONDS = 5.0
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class InFlight:
+    """Tasks that outlive those who wait for them: whoever asked for one may go away."""
+
+    tasks: set[asyncio.Task[Any]] = field(default_factory=set)
+
+    def start_work(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.get_running_loop().create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        return task
+
+    async def await_shielded(self, work: Coroutine[Any, Any, T]) -> T:
+        """What the work gives; it goes on where its waiter is cancelled."""
+        return await asyncio.shield(self.start_work(work))
+
+    async def close(self) -> None:
+        """Let end what has begun; what takes too long is cut, its outcome unknown."""
+        begun = tuple(self.tasks)
+        if begun:
+            _, late = await asyncio.wait(begun, timeout=CLOSE_SECONDS)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*begun, return_exceptions=True)
+
+
+@dataclass
+class ApprovedWrites:
+    """Claims approvals for this process. `begun` are the calls that it carries out now."""
+
+    approvals: ApprovalTable
+    send: Callable[[Approval], Coroutine[Any, Any, object]]
+    signed_policy: SignedPolicy
+    process: str
+    begun: InFlight = field(default_factory=InFlight)
+
+    async def carry_out_approved(self) -> None:
+        """Claim what people approved, and begin to do it.
+
+        While the key of their decisions is in doubt nothing is claimed, and nothing is lost.
+        """
+        if self.signed_policy.find_obstacle():
+            return
+        for approval in self.approvals.find("approved"):
+            try:
+                claimed = self.approvals.claim(
+                    approval.id,
+                    self.process,
+                    time.time(),
+                    self.signed_policy.check_forgery,
+                )
+            except Frozen:
+                return
+            if claimed is not None:
+                self.begun.start_work(self.send(claimed))
+
 
 PRESENT_SECONDS = 5.0
 """How long a request for an approval waits to learn what the write would change."""
 
 
 @dataclass(frozen=True)
-class Captures:
+class ApprovalRequester:
     """`approval_seconds` is how long a person has."""
 
-    store: Store
-    brokers: Brokers
+    approvals: ApprovalTable
+    brokers: BrokerFactory
     approval_seconds: float
     now: Callable[[], float] = time.time
 
-    async def pending(
+    async def request_approval(
         self, call: Call, bundle: Bundle, captured: WireRequest, reason: str
     ) -> Pending:
         """Store the request for an approval of exactly this write."""
-        present = await self._present(bundle, captured)
+        present = await self._read_present(bundle, captured)
         now = self.now()
         approval = Approval(
-            id=new_id(),
+            id=generate_id(),
             entry=call.server,
             version=bundle.version,
             tool=call.tool,
             arguments=call.arguments,
             wire=captured,
-            wire_digest=wire_digest(captured),
+            wire_digest=digest_request(captured),
             created=now,
             expires=now + self.approval_seconds,
             task=call.task,
@@ -49,18 +114,20 @@ class Captures:
             reason=call.reason or reason,
             present=present,
         )
-        self.store.request_approval(approval)
+        self.approvals.add_pending(approval)
         return Pending(call, approval, reason)
 
-    async def _present(self, bundle: Bundle, wire: WireRequest) -> str:
+    async def _read_present(self, bundle: Bundle, wire: WireRequest) -> str:
         """What a write would change, where the server may read that: the broker asks for it as for
         any request of a read session. JSON text, or nothing.
         """
-        reading = reading_of(wire)
+        reading = build_read_request(wire)
         if reading is None or bundle.launch is not None:
             return ""
         try:
             async with asyncio.timeout(PRESENT_SECONDS):
-                return present_in(await self.brokers.reading(bundle).perform(reading))
+                return extract_present(
+                    await self.brokers.build_read_broker(bundle).perform(reading)
+                )
         except TimeoutError:
             return ""

@@ -1,17 +1,21 @@
-"""Recording calls: reads by group commit, everything else at once."""
+"""Writing call records and audit rows: reads by group commit, at most 20 ms late, rows without
+blocking the caller.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import structlog
 
 from orchestrator.calls import Call
-from registry.errors import DatabaseUnusable
-from registry.records import Invocation
+from registry.audit.search import AuditTable
+from registry.errors import DatabaseUnusable, RegistryError
+from registry.models import Invocation
 from registry.store import Store
 from registry.trust import Standing
 
@@ -24,7 +28,7 @@ log = structlog.get_logger()
 
 
 @dataclass
-class Ledger:
+class CallWriter:
     """Writes finished reads in groups, at most 20 ms late; a SIGKILL may lose those.
 
     `recorded` is told each server's new standing, `stored` each call once it is on disk.
@@ -36,15 +40,15 @@ class Ledger:
     _waiting: list[Invocation] = field(default_factory=list)
     _flush: asyncio.Task[None] | None = None
 
-    def record_soon(self, invocation: Invocation) -> None:
+    def queue_call(self, invocation: Invocation) -> None:
         self._waiting.append(invocation)
         if self._flush is None or self._flush.done():
-            self._flush = asyncio.get_running_loop().create_task(self._flushed())
+            self._flush = asyncio.get_running_loop().create_task(self._flush_groups())
 
-    def note(self, kind: str, call: Call, reason: str) -> None:
+    def note_refusal(self, kind: str, call: Call, reason: str) -> None:
         """An audit row for a call that did not run."""
         payload = {"tool": call.name, "reason": reason, "task": call.task, "session": call.session}
-        self.store.note(kind, call.name, payload, time.time())
+        self.store.audit.add_note(kind, call.name, payload, time.time())
 
     async def close(self) -> None:
         """Return when everything is written, or could not be for a while."""
@@ -55,12 +59,14 @@ class Ledger:
         except TimeoutError:
             log.error("calls were not recorded", calls=len(self._waiting))
 
-    async def _flushed(self) -> None:
+    async def _flush_groups(self) -> None:
         while self._waiting:
             await asyncio.sleep(GROUP_SECONDS)
             group, self._waiting = self._waiting, []
             try:
-                standings = await asyncio.to_thread(self.store.record_many, group, time.time())
+                standings = await asyncio.to_thread(
+                    self.store.calls.record_many, group, time.time()
+                )
             except DatabaseUnusable as error:
                 # A full disk may have room again; what was called must not be lost meanwhile. What
                 # the calls took in is too much to hold in memory for so long.
@@ -72,3 +78,34 @@ class Ledger:
             for invocation, standing in zip(group, standings, strict=True):
                 self.recorded(invocation.entry, standing)
                 self.stored(invocation)
+
+
+@dataclass
+class AuditWriter:
+    """Writes audit rows without holding up whoever asks for one."""
+
+    audit: AuditTable
+    _writing: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def add_row(self, kind: str, subject: str, payload: Mapping[str, Any]) -> None:
+        """A row of that kind, of this moment. Needs a running event loop."""
+        task = asyncio.get_running_loop().create_task(
+            self._write_row(kind, subject, payload, time.time())
+        )
+        self._writing.add(task)
+        task.add_done_callback(self._writing.discard)
+
+    async def close(self) -> None:
+        """Return when every row is in the audit, or was logged because it could not be."""
+        while self._writing:
+            await asyncio.gather(*self._writing)
+
+    async def _write_row(
+        self, kind: str, subject: str, payload: Mapping[str, Any], now: float
+    ) -> None:
+        try:
+            await asyncio.to_thread(self.audit.add_note, kind, subject, payload, now)
+        except RegistryError as error:
+            log.error(
+                "not in the audit", row=kind, subject=subject, reason=str(error), payload=payload
+            )

@@ -1,16 +1,16 @@
-"""Tools that call tools of other servers: what class that makes them, and where it may not be."""
+"""Tools that call tools of other servers: their access class, and the limits on such calls."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from orchestrator.calls import split_name
+from orchestrator.calls import split_tool_name
 from orchestrator.errors import UnknownTool
-from sandbox.bundle import Bundle, ToolDefinition
+from sandbox.broker.host.tools import list_calls
+from sandbox.bundle.model import Bundle, ToolDefinition
+from sandbox.bundle.report import Finding
 from sandbox.errors import BundleInvalid
-from sandbox.report import Finding
-from sandbox.toolcall import calls_of
 
 MAX_DEPTH = 3
 """How deep calls may lie in a client's call."""
@@ -19,66 +19,70 @@ Find = Callable[[str, str], ToolDefinition]
 """A server's tool as it counts. Raises UnknownTool, BundleInvalid."""
 
 
-def raised(bundle: Bundle, find: Find) -> Bundle:
+def raise_classes(bundle: Bundle, find: Find) -> Bundle:
     """The bundle with each tool of the class of its strongest step."""
-    if not any(calls_of(tool) for tool in bundle.tools):
+    if not any(list_calls(tool) for tool in bundle.tools):
         return bundle
-    return replace(bundle, tools=tuple(_raised(tool, bundle.name, find) for tool in bundle.tools))
+    return replace(
+        bundle, tools=tuple(_raise_tool(tool, bundle.name, find) for tool in bundle.tools)
+    )
 
 
-def composition_findings(bundle: Bundle, find: Find) -> tuple[Finding, ...]:
+def find_composition_problems(bundle: Bundle, find: Find) -> tuple[Finding, ...]:
     """What is wrong with the calls that a bundle's tools declare."""
-    return tuple(finding for tool in bundle.tools for finding in _problems(tool, bundle.name, find))
+    return tuple(
+        finding for tool in bundle.tools for finding in _find_problems(tool, bundle.name, find)
+    )
 
 
-def _raised(tool: ToolDefinition, server: str, find: Find) -> ToolDefinition:
-    steps = tuple(called for _, called in _steps(tool, server, find) if called is not None)
+def _raise_tool(tool: ToolDefinition, server: str, find: Find) -> ToolDefinition:
+    steps = tuple(called for _, called in _list_steps(tool, server, find) if called is not None)
     if not any(step.access == "write" for step in steps):
         return tool
     destructive = tool.destructive or any(step.destructive for step in steps)
     return replace(tool, access="write", destructive=destructive)
 
 
-def _problems(tool: ToolDefinition, server: str, find: Find) -> Iterator[Finding]:
-    for name, called in _steps(tool, server, find):
+def _find_problems(tool: ToolDefinition, server: str, find: Find) -> Iterator[Finding]:
+    for name, called in _list_steps(tool, server, find):
         if name.partition(".")[0] == server:
             reason = f"{name} is of this server: call the function"
         elif called is None:
             reason = f"there is no tool {name}"
         elif called.access == "write" and tool.access == "read":
             reason = f"{name} writes, so this tool is a `write` too"
-        elif _depth(called, (server, name.partition(".")[0]), find) >= MAX_DEPTH:
+        elif _measure_depth(called, (server, name.partition(".")[0]), find) >= MAX_DEPTH:
             reason = f"calls lie more than {MAX_DEPTH} deep in each other, or come back to {server}"
         else:
             continue
         yield Finding("tools.json", f"{tool.name}/permissions", "composition", reason)
 
 
-def _steps(
+def _list_steps(
     tool: ToolDefinition, server: str, find: Find
 ) -> Iterator[tuple[str, ToolDefinition | None]]:
     """The tools that it calls by name, None for one that there is not."""
-    for name in calls_of(tool):
-        parts = split_name(name)
+    for name in list_calls(tool):
+        parts = split_tool_name(name)
         own = parts is None or parts[0] == server
-        yield name, None if parts is None or own else _found(*parts, find)
+        yield name, None if parts is None or own else _find_called(*parts, find)
 
 
-def _found(server: str, tool: str, find: Find) -> ToolDefinition | None:
+def _find_called(server: str, tool: str, find: Find) -> ToolDefinition | None:
     try:
         return find(server, tool)
     except (UnknownTool, BundleInvalid):
         return None
 
 
-def _depth(tool: ToolDefinition, above: tuple[str, ...], find: Find) -> int:
+def _measure_depth(tool: ToolDefinition, above: tuple[str, ...], find: Find) -> int:
     """How deep calls lie in a tool's; MAX_DEPTH where one comes back to a server above."""
     deepest = 0
-    for name in calls_of(tool):
+    for name in list_calls(tool):
         server, _, called = name.partition(".")
         if server in above or len(above) > MAX_DEPTH:
             return MAX_DEPTH
-        found = _found(server, called, find)
+        found = _find_called(server, called, find)
         if found is not None:
-            deepest = max(deepest, 1 + _depth(found, (*above, server), find))
+            deepest = max(deepest, 1 + _measure_depth(found, (*above, server), find))
     return deepest

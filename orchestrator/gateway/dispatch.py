@@ -1,4 +1,4 @@
-"""The routed call: gate, session, record. Also what an approved write is carried out by."""
+"""Dispatch of tool calls: gate, session, record. Approved writes are carried out here too."""
 
 from __future__ import annotations
 
@@ -7,29 +7,27 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from orchestrator.admission import Admission
-from orchestrator.calls import Call, Done, Refused, Reply
-from orchestrator.captures import Captures
+from orchestrator.approvals.gate import Ask, Deny, GateQuestion, judge_call
+from orchestrator.calls import Call, Done, RefusedCall, Reply
 from orchestrator.errors import UnknownTool
-from orchestrator.execution import Execution
-from orchestrator.gate import Ask, Deny, Question, rule
-from orchestrator.innercalls import InnerCalls
-from orchestrator.ledger import Ledger
-from orchestrator.nested import Nested
-from orchestrator.outcomes import cancelled, write_state
-from orchestrator.recorder import Recorder
-from orchestrator.roster import Member, Roster
-from orchestrator.underway import UnderWay
-from registry.cause import cause_of
-from registry.records import Approval, Invocation, new_id
+from orchestrator.gateway.admission import Admission
+from orchestrator.gateway.approved_writes import ApprovalRequester, InFlight
+from orchestrator.gateway.audit_writer import CallWriter
+from orchestrator.gateway.catalog import Catalog, RegisteredServer
+from orchestrator.gateway.execute import Execution
+from orchestrator.gateway.nested import InnerCalls, NestedCalls
+from orchestrator.gateway.record import CallRecorder, build_cancelled_outcome, find_write_state
+from registry.health.causes import find_cause
+from registry.models import Approval, Invocation, generate_id
 from registry.store import Store
-from sandbox.brake import Brake
-from sandbox.broker import Broker, Capture, Release
-from sandbox.bundle import Bundle
+from sandbox.broker.broker import Broker
+from sandbox.bundle.model import Bundle
 from sandbox.errors import BundleInvalid
-from sandbox.progress import unheard
-from sandbox.recording import Tape
-from sandbox.runner import Outcome
+from sandbox.killswitch import KillSwitch
+from sandbox.session.interface import Outcome
+from sandbox.session.recording import CallLog
+from sandbox.wire.exchange import Capture, Release
+from sandbox.wire.notifications import ignore_progress
 
 
 @dataclass
@@ -40,164 +38,196 @@ class Dispatch:
     """
 
     store: Store
-    ledger: Ledger
-    roster: Roster
+    ledger: CallWriter
+    roster: Catalog
     admission: Admission
     execution: Execution
-    captures: Captures
-    recorder: Recorder
-    brake: Brake
+    captures: ApprovalRequester
+    recorder: CallRecorder
+    kill_switch: KillSwitch
     process: str
     now: Callable[[], float] = time.time
     running: dict[str, tuple[Call, asyncio.Task[Reply]]] = field(default_factory=dict)
-    writing: UnderWay = field(default_factory=UnderWay)
-    nested: Nested = field(init=False)
+    writing: InFlight = field(default_factory=InFlight)
+    nested: NestedCalls = field(init=False)
 
     def __post_init__(self) -> None:
-        self.nested = Nested(
+        self.nested = NestedCalls(
             self, self.roster, self.admission, self.execution, self.recorder, self.ledger
         )
 
-    def start(self, call: Call, identity: str = "") -> tuple[str, asyncio.Task[Reply]]:
+    def start_call(
+        self, call: Call, identity: str = "", member: RegisteredServer | None = None
+    ) -> tuple[str, asyncio.Task[Reply]]:
         """Begin a call; its id and the task, which outlives a client's patience.
 
-        A write is never begun twice under one `identity`.
+        A write is never begun twice under one `identity`. `member` is its server, where the caller
+        has just looked it up.
         """
-        identity = identity or new_id()
-        task = asyncio.get_running_loop().create_task(self.answered(identity, call))
+        identity = identity or generate_id()
+        task = asyncio.get_running_loop().create_task(self.answer_call(identity, call, member))
         self.running[identity] = (call, task)
         task.add_done_callback(lambda _: self.running.pop(identity, None))
         return identity, task
 
-    async def call(self, call: Call, identity: str = "") -> Reply:
+    async def call_tool(self, call: Call, identity: str = "") -> Reply:
         """The call from gate to record. Raises UnknownTool, BundleInvalid."""
-        _, task = self.start(call, identity)
+        _, task = self.start_call(call, identity)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             task.cancel()
             raise
 
-    async def answered(self, identity: str, call: Call) -> Reply:
+    async def answer_call(
+        self, identity: str, call: Call, member: RegisteredServer | None = None
+    ) -> Reply:
         """The same under an id that is given, in the task of whoever awaits it."""
-        member = self.roster.find(call.server, call.tool)
-        question = self.admission.question(call, member)
-        ruling = self.admission.counted(identity, call, rule(question))
+        member = member or self.roster.find_server(call.server, call.tool)
+        question = self.admission.build_question(call, member)
+        ruling = self.admission.count_rule_use(identity, call, judge_call(question))
         if isinstance(ruling, Deny):
-            self.ledger.note("refused", call, ruling.reason)
-            return Refused(call, ruling.reason)
-        invocation = self.recorder.begun(identity, call, member.entry, question.access)
+            self.ledger.note_refusal("refused", call, ruling.reason)
+            return RefusedCall(call, ruling.reason)
+        invocation = self.recorder.begin_call(identity, call, member.entry, question.access)
         if isinstance(ruling, Ask):
-            return await self._ask(invocation, call, member, ruling.reason)
+            return await self._request_approval(invocation, call, member, ruling.reason)
         if question.access == "read":
-            return await self._read(invocation, call, member)
+            return await self._call_read(invocation, call, member)
         used = ruling.rule.id if ruling.rule else ""
-        write = self._write(invocation, call, member, Release(None), used)
+        write = self._call_write(invocation, call, member, Release(None), used)
         # What has begun to write is not left half-recorded because its client went away.
-        return await self.writing.shielded(write)
+        return await self.writing.await_shielded(write)
 
-    async def carry_out(self, approval: Approval) -> Reply:
+    async def carry_out_approval(self, approval: Approval) -> Reply:
         """Run an approved call that this process has claimed, exactly as it was approved."""
-        call = _call_of(approval)
+        call = _build_call(approval)
         try:
-            member = self.roster.find(call.server, call.tool)
+            member = self.roster.find_server(call.server, call.tool)
         except (UnknownTool, BundleInvalid) as error:
-            return self._not_carried_out(approval, call, str(error))
+            return self._refuse_approval(approval, call, str(error))
         entry = member.entry
         if entry.version != approval.version:
             reason = f"{call.server} is at version {entry.version} now; ask again"
-            return self._not_carried_out(approval, call, reason)
-        access = member.bundle.tool(call.tool).access
-        ruling = rule(Question(entry.state, access, member.standing, None, frozen=False))
+            return self._refuse_approval(approval, call, reason)
+        access = member.tools[call.tool].access
+        ruling = judge_call(GateQuestion(entry.state, access, member.standing, None, frozen=False))
         if isinstance(ruling, Deny):
-            return self._not_carried_out(approval, call, ruling.reason)
-        begun = self.recorder.begun(new_id(), call, entry, access)
+            return self._refuse_approval(approval, call, ruling.reason)
+        begun = self.recorder.begin_call(generate_id(), call, entry, access)
         invocation, release = replace(begun, approval=approval.id), Release(approval.wire_digest)
-        return await self._write(invocation, call, member, release)
+        return await self._call_write(invocation, call, member, release)
 
-    def _not_carried_out(self, approval: Approval, call: Call, reason: str) -> Refused:
-        self.store.settle(approval.id, self.process, "failed", {"error": reason}, self.now())
-        return Refused(call, reason)
+    def _refuse_approval(self, approval: Approval, call: Call, reason: str) -> RefusedCall:
+        self.store.approvals.store_outcome(
+            approval.id, self.process, "failed", {"error": reason}, self.now()
+        )
+        return RefusedCall(call, reason)
 
-    def tape(self, call: Call, bundle: Bundle, identity: str) -> Tape:
+    def build_call_log(self, call: Call, bundle: Bundle, identity: str) -> CallLog:
         """What takes up a call's exchanges, and makes the calls that it makes."""
         consents = self.execution.brokers.consents
         calls = InnerCalls(self.nested, consents, bundle, call, identity)
-        return Tape(heard=call.heard, logged=call.logged, calls=calls)
+        return CallLog(heard=call.heard, logged=call.logged, calls=calls)
 
-    async def _read(self, invocation: Invocation, call: Call, member: Member) -> Done:
+    async def _call_read(
+        self, invocation: Invocation, call: Call, member: RegisteredServer
+    ) -> Done:
         bundle = member.bundle
-        tape = self.tape(call, bundle, invocation.id)
+        tape = self.build_call_log(call, bundle, invocation.id)
         try:
-            outcome = await self.execution.read(call, bundle, tape)
+            outcome = await self.execution.run_read(call, bundle, tape)
         except asyncio.CancelledError:
-            self.recorder.soon(invocation, cancelled(call.tool, tape), tape)
+            self.recorder.record_later(invocation, build_cancelled_outcome(call.tool, tape), tape)
             raise
-        ended = self.recorder.soon(invocation, outcome, tape)
-        if ended.failure is not None and ended.counted and member.earlier is not None:
-            earlier = await self._by_earlier(call, member, member.earlier)
+        ended = self.recorder.record_later(invocation, outcome, tape)
+        if ended.failure is None:
+            return Done(call, invocation.id, outcome, member.standing)
+        if ended.counted and member.earlier is not None:
+            earlier = await self._retry_with_earlier(call, member, member.earlier)
             if earlier is not None:
                 return replace(earlier, standing=member.standing)
-        return Done(call, invocation.id, outcome, member.standing, cause=_cause(ended, bundle))
+        return Done(
+            call, invocation.id, outcome, member.standing, cause=_find_cause_text(ended, bundle)
+        )
 
-    async def _by_earlier(self, call: Call, member: Member, earlier: Bundle) -> Done | None:
+    async def _retry_with_earlier(
+        self, call: Call, member: RegisteredServer, earlier: Bundle
+    ) -> Done | None:
         """A read that failed under a version on trial, under the one before; None where that has no
         such tool, or fails as well.
         """
         reads = {tool.name for tool in earlier.tools if tool.access == "read"}
-        if call.tool not in reads or self.brake.engaged:
+        if call.tool not in reads or self.kill_switch.engaged:
             return None
-        invocation = self.recorder.begun(new_id(), call, member.entry, "read")
+        invocation = self.recorder.begin_call(generate_id(), call, member.entry, "read")
         invocation = replace(invocation, version=earlier.version)
-        tape = self.tape(call, earlier, invocation.id)
-        outcome = await self.execution.read(call, earlier, tape)
-        self.recorder.soon(invocation, outcome, tape)
+        tape = self.build_call_log(call, earlier, invocation.id)
+        outcome = await self.execution.run_read(call, earlier, tape)
+        self.recorder.record_later(invocation, outcome, tape)
         if not outcome.ok:
             return None
-        return Done(call, invocation.id, outcome, self.store.standing(call.server))
+        return Done(call, invocation.id, outcome, self.store.standings.get(call.server))
 
-    async def _ask(self, invocation: Invocation, call: Call, member: Member, reason: str) -> Reply:
+    async def _request_approval(
+        self, invocation: Invocation, call: Call, member: RegisteredServer, reason: str
+    ) -> Reply:
         """Run the call until its first write, which is captured unsent and shown to a person."""
         bundle = member.bundle
-        tape = self.tape(replace(call, heard=unheard, logged=None), bundle, invocation.id)
-        outcome, broker = await self.execution.single_use(call, bundle, Capture(), tape)
+        tape = self.build_call_log(
+            replace(call, heard=ignore_progress, logged=None), bundle, invocation.id
+        )
+        outcome, broker = await self.execution.run_single_use(call, bundle, Capture(), tape)
         if broker.captured is not None:
-            return await self.captures.pending(call, bundle, broker.captured, reason)
-        ended = self.recorder.soon(invocation, outcome, tape)
-        return Done(call, invocation.id, outcome, member.standing, cause=_cause(ended, bundle))
+            return await self.captures.request_approval(call, bundle, broker.captured, reason)
+        ended = self.recorder.record_later(invocation, outcome, tape)
+        return Done(
+            call, invocation.id, outcome, member.standing, cause=_find_cause_text(ended, bundle)
+        )
 
-    async def _write(
-        self, invocation: Invocation, call: Call, member: Member, release: Release, rule: str = ""
+    async def _call_write(
+        self,
+        invocation: Invocation,
+        call: Call,
+        member: RegisteredServer,
+        release: Release,
+        rule: str = "",
     ) -> Reply:
         """Store the intent, send at most one write, store what became of it."""
         bundle = member.bundle
-        ended, outcome, broker = await self.sent(invocation, call, bundle, release)
+        ended, outcome, broker = await self.send_write(invocation, call, bundle, release)
         if invocation.approval:
-            state = write_state(broker, release, outcome)
-            self.store.settle(invocation.approval, self.process, state, ended.result, self.now())
+            state = find_write_state(broker, release, outcome)
+            self.store.approvals.store_outcome(
+                invocation.approval, self.process, state, ended.result, self.now()
+            )
         if broker.captured is not None and not broker.released:
             reason = "the call would now send another request than the one approved"
-            return await self.captures.pending(call, bundle, broker.captured, reason)
-        return Done(call, invocation.id, outcome, member.standing, rule, _cause(ended, bundle))
+            return await self.captures.request_approval(call, bundle, broker.captured, reason)
+        return Done(
+            call, invocation.id, outcome, member.standing, rule, _find_cause_text(ended, bundle)
+        )
 
-    async def sent(
+    async def send_write(
         self, invocation: Invocation, call: Call, bundle: Bundle, release: Release
     ) -> tuple[Invocation, Outcome, Broker]:
         """A write between its intent and its record, both on disk."""
-        await self.recorder.intend(invocation)
-        tape = self.tape(call, bundle, invocation.id)
-        outcome, broker = await self.execution.single_use(call, bundle, release, tape)
-        ended = await self.recorder.at_once(invocation, outcome, tape)
+        await self.recorder.store_intent(invocation)
+        tape = self.build_call_log(call, bundle, invocation.id)
+        outcome, broker = await self.execution.run_single_use(call, bundle, release, tape)
+        ended = await self.recorder.record_now(invocation, outcome, tape)
         return ended, outcome, broker
 
 
-def _cause(ended: Invocation, bundle: Bundle) -> str:
+def _find_cause_text(ended: Invocation, bundle: Bundle) -> str:
     """Why a call failed, in words; "" where it did not."""
-    cause = cause_of(ended, bundle.tool(ended.tool))
+    if ended.failure is None:
+        return ""
+    cause = find_cause(ended, bundle.get_tool(ended.tool))
     return cause.text if cause else ""
 
 
-def _call_of(approval: Approval) -> Call:
+def _build_call(approval: Approval) -> Call:
     return Call(
         server=approval.entry,
         tool=approval.tool,

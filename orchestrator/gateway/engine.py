@@ -1,4 +1,6 @@
-"""Which engine runs the servers: Docker where one answers, else the embedded WASM engine."""
+"""Selecting the engine that runs the servers: Docker where it answers, else the embedded WASM
+engine.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ from types import TracebackType
 from typing import Any
 
 from orchestrator.settings import EngineSettings
-from sandbox.brake import Brake
-from sandbox.broker import Broker
-from sandbox.bundle import Bundle
+from sandbox.broker.broker import Broker
+from sandbox.bundle.model import Bundle
+from sandbox.engines.docker.reaper import run_reaper
 from sandbox.errors import (
     BaseImageMissing,
     ComponentMissing,
@@ -22,9 +24,9 @@ from sandbox.errors import (
     PackagesNeedDocker,
     SandboxError,
 )
-from sandbox.outfit import Outfitter
-from sandbox.reaper import reaper
-from sandbox.runner import Limits, Runner, Session
+from sandbox.killswitch import KillSwitch
+from sandbox.session.interface import Limits, Runner, Session
+from sandbox.thirdparty.environment import EnvironmentProvider
 
 LOOK_AGAIN_SECONDS = 2.0
 
@@ -42,13 +44,13 @@ class Engine:
         self,
         settings: EngineSettings,
         process: str,
-        brake: Brake,
+        kill_switch: KillSwitch,
         tell: Callable[[str], Any],
-        outfit: Outfitter | None = None,
+        outfit: EnvironmentProvider | None = None,
     ) -> None:
         self.name, self.base = "", ""
         self.modules: frozenset[str] | None = None
-        self._settings, self._process, self._brake = settings, process, brake
+        self._settings, self._process, self._kill_switch = settings, process, kill_switch
         self._tell = tell
         self._stack = AsyncExitStack()
         self._runner: Runner | None = None
@@ -59,7 +61,7 @@ class Engine:
         self._looking = asyncio.Lock()
 
     async def __aenter__(self) -> Engine:
-        await self._look()
+        await self._look_for_engine()
         return self
 
     async def __aexit__(
@@ -70,7 +72,7 @@ class Engine:
     ) -> None:
         await self._stack.aclose()
 
-    def check(self) -> None:
+    def check_available(self) -> None:
         """Return where there is an engine. Raises what opening a session would."""
         if self._runner is None:
             raise self._absence or EngineUnavailable("none was looked for")
@@ -80,16 +82,16 @@ class Engine:
         self, bundle: Bundle, broker: Broker, limits: Limits | None = None
     ) -> AsyncIterator[Session]:
         """A session with the bundle. Raises what the engine raises, or why there is none."""
-        runner = await self._runner_of(bundle)
+        runner = await self._find_runner(bundle)
         async with runner.open(bundle, broker, limits) as session:
             yield session
 
-    async def _runner_of(self, bundle: Bundle) -> Runner:
+    async def _find_runner(self, bundle: Bundle) -> Runner:
         if bundle.launch is not None and bundle.launch.way == "process":
-            return self._unconfined(bundle)
+            return self._open_unconfined(bundle)
         if self._runner is None:
-            await self._look()
-        self.check()
+            await self._look_for_engine()
+        self.check_available()
         runner = self._runner if bundle.launch is None else self._foreign
         if runner is None:
             raise NotOnThisEngine(bundle.name)
@@ -97,37 +99,37 @@ class Engine:
             raise PackagesNeedDocker(bundle.name)
         return runner
 
-    def _unconfined(self, bundle: Bundle) -> Runner:
+    def _open_unconfined(self, bundle: Bundle) -> Runner:
         if self._outfit is None:
             raise NotOnThisEngine(bundle.name)
-        module = importlib.import_module("sandbox.unconfined")
+        module = importlib.import_module("sandbox.thirdparty.unconfined")
         inherited = self._settings.inherited
         runner: Runner = module.UnconfinedRunner(
-            self._outfit, inherited=inherited, brake=self._brake
+            self._outfit, inherited=inherited, kill_switch=self._kill_switch
         )
         return runner
 
-    async def _look(self) -> None:
+    async def _look_for_engine(self) -> None:
         async with self._looking:
             if self._runner or time.monotonic() - self._looked < LOOK_AGAIN_SECONDS:
                 return
             try:
-                self._runner = await self._found()
+                self._runner = await self._choose_runner()
             except (EngineUnavailable, BaseImageMissing, ComponentMissing) as error:
                 self._absence = error
             self._looked = time.monotonic()
 
-    async def _found(self) -> Runner:
+    async def _choose_runner(self) -> Runner:
         """Raises EngineUnavailable, BaseImageMissing or ComponentMissing."""
         if self._settings.name == "wasm":
-            return await self._wasm()
+            return await self._start_wasm()
         try:
-            return await self._docker()
+            return await self._start_docker()
         except (EngineUnavailable, BaseImageMissing) as error:
             if self._settings.name == "docker":
                 raise
             try:
-                runner = await self._wasm()
+                runner = await self._start_wasm()
             except ComponentMissing as missing:
                 # Of the two, what `toolwright setup` mends.
                 raise (error if isinstance(error, BaseImageMissing) else missing) from None
@@ -136,55 +138,59 @@ class Engine:
 
     # Loading the Docker SDK costs 0.2 s and wasmtime 0.1, so each only for who uses it.
 
-    async def _docker(self) -> Runner:
-        engine = await asyncio.to_thread(importlib.import_module, "sandbox.docker_engine")
-        images = importlib.import_module("sandbox.image")
-        client = await asyncio.to_thread(engine.connect)
-        image = await asyncio.to_thread(images.base_image, client)
+    async def _start_docker(self) -> Runner:
+        engine = await asyncio.to_thread(importlib.import_module, "sandbox.engines.docker.engine")
+        images = importlib.import_module("sandbox.engines.docker.image")
+        client = await asyncio.to_thread(engine.connect_engine)
+        image = await asyncio.to_thread(images.find_base_image, client)
         if image is None:
             client.close()
-            raise BaseImageMissing(images.base_reference())
+            raise BaseImageMissing(images.compute_base_reference())
         self._stack.callback(client.close)
-        self._stack.enter_context(reaper(self._process))
+        self._stack.enter_context(run_reaper(self._process))
         # By its id: what is started keeps to one base, also where another takes its name meanwhile.
         runner = engine.DockerRunner(
             client,
             image.id,
-            engine.Labels(self._settings.instance, self._process),
-            brake=self._brake,
+            engine.ContainerLabels(self._settings.instance, self._process),
+            kill_switch=self._kill_switch,
             spares=self._settings.spares,
             runtime=self._settings.runtime,
-            kept=await asyncio.to_thread(_kept, client, image.id),
+            kept=await asyncio.to_thread(_find_kept_bases, client, image.id),
         )
         if self._outfit is not None:
-            foreign = importlib.import_module("sandbox.thirdparty")
+            foreign = importlib.import_module("sandbox.thirdparty.runner")
             self._foreign = foreign.ThirdPartyRunner(
                 runner.containers,
                 image.reference,
-                engine.Labels(self._settings.instance, self._process).as_dict(),
+                engine.ContainerLabels(self._settings.instance, self._process).to_dict(),
                 self._outfit,
-                brake=self._brake,
+                kill_switch=self._kill_switch,
                 runtime=self._settings.runtime,
                 private=self._settings.private,
-                local=engine.is_local(client),
+                local=engine.is_local_engine(client),
             )
-        return await self._entered("docker", image.id, runner)
+        return await self._enter_runner("docker", image.id, runner)
 
-    async def _wasm(self) -> Runner:
-        components = await asyncio.to_thread(importlib.import_module, "sandbox.wasm_component")
+    async def _start_wasm(self) -> Runner:
+        components = await asyncio.to_thread(
+            importlib.import_module, "sandbox.engines.wasm.component"
+        )
         loaded = await asyncio.to_thread(components.load_component, self._settings.cache)
-        engine = importlib.import_module("sandbox.wasm_engine")
-        runner = engine.WasmRunner(loaded, brake=self._brake, spares=self._settings.spares)
-        self.modules = frozenset(components.modules())
-        return await self._entered("wasm", f"wasm:{loaded.digest}", runner)
+        engine = importlib.import_module("sandbox.engines.wasm.engine")
+        runner = engine.WasmRunner(
+            loaded, kill_switch=self._kill_switch, spares=self._settings.spares
+        )
+        self.modules = frozenset(components.list_modules())
+        return await self._enter_runner("wasm", f"wasm:{loaded.digest}", runner)
 
-    async def _entered(self, name: str, base: str, runner: Any) -> Runner:
+    async def _enter_runner(self, name: str, base: str, runner: Any) -> Runner:
         entered: Runner = await self._stack.enter_async_context(runner)
         self.name, self.base = name, base
         return entered
 
 
-def _kept(client: Any, present: str) -> dict[str, str]:
+def _find_kept_bases(client: Any, present: str) -> dict[str, str]:
     """The earlier base images that servers are still proved on, without the present one."""
-    bases = importlib.import_module("sandbox.bases")
-    return {id: name for id, name in bases.kept_bases(client).items() if id != present}
+    bases = importlib.import_module("sandbox.engines.docker.bases")
+    return {id: name for id, name in bases.list_kept_bases(client).items() if id != present}

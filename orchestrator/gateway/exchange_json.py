@@ -1,25 +1,26 @@
-"""Exchanges with APIs as people and the audit see them."""
+"""Encoding exchanges with APIs as JSON for people and the audit log."""
 
 from __future__ import annotations
 
 import base64
 from typing import Any
 
-from sandbox.exchange import Exchange, WireRequest
+from registry.models import Approval
+from sandbox.wire.exchange import Exchange, WireRequest
 
 MAX_LOGGED_BODY = 64 * 1024
 
 
-def exchange_json(exchange: Exchange) -> dict[str, Any]:
+def encode_exchange(exchange: Exchange) -> dict[str, Any]:
     """An exchange as the audit keeps it: bodies as text or base64, cut at 64 kB."""
     response = exchange.response
     return {
-        "request": request_json(exchange.request),
+        "request": encode_request(exchange.request),
         "response": response
         and {
             "status": response.status,
             "headers": [list(pair) for pair in response.headers],
-            **_body_json(response.body),
+            **_encode_body(response.body),
         },
         "refusal": exchange.refusal,
         "reason": exchange.reason,
@@ -29,17 +30,28 @@ def exchange_json(exchange: Exchange) -> dict[str, Any]:
     }
 
 
-def request_json(request: WireRequest) -> dict[str, Any]:
+def encode_request(request: WireRequest) -> dict[str, Any]:
     """A wire request as people and the audit see it."""
     return {
         "method": request.method,
         "url": request.url,
         "headers": [list(pair) for pair in request.headers],
-        **_body_json(request.body),
+        **_encode_body(request.body),
     }
 
 
-def _body_json(body: bytes) -> dict[str, Any]:
+def pending_json(approval: Approval, reason: str) -> dict[str, Any]:
+    """A request that waits for a person, as its caller sees it."""
+    return {
+        "state": "pending",
+        "approval": approval.id,
+        "why": reason,
+        "request": encode_request(approval.wire),
+        "expires": approval.expires,
+    }
+
+
+def _encode_body(body: bytes) -> dict[str, Any]:
     kept = body[:MAX_LOGGED_BODY]
     cut = {"cut_at": MAX_LOGGED_BODY, "bytes": len(body)} if len(body) > MAX_LOGGED_BODY else {}
     try:

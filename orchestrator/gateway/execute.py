@@ -1,106 +1,134 @@
-"""Running a call in a sandbox: in its server's warm session, or in one of its own."""
+"""Executing a call in a sandbox: in its server's warm session, or in a single-use one."""
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
-from orchestrator.brokers import Brokers
 from orchestrator.calls import Call
-from orchestrator.engines import Engine
-from orchestrator.outcomes import broken
-from orchestrator.roster import Roster
-from orchestrator.sessions import ReadSessions
-from orchestrator.toolcalls import answered, tool_request, withheld
-from registry.store import Store
-from sandbox.broker import Broker, WriteMode
-from sandbox.bundle import Bundle
+from orchestrator.gateway.brokers import BrokerFactory
+from orchestrator.gateway.catalog import Catalog
+from orchestrator.gateway.engine import Engine
+from orchestrator.gateway.record import build_broken_outcome
+from orchestrator.gateway.sessions import ReadSessions
+from registry.servers.entries import ServerTable
+from sandbox.broker.broker import Broker
+from sandbox.bundle.model import Bundle
 from sandbox.errors import DefinitionsChanged, SandboxError
-from sandbox.exchange import Exchange
-from sandbox.recording import Tape
-from sandbox.runner import Outcome, Session
-from sandbox.session import CUT, PipeSession
-from sandbox.validation import checker
+from sandbox.schemas.validator import get_checker
+from sandbox.session.interface import Failure, Outcome
+from sandbox.session.pipe import CUT
+from sandbox.session.recording import CallLog
+from sandbox.wire.exchange import Exchange, WireRequest, WireResponse, WriteMode
+
+METHOD = "CALL"
+
+
+def build_tool_request(bundle: Bundle, tool: str, arguments: Mapping[str, Any]) -> WireRequest:
+    """The call as it is shown, digested and approved. Raises KeyError.
+
+    Its headers bind the version, the image and the tool's definition; equal arguments give the same
+    bytes in whatever order they came.
+    """
+    assert bundle.launch is not None
+    original = bundle.launch.get_tool(tool).original
+    headers = (
+        ("tool", json.dumps(original)),
+        ("server-version", str(bundle.version)),
+        ("definition", bundle.launch.pins[original]),
+        ("image", bundle.launch.image or bundle.launch.way),
+    )
+    body = json.dumps(arguments, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return WireRequest(METHOD, f"mcp://{bundle.name}/{tool}", headers, body.encode())
+
+
+def build_exchange(request: WireRequest, outcome: Outcome) -> Exchange:
+    """The exchange of a call that was answered: 200 where the tool says it succeeded, else 500."""
+    said_no = bool(outcome.result.get("isError"))
+    return Exchange(request, WireResponse(500 if said_no else 200), elapsed_ms=outcome.elapsed_ms)
+
+
+def build_withheld_outcome(tool: str, held: Exchange) -> Outcome:
+    """The outcome of a call that was not made."""
+    failure = Failure(held.refusal, held.reason)
+    result = {"isError": True, "content": [{"type": "text", "text": held.reason}]}
+    return Outcome(tool, result, failure, (held,))
 
 
 @dataclass(frozen=True)
 class Execution:
     """Knows nothing of gate and record. A session that breaks is an outcome like others."""
 
-    store: Store
-    roster: Roster
+    servers: ServerTable
+    roster: Catalog
     sessions: ReadSessions
     engine: Engine
-    brokers: Brokers
+    brokers: BrokerFactory
     now: Callable[[], float] = time.time
 
-    async def read(self, call: Call, bundle: Bundle, tape: Tape) -> Outcome:
+    async def run_read(self, call: Call, bundle: Bundle, tape: CallLog) -> Outcome:
         try:
-            session = await self.lent(bundle)
+            lent = await self.sessions.lend_session(bundle)
         except SandboxError as error:
-            return self._broken(call, error, tape)
+            return self._end_broken(call, error, tape)
         try:
-            return await session.call(call.tool, call.arguments, tape=tape)
+            return await lent.session.call(call.tool, call.arguments, tape=tape)
         except SandboxError as error:
-            await self.sessions.drop(bundle.name, session)
-            return self._broken(call, error, tape)
+            await self.sessions.drop_sessions(bundle.name, lent.session)
+            return self._end_broken(call, error, tape)
         finally:
-            self.sessions.give_back(bundle)
+            lent.give_back()
 
-    async def single_use(
-        self, call: Call, bundle: Bundle, writes: WriteMode, tape: Tape
+    async def run_single_use(
+        self, call: Call, bundle: Bundle, writes: WriteMode, tape: CallLog
     ) -> tuple[Outcome, Broker]:
         """A call in a session that may do what its tool may, and the broker that judged it."""
-        broker = self.brokers.for_tool(bundle, call.tool, writes)
+        broker = self.brokers.build_tool_broker(bundle, call.tool, writes)
         try:
             if bundle.launch is not None:
-                return await self._claimed(call, bundle, broker, tape), broker
+                return await self._call_claimed(call, bundle, broker, tape), broker
             async with self.engine.open(bundle, broker) as session:
                 return await session.call(call.tool, call.arguments, tape=tape), broker
         except SandboxError as error:
-            return self._broken(call, error, tape), broker
+            return self._end_broken(call, error, tape), broker
 
-    async def lent(self, bundle: Bundle) -> Session:
-        """A warm session, never one from before something was granted or taken away."""
-        await self.sessions.keep_only(bundle.name, self.brokers.given(bundle))
-        session = await self.sessions.lend(bundle)
-        if isinstance(session, PipeSession) and session.ended:
-            # It ended while nobody used it: by a freeze, or by itself.
-            await self.sessions.drop(bundle.name, session)
-            return await self.sessions.lend(bundle)
-        return session
-
-    async def _claimed(self, call: Call, bundle: Bundle, broker: Broker, tape: Tape) -> Outcome:
+    async def _call_claimed(
+        self, call: Call, bundle: Bundle, broker: Broker, tape: CallLog
+    ) -> Outcome:
         """A call of a third-party tool as one write, if the broker lets it be made: its session is
         the warm one, since such servers keep state.
         """
-        request = tool_request(bundle, call.tool, call.arguments)
-        session = await self.lent(bundle)
+        request = build_tool_request(bundle, call.tool, call.arguments)
+        lent = await self.sessions.lend_session(bundle)
         try:
-            problem = checker(bundle.tool(call.tool).input_schema).problem(call.arguments)
-            held = None if problem else broker.claim(request)
+            problem = get_checker(bundle.get_tool(call.tool).input_schema).find_problem(
+                call.arguments
+            )
+            held = None if problem else broker.claim_write(request)
             if held is not None:
-                return withheld(call.tool, held)
+                return build_withheld_outcome(call.tool, held)
             if not problem:
                 tape.exchanges.append(Exchange(request, None, CUT, "no answer came"))
-            outcome = await session.call(call.tool, call.arguments, tape=tape)
+            outcome = await lent.session.call(call.tool, call.arguments, tape=tape)
             if not problem:
-                tape.exchanges[-1] = answered(request, outcome)
+                tape.exchanges[-1] = build_exchange(request, outcome)
             return replace(outcome, exchanges=tuple(tape.exchanges))
         except SandboxError:
-            await self.sessions.drop(bundle.name, session)
+            await self.sessions.drop_sessions(bundle.name, lent.session)
             raise
         finally:
-            self.sessions.give_back(bundle)
+            lent.give_back()
 
-    def _broken(self, call: Call, error: SandboxError, tape: Tape) -> Outcome:
+    def _end_broken(self, call: Call, error: SandboxError, tape: CallLog) -> Outcome:
         """The outcome of a session that ended; one whose tools changed takes its server along."""
-        self.distrust(call.server, error)
-        return broken(call.server, call.tool, error, tape)
+        self.quarantine_changed(call.server, error)
+        return build_broken_outcome(call.server, call.tool, error, tape)
 
-    def distrust(self, server: str, error: SandboxError) -> None:
+    def quarantine_changed(self, server: str, error: SandboxError) -> None:
         """Quarantine a server whose definitions are not those that were registered."""
         if isinstance(error, DefinitionsChanged):
-            self.store.set_state(server, "quarantined", self.now(), "guard", str(error))
-            self.roster.forget()
+            self.servers.set_state(server, "quarantined", self.now(), "guard", str(error))
+            self.roster.forget_servers()

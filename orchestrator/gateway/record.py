@@ -1,13 +1,21 @@
-"""What a call ended with, as it is stored and counted."""
+"""Building and storing the record of a call: its intent before it runs, its outcome after it."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from orchestrator.wirejson import exchange_json
-from registry.records import Failed, Invocation
-from sandbox.broker import Broker, Release
+from orchestrator.calls import Call
+from orchestrator.gateway.audit_writer import CallWriter
+from orchestrator.gateway.engine import Engine
+from orchestrator.gateway.exchange_json import encode_exchange
+from registry.calls.invocations import CallTable
+from registry.models import CallFailure, Entry, Invocation
+from sandbox.broker.broker import Broker
+from sandbox.bundle.apispec import Access
 from sandbox.errors import (
     BaseImageMissing,
     ComponentMissing,
@@ -20,34 +28,36 @@ from sandbox.errors import (
     PermissionMissing,
     SandboxError,
 )
-from sandbox.exchange import Exchange, wire_digest
-from sandbox.recording import Recording, Tape
-from sandbox.runner import Failure, Outcome
+from sandbox.session.interface import Failure, Outcome
+from sandbox.session.recording import CallLog, CallRecording
+from sandbox.wire.exchange import Exchange, Release, digest_request
 
 OUTSIDE = frozenset({"refused", "timeout", "unreachable", "too_large", "rate_limited", "captured"})
 CANCELLED = "cancelled"
 
 
-def settled(invocation: Invocation, outcome: Outcome, recording: Recording | None) -> Invocation:
+def settle_call(
+    invocation: Invocation, outcome: Outcome, recording: CallRecording | None
+) -> Invocation:
     """The invocation with what became of it."""
     failure = outcome.failure
     return replace(
         invocation,
         state="done",
         result=dict(outcome.result),
-        failure=None if failure is None else _counted(failure, outcome.exchanges),
+        failure=None if failure is None else _classify_failure(failure, outcome.exchanges),
         latency_ms=outcome.elapsed_ms,
-        exchanges=tuple(map(exchange_json, outcome.exchanges)),
+        exchanges=tuple(map(encode_exchange, outcome.exchanges)),
         recording=recording,
     )
 
 
-def cancelled(tool: str, tape: Tape) -> Outcome:
+def build_cancelled_outcome(tool: str, tape: CallLog) -> Outcome:
     failure = Failure(CANCELLED, "the client cancelled the call")
     return Outcome(tool, {"isError": True, "content": []}, failure, tuple(tape.exchanges))
 
 
-def broken(server: str, tool: str, error: SandboxError, tape: Tape) -> Outcome:
+def build_broken_outcome(server: str, tool: str, error: SandboxError, tape: CallLog) -> Outcome:
     """The outcome of a call whose session ended, or never began."""
     kinds = {
         Frozen: "frozen",
@@ -69,7 +79,7 @@ def broken(server: str, tool: str, error: SandboxError, tape: Tape) -> Outcome:
     return Outcome(tool, result, failure, tuple(tape.exchanges))
 
 
-def write_state(
+def find_write_state(
     broker: Broker, release: Release, outcome: Outcome
 ) -> Literal["done", "failed", "unknown"]:
     """What became of an approved write, by what its upstream answered.
@@ -80,14 +90,14 @@ def write_state(
     if not broker.released:
         return "failed"
     left = (*outcome.exchanges, *filter(None, [broker.written]))
-    sent = [e for e in left if wire_digest(e.request) == release.digest]
+    sent = [e for e in left if digest_request(e.request) == release.digest]
     statuses = [e.response.status for e in sent if e.response]
     if not statuses:
         return "unknown"
     return "done" if statuses[0] < 400 else "failed"
 
 
-def _counted(failure: Failure, exchanges: tuple[Exchange, ...]) -> Failed:
+def _classify_failure(failure: Failure, exchanges: tuple[Exchange, ...]) -> CallFailure:
     """The failure as it is counted: what a sandbox says happened outside, the broker has to have
     seen, or it is the server's own bug.
     """
@@ -96,5 +106,60 @@ def _counted(failure: Failure, exchanges: tuple[Exchange, ...]) -> Failed:
         seen = any(e.response is not None and e.response.status == status for e in exchanges)
         kind = "credential" if status in (401, 403) else "http"
     else:
-        seen = kind not in OUTSIDE or any(e.refusal == kind for e in exchanges)
-    return Failed(kind if seen else "bug", failure.message, status)
+        seen = kind not in OUTSIDE or any(e.kind == kind for e in exchanges)
+    return CallFailure(kind if seen else "bug", failure.message, status)
+
+
+@dataclass(frozen=True)
+class CallRecorder:
+    """Reads are stored soon, writes at once, before and after."""
+
+    calls: CallTable
+    ledger: CallWriter
+    engine: Engine
+    process: str
+    now: Callable[[], float] = time.time
+
+    def begin_call(self, identity: str, call: Call, entry: Entry, access: Access) -> Invocation:
+        return Invocation(
+            id=identity,
+            entry=call.server,
+            version=entry.version,
+            tool=call.tool,
+            access=access,
+            started=self.now(),
+            arguments=call.arguments,
+            task=call.task,
+            reason=call.reason,
+            session=call.session,
+            process=self.process,
+            state="intended",
+        )
+
+    def record_later(self, invocation: Invocation, outcome: Outcome, tape: CallLog) -> Invocation:
+        """The call with what became of it; it is on disk a moment later."""
+        ended = settle_call(invocation, outcome, self._build_recording(invocation, tape))
+        self.ledger.queue_call(ended)
+        return ended
+
+    async def store_intent(self, invocation: Invocation) -> None:
+        """Store that a write is about to be made. Raises Frozen."""
+        await asyncio.to_thread(self.calls.store_intent, invocation, self.now())
+
+    async def record_now(
+        self, invocation: Invocation, outcome: Outcome, tape: CallLog
+    ) -> Invocation:
+        """The call with what became of it, on disk."""
+        ended = settle_call(invocation, outcome, self._build_recording(invocation, tape))
+        await asyncio.to_thread(self.calls.record, ended, self.now())
+        self.ledger.stored(ended)
+        return ended
+
+    def _build_recording(self, invocation: Invocation, tape: CallLog) -> CallRecording:
+        return CallRecording(
+            self.engine.name,
+            self.engine.base,
+            invocation.arguments,
+            tape.inputs,
+            tuple(tape.exchanges),
+        )

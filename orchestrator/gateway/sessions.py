@@ -1,4 +1,4 @@
-"""Open read sessions, one per server, version and what of it reads, kept warm while used."""
+"""Pool of warm read sessions, one per server, version and set of reading tools."""
 
 from __future__ import annotations
 
@@ -8,58 +8,68 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
-from sandbox.broker import Broker
-from sandbox.bundle import Bundle
-from sandbox.runner import Runner, Session
+from sandbox.broker.broker import Broker
+from sandbox.bundle.model import Bundle
+from sandbox.session.interface import Runner, Session
+from sandbox.session.pipe import PipeSession
 
 Key = tuple[str, int, frozenset[str]]
 
 
 @dataclass
-class _Warm:
+class WarmSession:
+    """A session that is lent to `busy` calls at this moment."""
+
     session: Session
     stack: AsyncExitStack
     used: float
     busy: int = 0
+
+    def give_back(self) -> None:
+        self.busy -= 1
+        self.used = time.monotonic()
+
+    @property
+    def ended(self) -> bool:
+        """Whether it ended while nobody used it: by a freeze, or by itself."""
+        return isinstance(self.session, PipeSession) and self.session.ended
 
 
 @dataclass
 class ReadSessions:
     """Lends read sessions. An idle one is closed after `idle_seconds`, a broken one at once.
 
-    `broker` makes the broker of a new session. Use `lend` in pairs with `give_back`.
+    `broker` makes the broker of a new session; `given` tells what a server was given that its
+    session holds on to. What was lent is to be given back.
     """
 
     runner: Runner
     broker: Callable[[Bundle], Broker]
     idle_seconds: float
-    _warm: dict[Key, _Warm] = field(default_factory=dict)
+    given: Callable[[Bundle], frozenset[object]] = lambda bundle: frozenset()
+    _warm: dict[Key, WarmSession] = field(default_factory=dict)
     _opening: dict[Key, asyncio.Lock] = field(default_factory=dict)
     _given: dict[str, frozenset[object]] = field(default_factory=dict)
 
-    async def lend(self, bundle: Bundle) -> Session:
-        """A running session with the bundle. Raises what `Runner.open` raises."""
-        key = _key(bundle)
+    async def lend_session(self, bundle: Bundle) -> WarmSession:
+        """A running session with the bundle, never one from before something was granted to its
+        server or taken away. Raises what `Runner.open` raises.
+        """
+        key, given = _build_key(bundle), self.given(bundle)
+        if self._given.setdefault(bundle.name, given) != given:
+            self._given[bundle.name] = given
+            await self.drop_sessions(bundle.name)
         async with self._opening.setdefault(key, asyncio.Lock()):
             warm = self._warm.get(key)
+            if warm is not None and warm.ended:
+                await self.drop_sessions(bundle.name, warm.session)
+                warm = None
             if warm is None:
-                warm = self._warm[key] = await self._opened(bundle)
+                warm = self._warm[key] = await self._open_session(bundle)
             warm.busy += 1
-            return warm.session
+            return warm
 
-    def give_back(self, bundle: Bundle) -> None:
-        warm = self._warm.get(_key(bundle))
-        if warm:
-            warm.busy -= 1
-            warm.used = time.monotonic()
-
-    async def keep_only(self, name: str, given: frozenset[object]) -> None:
-        """Close the sessions of a server that were opened when it had been given other things."""
-        if self._given.setdefault(name, given) != given:
-            self._given[name] = given
-            await self.drop(name)
-
-    async def drop(self, name: str, session: Session | None = None) -> None:
+    async def drop_sessions(self, name: str, session: Session | None = None) -> None:
         """Close the sessions of a server, or only this one."""
         for key in [key for key in self._warm if key[0] == name]:
             if session is None or self._warm[key].session is session:
@@ -82,13 +92,13 @@ class ReadSessions:
     def count(self) -> int:
         return len(self._warm)
 
-    async def _opened(self, bundle: Bundle) -> _Warm:
+    async def _open_session(self, bundle: Bundle) -> WarmSession:
         stack = AsyncExitStack()
         session = await stack.enter_async_context(self.runner.open(bundle, self.broker(bundle)))
-        return _Warm(session, stack, time.monotonic())
+        return WarmSession(session, stack, time.monotonic())
 
 
-def _key(bundle: Bundle) -> Key:
+def _build_key(bundle: Bundle) -> Key:
     """A session may send what reads, so another classification needs another session."""
     reads = frozenset(tool.name for tool in bundle.tools if tool.access == "read")
     return bundle.name, bundle.version, reads

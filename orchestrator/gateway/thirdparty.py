@@ -1,4 +1,6 @@
-"""What a third-party server may have: what it declares, a person granted, and the vault holds."""
+"""Environment of third-party servers' sessions: the permissions that they declare and a person
+granted, with secrets of the vault.
+"""
 
 from __future__ import annotations
 
@@ -6,50 +8,50 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from orchestrator.brokers import SOURCES
-from orchestrator.consents import Consents, secret_of
-from orchestrator.footnotes import Footnotes
-from registry.vault import Vault
-from sandbox.brake import Brake
-from sandbox.bundle import Bundle
-from sandbox.egress import Exit, Tunnel
+from orchestrator.approvals.grants import Grants, find_secret_name
+from orchestrator.gateway.audit_writer import AuditWriter
+from orchestrator.gateway.brokers import SOURCES
+from registry.secrets.vault import Vault
+from sandbox.broker.throttle import Throttle
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.permissions import Permission, parse_permissions
+from sandbox.bundle.target import NetworkTarget
 from sandbox.errors import PermissionMissing
-from sandbox.exchange import Upstream
-from sandbox.outfit import Outfit
-from sandbox.permissions import Permission, permissions_of
-from sandbox.policy import Origin
-from sandbox.target import Target
-from sandbox.throttle import Throttle
+from sandbox.killswitch import KillSwitch
+from sandbox.thirdparty.egress import EgressProxy, Tunnel
+from sandbox.thirdparty.environment import LaunchEnvironment
+from sandbox.wire.exchange import Upstream
+from sandbox.wire.policy import Origin
 
 
 @dataclass
-class Outfitting:
+class GrantedEnvironmentProvider:
     """Outfits sessions of third-party servers; their connections go into the audit, one row each.
 
     A permission counts where the bundle declares it and a person granted it, or where the server is
     on `trial`: while a person adds it.
     """
 
-    consents: Consents
+    consents: Grants
     vault: Vault
     upstream: Callable[[frozenset[Origin]], Upstream]
     throttle: Throttle
-    brake: Brake
-    footnotes: Footnotes
+    kill_switch: KillSwitch
+    footnotes: AuditWriter
     _trials: set[str] = field(default_factory=set)
 
-    def __call__(self, bundle: Bundle) -> Outfit:
+    def __call__(self, bundle: Bundle) -> LaunchEnvironment:
         """Raises PermissionMissing, for a secret that is not in the vault."""
-        allowed = self._allowed(bundle)
+        allowed = self._find_allowed(bundle)
         targets = frozenset(each.target for each in allowed if each.kind == "network")
-        return Outfit(
-            environment=self._environment(bundle, allowed),
+        return LaunchEnvironment(
+            environment=self._build_environment(bundle, allowed),
             paths=tuple(each for each in allowed if each.kind == "fs"),
-            exit=self._exit(bundle.name, targets) if targets else None,
+            exit=self._build_exit(bundle.name, targets) if targets else None,
         )
 
     @contextmanager
-    def trial(self, name: str) -> Iterator[None]:
+    def allow_declared(self, name: str) -> Iterator[None]:
         """Let a server have all it declares, for the time of the block."""
         self._trials.add(name)
         try:
@@ -57,14 +59,16 @@ class Outfitting:
         finally:
             self._trials.discard(name)
 
-    def _allowed(self, bundle: Bundle) -> tuple[Permission, ...]:
-        declared = permissions_of(bundle.permissions)
+    def _find_allowed(self, bundle: Bundle) -> tuple[Permission, ...]:
+        declared = parse_permissions(bundle.permissions)
         if bundle.name in self._trials:
             return declared
-        granted = self.consents.permissions(bundle.name)
-        return tuple(each for each in declared if granted.get(str(each)) == secret_of(each, bundle))
+        granted = self.consents.find_permissions(bundle.name)
+        return tuple(
+            each for each in declared if granted.get(str(each)) == find_secret_name(each, bundle)
+        )
 
-    def _environment(self, bundle: Bundle, allowed: tuple[Permission, ...]) -> dict[str, str]:
+    def _build_environment(self, bundle: Bundle, allowed: tuple[Permission, ...]) -> dict[str, str]:
         names = {each.name for each in allowed if each.kind == "env"}
         given = {}
         for variable, name in (bundle.launch.secrets if bundle.launch else {}).items():
@@ -79,19 +83,19 @@ class Outfitting:
             given[variable] = secret.reveal()
         return given
 
-    def _exit(self, server: str, targets: frozenset[Target]) -> Exit:
-        named = self.consents.private_hosts()
+    def _build_exit(self, server: str, targets: frozenset[NetworkTarget]) -> EgressProxy:
+        named = self.consents.find_private_hosts()
         private = frozenset(target for target in targets if str(target) in named)
         origins = frozenset(Origin("http", each.host, each.port) for each in private)
-        return Exit(
+        return EgressProxy(
             targets,
             self.upstream(origins),
             private=private,
-            told=lambda tunnel: self._note(server, tunnel),
-            brake=self.brake,
+            told=lambda tunnel: self._note_tunnel(server, tunnel),
+            kill_switch=self.kill_switch,
             throttle=self.throttle,
         )
 
-    def _note(self, server: str, tunnel: Tunnel) -> None:
+    def _note_tunnel(self, server: str, tunnel: Tunnel) -> None:
         told = {**vars(tunnel), "seconds": round(tunnel.seconds, 3)}
-        self.footnotes.add("tunnel", server, told)
+        self.footnotes.add_row("tunnel", server, told)

@@ -1,4 +1,6 @@
-"""Descriptions that change: looked at once a day, and compiled again before anybody notices."""
+"""Daily check of the API descriptions that servers were compiled from; a changed one opens a
+repair.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +12,17 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from forge.errors import ForgeError
-from forge.sources import Source as Place
-from orchestrator.errors import OrchestratorError
-from orchestrator.forging import Forge
-from orchestrator.healing import Healing
-from registry.errors import RegistryError
-from registry.health import DAY, Watched
-from registry.records import Entry
+from forge.sources import ApiSource as Place
+from orchestrator.forging.forge import Forge
+from orchestrator.healing.monitor import Healing
+from orchestrator.jobs.runner import KNOWN_FAILURES
+from registry.health.repairs import DAY, WatchedDescription
+from registry.models import Entry
 from registry.store import Store
-from sandbox.bundle import Bundle, read_regular
-from sandbox.errors import Frozen, SandboxError
-from sandbox.exchange import Headers, first
+from sandbox.bundle.model import Bundle, read_regular_file
+from sandbox.errors import Frozen
+from sandbox.wire.exchange import Headers, find_header
 
-UNUSABLE = (OrchestratorError, ForgeError, RegistryError, SandboxError, OSError)
 MAX_VALIDATOR = 500
 
 log = structlog.get_logger()
@@ -38,71 +37,73 @@ class Drift:
     healing: Healing
     now: Callable[[], float] = time.time
 
-    async def look(self, interval: float = DAY) -> str:
+    async def check_next(self, interval: float = DAY) -> str:
         """Look at one description whose last look is longer ago than `interval` seconds, and open
         a repair where its server would be another. The server's name, "" where none is due.
         """
-        name = await asyncio.to_thread(self.store.due_watch, self.now(), interval)
-        entry = await asyncio.to_thread(self.store.entry, name) if name else None
+        name = await asyncio.to_thread(
+            self.store.descriptions.find_due_server, self.now(), interval
+        )
+        entry = await asyncio.to_thread(self.store.servers.get, name) if name else None
         if entry is None:
             return ""
-        await self.look_at(entry, interval)
+        await self.check_description(entry, interval)
         return entry.name
 
-    async def look_at(self, entry: Entry, interval: float = DAY) -> None:
+    async def check_description(self, entry: Entry, interval: float = DAY) -> None:
         """Look at a server's description, unless that was done within `interval` seconds."""
         claimed = await asyncio.to_thread(
-            self.store.claim_watch, entry.source, self.now(), interval
+            self.store.descriptions.claim_check, entry.source, self.now(), interval
         )
         if claimed is not None:
-            await self._looked(entry, claimed)
+            await self._store_check(entry, claimed)
 
-    async def _looked(self, entry: Entry, known: Watched) -> None:
+    async def _store_check(self, entry: Entry, known: WatchedDescription) -> None:
         """Store what the description is now, and act where it says something else."""
         try:
-            bundle = await asyncio.to_thread(self.forge.shelf.bundle, entry)
-            seen = await self._seen(entry, known)
+            bundle = await asyncio.to_thread(self.forge.shelf.load_bundle, entry)
+            seen = await self._fetch_state(entry, known)
             before = known.digest or bundle.provenance.source_digest
             changed = seen.digest not in ("", before)
-            self.store.keep_watch(seen, self.now(), entry.name, changed)
-            if changed and await self._differs(entry, bundle):
+            self.store.descriptions.store_check(seen, self.now(), entry.name, changed)
+            if changed and await self._has_changed(entry, bundle):
                 reason = "its API's description changed"
-                self.healing.look_again(entry.name, reason)
+                self.healing.queue_description_repair(entry.name, reason)
         except Frozen:
             raise
-        except UNUSABLE as error:
+        except KNOWN_FAILURES as error:
             log.info("a description cannot be looked at", server=entry.name, reason=str(error))
             trouble = replace(known, problem=str(error)[:2000])
-            self.store.keep_watch(trouble, self.now(), entry.name, False)
+            self.store.descriptions.store_check(trouble, self.now(), entry.name, False)
 
-    async def _seen(self, entry: Entry, known: Watched) -> Watched:
+    async def _fetch_state(self, entry: Entry, known: WatchedDescription) -> WatchedDescription:
         """The description's validators and digest; those known where it was not modified."""
-        place = self.forge.descriptions.place_of(entry.source)
+        place = self.forge.descriptions.find_place(entry.source)
         if place.path is not None:
-            content = await asyncio.to_thread(read_regular, place.path)
-            return Watched(entry.source, known.checked, digest=_digest(content))
+            content = await asyncio.to_thread(read_regular_file, place.path)
+            return WatchedDescription(entry.source, known.checked, digest=_hash_content(content))
         if not place.urls:
             return replace(known, problem="it was handed in, and is nowhere to look at")
-        fetched = await self.forge.descriptions.fetched(_asking(place, known))
+        fetched = await self.forge.descriptions.fetch_place(_add_validators(place, known))
         if fetched.status == 304 and known.digest:
             return replace(known, problem="")
         if fetched.status != 200:
             return replace(known, problem=f"it is answered with {fetched.status}")
-        return Watched(
+        return WatchedDescription(
             entry.source,
             known.checked,
-            (first(fetched.headers, "etag") or "")[:MAX_VALIDATOR],
-            (first(fetched.headers, "last-modified") or "")[:MAX_VALIDATOR],
-            _digest(fetched.body),
+            (find_header(fetched.headers, "etag") or "")[:MAX_VALIDATOR],
+            (find_header(fetched.headers, "last-modified") or "")[:MAX_VALIDATOR],
+            _hash_content(fetched.body),
         )
 
-    async def _differs(self, entry: Entry, bundle: Bundle) -> bool:
+    async def _has_changed(self, entry: Entry, bundle: Bundle) -> bool:
         """Whether the server would be another if it were compiled now."""
-        fresh = await self.forge.compiled_again(entry, lambda step: None)
+        fresh = await self.forge.compile_again(entry, lambda step: None)
         return (fresh.tools, fresh.source_code) != (bundle.tools, bundle.source_code)
 
 
-def _asking(place: Place, known: Watched) -> Place:
+def _add_validators(place: Place, known: WatchedDescription) -> Place:
     """The place, asked whether it was modified (RFC 9110, section 13.1)."""
     asked: Headers = ()
     if known.digest and known.etag:
@@ -112,5 +113,5 @@ def _asking(place: Place, known: Watched) -> Place:
     return replace(place, headers=(*place.headers, *asked))
 
 
-def _digest(content: bytes) -> str:
+def _hash_content(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()

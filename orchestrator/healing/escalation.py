@@ -1,76 +1,91 @@
-"""What follows where a server cannot be repaired: it is archived, and another is forged."""
+"""Escalation after a failed repair: the server is archived, and a forge job for its replacement is
+queued.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from forge.brief import fenced
-from forge.diagnosis import diagnose
-from registry.cause import Cause
-from registry.health import REPAIRS_A_DAY
-from registry.records import ENDED_JOBS, Entry, Job, new_id
+from forge.drafts.brief import fence_text
+from forge.drafts.diagnosis import diagnose_proof
+from registry.health.causes import Cause
+from registry.health.repairs import REPAIRS_A_DAY
+from registry.jobs.jobs import JobTable
+from registry.models import ENDED_JOBS, Entry, Job, generate_id
 from registry.store import Store
-from sandbox.bundle import Bundle
-from sandbox.report import Proof, StageReport
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.report import Proof, StageReport
 
 MAX_TASK = 3_500
 
 
 @dataclass(frozen=True)
-class Ladder:
+class Escalation:
     """The steps below `degraded`: quarantined, repaired or archived, replaced."""
 
     store: Store
     now: Callable[[], float] = time.time
 
-    def given_up(self, entry: Entry, bundle: Bundle, cause: Cause, reason: str, last: bool) -> str:
+    def archive_unrepaired(
+        self, entry: Entry, bundle: Bundle, cause: Cause, reason: str, last: bool
+    ) -> str:
         """What becomes of a server whose repair failed, in words. A quarantined one is archived
         where no other repair can be tried, or today's were; its replacement is forged.
         """
-        current = self.store.entry(entry.name)
+        current = self.store.servers.get(entry.name)
         if current.state != "quarantined" or current.version != entry.version:
             return ""
-        if not last and len(self.store.repairs(entry.name, self.now())) < REPAIRS_A_DAY:
+        if not last and len(self.store.repairs.find(entry.name, self.now())) < REPAIRS_A_DAY:
             return ""
-        self.store.archive(entry.name, self.now(), "healing", f"not repaired: {reason}"[:2000])
-        job = self.rewritten(bundle, cause, "", None)
+        self.store.servers.archive(
+            entry.name, self.now(), "healing", f"not repaired: {reason}"[:2000]
+        )
+        job = self.queue_rewrite(bundle, cause, "", None)
         return f"{entry.name} is archived; job {job} forges its replacement"
 
-    def rewritten(
+    def queue_rewrite(
         self, bundle: Bundle, cause: Cause, failing: str, report: StageReport | None
     ) -> str:
         """The id of the job in which an author changes the server's code; one that runs already is
         that one. `failing` is the call whose recording has to come out, `report` how it does not.
         """
-        for job in self.store.jobs(limit=200):
-            if job.kind == "forge" and job.state not in ENDED_JOBS:
-                if job.request.get("parent") == bundle.name == job.request.get("name"):
-                    return job.id
-        request = {
-            "task": _task(bundle, cause, report),
-            "parent": bundle.name,
-            "name": bundle.name,
-            "failing": failing,
-            "alike": True,
-        }
+        known = next(find_rewrites(self.store.jobs, bundle.name), None)
+        if known is not None:
+            return known.id
         now = self.now()
-        made = Job(new_id(), "forge", request, created=now, updated=now)
-        self.store.create_job(made)
+        task = _render_task(bundle, cause, report)
+        made = queue_rewrite(self.store.jobs, bundle.name, task, now, failing=failing)
         payload = {"job": made.id, "cause": cause.kind, "call": failing}
-        self.store.note("replacement.queued", bundle.name, payload, now)
+        self.store.audit.add_note("replacement.queued", bundle.name, payload, now)
         return made.id
 
 
-def _task(bundle: Bundle, cause: Cause, report: StageReport | None) -> str:
+def find_rewrites(jobs: JobTable, server: str) -> Iterator[Job]:
+    """The jobs under way in which an author writes a server's next version, the newest first."""
+    for job in jobs.find(limit=200):
+        if job.kind == "forge" and job.state not in ENDED_JOBS:
+            if job.request.get("parent") == server == job.request.get("name"):
+                yield job
+
+
+def queue_rewrite(jobs: JobTable, server: str, task: str, now: float, **more: str) -> Job:
+    """A new job in which an author writes a server anew; its last calls have to come out alike."""
+    request = {"task": task[:MAX_TASK], "parent": server, "name": server, "alike": True, **more}
+    job = Job(generate_id(), "forge", request, created=now, updated=now)
+    jobs.create(job)
+    return job
+
+
+def _render_task(bundle: Bundle, cause: Cause, report: StageReport | None) -> str:
     """What the author is asked for. What the API or the code said stands between marks."""
     said = [cause.reason]
     if report is not None:
-        proof = Proof(bundle.digest(), (report,))
-        said = [diagnosis.text() for diagnosis in diagnose(proof, bundle.source_code)]
+        proof = Proof(bundle.compute_digest(), (report,))
+        said = [diagnosis.render_text() for diagnosis in diagnose_proof(proof, bundle.source_code)]
     head = (
         f"Repair the server {bundle.name}: its calls fail ({cause.kind}). Change what is wrong and "
         "nothing else; the recorded call has to succeed.\n"
     )
-    return (head + fenced("\n".join(said)[:1500], "what went wrong"))[:MAX_TASK]
+    return (head + fence_text("\n".join(said)[:1500], "what went wrong"))[:MAX_TASK]

@@ -1,4 +1,6 @@
-"""Servers that mend themselves: failures noticed, repairs opened, bad versions taken back."""
+"""Monitoring of calls: failures are counted by cause, repairs are queued, and a worse version on
+trial is rolled back.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +11,29 @@ from dataclasses import dataclass, field
 import structlog
 
 from forge.errors import ForgeError
-from orchestrator.causes import told_cause
 from orchestrator.errors import OrchestratorError
-from orchestrator.forging import Forge
-from orchestrator.versions import go_back, planned
-from registry.cause import Cause
-from registry.errors import RegistryError
-from registry.health import REPAIR
-from registry.records import Invocation, Job, new_id
+from orchestrator.forging.forge import Forge
+from orchestrator.healing.versions import find_version, plan_rollback, roll_back
+from registry.errors import RegistryError, RowNotFound
+from registry.health.canary import CanaryTrial
+from registry.health.causes import Cause, find_cause
+from registry.health.repairs import REPAIR
+from registry.models import Invocation, Job, generate_id
+from registry.servers.bundles import Bundles
+from registry.servers.entries import ServerTable
 from registry.store import Store
-from registry.trial import Trial
-from sandbox.errors import SandboxError
-from sandbox.launch import AUTHOR
+from sandbox.bundle.launch import AUTHOR
+from sandbox.errors import BundleInvalid, SandboxError
+
+
+def diagnose_call(servers: ServerTable, shelf: Bundles, call: Invocation) -> Cause | None:
+    """The cause of a call's failure; by what is stored of it alone where its version is gone."""
+    try:
+        bundle = shelf.load_bundle(find_version(servers, call.entry, call.version))
+        return find_cause(call, bundle.get_tool(call.tool))
+    except (RowNotFound, BundleInvalid, KeyError):
+        return find_cause(call)
+
 
 ENOUGH = {"rate": 3, "widen": 2, "recompile": 2, "code": 3}
 """How many failures of one cause open a repair; one of a quarantined server opens it at once."""
@@ -46,44 +59,46 @@ class Healing:
     now: Callable[[], float] = time.time
     _counted: dict[tuple[str, int, str, str], int] = field(default_factory=dict)
 
-    def noticed(self, call: Invocation) -> None:
+    def record_call(self, call: Invocation) -> None:
         """Take note of a stored call. Never raises: mending must not harm what it mends."""
         try:
             if call.access == "read" and call.counted and self.on_trial(call.entry):
-                self._tried(call)
+                self._count_trial(call)
             if call.failure is not None:
-                self._noticed(call)
+                self._record_failure(call)
         except BROKEN as error:
             log.warning("a failure could not be looked into", call=call.id, reason=str(error))
 
-    def _tried(self, call: Invocation) -> None:
+    def _count_trial(self, call: Invocation) -> None:
         """Count a read of a version on trial, and take that version back where it does worse."""
-        counted = self.store.count_trial(call.entry, call.version, call.succeeded, self.now())
+        counted = self.store.canaries.count_outcome(
+            call.entry, call.version, call.succeeded, self.now()
+        )
         if counted is None or counted[1] == "going on":
             return
         trial, judgement = counted
         if judgement == "worse":
-            self._taken_back(trial)
+            self._take_back_version(trial)
         self.changed()
 
-    def _taken_back(self, trial: Trial) -> None:
+    def _take_back_version(self, trial: CanaryTrial) -> None:
         """Go back to the version before; a person has to where that may do more than this one."""
-        plan = planned(self.store, self.forge.shelf, trial.entry, trial.previous)
+        plan = plan_rollback(self.store.servers, self.forge.shelf, trial.entry, trial.previous)
         new, old = trial.new, trial.old
         reason = f"{new.failed} of {new.total} failed, {old.failed} of {old.total} before"
         if plan.gains:
             reason = f"{reason}; `toolwright rollback {trial.entry}` wants the PIN"
-            self.store.set_state(trial.entry, "quarantined", self.now(), "trial", reason)
+            self.store.servers.set_state(trial.entry, "quarantined", self.now(), "trial", reason)
             return
-        go_back(self.store, self.forge.shelf, plan, "trial", reason, self.now())
+        roll_back(self.store, self.forge.shelf, plan, "trial", reason, self.now())
 
-    def _noticed(self, call: Invocation) -> None:
-        entry = self.store.entry(call.entry)
+    def _record_failure(self, call: Invocation) -> None:
+        entry = self.store.servers.get(call.entry)
         if entry.version != call.version or entry.state == "archived":
             return
         if entry.created_by == AUTHOR:
             return
-        cause = told_cause(self.store, self.forge.shelf, call)
+        cause = diagnose_call(self.store.servers, self.forge.shelf, call)
         if cause is None or not cause.repair:
             return
         where = cause.host if cause.repair == "rate" else call.tool
@@ -92,9 +107,9 @@ class Healing:
         while len(self._counted) > MAX_COUNTED:
             del self._counted[next(iter(self._counted))]
         if count >= ENOUGH[cause.repair] or entry.state == "quarantined":
-            self.open(call, cause)
+            self.open_repair(call, cause)
 
-    def open(self, call: Invocation, cause: Cause) -> Job | None:
+    def open_repair(self, call: Invocation, cause: Cause) -> Job | None:
         """Queue a repair, where the server may have one now."""
         now = self.now()
         request = {
@@ -103,11 +118,11 @@ class Healing:
             "call": call.id,
             "cause": cause.text[:1000],
         }
-        return self.store.open_repair(Job(new_id(), REPAIR, request, now, now), now)
+        return self.store.repairs.queue_repair(Job(generate_id(), REPAIR, request, now, now), now)
 
-    def look_again(self, server: str, reason: str) -> Job | None:
+    def queue_description_repair(self, server: str, reason: str) -> Job | None:
         """Queue a repair of a server whose API's description changed."""
         now = self.now()
-        version = self.store.entry(server).version
+        version = self.store.servers.get(server).version
         request = {"server": server, "version": version, "call": "", "cause": reason[:1000]}
-        return self.store.open_repair(Job(new_id(), REPAIR, request, now, now), now)
+        return self.store.repairs.queue_repair(Job(generate_id(), REPAIR, request, now, now), now)

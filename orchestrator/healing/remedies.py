@@ -1,4 +1,5 @@
-"""Repairs that need no model: a pace, a wider answer schema, the description compiled again.
+"""Repairs that need no model: a slower pace, a wider answer schema, or recompiling the description.
+Each builds a bundle and, where possible, the case that the previous bundle fails.
 
 Each makes a bundle and, where one can be made, the case that the bundle before it fails.
 """
@@ -11,17 +12,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from forge.widening import NotWidened, widened
+from forge.compiler.widening import WideningRefused, widen_for_answer
 from orchestrator.errors import NoRemedy
-from registry.cause import Cause
-from registry.pace import Sent, learned
-from registry.records import Invocation
-from sandbox.bundle import Bundle
-from sandbox.exchange import Exchange
-from sandbox.pace import Pace, slower
-from sandbox.policy import granted_hosts
-from sandbox.recordedcase import RecordedCase, fits
-from sandbox.recording import Recording
+from registry.health.causes import Cause
+from registry.health.rates import SentRequest, learn_rate
+from registry.models import Invocation
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.ratelimit import Pace, add_slower_pace
+from sandbox.session.recorded_case import RecordedCase, is_storable
+from sandbox.session.recording import CallRecording
+from sandbox.wire.exchange import Exchange
+from sandbox.wire.policy import list_granted_hosts
 
 MANY = 3
 """Calls beyond a limit that its case makes."""
@@ -40,21 +41,21 @@ class Remedy:
 
 
 @dataclass(frozen=True)
-class Failing:
+class FailedCall:
     """A call that failed, with its cause and what it took in where that is kept."""
 
     call: Invocation
     cause: Cause
-    recording: Recording | None
+    recording: CallRecording | None
 
 
-def paced(bundle: Bundle, failing: Failing, calls: Iterable[Invocation]) -> Remedy:
+def build_pace_remedy(bundle: Bundle, failing: FailedCall, calls: Iterable[Invocation]) -> Remedy:
     """The bundle with the rate that its API's refusals in these calls teach. Raises NoRemedy."""
-    host = _granted(bundle, failing.cause.host)
+    host = _find_granted_host(bundle, failing.cause.host)
     known = [pace.per_second for pace in bundle.paces if pace.host == host]
     calls = tuple(calls)
     own = (call for call in calls if call.version == failing.call.version)
-    rate = learned(_sent(own, failing.cause.host), min(known, default=float("inf")))
+    rate = learn_rate(_list_sent(own, failing.cause.host), min(known, default=float("inf")))
     if rate is None:
         raise NoRemedy("its refusals teach no rate: too few of them, or nothing was taken between")
     try:
@@ -62,7 +63,7 @@ def paced(bundle: Bundle, failing: Failing, calls: Iterable[Invocation]) -> Reme
         limit = Pace(host, rate.limit, rate.per)
     except ValueError as error:
         raise NoRemedy(f"{error}; that is an outage rather than a rate") from error
-    made = replace(bundle, paces=slower(bundle.paces, pace))
+    made = replace(bundle, paces=add_slower_pace(bundle.paces, pace))
     if made == bundle:
         raise NoRemedy("it keeps to a slower rate already")
     call = failing.call
@@ -70,18 +71,18 @@ def paced(bundle: Bundle, failing: Failing, calls: Iterable[Invocation]) -> Reme
         name=f"more than {limit} at once",
         tool=call.tool,
         arguments=call.arguments,
-        exchanges=tuple(_answered(calls, call)),
+        exchanges=tuple(_find_answers(calls, call)),
         limit=limit,
         calls=limit.requests + MANY,
     )
     return Remedy(made, f"learned to ask at most {pace}", case)
 
 
-def widest(bundle: Bundle, failing: Failing) -> Remedy:
+def build_widening_remedy(bundle: Bundle, failing: FailedCall) -> Remedy:
     """The bundle whose tool takes the answer that broke its schema. Raises NoRemedy."""
     call, recording = failing.call, failing.recording
     answers = [e for e in recording.exchanges if e.response] if recording else []
-    if recording is None or not answers or (bundle.tool(call.tool).paging and len(answers) > 1):
+    if recording is None or not answers or (bundle.get_tool(call.tool).paging and len(answers) > 1):
         raise NoRemedy("the answer that broke its schema is not kept")
     case = RecordedCase(
         f"what {call.tool} was answered in {call.id}",
@@ -90,23 +91,23 @@ def widest(bundle: Bundle, failing: Failing) -> Remedy:
         recording.exchanges,
     )
     try:
-        made = widened(bundle, call.tool, _structured(answers[-1]))
-    except NotWidened as error:
+        made = widen_for_answer(bundle, call.tool, _parse_structured(answers[-1]))
+    except WideningRefused as error:
         raise NoRemedy(str(error)) from error
     except (ValueError, KeyError) as error:
         raise NoRemedy(f"its answer cannot be taken as it is: {error}") from error
-    if not fits(case):
+    if not is_storable(case):
         raise NoRemedy("the answer that broke its schema is too large to be kept as a case")
     new = [str(one) for one in made.widened if one not in bundle.widened]
     return Remedy(made, "widened by what was answered: " + "; ".join(new), case)
 
 
-def compiled_again(bundle: Bundle, fresh: Bundle, failing: Failing | None) -> Remedy:
+def build_recompile_remedy(bundle: Bundle, fresh: Bundle, failing: FailedCall | None) -> Remedy:
     """The bundle of the refreshed description, where it is another. Raises NoRemedy.
 
     Its case is that the place which the call asked for in vain is gone.
     """
-    if _same_tools(bundle, fresh):
+    if _has_same_tools(bundle, fresh):
         raise NoRemedy("its API's description says what it said before")
     case = None
     if failing and failing.recording and failing.recording.exchanges:
@@ -117,15 +118,15 @@ def compiled_again(bundle: Bundle, fresh: Bundle, failing: Failing | None) -> Re
             failing.recording.arguments,
             failing.recording.exchanges,
         )
-    told = _difference(bundle, fresh)
+    told = _render_difference(bundle, fresh)
     return Remedy(fresh, f"compiled again from its API's description: {told}", case, lasting=False)
 
 
-def _same_tools(bundle: Bundle, fresh: Bundle) -> bool:
+def _has_same_tools(bundle: Bundle, fresh: Bundle) -> bool:
     return (bundle.tools, bundle.source_code) == (fresh.tools, fresh.source_code)
 
 
-def _difference(bundle: Bundle, fresh: Bundle) -> str:
+def _render_difference(bundle: Bundle, fresh: Bundle) -> str:
     before = {tool.name: tool for tool in bundle.tools}
     after = {tool.name: tool for tool in fresh.tools}
     parts = {
@@ -137,9 +138,9 @@ def _difference(bundle: Bundle, fresh: Bundle) -> str:
     return "; ".join(told) or "its code"
 
 
-def _granted(bundle: Bundle, host: str) -> str:
+def _find_granted_host(bundle: Bundle, host: str) -> str:
     """The host as the bundle's permissions name it. Raises NoRemedy."""
-    hosts = granted_hosts(bundle)
+    hosts = list_granted_hosts(bundle)
     bare = host.rpartition(":")[0] or host
     for name in (host, bare):
         if name and name in hosts:
@@ -150,23 +151,23 @@ def _granted(bundle: Bundle, host: str) -> str:
     raise NoRemedy(f"{host or 'its host'} is none that it declares")
 
 
-def _sent(calls: Iterable[Invocation], host: str) -> Iterator[Sent]:
+def _list_sent(calls: Iterable[Invocation], host: str) -> Iterator[SentRequest]:
     """When requests left for a host, and whether they were taken: of those that were tried again,
     all but the last were not.
     """
     for call in calls:
         for exchange in call.exchanges:
             request, response = exchange.get("request"), exchange.get("response")
-            if not isinstance(request, Mapping) or _host(request.get("url")) != host:
+            if not isinstance(request, Mapping) or _parse_host(request.get("url")) != host:
                 continue
             times = exchange.get("sent_at") or ()
-            yield from (Sent(float(at), False) for at in times[:-1])
+            yield from (SentRequest(float(at), False) for at in times[:-1])
             if isinstance(response, Mapping):
                 taken = response.get("status") != 429
-                yield from (Sent(float(at), taken) for at in times[-1:])
+                yield from (SentRequest(float(at), taken) for at in times[-1:])
 
 
-def _host(url: Any) -> str:
+def _parse_host(url: Any) -> str:
     try:
         parts = urlsplit(str(url))
         port = f":{parts.port}" if parts.port not in (None, 80, 443) else ""
@@ -175,7 +176,7 @@ def _host(url: Any) -> str:
         return ""
 
 
-def _answered(calls: Iterable[Invocation], like: Invocation) -> Iterator[Exchange]:
+def _find_answers(calls: Iterable[Invocation], like: Invocation) -> Iterator[Exchange]:
     """What the same call was answered when it succeeded, where its recording is at hand."""
     for call in calls:
         same = call.tool == like.tool and call.arguments == like.arguments
@@ -184,17 +185,8 @@ def _answered(calls: Iterable[Invocation], like: Invocation) -> Iterator[Exchang
             return
 
 
-def _structured(exchange: Exchange) -> Mapping[str, Any]:
+def _parse_structured(exchange: Exchange) -> Mapping[str, Any]:
     """The structured content that a compiled tool makes of an answer. Raises ValueError."""
     assert exchange.response is not None
     body = json.loads(exchange.response.body)
     return {"status": exchange.response.status, "body": body}
-
-
-def case_of(call: Invocation, recording: Recording | None) -> RecordedCase | None:
-    """A recorded call as a case that has to succeed; None where it is not kept, or too large."""
-    if recording is None:
-        return None
-    name = f"{call.tool} as it failed in {call.id}"
-    case = RecordedCase(name, call.tool, recording.arguments, recording.exchanges)
-    return case if fits(case) else None

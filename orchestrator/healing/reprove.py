@@ -1,4 +1,6 @@
-"""Registered servers proved again: by newer stages, on a new base, or written by another model."""
+"""Proving registered servers again: with newer stages, on a new base image, or with code of another
+model.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +10,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from forge.errors import ForgeError
-from orchestrator.errors import OrchestratorError
-from orchestrator.forging import Forge
-from orchestrator.orders import Report
-from orchestrator.replacing import Replacing
-from registry.errors import RegistryError
-from registry.records import ENDED_JOBS, Entry, Job, new_id
+from orchestrator.forging.forge import Forge
+from orchestrator.forging.order import Report
+from orchestrator.healing.escalation import find_rewrites, queue_rewrite
+from orchestrator.healing.replace import VersionReplacer
+from orchestrator.jobs.runner import KNOWN_FAILURES
+from registry.models import Entry
 from registry.store import Store
-from sandbox.bundle import Bundle
-from sandbox.errors import Frozen, SandboxError
-from sandbox.launch import AUTHOR
+from sandbox.bundle.launch import AUTHOR
+from sandbox.bundle.model import Bundle
+from sandbox.errors import Frozen
 
 Verdict = Literal["proved", "renewed", "failed", "skipped"]
-FAILURES = (OrchestratorError, ForgeError, RegistryError, SandboxError, OSError)
 
 
 @dataclass(frozen=True)
-class Reproved:
+class ReproofResult:
     """`renewed` is a server with a new version, on another base; `failed` stays as it was, for this
     `reason`. `job` is where an author writes it anew beside it.
     """
@@ -38,14 +38,14 @@ class Reproved:
 
 
 @dataclass(frozen=True)
-class Reproving:
+class Reprover:
     """Proves one server after the other, with its own cases and the calls that it answered last."""
 
     store: Store
     forge: Forge
     now: Callable[[], float] = time.time
 
-    async def reprove(self, entry: Entry, report: Report, author: str = "") -> Reproved:
+    async def reprove_server(self, entry: Entry, report: Report, author: str = "") -> ReproofResult:
         """What became of a server: on another base than it was proved on it is renewed, if it is
         at least as good there. Where an `author` is named its code is written anew on the side.
 
@@ -53,60 +53,49 @@ class Reproving:
         """
         if entry.created_by == AUTHOR:
             reason = "a third-party server is proved when it is added"
-            return Reproved(entry.name, entry.version, "skipped", reason)
+            return ReproofResult(entry.name, entry.version, "skipped", reason)
         try:
-            bundle = await asyncio.to_thread(self.forge.shelf.bundle, entry)
-            found = await self._tried(entry, bundle, report)
+            bundle = await asyncio.to_thread(self.forge.shelf.load_bundle, entry)
+            found = await self._prove_again(entry, bundle, report)
         except Frozen:
             raise
-        except FAILURES as error:
+        except KNOWN_FAILURES as error:
             stays = f"; it stays on {entry.base_image or 'its base'}"
             moved = entry.base_image != self.forge.engine.base
             reason = f"{error}{stays if moved else ''}"
-            found = Reproved(entry.name, entry.version, "failed", reason)
+            found = ReproofResult(entry.name, entry.version, "failed", reason)
         kind = "reproved" if found.verdict != "failed" else "reprove.failed"
         payload = {
             "verdict": found.verdict,
             "version": found.version,
             "reason": found.reason[:2000],
         }
-        self.store.note(kind, entry.name, payload, self.now())
+        self.store.audit.add_note(kind, entry.name, payload, self.now())
         if author and not entry.created_by.startswith("compiler"):
-            return replace(found, job=self._anew(entry, author))
+            return replace(found, job=self._queue_rewrite(entry, author))
         return found
 
-    async def _tried(self, entry: Entry, bundle: Bundle, report: Report) -> Reproved:
-        if self.forge.versioned(bundle).version != entry.version:
-            replacing = Replacing(self.store, self.forge)
-            replaced = await replacing.replace(entry, bundle, report)
-            return Reproved(entry.name, replaced.entry.version, "renewed")
-        examples = await asyncio.to_thread(self.forge.shelf.examples, entry)
-        proof = await self.forge.proof(bundle, report, {}, examples or None)
+    async def _prove_again(self, entry: Entry, bundle: Bundle, report: Report) -> ReproofResult:
+        if self.forge.assign_version(bundle).version != entry.version:
+            replacing = VersionReplacer(self.store, self.forge)
+            replaced = await replacing.replace_version(entry, bundle, report)
+            return ReproofResult(entry.name, replaced.entry.version, "renewed")
+        examples = await asyncio.to_thread(self.forge.shelf.load_examples, entry)
+        proof = await self.forge.prove_bundle(bundle, report, {}, examples or None)
         if proof.passed:
-            return Reproved(entry.name, entry.version, "proved")
+            return ReproofResult(entry.name, entry.version, "proved")
         failed = next(each for each in proof.reports if not each.passed)
-        told = [f"{case.operation} {case.case}: {case.evidence}" for case in failed.failures()]
+        told = [f"{case.operation} {case.case}: {case.evidence}" for case in failed.list_failures()]
         told += [f"{finding.where} {finding.reason}" for finding in failed.findings]
         reason = f"stage {failed.stage}: {'; '.join(told[:2])[:500]}"
-        return Reproved(entry.name, entry.version, "failed", reason)
+        return ReproofResult(entry.name, entry.version, "failed", reason)
 
-    def _anew(self, entry: Entry, author: str) -> str:
+    def _queue_rewrite(self, entry: Entry, author: str) -> str:
         """The id of the job in which an author writes a server's code anew; it takes the server's
         place only if it passes all that the present version has to pass.
         """
-        for job in self.store.jobs(limit=200):
-            mine = job.kind == "forge" and job.request.get("parent") == entry.name
-            if mine and job.request.get("alike") and job.state not in ENDED_JOBS:
+        for job in find_rewrites(self.store.jobs, entry.name):
+            if job.request.get("alike"):
                 return job.id
         task = f"Write the server {entry.name} anew, with the same tools: {entry.description}"
-        request = {
-            "task": task[:3500],
-            "parent": entry.name,
-            "name": entry.name,
-            "alike": True,
-            "author": author,
-        }
-        now = self.now()
-        job = Job(new_id(), "forge", request, created=now, updated=now)
-        self.store.create_job(job)
-        return job.id
+        return queue_rewrite(self.store.jobs, entry.name, task, self.now(), author=author).id

@@ -1,4 +1,4 @@
-"""A server's versions: what was changed, and going back to one."""
+"""Versions of a server: finding, comparing and rolling back."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from forge.mutation import gains, reference
+from forge.drafts.assemble import format_reference, list_gains
 from orchestrator.errors import OrchestratorError
-from orchestrator.shelf import Shelf
-from registry.errors import Unknown
-from registry.records import Entry, EntryState, entry_from
+from registry.errors import RowNotFound
+from registry.models import Entry, EntryState, build_entry
+from registry.servers.bundles import Bundles
+from registry.servers.entries import ServerTable
 from registry.store import Store
-from sandbox.bundle import Bundle, render_files
-from sandbox.cleantext import clean_text
+from sandbox.bundle.model import Bundle, render_files
+from sandbox.sanitize import clean_text
 
 MAX_LINES = 2_000
 
 
 @dataclass(frozen=True)
-class Return:
+class RollbackPlan:
     """Going back: from the current version to an earlier one, as a new version with its content.
 
     `gains` are what that may do which the current one may not.
@@ -31,60 +32,66 @@ class Return:
     gains: tuple[str, ...]
 
 
-def version_of(store: Store, name: str, version: int | None) -> Entry:
+def find_version(servers: ServerTable, name: str, version: int | None) -> Entry:
     """A version of a server, by default the current one. Raises Unknown."""
     if version is None:
-        return store.entry(name)
-    for entry in store.versions(name):
+        return servers.get(name)
+    for entry in servers.find_versions(name):
         if entry.version == version:
             return entry
-    raise Unknown("version", f"{name} {version}")
+    raise RowNotFound("version", f"{name} {version}")
 
 
-def before(store: Store, name: str, version: int) -> int | None:
+def find_previous_version(servers: ServerTable, name: str, version: int) -> int | None:
     """The version that came before one; None where it is the first."""
-    return max((e.version for e in store.versions(name) if e.version < version), default=None)
+    return max(
+        (e.version for e in servers.find_versions(name) if e.version < version), default=None
+    )
 
 
-def planned(store: Store, shelf: Shelf, name: str, version: int | None) -> Return:
+def plan_rollback(
+    servers: ServerTable, shelf: Bundles, name: str, version: int | None
+) -> RollbackPlan:
     """What going back comes to; without a version, to the one before the current. Changes nothing.
 
     Raises Unknown, BundleInvalid, OrchestratorError where there is nothing to go back to.
     """
-    current = store.entry(name)
-    wanted = before(store, name, current.version) if version is None else version
+    current = servers.get(name)
+    wanted = find_previous_version(servers, name, current.version) if version is None else version
     if wanted is None:
         raise OrchestratorError(f"{name} has one version only; there is none to go back to.")
     if wanted == current.version:
         raise OrchestratorError(f"{name} is at version {wanted} already.")
-    target = version_of(store, name, wanted)
-    now, earlier = shelf.bundle(current), shelf.bundle(target)
+    target = find_version(servers, name, wanted)
+    now, earlier = shelf.load_bundle(current), shelf.load_bundle(target)
     if now.launch is not None or earlier.launch is not None:
         raise OrchestratorError(f"{name} is a third-party server: `toolwright add` it again.")
-    newest = max(entry.version for entry in store.versions(name))
-    made = replace(earlier.provenance, parent=reference(earlier))
+    newest = max(entry.version for entry in servers.find_versions(name))
+    made = replace(earlier.provenance, parent=format_reference(earlier))
     bundle = replace(earlier, version=newest + 1, provenance=made)
-    return Return(current, target, bundle, gains(earlier, now))
+    return RollbackPlan(current, target, bundle, list_gains(earlier, now))
 
 
-def go_back(store: Store, shelf: Shelf, plan: Return, by: str, reason: str, now: float) -> Entry:
+def roll_back(
+    store: Store, shelf: Bundles, plan: RollbackPlan, by: str, reason: str, now: float
+) -> Entry:
     """Register the earlier version's content again, with the proofs and cases that it had.
 
     Raises RegistryError, DiskUnusable; the current version stays then.
     """
     name, target = plan.bundle.name, plan.target
-    reports = store.reports(name, target.version)
+    reports = store.servers.get_reports(name, target.version)
     failed = any(not report.passed for report in reports)
     state: EntryState = "experimental" if failed else "active"
-    entry = replace(entry_from(plan.bundle, now, state=state), source=target.source)
-    published = shelf.publish(
+    entry = replace(build_entry(plan.bundle, now, state=state), source=target.source)
+    published = shelf.publish_bundle(
         plan.bundle,
         entry,
         reports,
         None,
-        shelf.examples(target),
-        shelf.registered_recorded(target),
-        shelf.registered_suite(target),
+        shelf.load_examples(target),
+        shelf.load_registered_cases(target),
+        shelf.load_registered_suite(target),
     )
     payload = {
         "from": plan.current.version,
@@ -94,14 +101,14 @@ def go_back(store: Store, shelf: Shelf, plan: Return, by: str, reason: str, now:
         "reason": clean_text(reason)[:2000],
         "state": state,
     }
-    store.note("rollback", name, payload, now)
-    store.end_trial(name, f"rolled back by {by}", now)
+    store.audit.add_note("rollback", name, payload, now)
+    store.canaries.end_trial(name, f"rolled back by {by}", now)
     return published
 
 
-def differences(old: Bundle, new: Bundle) -> Iterator[str]:
+def diff_versions(old: Bundle, new: Bundle) -> Iterator[str]:
     """A unified diff of two versions' files, with what the new one may do beyond the old on top."""
-    for gain in gains(new, old):
+    for gain in list_gains(new, old):
         yield f"# may do more: {gain}"
     before_, after = render_files(old), render_files(new)
     lines = 0

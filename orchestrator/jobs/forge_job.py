@@ -1,37 +1,39 @@
-"""Carrying out forge jobs: from a description, from prose, or from somebody's code."""
+"""Forge jobs: from a machine-readable description, documentation, or submitted code."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.documentation import Documentation, awaits_document, claims_in, kept
-from orchestrator.drafting import Drafting
-from orchestrator.errors import ProseFound, SourceMissing
-from orchestrator.forging import Forge
-from orchestrator.jobs import Report
-from orchestrator.orders import Forged, Order, Step
-from registry.records import Job
-from registry.store import Store
+from orchestrator.errors import EngineWanted, ProseFound, SourceMissing
+from orchestrator.forging.documentation import Documentation, load_derived, parse_claims
+from orchestrator.forging.drafting import DraftJobRunner
+from orchestrator.forging.forge import Forge
+from orchestrator.forging.order import ForgeOrder, ForgeResult, Report
+from registry.jobs.pending import read_pending
+from registry.models import Job
+from sandbox.errors import NO_ENGINE
 
 
 @dataclass(frozen=True)
-class ForgeJobs:
+class ForgeJobRunner:
     """Finds out what a job can be made from, and has that made."""
 
-    store: Store
     forge: Forge
-    drafting: Drafting
+    drafting: DraftJobRunner
     documentation: Documentation
 
-    async def carry_out(self, job: Job, report: Report) -> Mapping[str, Any]:
-        """Carry out a forge job; what its result says."""
+    async def run_forge_job(self, job: Job, report: Report) -> Mapping[str, Any]:
+        """Carry out a forge job, or a task run that forges; what a forge job's result says.
 
-        def step(step: Step) -> None:
-            report(step.stage, step.progress, step.message)
-
-        forged = await self._forged(job, Order.from_json(job.request), step)
+        Raises DraftWanted, EngineWanted, ForgeWaits where somebody has to do something first, and
+        what `Forge.forge_server` raises.
+        """
+        try:
+            forged = await self._forge_server(job, ForgeOrder.from_json(job.request), report)
+        except NO_ENGINE as error:
+            raise EngineWanted(error) from error
         return {
             "server": forged.entry.name,
             "version": forged.entry.version,
@@ -41,30 +43,22 @@ class ForgeJobs:
             "milliseconds": {key: round(value, 1) for key, value in forged.timings.items()},
         }
 
-    async def _forged(self, job: Job, order: Order, step: Callable[[Step], None]) -> Forged:
+    async def _forge_server(self, job: Job, order: ForgeOrder, report: Report) -> ForgeResult:
         """Compiled from a description, also one that is prose; from somebody's code where there is
         none to be had.
         """
-        read = kept(job)
+        read = load_derived(job)
         if read is not None:
-            return await self.documentation.finish(job, order, read, step)
-        if order.parent or (isinstance(job.result, dict) and not awaits_document(job)):
-            return await self.drafting.carry_on(job, order, step)
-        claims = claims_in(order.document)
+            return await self.documentation.forge_derived(job, order, read, report)
+        begun = read_pending(job.result)
+        if order.parent or (begun is not None and begun.waits_for != "document"):
+            return await self.drafting.forge_draft(job, order, report)
+        claims = parse_claims(order.document)
         if claims is not None:
-            return await self.documentation.claimed(job, order, claims, step)
+            return await self.documentation.forge_claims(job, order, claims, report)
         try:
-            return await self.forge.forge(order, step, (job.id, job.attempt))
+            return await self.forge.forge_server(order, report, (job.id, job.attempt))
         except SourceMissing:
-            return await self.drafting.carry_on(job, order, step)
+            return await self.drafting.forge_draft(job, order, report)
         except ProseFound as found:
-            return await self.documentation.carry_on(job, order, found, step)
-
-    async def again(self, server: str, report: Callable[[Step], None]) -> bool:
-        """Forge a server anew from its source; whether that made a new version."""
-        entry = self.store.entry(server)
-        if self.forge.shelf.bundle(entry).provenance.author != "compiler":
-            return False
-        order = Order(source=entry.source, name=server)
-        forged = await self.forge.forge(order, report)
-        return forged.entry.version > entry.version
+            return await self.documentation.read_and_forge(job, order, found, report)

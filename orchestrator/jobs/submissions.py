@@ -1,4 +1,4 @@
-"""What is handed in for forge jobs: drafts, descriptions, and that nobody will write one."""
+"""Submissions to forge jobs: drafts, API descriptions, and refusals to write one."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from forge.prose import visible
-from orchestrator.composing import CONTENT, DECLINE, MAX_REASON
-from orchestrator.documentation import awaits_document
-from orchestrator.drafting import Drafting
-from orchestrator.errors import Declined, OrchestratorError
-from orchestrator.jobs import Jobs
-from orchestrator.orders import NO_SOURCE
-from orchestrator.rounds import is_admissible
-from registry.drafts import awaits_draft
+from forge.text import sanitize_line
+from orchestrator.errors import ForgeDeclined, OrchestratorError
+from orchestrator.forging.compose import CONTENT, DECLINE, MAX_REASON
+from orchestrator.forging.documentation import awaits_document
+from orchestrator.forging.drafting import DraftJobRunner
+from orchestrator.forging.order import NO_SOURCE, NO_TOOL
+from orchestrator.forging.rounds import is_admissible
+from orchestrator.jobs.runner import JobRunner
 from registry.errors import DraftRefused
-from registry.records import DraftRow, Job, new_id
+from registry.jobs.drafts import awaits_draft
+from registry.models import DraftRow, Job, generate_id
 from registry.store import Store
-from sandbox.validation import Problem
+from sandbox.schemas.validator import SchemaViolation
 
 
 @dataclass(frozen=True)
@@ -28,49 +28,51 @@ class Submissions:
 
     store: Store
     process: str
-    jobs: Jobs
-    drafting: Drafting
+    jobs: JobRunner
+    drafting: DraftJobRunner
 
-    def resubmit(self, job: str, document: str) -> Job:
+    def resubmit_order(self, job: str, document: str) -> Job:
         """A new job for an order whose source was of no use, with the description handed in."""
-        earlier = self.store.job(job)
-        if earlier.kind != "forge":
+        earlier = self.store.jobs.get(job)
+        if earlier.kind != "forge" and earlier.request.get("tool") != NO_TOOL:
             raise OrchestratorError(f"{job} is no forge job. `status` lists the jobs.")
         if earlier.request.get("parent"):
             raise OrchestratorError(f"{job} changes a server: hand in its code, not a document.")
         if awaits_draft(earlier):
-            self.store.cancel_job(job, "submit", time.time())
-        return self.jobs.create("forge", {**earlier.request, "document": document})
+            self.store.jobs.cancel(job, "submit", time.time())
+        return self.jobs.create_job(earlier.kind, {**earlier.request, "document": document})
 
-    def hand_in(self, job: str, given: Mapping[str, Any]) -> DraftRow | tuple[Problem, ...]:
+    def submit_draft(
+        self, job: str, given: Mapping[str, Any]
+    ) -> DraftRow | tuple[SchemaViolation, ...]:
         """A draft for a job that waits for one; it is queued. Or what is wrong with the draft.
         Raises DraftRefused.
         """
-        if awaits_document(self.store.job(job)):
+        if awaits_document(self.store.jobs.get(job)):
             raise DraftRefused(job, "it waits for the API's description: submit it as `document`")
-        return self.drafting.hand_in(self.store.job(job), given)
+        return self.drafting.submit_draft(self.store.jobs.get(job), given)
 
-    def decline(self, job: str, given: Mapping[str, Any]) -> Job | tuple[Problem, ...]:
+    def decline_job(self, job: str, given: Mapping[str, Any]) -> Job | tuple[SchemaViolation, ...]:
         """A job ended by who was to write its server; or what is wrong with how that was said.
         Raises DraftRefused.
         """
-        reason = visible(given[DECLINE], MAX_REASON)
+        reason = sanitize_line(given[DECLINE], MAX_REASON)
         if not reason or any(key in given for key in CONTENT if key != "why"):
-            return (Problem(f"/{DECLINE}", "stands alone, and says why"),)
+            return (SchemaViolation(f"/{DECLINE}", "stands alone, and says why"),)
         taken = None
-        if awaits_draft(self.store.job(job)):
-            taken = self.store.take_job(job, self.process, time.time())
+        if awaits_draft(self.store.jobs.get(job)):
+            taken = self.store.jobs.claim_waiting(job, self.process, time.time())
         if taken is None:
             raise DraftRefused(job, "the job does not wait for one")
-        told = str(Declined("the client", reason))
-        return self.store.finish_job(job, taken.attempt, "failed", None, time.time(), told)
+        told = str(ForgeDeclined("the client", reason))
+        return self.store.jobs.finish(job, taken.attempt, "failed", None, time.time(), told)
 
-    def as_experimental(self, job: str) -> Job:
+    def queue_experimental(self, job: str) -> Job:
         """A new job that registers the last draft of one that ended without a server, whatever the
         stages say. Only for a person. Raises OrchestratorError where there is no such draft.
         """
-        earlier = self.store.job(job)
-        drafts = [row for row in self.store.drafts(job) if row.content.get("code")]
+        earlier = self.store.jobs.get(job)
+        drafts = [row for row in self.store.drafts.find(job) if row.content.get("code")]
         if earlier.state != "failed" or not drafts:
             raise OrchestratorError(f"job {job} did not end with a draft that failed.")
         if not is_admissible(drafts):
@@ -82,9 +84,9 @@ class Submissions:
         now, last = time.time(), drafts[-1]
         request = {**earlier.request, **told}
         # It waits until it has its draft: nobody else is to begin it without.
-        made = Job(new_id(), "forge", request, created=now, updated=now, state="waiting")
-        self.store.create_job(made)
+        made = Job(generate_id(), "forge", request, created=now, updated=now, state="waiting")
+        self.store.jobs.create(made)
         by = (last.author, last.model)
-        self.store.copy_draft(made.id, last.digest, last.content, now, *by)
-        self.store.resume_job(made.id, "terminal", now)
+        self.store.drafts.copy_draft(made.id, last.digest, last.content, now, *by)
+        self.store.jobs.resume(made.id, "terminal", now)
         return made

@@ -1,4 +1,4 @@
-"""The control plane as a process of its own: where it is, starting it, asking it."""
+"""Client of the control plane: find, start, call and stop it from other processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,14 +19,13 @@ import psutil
 
 from orchestrator.errors import ControlUnreachable
 from orchestrator.settings import Settings
-from registry.files import write_atomically
 
 HEALTH_SECONDS = 2.0
 STOP_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class Address:
+class ControlAddress:
     """Where a control plane listens, and the token it wants. Kept in `control.json`, mode 0600."""
 
     url: str
@@ -38,20 +37,16 @@ class Address:
         return {"Authorization": f"Bearer {self.token}"}
 
 
-def write_address(path: Path, address: Address) -> None:
-    write_atomically(path, json.dumps(asdict(address)).encode(), 0o600)
-
-
-def read_address(path: Path) -> Address | None:
-    """The address that was written last, whether or not anyone still listens there."""
+def read_address(path: Path) -> ControlAddress | None:
+    """The address that was written last, or None; nothing may listen there any more."""
     try:
-        return Address(**json.loads(path.read_text()))
+        return ControlAddress(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):
         return None
 
 
-def answering(settings: Settings) -> Address | None:
-    """The address of a control plane that answers."""
+def find_control(settings: Settings) -> ControlAddress | None:
+    """The address of a control plane that answers `/healthz`, or None."""
     address = read_address(settings.control)
     if address is None:
         return None
@@ -70,15 +65,15 @@ def ensure_control(settings: Settings) -> None:
 
     Of several that are started at once, all but one end by themselves.
     """
-    if answering(settings) is not None:
+    if find_control(settings) is not None:
         return
-    spawn(settings, "control", "--until-idle")
+    spawn_command(settings, "control", "--until-idle")
 
 
-def spawn(settings: Settings, *arguments: str, told: str = "") -> None:
-    """Start one of our commands, detached. What it says goes to `NAME.log` in the home.
+def spawn_command(settings: Settings, *arguments: str, told: str = "") -> None:
+    """Start one of our commands, detached. Its output is appended to `NAME.log` in the home.
 
-    It reads `told` from its standard input, which nobody else can.
+    `told` is written to its standard input, which no other process can read, unlike arguments.
     """
     with (settings.home / f"{arguments[0]}.log").open("ab") as sink:
         process = subprocess.Popen(
@@ -100,8 +95,8 @@ def spawn(settings: Settings, *arguments: str, told: str = "") -> None:
 
 
 def stop_control(settings: Settings) -> bool:
-    """End the control plane that answers, and wait for that; False where there is none."""
-    address = answering(settings)
+    """Stop the control plane and wait up to 5 s for its end; False where none answers."""
+    address = find_control(settings)
     if address is None:
         return False
     with suppress(psutil.NoSuchProcess, psutil.TimeoutExpired):
@@ -111,13 +106,14 @@ def stop_control(settings: Settings) -> bool:
     return True
 
 
-def post(settings: Settings, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Ask the control plane. Raises ControlUnreachable where none answers or it refuses."""
+def post_to_control(settings: Settings, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """POST JSON to the control plane. Raises ControlUnreachable for no answer or an error."""
     address = read_address(settings.control)
     if address is None:
         raise ControlUnreachable("none was started here")
     try:
-        with httpx.Client(trust_env=False, timeout=30.0) as client:
+        # A kill answers only when it has waited for the silent ones.
+        with httpx.Client(trust_env=False, timeout=30.0 + settings.silence_seconds) as client:
             answer = client.post(f"{address.url}{path}", json=dict(body), headers=address.headers)
             value: dict[str, Any] = answer.json()
     except (httpx.HTTPError, ValueError) as error:

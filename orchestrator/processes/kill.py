@@ -1,4 +1,4 @@
-"""The kill switch: freeze, see every process stop, kill what does not, count what is left."""
+"""The kill switch: store the freeze, wait for every process to stop, kill those that do not."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from typing import Any
 import psutil
 
 from registry.errors import DatabaseUnusable
-from registry.records import Process
-from registry.store import Store
+from registry.models import Process
+from registry.processes import ProcessTable
+from sandbox.clock import Clock
 
 SILENCE_SECONDS = 0.5
 POLL_SECONDS = 0.005
@@ -26,8 +27,8 @@ PASSIVE = frozenset({"control", "command", "starting"})
 
 
 @dataclass(frozen=True)
-class Killed:
-    """What a kill found and did. `left` sandboxes still run: 0 unless the engine fails."""
+class KillReport:
+    """Counts of a freeze. `left` sandboxes still run: 0 unless the engine fails."""
 
     epoch: int
     processes: int
@@ -37,71 +38,74 @@ class Killed:
     left: int
     milliseconds: float
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def keep_reserve(path: Path) -> None:
-    """Keep some disk that a freeze can have when there is no other."""
+    """Reserve 1 MiB of disk, which a freeze can free where the disk is full."""
     with suppress(OSError):
         if not path.exists():
             path.write_bytes(bytes(RESERVE_BYTES))
 
 
-def kill(
-    store: Store,
+def freeze_everything(
+    processes: ProcessTable,
     reserve: Path,
     by: str,
     reason: str,
     kill_sandboxes: Callable[[], int],
-    clock: Callable[[], float],
-) -> Killed:
+    clock: Clock,
+    silence_seconds: float = SILENCE_SECONDS,
+) -> KillReport:
     """Freeze and return when nothing runs any more.
 
     `kill_sandboxes` kills all of this installation's and returns how many it found. A process that
-    does not acknowledge within 500 ms is killed by SIGKILL. On a full disk the file `reserve` makes
-    room; where the freeze cannot be stored even so, everything is killed and DatabaseUnusable is
-    raised: what is started afterwards is not frozen.
+    does not acknowledge within `silence_seconds` is killed by SIGKILL. On a full disk the file
+    `reserve` makes room; where the freeze cannot be stored even so, everything is killed and
+    DatabaseUnusable is raised: what is started afterwards is not frozen.
     """
-    started = time.monotonic()
+    started = clock.now()
     try:
-        epoch = _stored(store, reserve, by, reason, clock)
+        epoch = _store_freeze(processes, reserve, by, reason, clock.get_wall_time())
     except DatabaseUnusable:
-        for process in _active(store):
-            _sigkill(process)
+        for process in _find_active(processes):
+            _kill_process(process)
         kill_sandboxes()
         raise
-    asked = {process.id for process in _active(store)}
-    silent = _awaited(store, epoch)
+    asked = {process.id for process in _find_active(processes)}
+    silent = _wait_for_silent(processes, epoch, clock, silence_seconds)
     asked |= {process.id for process in silent}
-    sigkilled = sum(_sigkill(process) for process in silent)
+    sigkilled = sum(_kill_process(process) for process in silent)
     found = kill_sandboxes()
     left = found
-    while left and time.monotonic() - started < CONTAINER_SECONDS:
+    # From here on, as waiting for the silent ones may have taken longer than that.
+    end = clock.now() + CONTAINER_SECONDS
+    while left and clock.now() < end:
         left = kill_sandboxes()
-    return Killed(
+    return KillReport(
         epoch=epoch,
         processes=len(asked),
         acknowledged=len(asked) - len(silent),
         sigkilled=sigkilled,
         containers=found,
         left=left,
-        milliseconds=round((time.monotonic() - started) * 1000, 1),
+        milliseconds=round((clock.now() - started) * 1000, 1),
     )
 
 
-def _stored(store: Store, reserve: Path, by: str, reason: str, clock: Callable[[], float]) -> int:
+def _store_freeze(processes: ProcessTable, reserve: Path, by: str, reason: str, now: float) -> int:
     try:
-        return store.freeze(clock(), by, reason)
+        return processes.freeze(now, by, reason)
     except DatabaseUnusable:
         reserve.unlink(missing_ok=True)
-        return store.freeze(clock(), by, reason)
+        return processes.freeze(now, by, reason)
 
 
 def is_alive(process: Process) -> bool:
-    """Whether that very process still runs; its start time tells it from a reused pid.
+    """Whether the process still runs; its start time distinguishes it from a reused pid.
 
-    One that its parent has not waited for yet is dead all the same.
+    A zombie counts as dead.
     """
     try:
         found = psutil.Process(process.pid)
@@ -113,22 +117,26 @@ def is_alive(process: Process) -> bool:
         return True
 
 
-def _awaited(store: Store, epoch: int) -> list[Process]:
-    """The live processes that stay silent for half a second."""
-    end = time.monotonic() + SILENCE_SECONDS
+def _wait_for_silent(
+    processes: ProcessTable, epoch: int, clock: Clock, seconds: float
+) -> list[Process]:
+    """The live processes that stay silent for so long."""
+    end = clock.now() + seconds
     while True:
-        silent = [process for process in _active(store) if process.acknowledged_epoch < epoch]
-        if not silent or time.monotonic() > end:
+        silent = [
+            process for process in _find_active(processes) if process.acknowledged_epoch < epoch
+        ]
+        if not silent or clock.now() > end:
             return silent
         time.sleep(POLL_SECONDS)
 
 
-def _active(store: Store) -> list[Process]:
+def _find_active(processes: ProcessTable) -> list[Process]:
     """The live processes that have something to stop."""
-    return [p for p in store.processes() if p.kind not in PASSIVE and is_alive(p)]
+    return [p for p in processes.find() if p.kind not in PASSIVE and is_alive(p)]
 
 
-def _sigkill(process: Process) -> bool:
+def _kill_process(process: Process) -> bool:
     with suppress(ProcessLookupError, PermissionError):
         os.kill(process.pid, signal.SIGKILL)
         return True

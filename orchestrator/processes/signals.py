@@ -1,4 +1,4 @@
-"""Noticing within 20 ms what other processes did: a freeze, a job, a decision, a new server."""
+"""Change notification: freezes, jobs, decisions and new servers of other processes, in 20 ms."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 
-from registry.signals import Signals
+from registry.processes import SignalSnapshot
 from registry.store import Store
-from sandbox.brake import Brake
+from sandbox.killswitch import KillSwitch
 
 PERIOD_SECONDS = 0.015
 
 
-class Pulse:
-    """A thread that watches the database and tells the event loop.
+class Signals:
+    """A thread that polls the database and wakes the event loop on changes.
 
     On a freeze it engages the brake, and acknowledges the epoch once everything registered with the
     brake has run. `on_catalogue` is called when a server was published or changed its state.
     """
 
     def __init__(
-        self, store: Store, brake: Brake, process: str, on_catalogue: Callable[[], None]
+        self, store: Store, kill_switch: KillSwitch, process: str, on_catalogue: Callable[[], None]
     ) -> None:
-        self._store, self._brake, self._process = store, brake, process
+        self._store, self._kill_switch, self._process = store, kill_switch, process
         self._on_catalogue = on_catalogue
         self._loop = asyncio.get_running_loop()
         self._stop = threading.Event()
         self._changed = asyncio.Event()
         self._work = asyncio.Event()
-        self._seen: Signals | None = None
+        self._seen: SignalSnapshot | None = None
 
     @contextmanager
-    def running(self) -> Iterator[None]:
-        """Watch for the time of the block. The state at its start is already applied inside."""
-        self._apply(self._store.signals())
-        thread = threading.Thread(target=self._watch, name="pulse", daemon=True)
+    def watch_signals(self) -> Iterator[None]:
+        """Watch until the block ends. The present state is applied before the block begins."""
+        self._apply_signals(self._store.signals.read_signals())
+        thread = threading.Thread(target=self._poll_database, name="pulse", daemon=True)
         thread.start()
         try:
             yield
@@ -45,35 +45,35 @@ class Pulse:
             self._stop.set()
             thread.join()
 
-    async def work(self, seconds: float) -> None:
-        """Return when there may be a job or an approval to take up, or after `seconds`."""
-        await _set(self._work, seconds)
+    async def wait_for_work(self, seconds: float) -> None:
+        """Wait until a job or an approval may be ready to take up, at most `seconds`."""
+        await _wait_for_event(self._work, seconds)
         self._work.clear()
 
-    async def changed(self) -> None:
-        """Return at the next change of the database by anyone."""
+    async def wait_for_change(self) -> None:
+        """Wait for the next change of the database, by any process."""
         await self._changed.wait()
 
-    async def changes(self, seconds: float) -> AsyncIterator[None]:
+    async def follow_changes(self, seconds: float) -> AsyncIterator[None]:
         """Yield at once and then at every change, until `seconds` have passed."""
         end = self._loop.time() + seconds
         yield
-        while (left := end - self._loop.time()) > 0 and await _set(self._changed, left):
+        while (left := end - self._loop.time()) > 0 and await _wait_for_event(self._changed, left):
             yield
 
-    def _watch(self) -> None:
-        version = self._store.data_version()
+    def _poll_database(self) -> None:
+        version = self._store.signals.read_data_version()
         while not self._stop.wait(PERIOD_SECONDS):
-            current = self._store.data_version()
+            current = self._store.signals.read_data_version()
             if current != version:
                 version = current
-                self._notice(self._store.signals())
+                self._notify_loop(self._store.signals.read_signals())
 
-    def _notice(self, signals: Signals) -> None:
+    def _notify_loop(self, signals: SignalSnapshot) -> None:
         applied = threading.Event()
 
         def on_loop() -> None:
-            self._apply(signals)
+            self._apply_signals(signals)
             before, self._changed = self._changed, asyncio.Event()
             before.set()
             applied.set()
@@ -85,25 +85,25 @@ class Pulse:
         while not applied.wait(PERIOD_SECONDS) and not self._stop.is_set():
             pass
 
-    def _apply(self, signals: Signals) -> None:
+    def _apply_signals(self, signals: SignalSnapshot) -> None:
         before, self._seen = self._seen, signals
         if signals.frozen:
-            self._brake.engage()
+            self._kill_switch.engage()
         else:
-            self._brake.release()
+            self._kill_switch.release()
         if before is None or signals.epoch != before.epoch:
-            self._store.acknowledge(self._process, signals.epoch, time.time())
+            self._store.processes.acknowledge_freeze(self._process, signals.epoch, time.time())
         if before is None or signals.catalogue != before.catalogue:
             self._on_catalogue()
-        if before is None or _tasks(signals) != _tasks(before):
+        if before is None or _select_work_signals(signals) != _select_work_signals(before):
             self._work.set()
 
 
-def _tasks(signals: Signals) -> tuple[int, int, bool]:
+def _select_work_signals(signals: SignalSnapshot) -> tuple[int, int, bool]:
     return signals.queued, signals.approved, signals.frozen
 
 
-async def _set(event: asyncio.Event, seconds: float) -> bool:
+async def _wait_for_event(event: asyncio.Event, seconds: float) -> bool:
     """Whether the event was set within `seconds`."""
     try:
         async with asyncio.timeout(seconds):

@@ -1,4 +1,6 @@
-"""Running again what was recorded: offline, without a credential, in a sandbox like the first."""
+"""Replay of recorded calls, task runs and forge jobs: offline, without credentials, in a sandbox
+like the first.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +11,20 @@ from typing import Literal
 
 import structlog
 
-from orchestrator.app import App
-from orchestrator.difference import Difference
-from orchestrator.engines import Engine
-from orchestrator.errors import Ambiguous
-from orchestrator.outcomes import CANCELLED
-from orchestrator.rerun import NOT_AUDITED, call_difference, proof_difference
-from orchestrator.settings import ENGINES, EngineName
-from registry.errors import NotRecorded, Unknown
-from registry.records import Entry, Invocation, Job
-from sandbox.bundle import Bundle
+from orchestrator.errors import AmbiguousId
+from orchestrator.gateway.engine import Engine
+from orchestrator.gateway.record import CANCELLED
+from orchestrator.replay.rerun import NOT_AUDITED, ReplayDifference, compare_call, compare_proof
+from orchestrator.settings import ENGINES, EngineName, EngineSettings
+from registry.errors import RecordingMissing, RowNotFound
+from registry.models import Entry, Invocation, Job
+from registry.servers.bundles import Bundles
+from registry.store import Store
+from sandbox.bundle.model import Bundle
 from sandbox.errors import NO_ENGINE, BundleInvalid, Frozen
-from sandbox.recording import Recording
-from sandbox.session import CUT
+from sandbox.killswitch import KillSwitch
+from sandbox.session.pipe import CUT
+from sandbox.session.recording import CallRecording
 
 Verdict = Literal["same", "different", "not replayed"]
 WASM_BASE = "wasm:"
@@ -37,7 +40,7 @@ ENDED_FROM_OUTSIDE = {
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayResult:
     """One call or forge, run again. `subject` is the tool or server, `reason` why it could not be
     run again, `notes` what else is to be known of the comparison.
     """
@@ -46,7 +49,7 @@ class Replayed:
     subject: str
     version: int = 0
     engine: str = ""
-    difference: Difference | None = None
+    difference: ReplayDifference | None = None
     notes: tuple[str, ...] = ()
     reason: str = ""
 
@@ -58,7 +61,7 @@ class Replayed:
 
 
 @dataclass(frozen=True)
-class Found:
+class ReplaySubject:
     """A version of a server, and the engine to run it on."""
 
     entry: Entry
@@ -67,131 +70,139 @@ class Found:
 
 
 @dataclass
-class Replays:
-    """Replays calls, task runs and forge jobs. `engine` is where, in place of where they ran first.
+class Replayer:
+    """Replays calls, task runs and forge jobs. `engine` is where, in place of where they ran first;
+    `own` the process's engine, any other is opened as `settings` say.
 
     Use as an async context manager. Nothing runs while Toolwright is frozen.
     """
 
-    app: App
+    store: Store
+    shelf: Bundles
+    own: Engine
+    settings: EngineSettings
+    process: str
+    kill_switch: KillSwitch
     engine: EngineName | None = None
     _engines: dict[str, Engine] = field(default_factory=dict)
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 
-    async def __aenter__(self) -> Replays:
-        if self.app.store.freeze_state().frozen:
+    async def __aenter__(self) -> Replayer:
+        if self.store.processes.get_freeze().frozen:
             raise Frozen
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
-    async def replay(self, prefix: str) -> tuple[Replayed, ...]:
+    async def replay_recorded(self, prefix: str) -> tuple[ReplayResult, ...]:
         """What the call, task run or forge job with that id, or beginning of an id, comes to now.
 
         Raises Unknown, Ambiguous, Frozen.
         """
-        found = self.app.store.named(prefix)
+        found = self.store.calls.find_by_prefix(prefix)
         if not prefix or not found:
-            raise Unknown("call or job", prefix)
+            raise RowNotFound("call or job", prefix)
         if len(found) > 1:
-            raise Ambiguous(prefix, [named.id for named in found])
+            raise AmbiguousId(prefix, [named.id for named in found])
         (named,) = found
         if named.kind == "call":
-            return (await self._call(named.id),)
-        job = self.app.store.job(named.id)
-        return await self._task(job) if job.kind == "do" else (await self._forge(job),)
+            return (await self._replay_call(named.id),)
+        job = self.store.jobs.get(named.id)
+        return (
+            await self._replay_task(job) if job.kind == "do" else (await self._replay_forge(job),)
+        )
 
-    async def _task(self, job: Job) -> tuple[Replayed, ...]:
+    async def _replay_task(self, job: Job) -> tuple[ReplayResult, ...]:
         """The calls of a task run, in their order."""
-        calls = self.app.store.calls_of(job.id, _awaited(job))
+        calls = self.store.calls.find_run_ids(job.id, _find_awaited_approval(job))
         if not calls:
             reason = "it made no call that was carried out, and what it proposed depends on the "
             reason += "servers that there were"
-            return (Replayed(job.id, str(job.request.get("task", ""))[:200], reason=reason),)
-        return tuple([await self._call(call) for call in calls])
+            return (ReplayResult(job.id, str(job.request.get("task", ""))[:200], reason=reason),)
+        return tuple([await self._replay_call(call) for call in calls])
 
-    async def _call(self, id: str) -> Replayed:
-        store = self.app.store
-        invocation = store.invocation(id)
-        subject = Replayed(id, f"{invocation.entry}.{invocation.tool}", invocation.version)
-        reason = _unrepeatable(invocation)
+    async def _replay_call(self, id: str) -> ReplayResult:
+        invocation = self.store.calls.get(id)
+        subject = ReplayResult(id, f"{invocation.entry}.{invocation.tool}", invocation.version)
+        reason = _explain_unrepeatable(invocation)
         try:
-            kept = store.recording(id)
-        except NotRecorded as error:
+            kept = self.store.calls.get_recording(id)
+        except RecordingMissing as error:
             return replace(subject, reason=reason or str(error))
         recording = kept.recording
         subject = replace(subject, engine=self.engine or recording.engine)
-        reason = reason or _cut(recording)
+        reason = reason or _find_cut(recording)
         if reason:
             return replace(subject, reason=reason)
-        found = await self._found(subject, invocation.entry)
-        if isinstance(found, Replayed):
+        found = await self._find_subject(subject, invocation.entry)
+        if isinstance(found, ReplayResult):
             return found
-        notes = _notes(recording.engine, recording.base, found.engine)
+        notes = _compare_places(recording.engine, recording.base, found.engine)
         if not kept.intact:
             notes += (f"the recording is {NOT_AUDITED.got}",)
-        difference = await call_difference(found.engine, found.bundle, invocation, kept)
+        difference = await compare_call(found.engine, found.bundle, invocation, kept)
         return replace(subject, notes=notes, difference=difference)
 
-    async def _forge(self, job: Job) -> Replayed:
+    async def _replay_forge(self, job: Job) -> ReplayResult:
         """The stages of the version that a forge job registered, as far as they need no network."""
         result = job.result if isinstance(job.result, Mapping) else {}
         name = str(result.get("server", ""))
-        subject = Replayed(job.id, name, int(result.get("version", 0)))
+        subject = ReplayResult(job.id, name, int(result.get("version", 0)))
         if job.state != "done" or not subject.version:
             reason = f"it registered no server ({job.state}: {job.message})"
             return replace(subject, reason=reason)
-        found = await self._found(subject, name)
-        if isinstance(found, Replayed):
+        found = await self._find_subject(subject, name)
+        if isinstance(found, ReplayResult):
             return found
-        stored = self.app.store.reports(name, subject.version)
-        examples = self.app.forge.shelf.examples(found.entry)
-        suite = self.app.forge.shelf.registered_suite(found.entry)
-        difference = await proof_difference(found.engine, found.bundle, stored, examples, suite)
+        stored = self.store.servers.get_reports(name, subject.version)
+        examples = self.shelf.load_examples(found.entry)
+        suite = self.shelf.load_registered_suite(found.entry)
+        difference = await compare_proof(found.engine, found.bundle, stored, examples, suite)
         ran_on, base = found.engine.name, found.bundle.provenance.base_image
-        notes = _notes(_engine_of(base), base, found.engine)
+        notes = _compare_places(_derive_engine(base), base, found.engine)
         return replace(subject, engine=ran_on, notes=notes, difference=difference)
 
-    async def _found(self, subject: Replayed, server: str) -> Found | Replayed:
+    async def _find_subject(
+        self, subject: ReplayResult, server: str
+    ) -> ReplaySubject | ReplayResult:
         """The version exactly as it was registered and where it can run, or why there is none."""
         expected = f"{server} version {subject.version} as it was registered"
         try:
-            entry = self._entry(server, subject.version)
-            bundle = self.app.forge.shelf.bundle(entry)
-        except (Unknown, BundleInvalid) as error:
-            return replace(subject, difference=Difference("/server", expected, str(error)))
+            entry = self._find_entry(server, subject.version)
+            bundle = self.shelf.load_bundle(entry)
+        except (RowNotFound, BundleInvalid) as error:
+            return replace(subject, difference=ReplayDifference("/server", expected, str(error)))
         if bundle.launch is not None:
             return replace(subject, reason=FOREIGN)
-        wanted = subject.engine or self.engine or _engine_of(bundle.provenance.base_image)
+        wanted = subject.engine or self.engine or _derive_engine(bundle.provenance.base_image)
         name = next((known for known in ENGINES if known == wanted), None)
         if name is None:
             return replace(subject, reason=f"there is no engine {wanted!r} to run it on")
         try:
-            return Found(entry, bundle, await self._engine(name))
+            return ReplaySubject(entry, bundle, await self._open_engine(name))
         except NO_ENGINE as error:
             return replace(subject, reason=str(error))
 
-    def _entry(self, server: str, version: int) -> Entry:
-        for entry in self.app.store.versions(server):
+    def _find_entry(self, server: str, version: int) -> Entry:
+        for entry in self.store.servers.find_versions(server):
             if entry.version == version:
                 return entry
-        raise Unknown("version", f"{server} {version}")
+        raise RowNotFound("version", f"{server} {version}")
 
-    async def _engine(self, name: EngineName) -> Engine:
+    async def _open_engine(self, name: EngineName) -> Engine:
         """The engine of that name. Raises what there is instead."""
-        own = self.app.dispatch.execution.engine
-        if own.name == name:
-            return own
+        if self.own.name == name:
+            return self.own
         if name not in self._engines:
-            settings = replace(self.app.settings.of_engine, name=name, spares=0)
-            made = Engine(settings, self.app.process, self.app.brake, structlog.get_logger().info)
+            settings = replace(self.settings, name=name, spares=0)
+            made = Engine(settings, self.process, self.kill_switch, structlog.get_logger().info)
             self._engines[name] = await self._stack.enter_async_context(made)
-        self._engines[name].check()
+        self._engines[name].check_available()
         return self._engines[name]
 
 
-def _unrepeatable(invocation: Invocation) -> str:
+def _explain_unrepeatable(invocation: Invocation) -> str:
     """Why a call cannot be compared with another run of it, or nothing."""
     if invocation.state == "intended":
         return "it has not ended"
@@ -200,14 +211,14 @@ def _unrepeatable(invocation: Invocation) -> str:
     return ENDED_FROM_OUTSIDE.get(invocation.failure.kind, "") if invocation.failure else ""
 
 
-def _cut(recording: Recording) -> str:
+def _find_cut(recording: CallRecording) -> str:
     for exchange in recording.exchanges:
         if exchange.refusal == CUT:
             return f"it was cut while it waited for {exchange.request.url[:200]}"
     return ""
 
 
-def _notes(engine: str, base: str, used: Engine) -> tuple[str, ...]:
+def _compare_places(engine: str, base: str, used: Engine) -> tuple[str, ...]:
     """What tells the place of a replay from the place of its recording."""
     if used.name != engine:
         return (f"recorded on {engine}, run on {used.name}: not bit-exact",)
@@ -217,13 +228,12 @@ def _notes(engine: str, base: str, used: Engine) -> tuple[str, ...]:
     return ()
 
 
-def _engine_of(base: str) -> EngineName:
+def _derive_engine(base: str) -> EngineName:
     """The engine whose base image or component has that id."""
     return "wasm" if base.startswith(WASM_BASE) else "docker"
 
 
-def _awaited(job: Job) -> str:
+def _find_awaited_approval(job: Job) -> str:
     """The approval that a task run ended with asking for, or nothing."""
     result = job.result if isinstance(job.result, Mapping) else {}
-    content = result.get("structuredContent")
-    return str(content.get("approval", "")) if isinstance(content, Mapping) else ""
+    return str(result.get("approval", "")) if result.get("state") == "pending" else ""

@@ -1,4 +1,7 @@
-"""Writes that a person is asked about. Deciding and claiming are compare-and-set."""
+"""Table of approvals: writes that wait for a person's decision.
+
+Deciding and claiming are compare-and-set, so of two processes only one succeeds.
+"""
 
 from __future__ import annotations
 
@@ -9,120 +12,131 @@ from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, exists, insert, select, update
 
-from registry import schema
-from registry.audit import Ledger
-from registry.errors import ApprovalNotHeld, Duplicate, Unknown
-from registry.jsontext import bounded, clean, compact, sha256
+from registry.database import tables
+from registry.database.audit_chain import Repository
+from registry.database.canonical import clean_text, hash_text, to_bounded_json, to_compact_json
+from registry.errors import ApprovalNotHeld, DuplicateRow, RowNotFound
+from registry.models import Approval, ApprovalState
 from registry.processes import check_not_frozen
-from registry.records import Approval, ApprovalState
-from sandbox.exchange import WireRequest
+from sandbox.wire.exchange import WireRequest
 
 TEXT = 20_000
 OUTCOME = 1 << 20
 Forgery = Callable[[Approval, float], str]
-"""Why a stored approval was not approved by a person, at a time; "" where it was
-(`registry.decisions.forgery_check`).
+"""From an approval and the time (epoch seconds) to the reason why no person approved it, or ""
+where one did. See `registry.approvals.decisions`.
 """
 SPENT = ("approval.done", "approval.failed", "approval.unknown")
-"""What the audit says of an approval whose call has run: it is never carried out again."""
+"""Kinds of audit rows about an approval whose call has run; it is never carried out again."""
 
 
-class Approvals(Ledger):
-    """The approvals. A lost race is None, not an error: ask `approval(id)` who won."""
+class ApprovalTable(Repository):
+    """Approvals by id. A method that loses a race returns None; read the approval to
+    see who won.
+    """
 
-    def request_approval(self, approval: Approval) -> None:
+    def add_pending(self, approval: Approval) -> None:
         """Store a pending approval. Raises Duplicate."""
         with self._database.write() as connection:
-            if _find(connection, approval.id) is not None:
-                raise Duplicate("approval", approval.id)
-            connection.execute(insert(schema.approvals), _row(approval))
+            if _find_row(connection, approval.id) is not None:
+                raise DuplicateRow("approval", approval.id)
+            connection.execute(insert(tables.approvals), _to_row(approval))
             payload = {
                 "entry": approval.entry,
                 "version": approval.version,
                 "tool": approval.tool,
-                "arguments": sha256(compact(approval.arguments)),
+                "arguments": hash_text(to_compact_json(approval.arguments)),
                 "wire": approval.wire_digest,
                 "expires": approval.expires,
             }
-            self._append(connection, "approval.pending", approval.id, payload, approval.created)
+            self._append_audit_row(
+                connection, "approval.pending", approval.id, payload, approval.created
+            )
 
-    def approvals(
-        self, state: ApprovalState | None = None, limit: int = 100
-    ) -> tuple[Approval, ...]:
+    def find(self, state: ApprovalState | None = None, limit: int = 100) -> tuple[Approval, ...]:
         """The newest approvals, newest first, in one state or in all."""
-        approvals = schema.approvals
+        approvals = tables.approvals
         query = select(approvals).order_by(approvals.c.created.desc(), approvals.c.id).limit(limit)
         if state is not None:
             query = query.where(approvals.c.state == state)
         with self._database.read() as connection:
-            return tuple(_approval(row) for row in connection.execute(query).mappings())
+            return tuple(_parse_row(row) for row in connection.execute(query).mappings())
 
-    def approval(self, id: str) -> Approval:
+    def get(self, id: str) -> Approval:
         """Raises Unknown."""
         with self._database.read() as connection:
-            row = _find(connection, id)
+            row = _find_row(connection, id)
         if row is None:
-            raise Unknown("approval", id)
-        return _approval(row)
+            raise RowNotFound("approval", id)
+        return _parse_row(row)
 
     def decide(
         self, id: str, approve: bool, *, by: str, now: float, reason: str = "", signed: str = ""
     ) -> Approval | None:
         """Approve or reject. None where it was decided before or has expired. Raises Unknown.
 
-        `signed` is the signed decision (`registry.decisions`), without which an approval is never
-        claimed; a rejection needs none.
+        `signed` is the signed decision (`registry.approvals.decisions`), without which an approval
+        is never claimed; a rejection needs none.
         """
         state: ApprovalState = "approved" if approve else "rejected"
         values = {
-            "decided_by": clean(by, TEXT),
+            "decided_by": clean_text(by, TEXT),
             "decided_at": now,
-            "decision_reason": clean(reason, TEXT),
+            "decision_reason": clean_text(reason, TEXT),
             "decision": signed,
         }
         with self._database.write() as connection:
-            live = schema.approvals.c.expires > now
-            return self._move(connection, id, "pending", state, now, live, values)
+            live = tables.approvals.c.expires > now
+            return self._change_state(connection, id, "pending", state, now, live, values)
 
     def claim(self, id: str, process: str, now: float, forgery: Forgery) -> Approval | None:
         """Take an approved call to dispatch it. None where it is not approved, expired or taken.
 
-        One that `forgery` finds fault with, or that was carried out before, is rejected for good.
+        An approval that `forgery` gives a reason against, or that was carried out before, is
+        rejected for good.
         Raises Unknown, and sandbox.errors.Frozen.
         """
         with self._database.write() as connection:
             check_not_frozen(connection)
-            if self._forged(connection, id, now, forgery):
+            if self._reject_if_forged(connection, id, now, forgery):
                 return None
-            live = schema.approvals.c.expires > now
-            return self._move(
+            live = tables.approvals.c.expires > now
+            return self._change_state(
                 connection, id, "approved", "claimed", now, live, {"claimed_by": process}
             )
 
-    def _forged(self, connection: Connection, id: str, now: float, forgery: Forgery) -> bool:
-        """Whether an approval's row says `approved` and no person said so; it is rejected then."""
-        row = _find(connection, id)
+    def _reject_if_forged(
+        self, connection: Connection, id: str, now: float, forgery: Forgery
+    ) -> bool:
+        """Reject an approval whose row says `approved` although no person approved it; True then.
+
+        Raises Unknown.
+        """
+        row = _find_row(connection, id)
         if row is None:
-            raise Unknown("approval", id)
+            raise RowNotFound("approval", id)
         if row["state"] != "approved" or row["expires"] <= now:
             return False
-        reason = _fault(row, now, forgery)
-        if not reason and _was_spent(connection, id):
+        reason = _find_fault(row, now, forgery)
+        if not reason and _was_carried_out(connection, id):
             reason = "it was carried out before"
         if not reason:
             return False
         told = f"not carried out: {reason}"
         values = {"state": "rejected", "decision_reason": told}
-        approvals = schema.approvals
+        approvals = tables.approvals
         connection.execute(update(approvals).where(approvals.c.id == id).values(values))
-        self._append(connection, "approval.forged", id, {"reason": reason}, now)
+        self._append_audit_row(connection, "approval.forged", id, {"reason": reason}, now)
         return True
 
-    def vouched(self, entry: str, version: int, tool: str, forgery: Forgery, limit: int) -> int:
-        """How many writes of that operation a person approved one by one and were done, counted
-        up to `limit`.
+    def count_approved_writes(
+        self, entry: str, version: int, tool: str, forgery: Forgery, limit: int
+    ) -> int:
+        """Count the finished writes of an operation that a person approved one by one.
+
+        Stops at `limit`.
         """
-        approvals = schema.approvals
+        approvals = tables.approvals
         of_it = (approvals.c.entry == entry) & (approvals.c.version == version)
         query = select(approvals).where(
             of_it, approvals.c.tool == tool, approvals.c.state == "done"
@@ -130,12 +144,12 @@ class Approvals(Ledger):
         found = 0
         with self._database.read() as connection:
             for row in connection.execute(query).mappings():
-                found += not _fault(row, row["decided_at"] or 0.0, forgery)
+                found += not _find_fault(row, row["decided_at"] or 0.0, forgery)
                 if found >= limit:
                     break
         return found
 
-    def settle(
+    def store_outcome(
         self,
         id: str,
         process: str,
@@ -143,15 +157,15 @@ class Approvals(Ledger):
         outcome: Any,
         now: float,
     ) -> Approval | None:
-        """Store what came of a claimed call. None where this process does not hold it."""
+        """Store the outcome of a claimed call. None where this process does not hold the claim."""
         with self._database.write() as connection:
-            mine = schema.approvals.c.claimed_by == process
-            values = {"outcome": bounded(outcome, OUTCOME)}
-            return self._move(connection, id, "claimed", state, now, mine, values)
+            mine = tables.approvals.c.claimed_by == process
+            values = {"outcome": to_bounded_json(outcome, OUTCOME)}
+            return self._change_state(connection, id, "claimed", state, now, mine, values)
 
-    def expire(self, now: float) -> tuple[str, ...]:
-        """Expire what waited too long for a decision or for someone to dispatch it; the ids."""
-        approvals = schema.approvals
+    def expire_overdue(self, now: float) -> tuple[str, ...]:
+        """Expire approvals that were not decided or not dispatched in time. Returns their ids."""
+        approvals = tables.approvals
         late = approvals.c.state.in_(("pending", "approved")) & (approvals.c.expires <= now)
         with self._database.read() as connection:
             if connection.execute(select(approvals.c.id).where(late).limit(1)).first() is None:
@@ -161,10 +175,10 @@ class Approvals(Ledger):
             ids = tuple(connection.execute(query).scalars())
             connection.execute(update(approvals).where(late).values(state="expired"))
             for id in ids:
-                self._append(connection, "approval.expired", id, {}, now)
+                self._append_audit_row(connection, "approval.expired", id, {}, now)
         return ids
 
-    def _move(
+    def _change_state(
         self,
         connection: Connection,
         id: str,
@@ -174,25 +188,25 @@ class Approvals(Ledger):
         condition: ColumnElement[bool],
         values: dict[str, Any],
     ) -> Approval | None:
-        approvals = schema.approvals
+        approvals = tables.approvals
         query = update(approvals).where(
             approvals.c.id == id, approvals.c.state == before, condition
         )
         moved = connection.execute(query.values(state=after, **values)).rowcount == 1
-        row = _find(connection, id)
+        row = _find_row(connection, id)
         if row is None:
-            raise Unknown("approval", id)
+            raise RowNotFound("approval", id)
         if not moved:
             return None
         left_out = ("outcome", "decision")
         told = {name: value for name, value in values.items() if name not in left_out}
-        self._append(connection, f"approval.{after}", id, told, now)
-        return _approval(row)
+        self._append_audit_row(connection, f"approval.{after}", id, told, now)
+        return _parse_row(row)
 
 
 def check_held(connection: Connection, id: str, process: str) -> None:
     """Raises ApprovalNotHeld unless the process has claimed it and no call ran on it yet."""
-    approvals, invocations = schema.approvals, schema.invocations
+    approvals, invocations = tables.approvals, tables.invocations
     query = select(approvals.c.id).where(
         approvals.c.id == id,
         approvals.c.state == "claimed",
@@ -203,14 +217,16 @@ def check_held(connection: Connection, id: str, process: str) -> None:
         raise ApprovalNotHeld(id)
 
 
-def release(connection: Connection, processes: Iterable[str]) -> list[tuple[str, ApprovalState]]:
-    """Free what dead processes had claimed, by id and new state.
+def release_claims(
+    connection: Connection, processes: Iterable[str]
+) -> list[tuple[str, ApprovalState]]:
+    """Release the claims of dead processes. Returns id and new state of each.
 
     A claim without a stored intent is `approved` again: the intent is on disk before anything
     leaves, and whoever is wrongly thought dead cannot store it any more (`check_held`). Where the
     call was recorded, the claim ends as its process would have ended it.
     """
-    approvals, invocations = schema.approvals, schema.invocations
+    approvals, invocations = tables.approvals, tables.invocations
     claimed = (approvals.c.state == "claimed") & approvals.c.claimed_by.in_(tuple(processes))
     query = (
         select(approvals.c.id, invocations.c.state, invocations.c.failure_kind)
@@ -221,7 +237,7 @@ def release(connection: Connection, processes: Iterable[str]) -> list[tuple[str,
     )
     released: list[tuple[str, ApprovalState]] = []
     for row in connection.execute(query).all():
-        values: dict[str, Any] = {"state": _left_as(row.state, row.failure_kind)}
+        values: dict[str, Any] = {"state": _resolve_left_state(row.state, row.failure_kind)}
         if row.state is None:
             values["claimed_by"] = ""
         elif row.state == "done":
@@ -231,22 +247,22 @@ def release(connection: Connection, processes: Iterable[str]) -> list[tuple[str,
     return released
 
 
-def _fault(row: RowMapping, now: float, forgery: Forgery) -> str:
-    """Why a row is no person's approval; nothing where it is one."""
+def _find_fault(row: RowMapping, now: float, forgery: Forgery) -> str:
+    """The reason why no person approved this row; "" where one did."""
     try:
-        approval = _approval(row)
+        approval = _parse_row(row)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         return f"the row cannot be read: {error}"
     return forgery(approval, now)
 
 
-def _was_spent(connection: Connection, id: str) -> bool:
-    audit = schema.audit
+def _was_carried_out(connection: Connection, id: str) -> bool:
+    audit = tables.audit
     query = select(audit.c.id).where(audit.c.subject == id, audit.c.kind.in_(SPENT)).limit(1)
     return connection.execute(query).first() is not None
 
 
-def _left_as(call: str | None, failure: str | None) -> ApprovalState:
+def _resolve_left_state(call: str | None, failure: str | None) -> ApprovalState:
     """The state of a claim by that of its call, which is None where no intent was stored."""
     if call is None:
         return "approved"
@@ -255,26 +271,26 @@ def _left_as(call: str | None, failure: str | None) -> ApprovalState:
     return "failed" if failure else "done"
 
 
-def _find(connection: Connection, id: str) -> RowMapping | None:
-    query = select(schema.approvals).where(schema.approvals.c.id == id)
+def _find_row(connection: Connection, id: str) -> RowMapping | None:
+    query = select(tables.approvals).where(tables.approvals.c.id == id)
     return connection.execute(query).mappings().first()
 
 
 _TEXTS = ("task", "session", "reason", "decided_by", "decision_reason")
 
 
-def _row(approval: Approval) -> dict[str, Any]:
+def _to_row(approval: Approval) -> dict[str, Any]:
     return {
         **vars(approval),
-        **{name: clean(getattr(approval, name), TEXT) for name in _TEXTS},
+        **{name: clean_text(getattr(approval, name), TEXT) for name in _TEXTS},
         # Never shortened: this is what will be executed.
-        "arguments": compact(approval.arguments),
-        "wire": compact(_wire_to_json(approval.wire)),
-        "outcome": bounded(approval.outcome, OUTCOME),
+        "arguments": to_compact_json(approval.arguments),
+        "wire": to_compact_json(_wire_to_json(approval.wire)),
+        "outcome": to_bounded_json(approval.outcome, OUTCOME),
     }
 
 
-def _approval(row: RowMapping) -> Approval:
+def _parse_row(row: RowMapping) -> Approval:
     return Approval(
         **{
             **row,

@@ -1,4 +1,4 @@
-"""A person's signed decision on one stored request, and whether it is one.
+"""Signing a person's decision on one stored request, and verifying it.
 
 The signature covers everything that is carried out: the approval's id, server, version and tool,
 the digests of the arguments and of the wire request, and until when. It is checked against the row
@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from registry.jsontext import canonical, clean, sha256
-from registry.records import Approval
-from registry.signing import Signer, fits
-from sandbox.exchange import wire_digest
+from registry.database.canonical import clean_text, hash_text, to_canonical_json
+from registry.models import Approval
+from registry.secrets.signing import Signer, verify_signature
+from sandbox.wire.exchange import digest_request
 
 TEXT = 20_000
 MAX_SIGNED = 64 * 1024
@@ -25,27 +25,29 @@ MAX_SIGNED = 64 * 1024
 
 @dataclass(frozen=True)
 class Delegation:
-    """The person's word that another key may sign decisions until a time (epoch seconds)."""
+    """A statement, signed by the person's key, that another key may sign decisions until a time
+    (epoch seconds).
+    """
 
     body: Mapping[str, Any]
     signature: str
 
 
-def delegate(signer: Signer, public: str, now: float, until: float) -> Delegation:
-    """Let the key `public` sign decisions until then, and nothing but decisions."""
+def sign_delegation(signer: Signer, public: str, now: float, until: float) -> Delegation:
+    """Sign that the key `public` may sign decisions, and nothing else, before `until`."""
     body = {"kind": "delegation", "key": public, "made": now, "until": until}
     return Delegation(body, signer.sign(body))
 
 
-def request_of(approval: Approval) -> dict[str, Any]:
-    """What of an approval is carried out: the request, by its digests."""
+def build_request_digests(approval: Approval) -> dict[str, Any]:
+    """The part of a decision that names the request, with the digests of what is carried out."""
     return {
         "approval": approval.id,
         "server": approval.entry,
         "version": approval.version,
         "tool": approval.tool,
-        "arguments": sha256(canonical(dict(approval.arguments))),
-        "wire": wire_digest(approval.wire),
+        "arguments": hash_text(to_canonical_json(dict(approval.arguments))),
+        "wire": digest_request(approval.wire),
         "digest": approval.wire_digest,
         "expires": approval.expires,
     }
@@ -59,35 +61,37 @@ def sign_decision(
     signer: Signer,
     delegation: Delegation | None = None,
 ) -> str:
-    """The JSON text that `Store.decide` keeps: the decision on the request as it was shown."""
+    """Sign a decision on the request as it was shown. Returns JSON text for the approval's row."""
     body = {
         "kind": "decision",
         "decision": "approve" if approve else "reject",
-        **request_of(approval),
-        "by": clean(by, TEXT),
+        **build_request_digests(approval),
+        "by": clean_text(by, TEXT),
         "decided_at": now,
         "nonce": secrets.token_hex(16),
     }
     signed: dict[str, Any] = {"body": body, "signature": signer.sign(body)}
     if delegation is not None:
         signed["delegation"] = {"body": dict(delegation.body), "signature": delegation.signature}
-    return canonical(signed)
+    return to_canonical_json(signed)
 
 
-def problem(approval: Approval, public: str, now: float) -> str:
-    """Why the stored approval was not approved by the owner of this key; nothing where it was."""
-    read = _read(approval.decision)
+def find_decision_problem(approval: Approval, public: str, now: float) -> str:
+    """The reason why the owner of this key did not approve the stored request; "" where
+    they did.
+    """
+    read = _parse_decision(approval.decision)
     if read is None:
         return "nobody signed it"
     body, signature, delegation = read
-    key = public if delegation is None else _delegated(delegation, public, body)
+    key = public if delegation is None else _find_delegated_key(delegation, public, body)
     if not key:
         return "it was signed by a key that may not decide"
-    if not fits(key, body, signature):
+    if not verify_signature(key, body, signature):
         return "the signature does not fit"
     if body.get("kind") != "decision" or body.get("decision") != "approve":
         return "what was signed is no approval"
-    for name, value in request_of(approval).items():
+    for name, value in build_request_digests(approval).items():
         if body.get(name) != value:
             return f"what was signed is another request: its {name} differs"
     if approval.wire_digest != body["wire"]:
@@ -100,15 +104,19 @@ def problem(approval: Approval, public: str, now: float) -> str:
     return ""
 
 
-def forgery_check(public: str) -> Callable[[Approval, float], str]:
-    """`problem` for the owner of one key, as `Store.claim` asks for it."""
-    return lambda approval, now: problem(approval, public, now)
+def build_forgery_check(public: str) -> Callable[[Approval, float], str]:
+    """Build the check for one key that claiming an approval takes."""
+    return lambda approval, now: find_decision_problem(approval, public, now)
 
 
-def _delegated(delegation: Mapping[str, Any], public: str, body: Mapping[str, Any]) -> str:
-    """The delegated key, where the person's key vouches for it at the time of the decision."""
+def _find_delegated_key(delegation: Mapping[str, Any], public: str, body: Mapping[str, Any]) -> str:
+    """The delegated key; "" unless the person's key signed the delegation and it covers the time of
+    the decision.
+    """
     named = delegation["body"]
-    if named.get("kind") != "delegation" or not fits(public, named, delegation["signature"]):
+    if named.get("kind") != "delegation" or not verify_signature(
+        public, named, delegation["signature"]
+    ):
         return ""
     made, until, decided = named.get("made"), named.get("until"), body.get("decided_at")
     times = (made, decided, until)
@@ -117,8 +125,8 @@ def _delegated(delegation: Mapping[str, Any], public: str, body: Mapping[str, An
     return str(named.get("key")) if made <= decided < until else ""
 
 
-def _read(text: str) -> tuple[dict[str, Any], str, dict[str, Any] | None] | None:
-    """Body, signature and delegation of a signed decision; None for what is none."""
+def _parse_decision(text: str) -> tuple[dict[str, Any], str, dict[str, Any] | None] | None:
+    """Body, signature and delegation of a signed decision; None for malformed text."""
     if not 0 < len(text) <= MAX_SIGNED:
         return None
     try:

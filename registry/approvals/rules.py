@@ -1,4 +1,4 @@
-"""Standing rules: writes that a person allows beforehand, for some arguments, until some time."""
+"""Table of approval rules: signed permissions for writes with certain arguments until a time."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, func, insert, select, update
 
-from registry import schema
-from registry.audit import Ledger
-from registry.errors import Duplicate, Unknown
-from registry.jsontext import canonical, clean
+from registry.database import tables
+from registry.database.audit_chain import Repository
+from registry.database.canonical import clean_text, to_canonical_json
+from registry.errors import DuplicateRow, RowNotFound
 
 MAX_SECONDS = 366 * 86400.0
 MAX_CONDITIONS = 50
@@ -22,10 +22,10 @@ _TEXT = 2_000
 
 @dataclass(frozen=True)
 class Condition:
-    """An argument that has to be so. `path` names it, with dots into objects: `body.zone`.
+    """A condition on one argument. `path` names it, with dots into objects: `body.zone`.
 
-    Either it is `equals`, as JSON, or it is a string that fits `pattern`, where `*` stands for any
-    characters but a slash or a line break.
+    The argument either equals `equals` as a JSON value, or is a string that matches `pattern`, in
+    which `*` stands for any characters except a slash or a line break.
     """
 
     path: str
@@ -34,11 +34,11 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Rule:
-    """A write that needs no further confirmation. Signed by the person who made it.
+class ApprovalRule:
+    """A rule that allows calls of a tool without further confirmation, signed by its author.
 
-    `version` and `digest` are the server's at that time, or None and "" for a rule that holds for
-    later versions too. `expires` is in epoch seconds, `max_uses` None for as often as wanted.
+    `version` and `digest` are those of the server when the rule was made, or None and "" for a rule
+    that also covers later versions. `expires` is in epoch seconds; `max_uses` is None for no limit.
     """
 
     id: str
@@ -57,8 +57,8 @@ class Rule:
     revoked: float | None = None
     revoked_by: str = ""
 
-    def body(self) -> dict[str, Any]:
-        """What is signed: everything but what happens to the rule afterwards."""
+    def to_signed_body(self) -> dict[str, Any]:
+        """The signed JSON value: all fields except uses and revocation, which change later."""
         return {
             "kind": "rule",
             "id": self.id,
@@ -74,47 +74,49 @@ class Rule:
             "approval": self.approval,
         }
 
-    def live(self, now: float) -> bool:
-        """Whether it may still be used: not revoked, expired or used up."""
+    def is_live(self, now: float) -> bool:
+        """Whether the rule is neither revoked nor expired nor used up at `now`."""
         left = self.max_uses is None or self.uses < self.max_uses
         return self.revoked is None and left and self.created <= now < self.expires
 
 
-class Rules(Ledger):
-    """The rules. What an audit row says was used or revoked stays so, whatever the rule's row says.
+class RuleTable(Repository):
+    """Rules by id. Uses and revocations that the audit records count, whatever the rule's row says.
 
-    Whether a rule's signature fits is the reader's to check (`registry.signing.fits`).
+    Callers verify the signatures (`registry.secrets.signing`).
     """
 
-    def add_rule(self, rule: Rule) -> None:
+    def add(self, rule: ApprovalRule) -> None:
         """Store a signed rule. Raises Duplicate; Unknown for the server."""
         with self._database.write() as connection:
-            if _find(connection, rule.id) is not None:
-                raise Duplicate("rule", rule.id)
-            entries = schema.entries
+            if _find_row(connection, rule.id) is not None:
+                raise DuplicateRow("rule", rule.id)
+            entries = tables.entries
             known = select(entries.c.name).where(entries.c.name == rule.server)
             if connection.execute(known).first() is None:
-                raise Unknown("server", rule.server)
+                raise RowNotFound("server", rule.server)
             row = {
                 "id": rule.id,
                 "entry": rule.server,
                 "tool": rule.tool,
-                "body": canonical(rule.body()),
+                "body": to_canonical_json(rule.to_signed_body()),
                 "signature": rule.signature,
                 "created": rule.created,
                 "uses": 0,
                 "revoked": None,
                 "revoked_by": "",
             }
-            connection.execute(insert(schema.rules), row)
-            self._append(connection, "rule.added", rule.id, rule.body(), rule.created)
+            connection.execute(insert(tables.rules), row)
+            self._append_audit_row(
+                connection, "rule.added", rule.id, rule.to_signed_body(), rule.created
+            )
 
-    def rules(self, server: str | None = None, tool: str | None = None) -> tuple[Rule, ...]:
+    def find(self, server: str | None = None, tool: str | None = None) -> tuple[ApprovalRule, ...]:
         """All rules, of a server or of one tool where that is named, oldest first.
 
         A row that cannot be read is left out.
         """
-        rules = schema.rules
+        rules = tables.rules
         query = select(rules).order_by(rules.c.created, rules.c.id)
         if server is not None:
             query = query.where(rules.c.entry == server)
@@ -122,53 +124,53 @@ class Rules(Ledger):
             query = query.where(rules.c.tool == tool)
         with self._database.read() as connection:
             rows = connection.execute(query).mappings().all()
-            found = (_rule(row, _history(connection, row["id"])) for row in rows)
+            found = (_parse_row(row, _read_history(connection, row["id"])) for row in rows)
             return tuple(rule for rule in found if rule is not None)
 
-    def rule(self, id: str) -> Rule:
+    def get(self, id: str) -> ApprovalRule:
         """Raises Unknown."""
-        found = [rule for rule in self.rules() if rule.id == id]
+        found = [rule for rule in self.find() if rule.id == id]
         if not found:
-            raise Unknown("rule", id)
+            raise RowNotFound("rule", id)
         return found[0]
 
-    def use_rule(self, id: str, call: str, tool: str, now: float) -> bool:
-        """Count a use, before it happens. False where the rule ended meanwhile."""
+    def count_use(self, id: str, call: str, tool: str, now: float) -> bool:
+        """Count a use before the call is made. False where the rule is no longer live."""
         with self._database.write() as connection:
-            row = _find(connection, id)
-            rule = row and _rule(row, _history(connection, id))
-            if not rule or not rule.live(now):
+            row = _find_row(connection, id)
+            rule = row and _parse_row(row, _read_history(connection, id))
+            if not rule or not rule.is_live(now):
                 return False
-            rules = schema.rules
+            rules = tables.rules
             counted = update(rules).where(rules.c.id == id).values(uses=rule.uses + 1)
             connection.execute(counted)
             payload = {"call": call, "tool": tool, "use": rule.uses + 1}
-            self._append(connection, USED, id, payload, now)
+            self._append_audit_row(connection, USED, id, payload, now)
         return True
 
-    def revoke_rule(self, id: str, by: str, now: float) -> bool:
+    def revoke(self, id: str, by: str, now: float) -> bool:
         """End a rule; False where it was revoked already. Raises Unknown."""
-        who = clean(by, _TEXT)
+        who = clean_text(by, _TEXT)
         with self._database.write() as connection:
-            row = _find(connection, id)
+            row = _find_row(connection, id)
             if row is None:
-                raise Unknown("rule", id)
+                raise RowNotFound("rule", id)
             if row["revoked"] is not None:
                 return False
-            rules = schema.rules
+            rules = tables.rules
             ended = update(rules).where(rules.c.id == id).values(revoked=now, revoked_by=who)
             connection.execute(ended)
-            self._append(connection, REVOKED, id, {"by": who}, now)
+            self._append_audit_row(connection, REVOKED, id, {"by": who}, now)
         return True
 
 
-def rule_from(body: Mapping[str, Any], signature: str) -> Rule:
-    """The rule of a signed body. Raises ValueError, TypeError or KeyError for what is none."""
+def parse_rule(body: Mapping[str, Any], signature: str) -> ApprovalRule:
+    """The rule of a signed body. Raises ValueError, TypeError or KeyError where it is malformed."""
     where = tuple(
         Condition(str(one["path"]), one["equals"], str(one["pattern"])) for one in body["where"]
     )
     version, max_uses = body["version"], body["max_uses"]
-    return Rule(
+    return ApprovalRule(
         id=str(body["id"]),
         server=str(body["server"]),
         tool=str(body["tool"]),
@@ -184,14 +186,14 @@ def rule_from(body: Mapping[str, Any], signature: str) -> Rule:
     )
 
 
-def _find(connection: Connection, id: str) -> RowMapping | None:
-    query = select(schema.rules).where(schema.rules.c.id == id)
+def _find_row(connection: Connection, id: str) -> RowMapping | None:
+    query = select(tables.rules).where(tables.rules.c.id == id)
     return connection.execute(query).mappings().first()
 
 
-def _history(connection: Connection, id: str) -> Mapping[str, tuple[int, float]]:
-    """By kind, how many audit rows there are about a rule, and the time of the first."""
-    audit = schema.audit
+def _read_history(connection: Connection, id: str) -> Mapping[str, tuple[int, float]]:
+    """The number of audit rows about a rule and the time of the first, by kind."""
+    audit = tables.audit
     query = (
         select(audit.c.kind, func.count().label("times"), func.min(audit.c.time).label("first"))
         .where(audit.c.subject == id, audit.c.kind.in_((USED, REVOKED)))
@@ -200,17 +202,17 @@ def _history(connection: Connection, id: str) -> Mapping[str, tuple[int, float]]
     return {row.kind: (row.times, row.first) for row in connection.execute(query)}
 
 
-def _rule(row: RowMapping, history: Mapping[str, tuple[int, float]]) -> Rule | None:
-    """The rule of a row, or None where its body is not one of that id, server and tool."""
+def _parse_row(row: RowMapping, history: Mapping[str, tuple[int, float]]) -> ApprovalRule | None:
+    """The rule of a row; None where its body is malformed or has another id, server or tool."""
     try:
-        rule = rule_from(json.loads(row["body"]), row["signature"])
+        rule = parse_rule(json.loads(row["body"]), row["signature"])
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
     if (rule.id, rule.server, rule.tool) != (row["id"], row["entry"], row["tool"]):
         return None
     used, _ = history.get(USED, (0, 0.0))
     _, revoked = history.get(REVOKED, (0, row["revoked"]))
-    return Rule(
+    return ApprovalRule(
         **{
             **vars(rule),
             "uses": max(used, row["uses"]),

@@ -19,10 +19,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from registry.database.canonical import to_compact_json
+from registry.database.files import write_atomically
 from registry.errors import ArchiveUnusable
-from registry.files import write_atomically
-from registry.jsontext import compact
-from registry.records import AuditRow
+from registry.models import AuditRow
 
 FORMAT = "toolwright-audit-1"
 MAX_LINE = 128 * 1024 * 1024
@@ -38,10 +38,10 @@ class ArchiveName:
 
 
 @dataclass(frozen=True)
-class Archived:
-    """A row of an archive; `call` is the row of the call it is about, where that moved too, and
-    `recording` what that took in, where that was kept. Archives from before there were recordings
-    in them are not `with_recording`.
+class ArchivedRow:
+    """A row of an archive. `call` is the row of the call that it is about, where that was moved
+    too; `recording` is the call's packed recording, where there is one. `with_recording` is False
+    for archives of the format that had no recordings.
     """
 
     row: AuditRow
@@ -51,7 +51,7 @@ class Archived:
 
 
 def write_archive(
-    directory: Path, file: str, previous: ArchiveName | None, rows: Iterable[Archived]
+    directory: Path, file: str, previous: ArchiveName | None, rows: Iterable[ArchivedRow]
 ) -> ArchiveName:
     """Write an archive, flushed to disk, and return its name with its digest."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -59,30 +59,30 @@ def write_archive(
     # mtime 0: the same rows make the same bytes.
     with gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0) as packed:
         head = {"format": FORMAT, "previous": previous and vars(previous)}
-        packed.write(compact(head).encode() + b"\n")
+        packed.write(to_compact_json(head).encode() + b"\n")
         for archived in rows:
-            packed.write(compact(_to_json(archived)).encode() + b"\n")
+            packed.write(to_compact_json(_to_json(archived)).encode() + b"\n")
     content = buffer.getvalue()
     write_atomically(directory / file, content)
     return ArchiveName(file, hashlib.sha256(content).hexdigest())
 
 
-def archives_since(directory: Path, newest: ArchiveName | None) -> tuple[ArchiveName, ...]:
+def list_archives(directory: Path, newest: ArchiveName | None) -> tuple[ArchiveName, ...]:
     """The archive of that name and those before it, newest first. Raises ArchiveUnusable."""
     found: list[ArchiveName] = []
     while newest is not None:
-        path = _checked(directory, newest)
+        path = _check_digest(directory, newest)
         if newest in found:
             raise ArchiveUnusable(str(path), "the archives name each other in a circle")
         found.append(newest)
-        newest = _head(path)
+        newest = _read_previous(path)
     return tuple(found)
 
 
-def read_archive(directory: Path, name: ArchiveName) -> Iterator[Archived]:
+def read_archive(directory: Path, name: ArchiveName) -> Iterator[ArchivedRow]:
     """The rows of an archive whose digest was checked. Raises ArchiveUnusable."""
     path = directory / name.file
-    lines = _lines(path)
+    lines = _read_lines(path)
     next(lines, None)
     for line in lines:
         try:
@@ -91,15 +91,15 @@ def read_archive(directory: Path, name: ArchiveName) -> Iterator[Archived]:
             raise ArchiveUnusable(str(path), f"a line cannot be read: {error}") from error
 
 
-def _to_json(archived: Archived) -> dict[str, Any]:
+def _to_json(archived: ArchivedRow) -> dict[str, Any]:
     audit = [getattr(archived.row, name) for name in _FIELDS]
     recording = archived.recording and base64.b64encode(archived.recording).decode()
     return {"audit": audit, "call": archived.call and dict(archived.call), "recording": recording}
 
 
-def _from_json(value: Any) -> Archived:
+def _from_json(value: Any) -> ArchivedRow:
     recording = value.get("recording")
-    return Archived(
+    return ArchivedRow(
         AuditRow(**dict(zip(_FIELDS, value["audit"], strict=True))),
         value["call"],
         None if recording is None else base64.b64decode(recording, validate=True),
@@ -107,8 +107,8 @@ def _from_json(value: Any) -> Archived:
     )
 
 
-def _checked(directory: Path, name: ArchiveName) -> Path:
-    """The path of an archive that is what it is said to be. Raises ArchiveUnusable."""
+def _check_digest(directory: Path, name: ArchiveName) -> Path:
+    """The path of an archive whose content has the named digest. Raises ArchiveUnusable."""
     if Path(name.file).name != name.file:
         raise ArchiveUnusable(name.file, "its name is no plain file name")
     path = directory / name.file
@@ -124,9 +124,9 @@ def _checked(directory: Path, name: ArchiveName) -> Path:
     return path
 
 
-def _head(path: Path) -> ArchiveName | None:
+def _read_previous(path: Path) -> ArchiveName | None:
     try:
-        head = json.loads(next(_lines(path), b""))
+        head = json.loads(next(_read_lines(path), b""))
         previous = head["previous"]
         if head["format"] != FORMAT:
             raise ArchiveUnusable(str(path), f"its format is {head['format']!r}")
@@ -135,7 +135,7 @@ def _head(path: Path) -> ArchiveName | None:
         raise ArchiveUnusable(str(path), f"its first line cannot be read: {error}") from error
 
 
-def _lines(path: Path) -> Iterator[bytes]:
+def _read_lines(path: Path) -> Iterator[bytes]:
     try:
         with gzip.open(path, "rb") as file:
             while line := file.readline(MAX_LINE):

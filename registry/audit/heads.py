@@ -22,97 +22,101 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import (
     Ed25519PublicKey,
 )
 
-from registry.audit import GENESIS, Broken, Head
-from registry.errors import NotaryDamaged
-from registry.files import create_secret, locked
-from registry.jsontext import canonical
-from registry.store import Store
+from registry.audit.search import AuditTable
+from registry.database.audit_chain import GENESIS, BrokenLink, ChainHead
+from registry.database.canonical import to_canonical_json
+from registry.database.files import create_secret, lock_file
+from registry.errors import SignedHeadsDamaged
 
 HEADS, KEY = "heads.jsonl", "audit.key"
-_OUT_OF_ORDER = "the line does not follow the one before it"
 
 
-class Notary:
-    """The signing key and the signed heads in one directory. The key is made on first use, 0600."""
+class HeadSigner:
+    """The signing key and the file of signed heads in one directory.
+
+    The key is created on first use, with mode 0600.
+    """
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._path = directory / HEADS
         self._key = _load_key(directory / KEY)
         self._offset, self._last = 0, GENESIS
-        self._signed: dict[str, Head] = {}
+        self._signed: dict[str, ChainHead] = {}
         self._decisions = ""
 
     @property
     def directory(self) -> Path:
-        """Where the heads, their key and the audit's archives lie."""
+        """The directory of the heads, their key and the audit's archives."""
         return self._path.parent
 
-    def pinned(self) -> str:
-        """The fingerprint of the key of people's decisions that was named last, or "".
+    def find_pinned_fingerprint(self) -> str:
+        """The fingerprint of the decision key that the file names last, or "".
 
-        Only the line that names it is checked, as `verify` checks all. Raises NotaryDamaged where
-        its signature does not fit.
+        Checks the signature of that line only; verifying the audit checks all lines. Raises
+        NotaryDamaged where the signature is invalid.
         """
-        naming = [line for line in _lines(self._path, 0) if b'"decisions"' in line]
+        naming = [line for line in _read_lines(self._path, 0) if b'"decisions"' in line]
         if not naming:
             return ""
-        reason = _line_problem(naming[-1], "", self._key.public_key())
-        if reason and reason != _OUT_OF_ORDER:
-            raise NotaryDamaged(str(self._path), reason)
+        reason = _seal_problem(naming[-1], self._key.public_key())
+        if reason:
+            raise SignedHeadsDamaged(str(self._path), reason)
         return str(json.loads(naming[-1]).get("decisions", ""))
 
-    def sign_heads(self, store: Store, now: float, decisions: str = "") -> tuple[Head, ...]:
+    def sign_heads(
+        self, audit: AuditTable, now: float, decisions: str = ""
+    ) -> tuple[ChainHead, ...]:
         """Sign every head that has moved since it was last signed, and return those.
 
-        `decisions` is the fingerprint of the key of people's decisions, which is named whenever it
-        is not the one that was named last. Raises NotaryDamaged where the file holds a line that is
-        none of ours.
+        `decisions` is the fingerprint of the decision key; it is written whenever it differs from
+        the last one written. Raises NotaryDamaged where the file holds a line with an invalid
+        signature or out of order.
         """
-        with locked(self._path):
-            self._catch_up()
-            moved = tuple(h for h in store.audit_heads() if self._signed.get(h.chain) != h)
+        with lock_file(self._path):
+            self._read_new_lines()
+            moved = tuple(h for h in audit.get_heads() if self._signed.get(h.chain) != h)
             named = decisions if decisions != self._decisions else ""
             if moved or named:
-                _append_line(self._path, self._offset, self._line(moved, now, named))
+                _append_line(self._path, self._offset, self._build_line(moved, now, named))
         return moved
 
-    def verify(self, store: Store) -> Broken | None:
+    def verify_audit(self, audit: AuditTable) -> BrokenLink | None:
         """The first broken link of the signed heads or of the store's chains, or None."""
-        return self.verified(store)[0]
+        return self.verify_and_count(audit)[0]
 
-    def verified(self, store: Store) -> tuple[Broken | None, int]:
-        """`verify`, and how many rows were checked."""
-        signed: list[Head] = []
+    def verify_and_count(self, audit: AuditTable) -> tuple[BrokenLink | None, int]:
+        """The first broken link, or None, and the number of rows that were checked."""
+        signed: list[ChainHead] = []
         previous = GENESIS
-        for number, line in enumerate(_lines(self._path, 0), 1):
-            reason = _line_problem(line, previous, self._key.public_key())
+        for number, line in enumerate(_read_lines(self._path, 0), 1):
+            reason = _find_line_problem(line, previous, self._key.public_key())
             if reason:
-                return Broken(HEADS, number, reason), 0
-            signed += _heads(json.loads(line))
-            previous = _digest(line)
-        return store.count_verified(signed, self.directory)
+                return BrokenLink(HEADS, number, reason), 0
+            signed += _parse_heads(json.loads(line))
+            previous = _hash_line(line)
+        return audit.verify_and_count(signed, self.directory)
 
-    def _catch_up(self) -> None:
-        for line in _lines(self._path, self._offset):
-            reason = _line_problem(line, self._last, self._key.public_key())
+    def _read_new_lines(self) -> None:
+        for line in _read_lines(self._path, self._offset):
+            reason = _find_line_problem(line, self._last, self._key.public_key())
             if reason:
-                raise NotaryDamaged(str(self._path), reason)
+                raise SignedHeadsDamaged(str(self._path), reason)
             body = json.loads(line)
-            self._signed.update({head.chain: head for head in _heads(body)})
+            self._signed.update({head.chain: head for head in _parse_heads(body)})
             self._decisions = body.get("decisions") or self._decisions
-            self._last = _digest(line)
+            self._last = _hash_line(line)
             self._offset += len(line)
 
-    def _line(self, heads: tuple[Head, ...], now: float, decisions: str) -> bytes:
+    def _build_line(self, heads: tuple[ChainHead, ...], now: float, decisions: str) -> bytes:
         body: dict[str, Any] = {
             "time": now,
             "heads": {head.chain: [head.sequence, head.hash] for head in heads},
             "previous": self._last,
             **({"decisions": decisions} if decisions else {}),
         }
-        signature = self._key.sign(canonical(body).encode())
-        return canonical({**body, "signature": signature.hex()}).encode() + b"\n"
+        signature = self._key.sign(to_canonical_json(body).encode())
+        return to_canonical_json({**body, "signature": signature.hex()}).encode() + b"\n"
 
 
 def _load_key(path: Path) -> Ed25519PrivateKey:
@@ -120,10 +124,10 @@ def _load_key(path: Path) -> Ed25519PrivateKey:
     try:
         return Ed25519PrivateKey.from_private_bytes(create_secret(path, fresh))
     except (OSError, ValueError) as error:
-        raise NotaryDamaged(str(path), str(error)) from error
+        raise SignedHeadsDamaged(str(path), str(error)) from error
 
 
-def _lines(path: Path, offset: int) -> list[bytes]:
+def _read_lines(path: Path, offset: int) -> list[bytes]:
     """The complete lines after an offset; a crash may have left a piece of one at the end."""
     try:
         with path.open("rb") as file:
@@ -133,12 +137,12 @@ def _lines(path: Path, offset: int) -> list[bytes]:
         return []
 
 
-def _digest(line: bytes) -> str:
+def _hash_line(line: bytes) -> str:
     return hashlib.sha256(line).hexdigest()
 
 
-def _heads(line: Mapping[str, Any]) -> list[Head]:
-    return [Head(chain, int(at), str(digest)) for chain, (at, digest) in line["heads"].items()]
+def _parse_heads(line: Mapping[str, Any]) -> list[ChainHead]:
+    return [ChainHead(chain, int(at), str(digest)) for chain, (at, digest) in line["heads"].items()]
 
 
 def _append_line(path: Path, offset: int, line: bytes) -> None:
@@ -151,14 +155,24 @@ def _append_line(path: Path, offset: int, line: bytes) -> None:
         os.fsync(descriptor)
 
 
-def _line_problem(line: bytes, previous: str, key: Ed25519PublicKey) -> str:
+def _find_line_problem(line: bytes, previous: str, key: Ed25519PublicKey) -> str:
+    """What is wrong with a line or its place; "" where nothing is."""
+    if reason := _seal_problem(line, key):
+        return reason
+    follows = json.loads(line)["previous"] == previous
+    return "" if follows else "the line does not follow the one before it"
+
+
+def _seal_problem(line: bytes, key: Ed25519PublicKey) -> str:
+    """What is wrong with a line by itself; "" where nothing is."""
     try:
         body = json.loads(line)
         signature = bytes.fromhex(body.pop("signature"))
-        key.verify(signature, canonical(body).encode())
-        _heads(body)
+        key.verify(signature, to_canonical_json(body).encode())
+        _parse_heads(body)
+        body["previous"]
     except InvalidSignature:
         return "the signature does not fit the line"
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         return f"the line cannot be read: {error}"
-    return "" if body["previous"] == previous else _OUT_OF_ORDER
+    return ""

@@ -1,4 +1,4 @@
-"""Reading the audit: verified, searched, told whole; and moving its older part into archives."""
+"""Table of audit rows: searching, exporting, verifying, and archiving the oldest."""
 
 from __future__ import annotations
 
@@ -13,28 +13,39 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, case, delete, func, or_, select
 
-from registry import schema
-from registry.archives import Archived, write_archive
-from registry.audit import ARCHIVED, CALL, CONTENT, Broken, Head, Ledger
+from registry.approvals.grants import REVOKED as GRANT_REVOKED
+from registry.approvals.rules import REVOKED as RULE_REVOKED
+from registry.audit.archives import ArchivedRow, write_archive
+from registry.audit.verify import find_newest_archive, read_archived_rows, verify_audit_chains
+from registry.calls.recordings import DROPPED, find_last_end
+from registry.database import tables
+from registry.database.audit_chain import (
+    ARCHIVED,
+    CALL,
+    COLUMNS,
+    CONTENT,
+    NOTE,
+    BrokenLink,
+    ChainHead,
+    Repository,
+    find_heads,
+)
+from registry.database.canonical import to_bounded_json
 from registry.errors import RegistryError
-from registry.grants import REVOKED as GRANT_REVOKED
-from registry.recordings import DROPPED, last_end
-from registry.records import AuditRow
-from registry.rules import REVOKED as RULE_REVOKED
-from registry.verification import archived_rows, newest, verify
+from registry.models import AuditRow
 
 BATCH = 5_000
-"""Rows of one archive: what is moved in one transaction, while others wait to write."""
+"""Rows per archive. They are moved in one transaction, during which other writers wait."""
 RECORDED_BYTES = 32 * 1024 * 1024
-"""How much of recordings goes into one archive, about."""
+"""Approximate bytes of recordings per archive."""
 MIN_AGE = 7 * 86400.0
-"""Seconds. What is younger may still be needed to see that an approval was used already."""
+"""Seconds. Younger rows may still be needed to see that an approval was used already."""
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What to look for. Empty and None ask for nothing; `text` may be anywhere, `tool` is
-    `server.tool` or a server; times are epoch seconds.
+class AuditQuery:
+    """Filters of a search; empty strings and None do not filter. `text` may occur in any column of
+    a row or its call; `tool` is `server.tool` or a server; times are epoch seconds.
     """
 
     text: str = ""
@@ -45,8 +56,8 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Found:
-    """A row and what it is about. `server`, `tool` and `task` are "" where that is no call."""
+class AuditMatch:
+    """A row with server, tool and task of the call that it is about; "" where it is about none."""
 
     row: AuditRow
     server: str = ""
@@ -55,39 +66,67 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Moved:
-    """What went into an archive."""
+class ArchiveResult:
+    """The file name of a new archive, and the numbers of rows and calls moved into it."""
 
     file: str
     rows: int
     calls: int
 
 
-class Trail(Ledger):
-    def verify_audit(
-        self, signed: Iterable[Head] = (), archives: Path | None = None
-    ) -> Broken | None:
+class AuditTable(Repository):
+    """Audit rows of all chains."""
+
+    def find(self, limit: int = 100, since: int | None = None) -> tuple[AuditRow, ...]:
+        """The newest rows, newest first; with `since`, the first ones after that id, in order."""
+        query = select(*COLUMNS).limit(limit)
+        if since is None:
+            query = query.order_by(tables.audit.c.id.desc())
+        else:
+            query = query.where(tables.audit.c.id > since).order_by(tables.audit.c.id)
+        with self._database.read() as connection:
+            return tuple(AuditRow(**row) for row in connection.execute(query).mappings())
+
+    def get_heads(self) -> tuple[ChainHead, ...]:
+        """The newest row of every chain, by chain."""
+        with self._database.read() as connection:
+            return find_heads(connection)
+
+    def add_note(self, kind: str, subject: str, payload: Mapping[str, Any], now: float) -> None:
+        """Add a row for something that happened outside the registry.
+
+        A payload of more than 20,000 characters of JSON is kept by its hash.
+        """
+        kept = json.loads(to_bounded_json(payload, NOTE))
+        with self._database.write() as connection:
+            self._append_audit_row(connection, kind, subject, kept, now)
+
+    def verify_chains(
+        self, signed: Iterable[ChainHead] = (), archives: Path | None = None
+    ) -> BrokenLink | None:
         """The first broken link, or None.
 
         Finds edited, removed, added and reordered rows, invocations whose stored content is not
         what was audited, and, given heads that were `signed` outside the database (see
-        `registry.notary`), chains that were cut short, replaced or removed. `archives` is the
+        `registry.audit.heads`), chains that were cut short, replaced or removed. `archives` is the
         directory of the archives, where there are any.
         """
         with self._database.read() as connection:
-            return verify(connection, signed, archives)[0]
+            return verify_audit_chains(connection, signed, archives)[0]
 
-    def count_verified(self, signed: Iterable[Head], archives: Path) -> tuple[Broken | None, int]:
-        """`verify_audit`, and how many rows were checked."""
+    def verify_and_count(
+        self, signed: Iterable[ChainHead], archives: Path
+    ) -> tuple[BrokenLink | None, int]:
+        """The first broken link, or None, and the number of rows that were checked."""
         with self._database.read() as connection:
-            return verify(connection, signed, archives)
+            return verify_audit_chains(connection, signed, archives)
 
-    def search_audit(self, wanted: Wanted, limit: int = 100) -> tuple[Found, ...]:
-        """The newest rows that fit everything that is wanted, newest first; archives are left out.
+    def search(self, wanted: AuditQuery, limit: int = 100) -> tuple[AuditMatch, ...]:
+        """The newest rows that pass all filters, newest first. Archives are not searched.
 
         Texts are compared without regard to the case of ASCII letters.
         """
-        audit, calls, approvals = schema.audit, schema.invocations, schema.approvals
+        audit, calls, approvals = tables.audit, tables.invocations, tables.approvals
         query = (
             select(*(audit.c[name] for name in _ROW))
             .add_columns(
@@ -97,67 +136,67 @@ class Trail(Ledger):
             )
             .join_from(audit, calls, calls.c.id == audit.c.subject, isouter=True)
             .join(approvals, approvals.c.id == audit.c.subject, isouter=True)
-            .where(*_conditions(wanted))
+            .where(*_build_conditions(wanted))
             .order_by(audit.c.id.desc())
             .limit(limit)
         )
         with self._database.read() as connection:
-            return tuple(_found(row) for row in connection.execute(query).mappings())
+            return tuple(_build_match(row) for row in connection.execute(query).mappings())
 
-    def about(self, id: str) -> tuple[AuditRow, ...]:
-        """The rows about an id, or that name it, in their order."""
-        audit = schema.audit
+    def find_rows_about(self, id: str) -> tuple[AuditRow, ...]:
+        """The rows whose subject is this id or whose payload contains it, in order."""
+        audit = tables.audit
         named = or_(audit.c.subject == id, audit.c.payload.contains(f'"{id}"', autoescape=True))
         query = select(*(audit.c[name] for name in _ROW)).where(named).order_by(audit.c.id)
         with self._database.read() as connection:
             return tuple(AuditRow(**row) for row in connection.execute(query).mappings())
 
-    def noted(self, kind: str, subject: str) -> bool:
+    def has_note(self, kind: str, subject: str) -> bool:
         """Whether there is a row of that kind about that subject."""
-        audit = schema.audit
+        audit = tables.audit
         query = select(audit.c.id).where(audit.c.subject == subject, audit.c.kind == kind)
         with self._database.read() as connection:
             return connection.execute(query.limit(1)).first() is not None
 
-    def whole_audit(self, archives: Path | None = None) -> Iterator[Mapping[str, Any]]:
-        """Every row as plain JSON values, oldest first, with the whole call that it is about.
+    def read_all_rows(self, archives: Path | None = None) -> Iterator[Mapping[str, Any]]:
+        """Every row as plain JSON values, oldest first, with the row of its call as `call`.
 
-        Those of the archives come first. Raises ArchiveUnusable.
+        Archived rows come first. Raises ArchiveUnusable.
         """
         with self._database.read() as connection:
-            for archived in archived_rows(connection, archives) if archives else ():
-                yield _told(archived.row, archived.call)
-            audit, calls = schema.audit, schema.invocations
+            for archived in read_archived_rows(connection, archives) if archives else ():
+                yield _to_json_row(archived.row, archived.call)
+            audit, calls = tables.audit, tables.invocations
             query = (
                 select(audit, *(calls.c[name].label(f"call_{name}") for name in CONTENT))
-                .join_from(audit, calls, _own_call(), isouter=True)
+                .join_from(audit, calls, _match_own_call(), isouter=True)
                 .order_by(audit.c.id)
             )
             rows = connection.execution_options(yield_per=1000).execute(query).mappings()
             for row in rows:
                 call = {name: row[f"call_{name}"] for name in CONTENT}
                 told = AuditRow(**{name: row[name] for name in _ROW})
-                yield _told(told, call if call["id"] is not None else None)
+                yield _to_json_row(told, call if call["id"] is not None else None)
 
-    def archive_audit(self, directory: Path, before: float, now: float) -> Moved | None:
+    def archive_rows(self, directory: Path, before: float, now: float) -> ArchiveResult | None:
         """Move up to 5,000 rows from before a time into an archive; None where there are none.
 
-        The newest row of each chain stays, and so does every call that an approval was used for.
+        The newest row of each chain stays, and so does every call that ran on an approval.
         Raises RegistryError where `before` is less than a week ago.
         """
         if before > now - MIN_AGE:
             raise RegistryError("the last seven days stay in the database; name an earlier date.")
         with self._database.write() as connection:
-            rows = _movable(connection, before)
+            rows = _select_movable_rows(connection, before)
             if not rows:
                 return None
             stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
             file = f"archive-{stamp}-{secrets.token_hex(4)}.jsonl.gz"
-            recorded = (_with_recording(connection, row) for row in rows)
-            name = write_archive(directory, file, newest(connection), recorded)
-            end = last_end(connection)
-            moved = Moved(file, len(rows), sum(1 for row in rows if row.call is not None))
-            _remove(connection, rows)
+            recorded = (_attach_recording(connection, row) for row in rows)
+            name = write_archive(directory, file, find_newest_archive(connection), recorded)
+            end = find_last_end(connection)
+            moved = ArchiveResult(file, len(rows), sum(1 for row in rows if row.call is not None))
+            _delete_rows(connection, rows)
             payload = {
                 **vars(name),
                 "rows": moved.rows,
@@ -165,27 +204,29 @@ class Trail(Ledger):
                 "before": before,
                 "recordings_end": end,
             }
-            self._append(connection, ARCHIVED, file, payload, now)
-            for row in _lasting(rows):
-                self._append(connection, row.kind, row.subject, json.loads(row.payload), now)
+            self._append_audit_row(connection, ARCHIVED, file, payload, now)
+            for row in _select_lasting_rows(rows):
+                self._append_audit_row(
+                    connection, row.kind, row.subject, json.loads(row.payload), now
+                )
         return moved
 
 
 _ROW = ("id", "chain", "sequence", "time", "kind", "subject", "payload", "previous", "hash")
 
 
-def _own_call() -> ColumnElement[bool]:
-    audit, calls = schema.audit, schema.invocations
+def _match_own_call() -> ColumnElement[bool]:
+    audit, calls = tables.audit, tables.invocations
     return (calls.c.id == audit.c.subject) & (audit.c.kind == CALL)
 
 
-def _own_recording() -> ColumnElement[bool]:
-    audit, recordings = schema.audit, schema.recordings
+def _match_own_recording() -> ColumnElement[bool]:
+    audit, recordings = tables.audit, tables.recordings
     return (recordings.c.invocation == audit.c.subject) & (audit.c.kind == CALL)
 
 
-def _conditions(wanted: Wanted) -> Iterator[ColumnElement[bool]]:
-    audit, calls, approvals = schema.audit, schema.invocations, schema.approvals
+def _build_conditions(wanted: AuditQuery) -> Iterator[ColumnElement[bool]]:
+    audit, calls, approvals = tables.audit, tables.invocations, tables.approvals
     about = (calls, approvals)
     if wanted.since is not None:
         yield audit.c.time >= wanted.since
@@ -207,25 +248,25 @@ def _conditions(wanted: Wanted) -> Iterator[ColumnElement[bool]]:
         yield or_(*same, audit.c.subject == wanted.tool)
 
 
-def _found(row: Any) -> Found:
+def _build_match(row: Any) -> AuditMatch:
     own = AuditRow(**{name: row[name] for name in _ROW})
-    return Found(own, row["server"], row["of_tool"], row["task"])
+    return AuditMatch(own, row["server"], row["of_tool"], row["task"])
 
 
-def _told(row: AuditRow, call: Mapping[str, Any] | None) -> dict[str, Any]:
+def _to_json_row(row: AuditRow, call: Mapping[str, Any] | None) -> dict[str, Any]:
     told = {**vars(row), "payload": json.loads(row.payload)}
     del told["id"]
-    return told if call is None else {**told, "call": _read_call(call)}
+    return told if call is None else {**told, "call": _parse_call(call)}
 
 
-def _read_call(call: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_call(call: Mapping[str, Any]) -> dict[str, Any]:
     texts = ("arguments", "result", "exchanges")
     return {name: json.loads(call[name]) if name in texts else call[name] for name in CONTENT}
 
 
-def _movable(connection: Connection, before: float) -> list[Archived]:
-    """The oldest rows of the chains, each a chain's beginning, with the calls that may move."""
-    audit, calls, recordings = schema.audit, schema.invocations, schema.recordings
+def _select_movable_rows(connection: Connection, before: float) -> list[ArchivedRow]:
+    """The oldest rows of every chain, up to one archive's worth, with their calls that may move."""
+    audit, calls, recordings = tables.audit, tables.invocations, tables.recordings
     late = case((audit.c.time >= before, audit.c.sequence))
     ends = select(
         audit.c.chain,
@@ -237,36 +278,36 @@ def _movable(connection: Connection, before: float) -> list[Archived]:
         .add_columns(*(calls.c[name].label(f"call_{name}") for name in (*CONTENT, "state")))
         .join_from(audit, cut, (audit.c.chain == cut.c.chain) & (audit.c.sequence < cut.c.end))
         .add_columns(func.length(recordings.c.content).label("recording_bytes"))
-        .join(calls, _own_call(), isouter=True)
-        .join(recordings, _own_recording(), isouter=True)
+        .join(calls, _match_own_call(), isouter=True)
+        .join(recordings, _match_own_recording(), isouter=True)
         .order_by(audit.c.chain, audit.c.sequence)
         .limit(BATCH)
     )
     rows = connection.execute(query).mappings().all()
     sizes = accumulate(row["recording_bytes"] or 0 for row in rows)
     fits = sum(size <= RECORDED_BYTES for size in sizes)
-    return [_archived(row) for row in rows[: max(1, fits)]]
+    return [_build_archived_row(row) for row in rows[: max(1, fits)]]
 
 
-def _with_recording(connection: Connection, archived: Archived) -> Archived:
+def _attach_recording(connection: Connection, archived: ArchivedRow) -> ArchivedRow:
     if archived.row.kind != CALL:
         return archived
-    recordings = schema.recordings
+    recordings = tables.recordings
     query = select(recordings.c.content).where(recordings.c.invocation == archived.row.subject)
     return replace(archived, recording=connection.execute(query).scalar())
 
 
-def _archived(row: Any) -> Archived:
+def _build_archived_row(row: Any) -> ArchivedRow:
     # Without an id, which only orders the rows of a database.
     own = AuditRow(**{**{name: row[name] for name in _ROW}, "id": 0})
     call = {name: row[f"call_{name}"] for name in CONTENT}
     moves = call["id"] is not None and call["approval"] is None and row["call_state"] == "done"
-    return Archived(own, call if moves else None)
+    return ArchivedRow(own, call if moves else None)
 
 
-def _lasting(rows: Iterable[Archived]) -> Iterator[AuditRow]:
-    """What of archived rows has to be known later: that something was revoked, and up to where
-    recordings were dropped. They are said again, each the last time that it was said.
+def _select_lasting_rows(rows: Iterable[ArchivedRow]) -> Iterator[AuditRow]:
+    """Archived rows that later checks need: revocations, and up to where recordings were dropped.
+    The newest of each kind and subject; they are appended to the audit again.
     """
     said: dict[tuple[str, str, str | None], AuditRow] = {}
     for archived in rows:
@@ -279,9 +320,9 @@ def _lasting(rows: Iterable[Archived]) -> Iterator[AuditRow]:
     yield from said.values()
 
 
-def _remove(connection: Connection, rows: Iterable[Archived]) -> None:
-    """Take archived rows out of the database, past the guards, in the caller's transaction."""
-    audit, calls, recordings = schema.audit, schema.invocations, schema.recordings
+def _delete_rows(connection: Connection, rows: Iterable[ArchivedRow]) -> None:
+    """Delete archived rows in the caller's transaction, without the trigger that forbids it."""
+    audit, calls, recordings = tables.audit, tables.invocations, tables.recordings
     ends = {archived.row.chain: archived.row.sequence for archived in rows}
     connection.exec_driver_sql("DROP TRIGGER IF EXISTS audit_is_not_deleted")
     for chain, end in ends.items():
@@ -291,6 +332,6 @@ def _remove(connection: Connection, rows: Iterable[Archived]) -> None:
         connection.execute(delete(recordings).where(recordings.c.invocation.in_(about)))
         connection.execute(delete(calls).where(own))
         connection.execute(delete(audit).where(moved))
-    for guard in schema.AUDIT_GUARDS:
+    for guard in tables.AUDIT_GUARDS:
         if "audit_is_not_deleted" in guard:
             connection.exec_driver_sql(guard)

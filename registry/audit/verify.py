@@ -1,4 +1,4 @@
-"""Is the audit what was written? The hash chains, from the archives and the database together."""
+"""Verification of the audit's hash chains over the archives and the database together."""
 
 from __future__ import annotations
 
@@ -9,50 +9,52 @@ from pathlib import Path
 
 from sqlalchemy import Connection, RowMapping, select
 
-from registry import schema
-from registry.archives import Archived, ArchiveName, archives_since, read_archive
-from registry.audit import (
+from registry.audit.archives import ArchivedRow, ArchiveName, list_archives, read_archive
+from registry.calls.recordings import DROPPED, find_recording_problem
+from registry.database import tables
+from registry.database.audit_chain import (
     ARCHIVED,
     CALL,
     CONTENT,
     GENESIS,
-    Broken,
-    Head,
-    audit_rows,
-    content_digest,
-    link,
+    BrokenLink,
+    ChainHead,
+    hash_call_content,
+    hash_row,
+    read_audit_rows,
 )
 from registry.errors import ArchiveUnusable
-from registry.recordings import DROPPED, recording_problem
-from registry.records import AuditRow
+from registry.models import AuditRow
 
 FEW = 25
-"""How many rows with their recordings are held at once."""
+"""Rows, with their recordings, that are held in memory at once."""
 
 
-def verify(
-    connection: Connection, signed: Iterable[Head], directory: Path | None
-) -> tuple[Broken | None, int]:
-    """The first broken link, or None, and how many rows were checked.
+def verify_audit_chains(
+    connection: Connection, signed: Iterable[ChainHead], directory: Path | None
+) -> tuple[BrokenLink | None, int]:
+    """The first broken link, or None, and the number of rows that were checked.
 
-    `directory` holds the archives; without it there is to be none.
+    `directory` holds the archives; None where there are none.
     """
     try:
-        names = () if directory is None else archives_since(directory, newest(connection))
+        names = (
+            () if directory is None else list_archives(directory, find_newest_archive(connection))
+        )
         archives = [read_archive(directory, name) for name in names] if directory else []
-        stored = (Archived(row) for row in audit_rows(connection))
+        stored = (ArchivedRow(row) for row in read_audit_rows(connection))
         rows = heapq.merge(*archives, stored, key=lambda one: (one.row.chain, one.row.sequence))
-        checked = _Checked(rows, {(head.chain, head.sequence): head.hash for head in signed})
-        dropped = _dropped(connection)
-        broken = checked.problem(lambda row: _moved_call(connection, row, dropped))
+        checked = _ChainChecker(rows, {(head.chain, head.sequence): head.hash for head in signed})
+        dropped = _find_dropped_end(connection)
+        broken = checked.find_break(lambda row: _check_moved_call(connection, row, dropped))
     except ArchiveUnusable as error:
-        return Broken("archives", 0, str(error)), 0
+        return BrokenLink("archives", 0, str(error)), 0
     return broken or _check_contents(connection, dropped), checked.count
 
 
-def newest(connection: Connection) -> ArchiveName | None:
-    """The archive that the audit names last."""
-    audit = schema.audit
+def find_newest_archive(connection: Connection) -> ArchiveName | None:
+    """The archive that the audit names last, or None."""
+    audit = tables.audit
     query = select(audit.c.payload).where(audit.c.kind == ARCHIVED).order_by(audit.c.id.desc())
     payload = connection.execute(query.limit(1)).scalar()
     if payload is None:
@@ -61,14 +63,14 @@ def newest(connection: Connection) -> ArchiveName | None:
     return ArchiveName(str(named["file"]), str(named["sha256"]))
 
 
-class _Checked:
-    """Goes along all chains once; `count` is how many rows that were."""
+class _ChainChecker:
+    """Checks the rows of all chains in one pass; `count` is the number of rows so far."""
 
-    def __init__(self, rows: Iterable[Archived], signed: dict[tuple[str, int], str]) -> None:
+    def __init__(self, rows: Iterable[ArchivedRow], signed: dict[tuple[str, int], str]) -> None:
         self.count = 0
         self._rows, self._missing = rows, dict(signed)
 
-    def problem(self, call_problem: Callable[[Archived], str]) -> Broken | None:
+    def find_break(self, call_problem: Callable[[ArchivedRow], str]) -> BrokenLink | None:
         chain, sequence, previous = "", 0, GENESIS
         for archived in self._rows:
             row = archived.row
@@ -76,61 +78,61 @@ class _Checked:
                 chain, sequence, previous = row.chain, 0, GENESIS
             sequence += 1
             self.count += 1
-            reason = self._reason(row, sequence, previous) or call_problem(archived)
+            reason = self._find_row_problem(row, sequence, previous) or call_problem(archived)
             if reason:
-                return Broken(chain, sequence, reason)
+                return BrokenLink(chain, sequence, reason)
             previous = row.hash
         if self._missing:
             chain, sequence = min(self._missing)
-            return Broken(chain, sequence, "the row was signed and is missing")
+            return BrokenLink(chain, sequence, "the row was signed and is missing")
         return None
 
-    def _reason(self, row: AuditRow, sequence: int, previous: str) -> str:
+    def _find_row_problem(self, row: AuditRow, sequence: int, previous: str) -> str:
         if row.sequence != sequence:
             return "the row is missing"
         if row.previous != previous:
             return "the row does not follow the one before it"
-        if row.hash != link(row):
+        if row.hash != hash_row(row):
             return "the row was edited"
         if self._missing.pop((row.chain, sequence), row.hash) != row.hash:
             return "the row is not the one whose hash was signed"
         return ""
 
 
-def _dropped(connection: Connection) -> int:
-    """Up to which end recordings were dropped for their age."""
-    audit = schema.audit
+def _find_dropped_end(connection: Connection) -> int:
+    """The highest `end` up to which old recordings were dropped; 0 for none."""
+    audit = tables.audit
     payloads = connection.execute(select(audit.c.payload).where(audit.c.kind == DROPPED)).scalars()
     return max((int(json.loads(payload)["up_to"]) for payload in payloads), default=0)
 
 
-def _moved_call(connection: Connection, archived: Archived, dropped: int) -> str:
-    """What is wrong with the call that a row of an archive is about."""
+def _check_moved_call(connection: Connection, archived: ArchivedRow, dropped: int) -> str:
+    """The problem with the call that an archived row is about; "" for none."""
     if archived.row.id or archived.row.kind != CALL:
         return ""
-    call = archived.call or _call(connection, archived.row.subject)
+    call = archived.call or _find_call(connection, archived.row.subject)
     if call is None:
         return "the audited invocation is missing"
     said = json.loads(archived.row.payload)
-    if content_digest(call) != said["content"]:
+    if hash_call_content(call) != said["content"]:
         return "the audited invocation was edited"
     if not archived.with_recording:
         return ""
     content = archived.recording
-    return recording_problem(said, content, content is not None, dropped)
+    return find_recording_problem(said, content, content is not None, dropped)
 
 
-def _call(connection: Connection, id: str) -> RowMapping | None:
-    invocations = schema.invocations
+def _find_call(connection: Connection, id: str) -> RowMapping | None:
+    invocations = tables.invocations
     query = select(*(invocations.c[name] for name in CONTENT)).where(invocations.c.id == id)
     return connection.execute(query).mappings().first()
 
 
-def _check_contents(connection: Connection, dropped: int) -> Broken | None:
+def _check_contents(connection: Connection, dropped: int) -> BrokenLink | None:
     """Each audited invocation must still be there, with the content that was audited, and with its
     recording, unless that was dropped for its age.
     """
-    audit, invocations, recordings = schema.audit, schema.invocations, schema.recordings
+    audit, invocations, recordings = tables.audit, tables.invocations, tables.recordings
     query = (
         select(audit.c.chain, audit.c.sequence, audit.c.payload)
         .add_columns(*(invocations.c[name] for name in CONTENT))
@@ -142,18 +144,18 @@ def _check_contents(connection: Connection, dropped: int) -> Broken | None:
     )
     for row in connection.execution_options(yield_per=FEW).execute(query).mappings():
         if row["id"] is None:
-            return Broken(row["chain"], row["sequence"], "the audited invocation is missing")
+            return BrokenLink(row["chain"], row["sequence"], "the audited invocation is missing")
         said = json.loads(row["payload"])
-        if content_digest(row) != said["content"]:
-            return Broken(row["chain"], row["sequence"], "the audited invocation was edited")
+        if hash_call_content(row) != said["content"]:
+            return BrokenLink(row["chain"], row["sequence"], "the audited invocation was edited")
         kept = row["recorded"] is not None
-        problem = recording_problem(said, row["content"], kept, dropped)
+        problem = find_recording_problem(said, row["content"], kept, dropped)
         if problem:
-            return Broken(row["chain"], row["sequence"], f"{problem}: {row['id']}")
+            return BrokenLink(row["chain"], row["sequence"], f"{problem}: {row['id']}")
     return None
 
 
-def archived_rows(connection: Connection, directory: Path) -> Iterator[Archived]:
+def read_archived_rows(connection: Connection, directory: Path) -> Iterator[ArchivedRow]:
     """The rows of all archives, the oldest archive first. Raises ArchiveUnusable."""
-    for name in reversed(archives_since(directory, newest(connection))):
+    for name in reversed(list_archives(directory, find_newest_archive(connection))):
         yield from read_archive(directory, name)

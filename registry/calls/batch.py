@@ -1,4 +1,4 @@
-"""A group of finished calls as rows: each table is read once and written once for all of them."""
+"""Storing a group of finished calls, with one read and one write of each table for all of them."""
 
 from __future__ import annotations
 
@@ -8,32 +8,34 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
-from registry import schema, standings, trust
-from registry.audit import content_digest
-from registry.jsontext import bounded, clean
-from registry.recordings import Packed, digest, last_end, taken
-from registry.records import EntryState, Invocation
-from registry.standings import SERVER
+from registry import trust
+from registry.calls.recordings import Packed, count_bytes, find_last_end, hash_recording
+from registry.database import tables
+from registry.database.audit_chain import hash_call_content
+from registry.database.canonical import clean_text, to_bounded_json
+from registry.models import EntryState, Invocation
+from registry.servers import standings
+from registry.servers.standings import SERVER
 from registry.trust import Observation, Standing, TrustRecord
 
 ARGUMENTS, RESULT, EXCHANGES = 1 << 20, 1 << 20, 4 << 20
-"""How many characters of JSON are kept of each; the hash of a longer one is kept in its place."""
+"""Largest stored JSON text of each, in characters; of a longer one its hash is stored."""
 TEXT = 20_000
 
 # Built once: building these statements costs more than running them.
-_STORED = select(schema.invocations.c.id, schema.invocations.c.state).where(
-    schema.invocations.c.id.in_(bindparam("ids", expanding=True))
+_STORED = select(tables.invocations.c.id, tables.invocations.c.state).where(
+    tables.invocations.c.id.in_(bindparam("ids", expanding=True))
 )
-_INSERT = insert(schema.invocations)
-_UPDATE = update(schema.invocations).where(schema.invocations.c.id == bindparam("of_id"))
+_INSERT = insert(tables.invocations)
+_UPDATE = update(tables.invocations).where(tables.invocations.c.id == bindparam("of_id"))
 
 
-class Group:
-    """Enters finished calls into the invocations and the trust records of one transaction.
+class CallBatch:
+    """Stores finished calls and updates the trust records, in the transaction of `connection`.
 
-    A call that is stored as done already changes nothing. `notes` are what the audit is to say, by
-    invocation id; `recordings` are those of the calls that are new; `states` are the servers'
-    before the group.
+    A call that is stored as done already changes nothing. `notes` are (invocation id, payload) of
+    the audit rows to append; `recordings` are those of the new calls by id; `states` are the
+    servers' states before the group.
     """
 
     def __init__(
@@ -49,33 +51,33 @@ class Group:
         self._records: dict[str, dict[str, TrustRecord]] = {}
         self._fresh: set[tuple[str, str]] = set()
         self._touched: set[tuple[str, str]] = set()
-        self._load()
-        self._enter()
-        self._save()
+        self._load_stored()
+        self._enter_calls()
+        self._save_rows()
 
-    def entries(self) -> tuple[str, ...]:
+    def list_entries(self) -> tuple[str, ...]:
         return tuple(self.states)
 
-    def standing(self, entry: str) -> Standing:
+    def compute_standing(self, entry: str) -> Standing:
         """The server's standing after the group."""
         record = self._records[entry][SERVER]
-        return trust.standing_of(record, experimental=self.states[entry] == "experimental")
+        return trust.compute_standing(record, experimental=self.states[entry] == "experimental")
 
-    def _load(self) -> None:
+    def _load_stored(self) -> None:
         ids = [invocation.id for invocation in self.invocations]
         rows = self._connection.execute(_STORED, {"ids": ids}) if ids else ()
         self._stored: dict[str, str] = {row.id: row.state for row in rows}
         for invocation in self.invocations:
             if invocation.entry not in self.states:
-                self.states[invocation.entry] = standings.state_of(
+                self.states[invocation.entry] = standings.load_state(
                     self._connection, invocation.entry
                 )
                 tools = {i.tool for i in self.invocations if i.entry == invocation.entry}
-                self._records[invocation.entry] = standings.load(
+                self._records[invocation.entry] = standings.load_records(
                     self._connection, invocation.entry, SERVER, *sorted(tools)
                 )
 
-    def _enter(self) -> None:
+    def _enter_calls(self) -> None:
         self._inserts: list[dict[str, Any]] = []
         self._updates: list[dict[str, Any]] = []
         for invocation in self.invocations:
@@ -83,43 +85,47 @@ class Group:
             if stored == "done":
                 continue
             finished = replace(invocation, state="done", disputed=False)
-            row = {**invocation_row(finished), **self._observed(finished)}
+            row = {**build_invocation_row(finished), **self._observe_call(finished)}
             (self._updates if stored else self._inserts).append(row)
             self._stored[invocation.id] = "done"
             payload: dict[str, Any] = {
                 "entry": invocation.entry,
                 "tool": invocation.tool,
                 "succeeded": invocation.failure is None,
-                "content": content_digest(row),
+                "content": hash_call_content(row),
             }
             if invocation.id in self._packed:
-                payload |= self._recorded(invocation.id)
+                payload |= self._note_recording(invocation.id)
             self.notes.append((invocation.id, payload))
 
-    def _recorded(self, id: str) -> Mapping[str, Any]:
-        """What the audit says of a recording: its digest, and its place in the order of all."""
+    def _note_recording(self, id: str) -> Mapping[str, Any]:
+        """The audit's payload about a recording: its digest, and where it ends among all
+        recordings.
+        """
         content = self.recordings[id] = self._packed[id]
         if self._end is None:
-            self._end = last_end(self._connection)
-        self._end += taken(content)
-        return {"recording": content and digest(content), "recording_end": self._end}
+            self._end = find_last_end(self._connection)
+        self._end += count_bytes(content)
+        return {"recording": content and hash_recording(content), "recording_end": self._end}
 
-    def _observed(self, invocation: Invocation) -> dict[str, int | None]:
-        """Enter a call into both its records; the ordinals that it got in them."""
+    def _observe_call(self, invocation: Invocation) -> dict[str, int | None]:
+        """Add a call to the records of its server and of its operation. Returns its
+        ordinals there.
+        """
         records = self._records[invocation.entry]
         if invocation.tool not in records:
-            records[invocation.tool] = standings.blank(records[SERVER])
+            records[invocation.tool] = standings.create_blank_record(records[SERVER])
             self._fresh.add((invocation.entry, invocation.tool))
-        seen = _observation(invocation, self._now)
+        seen = _build_observation(invocation, self._now)
         ordinals = {}
         for operation in (SERVER, invocation.tool):
             before = records[operation]
-            after = records[operation] = trust.observe(before, seen)
+            after = records[operation] = trust.record_observation(before, seen)
             ordinals[operation] = after.ordinal if after.ordinal > before.ordinal else None
             self._touched.add((invocation.entry, operation))
         return {"ordinal": ordinals[SERVER], "operation_ordinal": ordinals[invocation.tool]}
 
-    def _save(self) -> None:
+    def _save_rows(self) -> None:
         if self._inserts:
             self._connection.execute(_INSERT, self._inserts)
         for row in self._updates:
@@ -127,21 +133,24 @@ class Group:
         for entry, operation in sorted(self._touched):
             fresh = (entry, operation) in self._fresh
             record = self._records[entry][operation]
-            standings.save(self._connection, entry, operation, record, fresh)
+            standings.save_record(self._connection, entry, operation, record, fresh)
 
 
-def invocation_row(invocation: Invocation) -> dict[str, Any]:
+def build_invocation_row(invocation: Invocation) -> dict[str, Any]:
     """The columns of an invocation, bounded, without its ordinals."""
     failure = invocation.failure
     plain = ("id", "entry", "version", "tool", "access", "started", "latency_ms", "approval")
     return {
         **{name: getattr(invocation, name) for name in plain},
-        **{name: clean(getattr(invocation, name), TEXT) for name in ("task", "reason", "session")},
-        "arguments": bounded(invocation.arguments, ARGUMENTS),
-        "result": bounded(invocation.result, RESULT),
-        "exchanges": bounded(invocation.exchanges, EXCHANGES),
-        "failure_kind": clean(failure.kind, 40) if failure else None,
-        "failure_message": clean(failure.message, TEXT) if failure else "",
+        **{
+            name: clean_text(getattr(invocation, name), TEXT)
+            for name in ("task", "reason", "session")
+        },
+        "arguments": to_bounded_json(invocation.arguments, ARGUMENTS),
+        "result": to_bounded_json(invocation.result, RESULT),
+        "exchanges": to_bounded_json(invocation.exchanges, EXCHANGES),
+        "failure_kind": clean_text(failure.kind, 40) if failure else None,
+        "failure_message": clean_text(failure.message, TEXT) if failure else "",
         "failure_status": failure.status if failure else None,
         "process": invocation.process,
         "state": invocation.state,
@@ -149,7 +158,7 @@ def invocation_row(invocation: Invocation) -> dict[str, Any]:
     }
 
 
-def _observation(invocation: Invocation, now: float) -> Observation:
+def _build_observation(invocation: Invocation, now: float) -> Observation:
     failure = invocation.failure
     return Observation(
         version=invocation.version,

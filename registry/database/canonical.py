@@ -1,4 +1,4 @@
-"""Values as text and back: canonical for hashing, bounded for storing."""
+"""JSON text of values: canonical for hashing, limited in length for storing."""
 
 from __future__ import annotations
 
@@ -7,37 +7,42 @@ import json
 from typing import Any
 
 
-def canonical(value: Any) -> str:
+def to_canonical_json(value: Any) -> str:
     """The one JSON text of a value: sorted keys, no blanks, ASCII. Raises ValueError on NaN."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def compact(value: Any) -> str:
+def to_compact_json(value: Any) -> str:
     """JSON in the value's own order. ASCII, so that lone surrogates can be stored as well."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
 
-def bounded(value: Any, limit: int) -> str:
-    """JSON of a value, or, where it is longer than `limit` characters or is none, of a marker.
+def to_bounded_json(value: Any, limit: int) -> str:
+    """JSON of a value, or of a marker where it is longer than `limit` characters or not JSON.
 
     The marker is `{"truncated": true, "length", "sha256", "head"}` of the whole JSON text, or
-    `{"unstorable": reason}` for what JSON cannot say.
+    `{"unstorable": reason}` for a value that JSON cannot represent.
     """
     try:
-        text = compact(value)
+        text = to_compact_json(value)
     except (TypeError, ValueError, RecursionError) as error:
-        return compact({"unstorable": clean(f"{type(error).__name__}: {error}", 200)})
+        return to_compact_json({"unstorable": clean_text(f"{type(error).__name__}: {error}", 200)})
     if len(text) <= limit:
         return text
-    return compact(
-        {"truncated": True, "length": len(text), "sha256": sha256(text), "head": text[: limit // 8]}
+    return to_compact_json(
+        {
+            "truncated": True,
+            "length": len(text),
+            "sha256": hash_text(text),
+            "head": text[: limit // 8],
+        }
     )
 
 
-def clean(text: str, limit: int) -> str:
+def clean_text(text: str, limit: int) -> str:
     """Text that any database can store: no NUL, no lone surrogates, at most `limit` characters."""
     return text[:limit].replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
 
-def sha256(text: str) -> str:
+def hash_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()

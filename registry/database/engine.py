@@ -1,4 +1,4 @@
-"""Opening the database, and the two kinds of transaction there are."""
+"""The SQLite database: opening it, and read and write transactions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from sqlalchemy import Connection, Engine, create_engine, event, insert, inspect
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError
 
+from registry.database.tables import HEAD, alembic_version, metadata
 from registry.errors import DatabaseUnusable
-from registry.schema import HEAD, alembic_version, metadata
 
 BUSY_SECONDS = 10.0
 
@@ -31,19 +31,19 @@ class Database:
     """
 
     def __init__(self, location: str | Path) -> None:
-        self._url = _sqlite_url(location)
+        self._url = _parse_location(location)
         self.path = Path(str(self._url.database)).absolute()
         self._write_lock = threading.Lock()
         self._watch_lock = threading.Lock()
-        self._engine = _engine(self._url)
+        self._engine = _create_engine(self._url)
         try:
             _create_file(self.path)
             _switch_to_wal(self.path)
-            self._bring_up_to_date()
+            self._migrate_schema()
             self._watch = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None)
         except (OSError, sqlite3.Error, DatabaseError) as error:
             self._engine.dispose()
-            raise self._unusable(error) from error
+            raise self._build_error(error) from error
 
     def close(self) -> None:
         self._watch.close()
@@ -56,7 +56,7 @@ class Database:
             with self._engine.connect() as connection:
                 yield connection
         except DatabaseError as error:
-            raise self._unusable(error) from error
+            raise self._build_error(error) from error
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
@@ -72,39 +72,34 @@ class Database:
         except IntegrityError:
             raise
         except DatabaseError as error:
-            raise self._unusable(error) from error
+            raise self._build_error(error) from error
 
-    def data_version(self) -> int:
-        """A number that changes whenever anyone commits. Only those of one `Database` compare.
-
-        See https://www.sqlite.org/pragma.html#pragma_data_version.
+    def query_row(self, query: str) -> tuple[Any, ...]:
+        """The first row of a query, without SQLAlchemy and its pool, so that it takes
+        microseconds.
         """
-        return int(self.peek("PRAGMA data_version")[0])
-
-    def peek(self, query: str) -> tuple[Any, ...]:
-        """The one row of a query that must cost microseconds: no SQLAlchemy, no pool."""
         with self._watch_lock:
             row: tuple[Any, ...] = self._watch.execute(query).fetchone()
         return row
 
-    def _bring_up_to_date(self) -> None:
+    def _migrate_schema(self) -> None:
         with self.write() as connection:
-            found = _revision(connection)
+            found = _read_revision(connection)
             if found is None:
                 metadata.create_all(connection)
                 alembic_version.create(connection)
                 connection.execute(insert(alembic_version).values(version_num=HEAD))
             elif found != HEAD:
                 # Alembic costs most of a second to import and is needed once per upgrade.
-                migrate = importlib.import_module("registry.migrate")
+                migrate = importlib.import_module("registry.database.migrate")
                 migrate.upgrade(connection, str(self.path), found)
 
-    def _unusable(self, error: Exception) -> DatabaseUnusable:
+    def _build_error(self, error: Exception) -> DatabaseUnusable:
         reason = str(getattr(error, "orig", None) or error)
         return DatabaseUnusable(str(self.path), reason)
 
 
-def _sqlite_url(location: str | Path) -> URL:
+def _parse_location(location: str | Path) -> URL:
     if isinstance(location, Path) or "://" not in location:
         return URL.create("sqlite", database=str(location))
     try:
@@ -118,21 +113,21 @@ def _sqlite_url(location: str | Path) -> URL:
     return url
 
 
-def _engine(url: URL) -> Engine:
+def _create_engine(url: URL) -> Engine:
     engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS})
-    event.listen(engine, "connect", _configure)
-    event.listen(engine, "begin", _begin)
+    event.listen(engine, "connect", _configure_connection)
+    event.listen(engine, "begin", _begin_transaction)
     return engine
 
 
-def _configure(connection: sqlite3.Connection, _record: object) -> None:
+def _configure_connection(connection: sqlite3.Connection, _record: object) -> None:
     # None keeps the driver from beginning transactions by itself; `_begin` does it.
     connection.isolation_level = None
     connection.execute("PRAGMA synchronous=FULL").close()
     connection.execute("PRAGMA foreign_keys=ON").close()
 
 
-def _begin(connection: Connection) -> None:
+def _begin_transaction(connection: Connection) -> None:
     immediate = connection.get_execution_options().get("immediate", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
@@ -162,7 +157,7 @@ def _switch_to_wal(path: Path) -> None:
         connection.close()
 
 
-def _revision(connection: Connection) -> str | None:
+def _read_revision(connection: Connection) -> str | None:
     if not inspect(connection).has_table("alembic_version"):
         return None
     found = connection.execute(select(alembic_version.c.version_num)).scalar()

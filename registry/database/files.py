@@ -1,4 +1,4 @@
-"""Files that survive a crash: whole or not at all, private where they must be, one writer."""
+"""Crash-safe files: atomic replacement, private secrets, and locks between processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def write_atomically(path: Path, content: bytes, mode: int = 0o600) -> None:
     """Replace a file by another one, flushed to disk. A failure leaves the old one untouched."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
     try:
-        _write_new(fresh, content, mode)
+        _write_new_file(fresh, content, mode)
         os.replace(fresh, path)
     except OSError:
         with suppress(OSError):
@@ -27,14 +27,14 @@ def write_atomically(path: Path, content: bytes, mode: int = 0o600) -> None:
 
 
 def create_secret(path: Path, content: bytes) -> bytes:
-    """The content of a private file, which is made with `content` where there is none.
+    """The content of a private file, which is created with `content` where it does not exist.
 
-    Of several processes that make it at once, all get the same one's content.
+    Where several processes create it at once, all get the content of the same one.
     """
     fresh = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
     if not path.exists():
         try:
-            _write_new(fresh, content, 0o600)
+            _write_new_file(fresh, content, 0o600)
             with suppress(FileExistsError):
                 os.link(fresh, path)
         finally:
@@ -54,7 +54,7 @@ def flush_directory(directory: Path) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def lock_file(path: Path) -> Iterator[None]:
     """Hold the lock that belongs to a file, over all processes. The lock is a file beside it."""
     beside = path.with_name(f".{path.name}.lock")
     descriptor = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -66,7 +66,7 @@ def locked(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _write_new(path: Path, content: bytes, mode: int) -> None:
+def _write_new_file(path: Path, content: bytes, mode: int) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)

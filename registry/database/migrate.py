@@ -1,4 +1,4 @@
-"""Bringing an older database up to date. Imports alembic, so it is loaded only when needed."""
+"""Migration of an older database. Imports alembic, so it is loaded only when needed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
+from registry.database.tables import HEAD
 from registry.errors import SchemaTooNew
-from registry.schema import HEAD
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -19,7 +19,7 @@ def upgrade(connection: Connection, url: str, found: str | None) -> None:
     """Run all migrations that are missing, inside the connection's transaction.
 
     `found` is the revision the database has, None for an empty one. Raises SchemaTooNew where it
-    is none of ours.
+    is unknown.
     """
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))

@@ -22,8 +22,8 @@ from sqlalchemy import (
     event,
 )
 
-HEAD = "0008"
-"""The revision of `registry/migrations` that makes exactly these tables."""
+HEAD = "0001"
+"""The revision in `registry/database/migrations` that makes exactly these tables."""
 
 metadata = MetaData()
 
@@ -175,7 +175,7 @@ rules = Table(
     Column("id", String(32), primary_key=True),
     Column("entry", ForeignKey("entries.name"), nullable=False),
     Column("tool", String(40), nullable=False),
-    # What was signed, as canonical JSON: `registry.rules.Rule`.
+    # What was signed, as canonical JSON: `registry.approvals.rules.ApprovalRule`.
     Column("body", Text, nullable=False),
     Column("signature", Text, nullable=False),
     Column("created", Float, nullable=False),
@@ -357,10 +357,12 @@ documents = Table(
     Column("id", Integer, primary_key=True),
     Column("entry", ForeignKey("entries.name"), nullable=False, index=True),
     Column("tool", String(40), nullable=False),
+    # The words of its name. The columns after it are stems: `registry.search.words.stem_word`.
+    Column("words", Text, nullable=False),
     Column("name", Text, nullable=False),
     Column("description", Text, nullable=False),
     Column("parameters", Text, nullable=False),
-    # The server's name and title, and the classes of the verbs in `name`.
+    # The server's name and title, and the intents of the verbs in its name.
     Column("context", Text, nullable=False),
 )
 
@@ -373,10 +375,10 @@ alembic_version = Table(
 )
 
 # External content (https://www.sqlite.org/fts5.html, section 4.4.3): the texts are stored once,
-# and deleting from the index needs the old ones, which `registry.search` reads from there.
+# and deleting from the index needs the old ones, which `registry.search.index` reads from there.
 SEARCH_INDEX = """CREATE VIRTUAL TABLE search_index USING fts5(
     name, description, parameters, context,
-    content='search_documents', content_rowid='id', tokenize='porter unicode61')"""
+    content='search_documents', content_rowid='id', tokenize='unicode61')"""
 
 AUDIT_GUARDS = (
     "CREATE TRIGGER audit_is_not_edited BEFORE UPDATE ON audit "

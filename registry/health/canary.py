@@ -1,4 +1,4 @@
-"""Whether a new version does worse than the one before it. A pure rule."""
+"""Judging a new version on trial against the one before it. Pure functions."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 CALLS = 20
-"""How many counted reads a new version is watched for."""
+"""Counted reads after which a trial ends."""
 FEWEST = 2
-"""One failure says little; of so many the rate is compared."""
+"""Failures from which on the rates are compared; a single one says little."""
 WORSE = 0.15
-"""How much more of its calls may fail, of 1."""
+"""By how much the share of failed calls may be higher (0..1)."""
 
 Judgement = Literal["going on", "kept", "worse"]
 
 
 @dataclass(frozen=True)
-class Tally:
-    """Counted outcomes."""
+class OutcomeCounts:
+    """Numbers of succeeded and failed calls that count."""
 
     succeeded: int = 0
     failed: int = 0
@@ -27,12 +27,12 @@ class Tally:
         return self.succeeded + self.failed
 
     @property
-    def failing(self) -> float:
+    def failure_rate(self) -> float:
         return self.failed / self.total if self.total else 0.0
 
 
 @dataclass(frozen=True)
-class Trial:
+class CanaryTrial:
     """A new version of a server on trial: reads go to it, and where it fails them by its own fault
     to `previous`, until `calls` of them are counted.
     """
@@ -42,17 +42,17 @@ class Trial:
     previous: int
     began: float
     calls: int = CALLS
-    new: Tally = Tally()
-    old: Tally = Tally()
+    new: OutcomeCounts = OutcomeCounts()
+    old: OutcomeCounts = OutcomeCounts()
     ended: float | None = None
     outcome: str = ""
 
 
-def judged(trial: Trial) -> Judgement:
-    """What becomes of a trial. `worse` where it fails two calls more often than its predecessor in
-    its last window, or all of its first two.
+def judge_trial(trial: CanaryTrial) -> Judgement:
+    """`worse` where at least FEWEST calls failed and the failure rate is higher than the previous
+    version's by more than WORSE; `kept` after `trial.calls` calls; else `going on`.
     """
     new, old = trial.new, trial.old
-    if new.failed >= FEWEST and new.failing > old.failing + WORSE:
+    if new.failed >= FEWEST and new.failure_rate > old.failure_rate + WORSE:
         return "worse"
     return "kept" if new.total >= trial.calls else "going on"

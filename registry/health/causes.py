@@ -1,4 +1,4 @@
-"""Why a call failed, and what could be done about it: rules over what was stored of it."""
+"""Rules that derive the cause of a failed call, and a possible repair, from its stored row."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from registry.records import Failed, Invocation
-from sandbox.bundle import ToolDefinition
+from registry.models import CallFailure, Invocation
+from sandbox.bundle.model import ToolDefinition
 
 CauseKind = Literal["input", "credential", "rate limit", "outage", "drift", "bug", "interruption"]
 Repair = Literal["", "rate", "widen", "recompile", "code"]
@@ -20,12 +20,18 @@ _INTERRUPTED = {
     "engine": "no engine could run it",
     "captured": "it waits for a person",
 }
+_REFUSALS: Mapping[str, tuple[CauseKind, Repair]] = {
+    "redirect": ("drift", "recompile"),
+    "credential": ("credential", ""),
+}
+"""By the broker's refusal (`sandbox.broker.sender.Refusal`); any other is a bug of the server."""
 
 
 @dataclass(frozen=True)
 class Cause:
-    """Whose fault a failure is. `reason` says so in words, `repair` is what may mend it ("" for
-    what no change of the server does), `where` the place in the answer, `host` the API's.
+    """The cause of a failure. `reason` is text for people, `repair` the repair that may help (""
+    where changing the server does not), `where` a JSON pointer into the answer, `host` the API's
+    host.
     """
 
     kind: CauseKind
@@ -39,10 +45,10 @@ class Cause:
         return f"{self.kind}: {self.reason}"
 
 
-def cause_of(call: Invocation, tool: ToolDefinition | None = None) -> Cause | None:
+def find_cause(call: Invocation, tool: ToolDefinition | None = None) -> Cause | None:
     """The cause of a finished call's failure; None for one that succeeded or has not ended.
 
-    `tool` is the definition that it was called by; without it less is certain.
+    `tool` is the definition at the time of the call; without it some drift is reported as input.
     """
     if call.disputed:
         return Cause("bug", "a person marked its result wrong", "code")
@@ -52,15 +58,15 @@ def cause_of(call: Invocation, tool: ToolDefinition | None = None) -> Cause | No
     if failure.kind in _INTERRUPTED:
         return Cause("interruption", _INTERRUPTED[failure.kind])
     if failure.kind == "http":
-        return _of_status(call, failure, tool)
-    rule = _RULES.get(failure.kind, _of_bug)
+        return _explain_status(call, failure, tool)
+    rule = _RULES.get(failure.kind, _explain_bug)
     return rule(call, failure)
 
 
-def _of_status(call: Invocation, failure: Failed, tool: ToolDefinition | None) -> Cause:
-    status, host = failure.status or 0, _host(call)
+def _explain_status(call: Invocation, failure: CallFailure, tool: ToolDefinition | None) -> Cause:
+    status, host = failure.status or 0, _find_host(call)
     if status == 429:
-        return _of_rate(call, failure)
+        return _explain_rate_limit(call, failure)
     if status in (401, 403, 407):
         return Cause("credential", f"the API answered {status}", host=host)
     if status >= 500 or status == 408:
@@ -77,88 +83,87 @@ def _of_status(call: Invocation, failure: Failed, tool: ToolDefinition | None) -
     return Cause("input", f"the API answered {status} to these arguments", host=host)
 
 
-def _of_rate(call: Invocation, failure: Failed) -> Cause:
-    host = _host(call)
+def _explain_rate_limit(call: Invocation, failure: CallFailure) -> Cause:
+    host = _find_host(call)
     return Cause("rate limit", f"{host or 'the API'} refuses so many requests", "rate", host=host)
 
 
-def _of_schema(call: Invocation, failure: Failed) -> Cause:
-    where = _told(call).get("where")
+def _explain_schema(call: Invocation, failure: CallFailure) -> Cause:
+    where = _read_error_meta(call).get("where")
     place = where[:TEXT] if isinstance(where, str) else ""
     reason = f"its answer at {place or '/'} is not what is documented: {failure.message}"
-    return Cause("drift", reason[:TEXT], "widen", place, _host(call))
+    return Cause("drift", reason[:TEXT], "widen", place, _find_host(call))
 
 
-def _of_malformed(call: Invocation, failure: Failed) -> Cause:
-    return Cause("drift", "its answer is not of the documented form", "recompile", "", _host(call))
+def _explain_malformed(call: Invocation, failure: CallFailure) -> Cause:
+    return Cause(
+        "drift", "its answer is not of the documented form", "recompile", "", _find_host(call)
+    )
 
 
-def _of_definitions(call: Invocation, failure: Failed) -> Cause:
+def _explain_definitions(call: Invocation, failure: CallFailure) -> Cause:
     return Cause("drift", failure.message[:TEXT])
 
 
-def _of_refusal(call: Invocation, failure: Failed) -> Cause:
+def _explain_refusal(call: Invocation, failure: CallFailure) -> Cause:
     last = call.exchanges[-1] if call.exchanges else {}
+    kind, repair = _REFUSALS.get(str(last.get("refusal")), ("bug", "code"))
     reason = str(last.get("reason") or failure.message)
-    if "redirected" in reason and "undeclared" in reason:
-        return Cause("drift", reason[:TEXT], "recompile", "", _host(call))
-    if "credential" in reason or "secret" in reason:
-        return Cause("credential", reason[:TEXT], host=_host(call))
-    return Cause("bug", reason[:TEXT], "code", host=_host(call))
+    return Cause(kind, reason[:TEXT], repair, host=_find_host(call))
 
 
-def _of_timeout(call: Invocation, failure: Failed) -> Cause:
+def _explain_timeout(call: Invocation, failure: CallFailure) -> Cause:
     last = call.exchanges[-1] if call.exchanges else {}
     if last.get("refusal") == "timeout" and last.get("attempts") == 0:
-        return Cause("rate limit", str(last.get("reason"))[:TEXT], host=_host(call))
-    return Cause("outage", "the API gave no answer in time", host=_host(call))
+        return Cause("rate limit", str(last.get("reason"))[:TEXT], host=_find_host(call))
+    return Cause("outage", "the API gave no answer in time", host=_find_host(call))
 
 
-def _of_outage(call: Invocation, failure: Failed) -> Cause:
-    return Cause("outage", failure.message[:TEXT], host=_host(call))
+def _explain_outage(call: Invocation, failure: CallFailure) -> Cause:
+    return Cause("outage", failure.message[:TEXT], host=_find_host(call))
 
 
-def _of_arguments(call: Invocation, failure: Failed) -> Cause:
+def _explain_arguments(call: Invocation, failure: CallFailure) -> Cause:
     return Cause("input", failure.message[:TEXT])
 
 
-def _of_size(call: Invocation, failure: Failed) -> Cause:
+def _explain_size(call: Invocation, failure: CallFailure) -> Cause:
     return Cause("input", f"it asks for more than is taken: {failure.message}"[:TEXT])
 
 
-def _of_credential(call: Invocation, failure: Failed) -> Cause:
+def _explain_credential(call: Invocation, failure: CallFailure) -> Cause:
     status = f"the API answered {failure.status}" if failure.status else failure.message[:TEXT]
-    return Cause("credential", status, host=_host(call))
+    return Cause("credential", status, host=_find_host(call))
 
 
-def _of_bug(call: Invocation, failure: Failed) -> Cause:
-    return Cause("bug", f"{failure.kind}: {failure.message}"[:TEXT], "code", host=_host(call))
+def _explain_bug(call: Invocation, failure: CallFailure) -> Cause:
+    return Cause("bug", f"{failure.kind}: {failure.message}"[:TEXT], "code", host=_find_host(call))
 
 
 _RULES = {
-    "arguments": _of_arguments,
-    "tool": _of_arguments,
-    "credential": _of_credential,
-    "rate_limited": _of_rate,
-    "schema": _of_schema,
-    "malformed": _of_malformed,
-    "drift": _of_definitions,
-    "refused": _of_refusal,
-    "timeout": _of_timeout,
-    "unreachable": _of_outage,
-    "too_large": _of_size,
+    "arguments": _explain_arguments,
+    "tool": _explain_arguments,
+    "credential": _explain_credential,
+    "rate_limited": _explain_rate_limit,
+    "schema": _explain_schema,
+    "malformed": _explain_malformed,
+    "drift": _explain_definitions,
+    "refused": _explain_refusal,
+    "timeout": _explain_timeout,
+    "unreachable": _explain_outage,
+    "too_large": _explain_size,
 }
 
 
-def _told(call: Invocation) -> Mapping[str, Any]:
-    """What the runtime or the host said of the failure."""
+def _read_error_meta(call: Invocation) -> Mapping[str, Any]:
+    """The `_meta["toolwright/error"]` of the result; empty where there is none."""
     result = call.result if isinstance(call.result, Mapping) else {}
     meta = result.get("_meta")
     said = meta.get("toolwright/error") if isinstance(meta, Mapping) else None
     return said if isinstance(said, Mapping) else {}
 
 
-def _host(call: Invocation) -> str:
+def _find_host(call: Invocation) -> str:
     """The host of the last request, with its port where it is not the scheme's own."""
     request = call.exchanges[-1].get("request") if call.exchanges else None
     url = request.get("url") if isinstance(request, Mapping) else None

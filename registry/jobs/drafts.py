@@ -1,4 +1,4 @@
-"""Drafts that clients hand in for forge jobs. All are kept, each with what came of it."""
+"""Table of the drafts that clients or models submit for forge jobs, with their verdicts."""
 
 from __future__ import annotations
 
@@ -9,20 +9,27 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, RowMapping, func, insert, select, update
 
-from registry import schema
-from registry.errors import DraftRefused, Unknown
-from registry.jobs import RESULT, Jobs, held, save_job, stored_job
-from registry.jsontext import bounded, clean, compact
-from registry.records import DraftRow, Job
+from registry.database import tables
+from registry.database.audit_chain import Repository
+from registry.database.canonical import clean_text, to_bounded_json, to_compact_json
+from registry.errors import DraftRefused, RowNotFound
+from registry.jobs.jobs import RESULT, get_held_job, load_job, save_job
+from registry.models import DraftRow, Job
+from registry.needs import Need
+from sandbox.bundle.report import StageReport
+from sandbox.bundle.report import from_json as report_from
+from sandbox.bundle.report import to_json as report_json
 
 DRAFTING = "draft"
 """The stage of a job that waits for a draft."""
 MAX_DRAFTS = 8
 CONTENT = 2 << 20
 TEXT = 20_000
+UNKEPT = (StageReport("static", "failed", 0.0, coverage=0.0, note="too long to be kept"),)
+"""The reports of a draft whose reports were longer than CONTENT: no such draft is admissible."""
 
 
-class Drafts(Jobs):
+class DraftTable(Repository):
     """A forge job may wait for its client's code: it then belongs to no process, and a draft puts
     it back into the queue.
     """
@@ -34,7 +41,7 @@ class Drafts(Jobs):
         result: Any,
         now: float,
         message: str,
-        needs: Mapping[str, str] | None = None,
+        needs: Need | None = None,
         stage: str = DRAFTING,
     ) -> Job:
         """Let a job wait for a draft, or for what it `needs`; `result` is what its client needs to
@@ -43,34 +50,34 @@ class Drafts(Jobs):
         Raises JobLost, Unknown.
         """
         with self._database.write() as connection:
-            job = held(connection, id, attempt)
+            job = get_held_job(connection, id, attempt)
             parked = replace(
                 job,
                 state="waiting",
                 stage=stage,
                 owner="",
-                result=json.loads(bounded(result, RESULT)),
-                message=clean(message, TEXT),
+                result=json.loads(to_bounded_json(result, RESULT)),
+                message=clean_text(message, TEXT),
                 updated=now,
-                needs=dict(needs or {}),
+                needs=needs,
             )
             return save_job(connection, parked, now, parked.message)
 
     def hand_in(self, id: str, digest: str, content: Mapping[str, Any], now: float) -> DraftRow:
         """Keep a draft, and queue the job that waits for it. Raises DraftRefused, Unknown."""
-        text = compact(content)
+        text = to_compact_json(content)
         if len(text) > CONTENT:
             raise DraftRefused(id, f"it is longer than {CONTENT} characters")
         with self._database.write() as connection:
-            job = stored_job(connection, id)
+            job = load_job(connection, id)
             if not awaits_draft(job):
                 raise DraftRefused(id, f"the job does not wait for one, it is {job.state}")
-            row = self._kept(connection, DraftRow(id, 0, digest, now, json.loads(text)))
+            row = self._insert_draft(connection, DraftRow(id, 0, digest, now, json.loads(text)))
             queued = replace(job, state="queued", updated=now)
             save_job(connection, queued, now, f"draft {row.number} was handed in")
         return row
 
-    def keep_draft(
+    def store_draft(
         self,
         job: Job,
         digest: str,
@@ -79,14 +86,17 @@ class Drafts(Jobs):
         author: str,
         model: str,
     ) -> DraftRow:
-        """Keep a draft that the job's holder asked for. Raises DraftRefused, JobLost, Unknown."""
-        text = compact(content)
+        """Store a draft that the process holding the job requested from a model.
+
+        Raises DraftRefused, JobLost, Unknown.
+        """
+        text = to_compact_json(content)
         if len(text) > CONTENT:
             raise DraftRefused(job.id, f"it is longer than {CONTENT} characters")
         draft = DraftRow(job.id, 0, digest, now, json.loads(text), author=author, model=model)
         with self._database.write() as connection:
-            held(connection, job.id, job.attempt)
-            return self._kept(connection, draft)
+            get_held_job(connection, job.id, job.attempt)
+            return self._insert_draft(connection, draft)
 
     def copy_draft(
         self,
@@ -97,15 +107,15 @@ class Drafts(Jobs):
         author: str,
         model: str,
     ) -> DraftRow:
-        """Begin a queued job with a draft that another one had. Raises DraftRefused, Unknown."""
+        """Store another job's draft as the first of a queued job. Raises DraftRefused, Unknown."""
         draft = DraftRow(id, 0, digest, now, content, author=author, model=model)
         with self._database.write() as connection:
-            stored_job(connection, id)
-            return self._kept(connection, draft)
+            load_job(connection, id)
+            return self._insert_draft(connection, draft)
 
-    def _kept(self, connection: Connection, draft: DraftRow) -> DraftRow:
-        """Store it as the job's next, once. Raises DraftRefused."""
-        drafts = schema.drafts
+    def _insert_draft(self, connection: Connection, draft: DraftRow) -> DraftRow:
+        """Insert as the job's next draft. Raises DraftRefused where the job has the same one."""
+        drafts = tables.drafts
         mine = drafts.c.job == draft.job
         again = select(drafts.c.number).where(mine, drafts.c.digest == draft.digest)
         if connection.execute(again).first() is not None:
@@ -113,67 +123,73 @@ class Drafts(Jobs):
             raise DraftRefused(draft.job, reason)
         count = connection.execute(select(func.count()).where(mine)).scalar_one()
         row = replace(draft, number=count + 1)
-        connection.execute(insert(drafts), _row(row))
+        connection.execute(insert(drafts), _to_row(row))
         payload = {"number": row.number, "digest": row.digest, "author": row.author}
-        self._append(connection, "draft", row.job, payload, row.created)
+        self._append_audit_row(connection, "draft", row.job, payload, row.created)
         return row
 
-    def judge_draft(
+    def store_verdict(
         self,
         id: str,
         attempt: int,
         number: int,
         verdict: Literal["passed", "failed"],
-        reports: Iterable[Mapping[str, Any]],
+        reports: Iterable[StageReport],
         diagnosis: Iterable[Mapping[str, Any]],
         now: float,
     ) -> None:
-        """Keep what came of a draft. Raises JobLost, Unknown."""
-        drafts = schema.drafts
+        """Store a draft's verdict, reports and diagnosis. Raises JobLost, Unknown."""
+        drafts = tables.drafts
         values = {
             "verdict": verdict,
-            "reports": bounded(list(reports), CONTENT),
-            "diagnosis": bounded(list(diagnosis), RESULT),
+            "reports": to_bounded_json([report_json(report) for report in reports], CONTENT),
+            "diagnosis": to_bounded_json(list(diagnosis), RESULT),
         }
         with self._database.write() as connection:
-            held(connection, id, attempt)
+            get_held_job(connection, id, attempt)
             mine = (drafts.c.job == id) & (drafts.c.number == number)
             connection.execute(update(drafts).where(mine).values(values))
             payload = {"number": number, "verdict": verdict}
-            self._append(connection, "draft.judged", id, payload, now)
+            self._append_audit_row(connection, "draft.judged", id, payload, now)
 
-    def draft(self, id: str, number: int) -> DraftRow:
+    def get(self, id: str, number: int) -> DraftRow:
         """Raises Unknown."""
-        found = next((row for row in self.drafts(id) if row.number == number), None)
+        found = next((row for row in self.find(id) if row.number == number), None)
         if found is None:
-            raise Unknown("draft", f"{number} of job {id}")
+            raise RowNotFound("draft", f"{number} of job {id}")
         return found
 
-    def drafts(self, id: str) -> tuple[DraftRow, ...]:
+    def find(self, id: str) -> tuple[DraftRow, ...]:
         """A job's drafts, in the order they came."""
-        drafts = schema.drafts
+        drafts = tables.drafts
         query = select(drafts).where(drafts.c.job == id).order_by(drafts.c.number)
         with self._database.read() as connection:
-            return tuple(_draft(row) for row in connection.execute(query).mappings())
+            return tuple(_parse_row(row) for row in connection.execute(query).mappings())
 
 
 def awaits_draft(job: Job) -> bool:
     """Whether a job waits for its client's code."""
     return job.state == "waiting" and not job.owner and job.stage == DRAFTING
 
-
-def _row(draft: DraftRow) -> dict[str, Any]:
-    texts = ("content", "reports", "diagnosis")
-    return {**vars(draft), **{name: compact(getattr(draft, name)) for name in texts}}
+    """A draft without what was handed in: its number, verdict, reason and author."""
 
 
-def _draft(row: RowMapping) -> DraftRow:
+def _to_row(draft: DraftRow) -> dict[str, Any]:
+    return {
+        **vars(draft),
+        "content": to_compact_json(draft.content),
+        "reports": to_compact_json([report_json(report) for report in draft.reports]),
+        "diagnosis": to_compact_json(draft.diagnosis),
+    }
+
+
+def _parse_row(row: RowMapping) -> DraftRow:
     reports, diagnosis = json.loads(row["reports"]), json.loads(row["diagnosis"])
     return DraftRow(
         **{
             **row,
             "content": json.loads(row["content"]),
-            "reports": tuple(reports) if isinstance(reports, list) else (reports,),
+            "reports": tuple(map(report_from, reports)) if isinstance(reports, list) else UNKEPT,
             "diagnosis": tuple(diagnosis) if isinstance(diagnosis, list) else (diagnosis,),
         }
     )

@@ -1,61 +1,116 @@
-"""What models were asked, what they answered, and what it cost: nothing is paid for twice."""
+"""Table of model calls: prompts, answers, tokens and cost.
+
+An answer is found again by its job and prompt, so that nothing is paid for twice.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, select, update
 
-from registry import schema
-from registry.audit import Ledger
-from registry.jsontext import bounded, clean
-from registry.modelcalls import WRITING, ModelCall, Spent
+from registry.database import tables
+from registry.database.audit_chain import Repository
+from registry.database.canonical import clean_text, to_bounded_json
+from registry.needs import BudgetLine
+
+WRITING = ("specification", "code", "repair", "api")
+"""Purposes of calls in which a model writes code or a specification; they count as a forge."""
+
+
+@dataclass(frozen=True)
+class ModelCall:
+    """One call of a model. `job` and `server` are "" where it belongs to none; `cost` is in the
+    currency of the configured prices. While `state` is `asked`, tokens and cost are upper bounds;
+    `message` says why it `failed`.
+    """
+
+    job: str
+    server: str
+    purpose: str
+    author: str
+    prompt: str = field(repr=False)
+    prompt_digest: str
+    started: float
+    tokens_in: int
+    tokens_out: int
+    cost: float = 0.0
+    model: str = ""
+    seconds: float = 0.0
+    state: Literal["asked", "answered", "failed"] = "asked"
+    content: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    message: str = ""
+    id: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.tokens_in + self.tokens_out
+
+
+@dataclass(frozen=True)
+class ModelUsage:
+    """Sums of tokens, cost and calls; `forges` is the number of jobs in which a model wrote."""
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float = 0.0
+    calls: int = 0
+    forges: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.tokens_in + self.tokens_out
+
 
 CONTENT = 2 << 20
 PROMPT = 256 * 1024
 TEXT = 2_000
 
-Verdict = Callable[[Spent, Spent], str]
+Verdict = Callable[[ModelUsage, ModelUsage], BudgetLine | None]
 """Why a question may not be asked, given what its job spent and what others did since; or ""."""
 
 
-class Spending(Ledger):
-    def begin_model_call(self, call: ModelCall, since: float, verdict: Verdict) -> ModelCall | str:
+class ModelUsageTable(Repository):
+    def begin_call(self, call: ModelCall, since: float, verdict: Verdict) -> ModelCall | BudgetLine:
         """Store a question before it is asked, with its id, unless the verdict on what was spent
-        by its job and, since a time, by all others is against it: its reason then.
+        by its job and, since a time, by all others is a line that it would cross: that line then.
 
-        Verdict and row are one transaction: two processes do not spend the same money.
+        Both happen in one transaction, so that two processes cannot spend the same budget.
         """
-        calls = schema.model_calls
+        calls = tables.model_calls
         with self._database.write() as connection:
             mine = (calls.c.job == call.job) & (calls.c.job != "")
-            own = _spent(connection, mine)
-            others = _spent(connection, ~mine, calls.c.started >= since)
-            reason = verdict(own, others)
-            if reason:
-                return reason
-            key = connection.execute(insert(calls), _row(call)).inserted_primary_key
+            own = _sum_usage(connection, mine)
+            others = _sum_usage(connection, ~mine, calls.c.started >= since)
+            line = verdict(own, others)
+            if line is not None:
+                return line
+            key = connection.execute(insert(calls), _to_row(call)).inserted_primary_key
             assert key is not None
             stored = replace(call, id=int(key[0]))
-            self._append(connection, "model.asked", call.job, _noted(stored), call.started)
+            self._append_audit_row(
+                connection, "model.asked", call.job, _build_payload(stored), call.started
+            )
         return stored
 
-    def end_model_call(self, call: ModelCall, now: float) -> None:
-        """Store what came of a question."""
-        calls = schema.model_calls
-        row = _row(call)
+    def end_call(self, call: ModelCall, now: float) -> None:
+        """Store the outcome of a call."""
+        calls = tables.model_calls
+        row = _to_row(call)
         names = ("model", "seconds", "tokens_in", "tokens_out", "cost")
         values = {name: row[name] for name in (*names, "state", "content", "message")}
         with self._database.write() as connection:
             connection.execute(update(calls).where(calls.c.id == call.id).values(values))
-            self._append(connection, f"model.{call.state}", call.job, _noted(call), now)
+            self._append_audit_row(
+                connection, f"model.{call.state}", call.job, _build_payload(call), now
+            )
 
-    def answered_call(self, job: str, prompt_digest: str) -> ModelCall | None:
-        """The job's earlier answer to the very same question."""
-        calls = schema.model_calls
+    def find_answer(self, job: str, prompt_digest: str) -> ModelCall | None:
+        """The job's newest answered call with the same prompt, or None."""
+        calls = tables.model_calls
         query = (
             select(calls)
             .where(calls.c.job == job, calls.c.prompt_digest == prompt_digest)
@@ -64,33 +119,33 @@ class Spending(Ledger):
         )
         with self._database.read() as connection:
             row = connection.execute(query).mappings().first()
-        return _call(row) if row is not None else None
+        return _parse_row(row) if row is not None else None
 
-    def model_calls(self, job: str) -> tuple[ModelCall, ...]:
-        """The questions of a job, in their order."""
-        calls = schema.model_calls
+    def find(self, job: str) -> tuple[ModelCall, ...]:
+        """The calls of a job, in order."""
+        calls = tables.model_calls
         query = select(calls).where(calls.c.job == job).order_by(calls.c.id)
         with self._database.read() as connection:
-            return tuple(_call(row) for row in connection.execute(query).mappings())
+            return tuple(_parse_row(row) for row in connection.execute(query).mappings())
 
-    def spent_by_job(self, job: str) -> Spent:
-        """What was spent for a job; nothing for none ("")."""
+    def sum_for_job(self, job: str) -> ModelUsage:
+        """The usage of a job; zero for ""."""
         if not job:
-            return Spent()
+            return ModelUsage()
         with self._database.read() as connection:
-            return _spent(connection, schema.model_calls.c.job == job)
+            return _sum_usage(connection, tables.model_calls.c.job == job)
 
-    def spent_on(self, server: str) -> Spent:
+    def sum_for_server(self, server: str) -> ModelUsage:
         with self._database.read() as connection:
-            return _spent(connection, schema.model_calls.c.server == server)
+            return _sum_usage(connection, tables.model_calls.c.server == server)
 
-    def spent_since(self, since: float) -> Spent:
+    def sum_since(self, since: float) -> ModelUsage:
         with self._database.read() as connection:
-            return _spent(connection, schema.model_calls.c.started >= since)
+            return _sum_usage(connection, tables.model_calls.c.started >= since)
 
-    def spent_by_server(self) -> Mapping[tuple[str, str], Spent]:
-        """By server ("" for what was about none) and author, all that was ever spent."""
-        calls = schema.model_calls
+    def sum_by_server(self) -> Mapping[tuple[str, str], ModelUsage]:
+        """All usage by (server, author); the server is "" where a call belongs to none."""
+        calls = tables.model_calls
         query = (
             select(calls.c.server, calls.c.author, *_SUMS)
             .group_by(calls.c.server, calls.c.author)
@@ -98,10 +153,10 @@ class Spending(Ledger):
         )
         with self._database.read() as connection:
             rows = connection.execute(query)
-            return {(row[0], row[1]): Spent(*row[2:]) for row in rows}
+            return {(row[0], row[1]): ModelUsage(*row[2:]) for row in rows}
 
 
-_CALLS = schema.model_calls
+_CALLS = tables.model_calls
 _SUMS = (
     func.coalesce(func.sum(_CALLS.c.tokens_in), 0),
     func.coalesce(func.sum(_CALLS.c.tokens_out), 0),
@@ -110,30 +165,30 @@ _SUMS = (
 )
 
 
-def _spent(connection: Connection, *where: ColumnElement[bool]) -> Spent:
+def _sum_usage(connection: Connection, *where: ColumnElement[bool]) -> ModelUsage:
     tokens_in, tokens_out, cost, count = connection.execute(select(*_SUMS).where(*where)).one()
     wrote = (_CALLS.c.job != "") & _CALLS.c.purpose.in_(WRITING)
     forges = select(func.count(_CALLS.c.job.distinct())).where(wrote, *where)
-    return Spent(tokens_in, tokens_out, cost, count, connection.execute(forges).scalar_one())
+    return ModelUsage(tokens_in, tokens_out, cost, count, connection.execute(forges).scalar_one())
 
 
-def _noted(call: ModelCall) -> dict[str, Any]:
-    """What the audit says of a question; its prompt and answer are named by what they hash to."""
+def _build_payload(call: ModelCall) -> dict[str, Any]:
+    """The audit's payload about a call, with the digest of its prompt and without the answer."""
     names = ("id", "server", "purpose", "author", "model", "prompt_digest")
     told = {name: getattr(call, name) for name in (*names, "tokens_in", "tokens_out")}
     return {**told, "cost": round(call.cost, 9), "message": call.message[:300]}
 
 
-def _row(call: ModelCall) -> dict[str, Any]:
+def _to_row(call: ModelCall) -> dict[str, Any]:
     row = {name: value for name, value in vars(call).items() if name != "id"}
     return {
         **row,
-        "prompt": clean(call.prompt, PROMPT),
-        "model": clean(call.model, TEXT),
-        "content": bounded(dict(call.content), CONTENT),
-        "message": clean(call.message, TEXT),
+        "prompt": clean_text(call.prompt, PROMPT),
+        "model": clean_text(call.model, TEXT),
+        "content": to_bounded_json(dict(call.content), CONTENT),
+        "message": clean_text(call.message, TEXT),
     }
 
 
-def _call(row: RowMapping) -> ModelCall:
+def _parse_row(row: RowMapping) -> ModelCall:
     return ModelCall(**{**row, "content": json.loads(row["content"])})

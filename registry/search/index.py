@@ -1,4 +1,4 @@
-"""Which tools fit a task in words: FTS5 finds those that may, `registry.ranking` orders them."""
+"""Full-text index of tools: FTS5 finds candidates, `registry.search.ranking` orders them."""
 
 from __future__ import annotations
 
@@ -10,99 +10,116 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, text
 
-from registry import schema
-from registry.audit import Ledger
-from registry.ranking import WEIGHTS, Candidate, Registry, rank
-from registry.records import CALLABLE, Entry, Match, Tool
-from registry.wording import Task, Term, intent, read_task, words
+from registry.database import tables
+from registry.database.audit_chain import Repository
+from registry.models import CALLABLE, Entry, RegisteredTool, ToolMatch
+from registry.search.ranking import WEIGHTS, SearchCandidate, TermStatistics, rank_candidates
+from registry.search.words import (
+    SearchQuery,
+    SearchTerm,
+    find_intent,
+    parse_query,
+    split_words,
+    stem_word,
+)
 
 MAX_TERMS = 40
-"""How many of a task's words, the rarest, tools are compared by."""
+"""How many of a task's words, the rarest, are used for ranking."""
 MAX_SOUGHT = 20
-"""How many of those find the tools to compare: common words find nearly all, and take long."""
+"""How many of those are searched for: common words match nearly every tool, and are slow."""
 MAX_RANKED = 50
-"""How many tools are compared: those that FTS5's own order puts first."""
+"""How many tools are ranked: the first in FTS5's own order (bm25)."""
 MAX_COMPARED = 1_000
-"""How many characters of a text are compared."""
+"""How many characters of a text are used for ranking."""
 MAX_TEXT = 4_000
 MAX_PARAMETERS = 100
 
 
-class Search(Ledger):
-    def search(self, task: str, k: int = 10) -> tuple[Match, ...]:
+class SearchIndex(Repository):
+    def find_tools(self, task: str, k: int = 10) -> tuple[ToolMatch, ...]:
         """The `k` tools that fit a task best, best first; equals in order of their names.
 
         Only servers that may be called are searched. Any text is a valid task; one without a word
-        that occurs in the index finds nothing. A score is the share, from 0 to 1, of what a tool
-        could have that fits this task best.
+        that occurs in the index finds nothing. A score is between 0 and 1, where 1 is a tool that
+        matches every word of the task as well as possible.
         """
-        asked = read_task(task)
+        asked = parse_query(task)
         with self._database.read() as connection:
-            registry = _registry(connection, asked)
-            known = registry.rarest(asked.terms, MAX_TERMS)
+            registry = _load_statistics(connection, asked)
+            known = registry.select_rarest(asked.terms, MAX_TERMS)
             if not known:
                 return ()
-            found = _candidates(connection, known[:MAX_SOUGHT], max(k, MAX_RANKED))
-            unknown = (term for term in asked.terms if not registry.has(term))
+            found = _find_candidates(connection, known[:MAX_SOUGHT], max(k, MAX_RANKED))
+            unknown = (term for term in asked.terms if not registry.has_term(term))
             asked = replace(asked, terms=(*known, *unknown))
-            best = rank(asked, registry, found)[:k]
-            return _matches(connection, {tool.id: score for tool, score in best})
+            best = rank_candidates(asked, registry, found)[:k]
+            return _load_matches(connection, {tool.id: score for tool, score in best})
 
 
-def index(connection: Connection, entry: Entry) -> None:
-    """Make the tools of an entry what is found of that server, in place of any before."""
-    documents = schema.documents
+def index_entry(connection: Connection, entry: Entry) -> None:
+    """Index the tools of an entry, in place of the server's earlier ones."""
+    documents = tables.documents
     connection.execute(_FORGET, {"entry": entry.name})
     connection.execute(delete(documents).where(documents.c.entry == entry.name))
     if entry.tools:
-        connection.execute(insert(documents), [document(entry, tool) for tool in entry.tools])
+        connection.execute(insert(documents), [build_document(entry, tool) for tool in entry.tools])
     connection.execute(_LEARN, {"entry": entry.name})
 
 
-def document(entry: Entry, tool: Tool) -> dict[str, str]:
-    """What is indexed of a tool: a `search_documents` row."""
+def build_document(entry: Entry, tool: RegisteredTool) -> dict[str, str]:
+    """The `search_documents` row of a tool."""
     listed = tool.definition
-    name = words(tool.name)
-    described = words(f"{listed.get('title', '')} {listed['description']}"[:MAX_TEXT])
-    server = words(f"{entry.name} {entry.title}"[:MAX_TEXT])
-    intents = dict.fromkeys(filter(None, map(intent, name)))
+    name = split_words(tool.name)
+    described = split_words(f"{listed.get('title', '')} {listed['description']}"[:MAX_TEXT])
+    server = split_words(f"{entry.name} {entry.title}"[:MAX_TEXT])
+    intents = dict.fromkeys(filter(None, map(find_intent, name)))
     return {
         "entry": entry.name,
         "tool": tool.name,
-        "name": " ".join(name),
-        "description": " ".join(described),
-        "parameters": " ".join(words(_parameters(listed["inputSchema"]))),
-        "context": " ".join([*intents, *server]),
+        "words": " ".join(name),
+        "name": _stem_words(name),
+        "description": _stem_words(described),
+        "parameters": _stem_words(split_words(_collect_parameters(listed["inputSchema"]))),
+        "context": _stem_words([*intents, *server]),
     }
 
 
-def _registry(connection: Connection, task: Task) -> Registry:
-    looked_for = _spellings(task.terms)
-    quoted = json.dumps([f'"{word}"' for word in looked_for])
+def _stem_words(said: Iterable[str]) -> str:
+    return " ".join(map(stem_word, said))
+
+
+def _load_statistics(connection: Connection, task: SearchQuery) -> TermStatistics:
+    looked_for = _list_spellings(task.terms)
+    quoted = json.dumps([f'"{stem_word(word)}"' for word in looked_for])
     counts = connection.execute(_FREQUENCIES, {"words": quoted}).scalars()
     size = connection.execute(_SIZE).scalar_one()
-    return Registry(size, dict(zip(looked_for, counts, strict=True)))
+    return TermStatistics(size, dict(zip(looked_for, counts, strict=True)))
 
 
-def _spellings(terms: Iterable[Term]) -> list[str]:
+def _list_spellings(terms: Iterable[SearchTerm]) -> list[str]:
     return list(dict.fromkeys(word for term in terms for word in term.spellings))
 
 
-def _candidates(connection: Connection, terms: Iterable[Term], most: int) -> list[Candidate]:
-    """Those that have one of the terms.
+def _find_candidates(
+    connection: Connection, terms: Iterable[SearchTerm], most: int
+) -> list[SearchCandidate]:
+    """The tools that contain one of the terms, at most `most`.
 
     Words are letters and digits only, so that nothing in a task is read as FTS5 syntax once it is
     quoted (https://www.sqlite.org/fts5.html, section 3.1).
     """
-    values = {"words": " OR ".join(f'"{word}"' for word in _spellings(terms)), "most": most}
-    return [Candidate(**row) for row in connection.execute(_CANDIDATES, values).mappings()]
+    values = {
+        "words": " OR ".join(f'"{stem_word(word)}"' for word in _list_spellings(terms)),
+        "most": most,
+    }
+    return [SearchCandidate(**row) for row in connection.execute(_CANDIDATES, values).mappings()]
 
 
-def _matches(connection: Connection, scores: Mapping[int, float]) -> tuple[Match, ...]:
+def _load_matches(connection: Connection, scores: Mapping[int, float]) -> tuple[ToolMatch, ...]:
     rows = connection.execute(_MATCHES, {"ids": json.dumps(list(scores))}).mappings()
     found = {row["id"]: row for row in rows}
     return tuple(
-        Match(
+        ToolMatch(
             entry=found[key]["entry"],
             tool=found[key]["tool"],
             score=score,
@@ -115,22 +132,22 @@ def _matches(connection: Connection, scores: Mapping[int, float]) -> tuple[Match
     )
 
 
-def _parameters(schema: Mapping[str, Any]) -> str:
+def _collect_parameters(schema: Mapping[str, Any]) -> str:
     """Names and descriptions of a tool's arguments and of the fields of a body among them."""
     found: list[str] = []
-    for name, value in islice(_properties(schema), MAX_PARAMETERS):
-        found += [name, _description(value)]
-        for inner, field in islice(_properties(value), MAX_PARAMETERS):
-            found += [inner, _description(field)]
+    for name, value in islice(_list_properties(schema), MAX_PARAMETERS):
+        found += [name, _get_description(value)]
+        for inner, field in islice(_list_properties(value), MAX_PARAMETERS):
+            found += [inner, _get_description(field)]
     return " ".join(found)[:MAX_TEXT]
 
 
-def _properties(schema: Any) -> Iterable[tuple[str, Any]]:
+def _list_properties(schema: Any) -> Iterable[tuple[str, Any]]:
     properties = schema.get("properties") if isinstance(schema, dict) else None
     return properties.items() if isinstance(properties, dict) else ()
 
 
-def _description(schema: Any) -> str:
+def _get_description(schema: Any) -> str:
     return str(schema.get("description", ""))[:200] if isinstance(schema, dict) else ""
 
 
@@ -151,8 +168,8 @@ _SIZE = text("SELECT count(*) FROM search_documents")
 _RANK = f"bm25(search_index, {', '.join(str(weight) for weight in WEIGHTS.values())})"
 _STATES = ", ".join(f"'{state}'" for state in CALLABLE)
 _CANDIDATES = text(f"""
-    SELECT found.id, found.entry, found.tool, tools.access, documents.name,
-           substr(documents.description, 1, {MAX_COMPARED}) AS description,
+    SELECT found.id, found.entry, found.tool, tools.access, documents.words,
+           documents.name, substr(documents.description, 1, {MAX_COMPARED}) AS description,
            substr(documents.parameters, 1, {MAX_COMPARED}) AS parameters,
            substr(documents.context, 1, {MAX_COMPARED}) AS context
     FROM (

@@ -1,14 +1,18 @@
-"""What a task in words asks for, and the words of identifiers and texts."""
+"""Splitting texts and identifiers into words, stemming them, and parsing a task into a query."""
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
 
-from registry.stems import stem
-from sandbox.apispec import Access
+from sandbox.bundle.apispec import Access
 
+MOST_REMEMBERED = 20_000
+LONGEST = 64
 MAX_TASK = 4_000
 
 STOP_WORDS = frozenset(
@@ -24,7 +28,7 @@ WEAK_WORDS = frozenset(
     "only planning provide really recommend see she since someone suggest test they thing things "
     "today trying understand use user using very wanted way were while work working".split()
 )
-"""Words that people put around what they ask for, and so say less than their rarity does."""
+"""Filler words, which say less about a task than their rarity suggests."""
 
 VERBS = {
     "read": "list show get fetch display retrieve read view see print enumerate",
@@ -41,18 +45,17 @@ LIST = "list"
 
 # Not by stem: a setting is not set, a listing may be of houses.
 _CLASS = {verb: name for name, verbs in VERBS.items() for verb in verbs.split()}
-_WEAK = frozenset(map(stem, WEAK_WORDS))
 _WORD = re.compile(r"[^\W_]+")
 _CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _DIGITS = re.compile(r"\d+|\D+")
 
 
 @dataclass(frozen=True)
-class Term:
-    """A word of a task, and what a tool may say instead.
+class SearchTerm:
+    """A word of a task, and the synonyms that a tool may use.
 
-    `intent` stands for all verbs of the word's intent; `many` is whether the word asks for all
-    there are, which names tell by "list".
+    `intent` stands for all verbs of the word's intent; `many` is True for words such as "every",
+    which names express by "list".
     """
 
     word: str
@@ -61,47 +64,70 @@ class Term:
 
     @property
     def is_weak(self) -> bool:
-        return stem(self.word) in _WEAK
+        return stem_word(self.word) in _list_weak_stems()
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """What to look for: the word and what may stand for it."""
+        """The word and its synonyms, which are searched for."""
         instead = (self.intent, LIST if self.many else None)
         return (self.word, *(word for word in instead if word))
 
 
 @dataclass(frozen=True)
-class Task:
-    """What is asked for.
+class SearchQuery:
+    """A parsed task.
 
-    `terms` are of different stems. `forms` are the words as a name would have them: "every zone"
-    asks for `zones`. `access` is what its first verb or a question needs, None where
-    neither tells.
+    `terms` have different stems. `forms` are the words as names use them: `zones` for "every
+    zone". `access` is that of its first verb or of a question, None where there is neither.
     """
 
-    terms: tuple[Term, ...]
+    terms: tuple[SearchTerm, ...]
     forms: frozenset[str]
     access: Access | None
 
 
-def read_task(text: str) -> Task:
-    """What a text asks for. Any text is a task; its words are letters and digits only."""
-    said = words(text[:MAX_TASK])
-    terms: dict[str, Term] = {}
+def parse_query(text: str) -> SearchQuery:
+    """Parse a task. Any text is valid; words consist of letters and digits only."""
+    said = split_words(text[:MAX_TASK])
+    terms: dict[str, SearchTerm] = {}
     for word in said:
         if word not in STOP_WORDS:
             many = word in EACH and LIST not in said
-            terms.setdefault(stem(word), Term(word, intent(word), many))
-    return Task(tuple(terms.values()), frozenset(_forms(said)), _access(said))
+            terms.setdefault(stem_word(word), SearchTerm(word, find_intent(word), many))
+    return SearchQuery(tuple(terms.values()), frozenset(_inflect_words(said)), _detect_access(said))
 
 
-def likeness(one: str, other: str) -> float:
-    """From 0 to 1: the share that two texts have in common of the words that tell anything."""
-    said, meant = ({stem(term.word) for term in read_task(text).terms} for text in (one, other))
+def measure_likeness(one: str, other: str) -> float:
+    """The share, from 0 to 1, of stems without stop words that two texts have in common
+    (Jaccard).
+    """
+    said, meant = (
+        {stem_word(term.word) for term in parse_query(text).terms} for text in (one, other)
+    )
     return len(said & meant) / max(len(said | meant), 1)
 
 
-def words(phrase: str) -> list[str]:
+@lru_cache(MOST_REMEMBERED)
+def stem_word(word: str) -> str:
+    """The stem of a lower-case English word; other and very long words are returned unchanged."""
+    if len(word) > LONGEST or not (word.isascii() and word.isalpha()):
+        return word
+    # A stemmer holds the word that it works on, so threads must not share one.
+    return str(_load_stemmer()().stemWord(word))
+
+
+@cache
+def _load_stemmer() -> Any:
+    # All of its thirty languages are imported with it: 50 ms that looking at jobs need not cost.
+    return importlib.import_module("snowballstemmer.english_stemmer").EnglishStemmer
+
+
+@cache
+def _list_weak_stems() -> frozenset[str]:
+    return frozenset(map(stem_word, WEAK_WORDS))
+
+
+def split_words(phrase: str) -> list[str]:
     """The words of a text or an identifier, in lower case.
 
     `camelCase`, `snake_case` and paths are split; a word with digits is kept whole and split.
@@ -114,19 +140,21 @@ def words(phrase: str) -> list[str]:
     return found
 
 
-def intent(word: str) -> str | None:
-    """The word that stands for all verbs of this one's intent, as `verbread` for "show"."""
+def find_intent(word: str) -> str | None:
+    """The index word for all verbs of this verb's intent, such as `verbread` for
+    "show", or None.
+    """
     name = _CLASS.get(word)
     return name and f"verb{name}"
 
 
-def _forms(said: list[str]) -> Iterable[str]:
+def _inflect_words(said: list[str]) -> Iterable[str]:
     for before, word in zip(["", *said], said, strict=False):
         yield f"{word}s" if before in ("each", "every") and not word.endswith("s") else word
 
 
-def _access(said: list[str]) -> Access | None:
-    """By the first word that is no stop word, where that is a verb that has an intent."""
+def _detect_access(said: list[str]) -> Access | None:
+    """The access of the first word that is no stop word, or of a question; None where unknown."""
     first = next((word for word in said if word not in STOP_WORDS), "")
     name = _CLASS.get(first)
     if name:

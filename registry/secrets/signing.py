@@ -1,4 +1,4 @@
-"""Ed25519 signatures (RFC 8032) over canonical JSON: who signs, and whether a signature fits."""
+"""Ed25519 signatures (RFC 8032) over canonical JSON: signing and verifying."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import (
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from registry.jsontext import canonical
+from registry.database.canonical import to_canonical_json
 
 
 class Signer:
-    """A private key in memory. It does not show itself and is not copied out of the process."""
+    """A private key in memory. Its repr shows no secret, and it cannot be pickled."""
 
     __slots__ = ("_key",)
 
@@ -26,7 +26,7 @@ class Signer:
         self._key = key
 
     @classmethod
-    def fresh(cls) -> Signer:
+    def generate(cls) -> Signer:
         return cls(Ed25519PrivateKey.generate())
 
     @property
@@ -36,35 +36,37 @@ class Signer:
 
     def sign(self, body: Mapping[str, Any]) -> str:
         """The signature over the body's canonical JSON, in hex."""
-        return self._key.sign(canonical(body).encode()).hex()
+        return self._key.sign(to_canonical_json(body).encode()).hex()
 
-    def sealing_key(self, purpose: str) -> bytes:
-        """An AES-256 key that only who has this key can derive (HKDF, RFC 5869)."""
+    def derive_sealing_key(self, purpose: str) -> bytes:
+        """Derive an AES-256 key from the private key (HKDF, RFC 5869)."""
         derivation = HKDF(SHA256(), 32, salt=None, info=f"toolwright {purpose}".encode())
         return derivation.derive(self._key.private_bytes_raw())
 
-    def secret(self) -> bytes:
+    def export_secret(self) -> bytes:
         """The private key's 32 bytes, to be sealed."""
         return self._key.private_bytes_raw()
 
     def __repr__(self) -> str:
-        return f"Signer({fingerprint(self.public)})"
+        return f"Signer({compute_fingerprint(self.public)})"
 
     def __reduce__(self) -> Any:
         raise TypeError("a Signer is not pickled or copied out of the process")
 
 
-def fits(public: str, body: Mapping[str, Any], signature: str) -> bool:
-    """Whether the signature is this key's over this body; False for whatever is malformed."""
+def verify_signature(public: str, body: Mapping[str, Any], signature: str) -> bool:
+    """Whether the signature over this body is valid for this key; False for malformed input."""
     try:
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
-        key.verify(bytes.fromhex(signature), canonical(body).encode())
+        key.verify(bytes.fromhex(signature), to_canonical_json(body).encode())
     except (InvalidSignature, ValueError, TypeError, RecursionError):
         return False
     return True
 
 
-def fingerprint(public: str) -> str:
-    """How people name a public key: 16 hex digits of its SHA-256, in groups of four."""
+def compute_fingerprint(public: str) -> str:
+    """The short form of a public key for people: 16 hex digits of its SHA-256, in
+    groups of four.
+    """
     digest = hashlib.sha256(public.encode()).hexdigest()[:16]
     return "-".join(digest[at : at + 4] for at in range(0, 16, 4))

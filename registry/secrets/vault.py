@@ -1,12 +1,14 @@
-"""Where secrets are kept: an interface, and one encrypted file behind it."""
+"""The vault of secrets: its interface, and the implementation as one encrypted file."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import importlib
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,9 +16,9 @@ from typing import Any, Protocol
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from registry.database.files import lock_file, write_atomically
 from registry.errors import KeyUnusable, VaultDamaged
-from registry.files import locked, write_atomically
-from registry.keys import Key, KeyFile
+from registry.secrets.vault_key import KeyFile, KeyringEntry, VaultKey
 
 FORMAT = b"toolwright-vault-1"
 _SCRYPT = {"n": 2**15, "r": 8, "p": 1, "maxmem": 64 * 1024 * 1024, "dklen": 32}
@@ -25,7 +27,7 @@ _NOT_ITS_KEY = "it was changed, or the key or passphrase is not the one it was w
 
 
 class Secret:
-    """A secret value that does not show itself: only `reveal` gives it away."""
+    """A secret value that its repr does not show and that cannot be pickled; see `reveal`."""
 
     __slots__ = ("_value",)
 
@@ -59,7 +61,7 @@ class Vault(Protocol):
         """Remove a secret; False where there was none."""
         ...
 
-    def names(self) -> tuple[tuple[str, str], ...]:
+    def list_names(self) -> tuple[tuple[str, str], ...]:
         """Server and name of every secret, sorted."""
         ...
 
@@ -74,59 +76,60 @@ class FileVault:
     """
 
     def __init__(
-        self, path: Path, passphrase: Secret | None = None, key: Key | None = None
+        self, path: Path, passphrase: Secret | None = None, key: VaultKey | None = None
     ) -> None:
         self._path = path
         self._passphrase = passphrase
         self._beside = KeyFile(path.with_suffix(".key"))
-        self._preferred: Key = key or self._beside
+        self._preferred: VaultKey = key or self._beside
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def __repr__(self) -> str:
         return f"FileVault({str(self._path)!r})"
 
     def get(self, server: str, name: str) -> Secret | None:
-        value = self._read().secrets.get(server, {}).get(name)
+        value = self._read_vault().secrets.get(server, {}).get(name)
         return None if value is None else Secret(value)
 
     def put(self, server: str, name: str, secret: Secret) -> None:
-        with locked(self._path):
-            opened = self._read()
+        with lock_file(self._path):
+            opened = self._read_vault()
             opened.secrets.setdefault(server, {})[name] = secret.reveal()
-            self._write(opened)
+            self._write_vault(opened)
 
     def delete(self, server: str, name: str) -> bool:
-        with locked(self._path):
-            opened = self._read()
+        with lock_file(self._path):
+            opened = self._read_vault()
             if name not in opened.secrets.get(server, {}):
                 return False
             del opened.secrets[server][name]
-            self._write(opened)
+            self._write_vault(opened)
             return True
 
-    def names(self) -> tuple[tuple[str, str], ...]:
-        secrets = self._read().secrets
+    def list_names(self) -> tuple[tuple[str, str], ...]:
+        secrets = self._read_vault().secrets
         return tuple(sorted((server, name) for server in secrets for name in secrets[server]))
 
-    def adopt(self) -> bool:
-        """Seal the vault anew where its key lies beside it; whether that was so. At every moment
-        the vault can be opened with a key that is there.
+    def adopt_key(self) -> bool:
+        """Re-encrypt a vault whose key lies beside it with the preferred key; True where it did.
+
+        The old key is removed last, so that after a crash an existing key still opens the vault.
         """
         if self._passphrase or self._preferred is self._beside or not self._beside.path.exists():
             return False
-        with locked(self._path):
-            opened = self._read()
+        with lock_file(self._path):
+            opened = self._read_vault()
             if opened.key is self._beside:
-                self._write(_Opened(opened.secrets, None))
+                self._write_vault(_OpenedVault(opened.secrets, None))
             self._beside.remove()
         return True
 
-    def _read(self) -> _Opened:
+    def _read_vault(self) -> _OpenedVault:
         try:
             with self._path.open("rb") as file:
                 content = file.read(_MAX_BYTES)
         except FileNotFoundError:
-            return _Opened({}, None)
+            return _OpenedVault({}, None)
         except OSError as error:
             raise VaultDamaged(str(self._path), str(error)) from error
         try:
@@ -135,16 +138,18 @@ class FileVault:
                 base64.b64decode(envelope[part], validate=True)
                 for part in ("salt", "nonce", "sealed")
             )
-            return self._opened(salt, nonce, sealed, str(envelope.get("key", "")))
+            return self._open_content(salt, nonce, sealed, str(envelope.get("key", "")))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise VaultDamaged(str(self._path), f"it is not a vault: {error}") from error
 
-    def _opened(self, salt: bytes, nonce: bytes, sealed: bytes, hint: str) -> _Opened:
-        """What one of the keys that are there opens. Raises VaultDamaged or ValueError."""
+    def _open_content(self, salt: bytes, nonce: bytes, sealed: bytes, hint: str) -> _OpenedVault:
+        """Decrypt with the first of the available keys that fits. Raises VaultDamaged,
+        ValueError.
+        """
         problems = []
-        for key in self._keys(hint):
+        for key in self._iterate_keys(hint):
             try:
-                secret = self._derived(salt) if key is None else key.load()
+                secret = self._derive_key(salt) if key is None else key.load()
             except KeyUnusable as error:
                 problems.append(f"its key {error.where}: {error.reason}")
                 continue
@@ -155,11 +160,11 @@ class FileVault:
             except InvalidTag:
                 problems.append(_NOT_ITS_KEY)
                 continue
-            return _Opened(json.loads(opened), key)
+            return _OpenedVault(json.loads(opened), key)
         missing = f"its key {hint or self._preferred.where} is gone"
         raise VaultDamaged(str(self._path), "; ".join(dict.fromkeys(problems)) or missing)
 
-    def _keys(self, hint: str) -> Iterator[Key | None]:
+    def _iterate_keys(self, hint: str) -> Iterator[VaultKey | None]:
         if self._passphrase is not None:
             yield None
             return
@@ -169,11 +174,11 @@ class FileVault:
         if hint.startswith("/") and hint not in (self._preferred.where, self._beside.where):
             yield KeyFile(Path(hint))
 
-    def _write(self, opened: _Opened) -> None:
+    def _write_vault(self, opened: _OpenedVault) -> None:
         salt = os.urandom(16) if self._passphrase else b""
         nonce = os.urandom(12)
         key = opened.key or self._preferred
-        secret = self._derived(salt) if self._passphrase else key.make()
+        secret = self._derive_key(salt) if self._passphrase else key.load_or_create()
         secrets = {server: named for server, named in opened.secrets.items() if named}
         parts = {
             "salt": salt,
@@ -185,14 +190,66 @@ class FileVault:
             envelope["key"] = key.where
         write_atomically(self._path, json.dumps(envelope).encode())
 
-    def _derived(self, salt: bytes) -> bytes:
+    def _derive_key(self, salt: bytes) -> bytes:
         assert self._passphrase is not None
         return hashlib.scrypt(self._passphrase.reveal().encode(), salt=salt, **_SCRYPT)
 
 
 @dataclass(frozen=True)
-class _Opened:
+class _OpenedVault:
     """The secrets by server and name, and the key that opened them (None: none, or passphrase)."""
 
     secrets: dict[str, dict[str, str]]
-    key: Key | None
+    key: VaultKey | None
+
+
+USABLE_PRIORITY = 1
+"""Backends of `keyring` with a lower priority store nothing, or store it unencrypted."""
+
+
+class VaultSettings(Protocol):
+    """The settings of a vault: its file, the file of its key (`own_key` where a person chose that
+    file), and the name of the home in the system's keyring.
+    """
+
+    @property
+    def vault(self) -> Path: ...
+    @property
+    def vault_key(self) -> Path: ...
+    @property
+    def own_key(self) -> bool: ...
+    @property
+    def instance(self) -> str: ...
+
+
+def open_vault(settings: VaultSettings) -> FileVault:
+    """Open a home's vault. A key that still lies beside it is replaced by one in the preferred
+    place.
+
+    A vault that cannot be opened raises only when it is used.
+    """
+    vault = FileVault(settings.vault, key=find_key(settings))
+    with suppress(VaultDamaged, KeyUnusable):
+        vault.adopt_key()
+    return vault
+
+
+def find_key(settings: VaultSettings) -> VaultKey:
+    """Find where the vault's key belongs: the file that somebody named, else the system's keyring
+    where the extra `keyring` is installed and finds one, else a file of the user's configuration.
+    """
+    if not settings.own_key:
+        ring = _find_keyring()
+        if ring is not None:
+            return KeyringEntry(ring.get_keyring(), settings.instance, (ring.errors.KeyringError,))
+    return KeyFile(settings.vault_key)
+
+
+def _find_keyring() -> Any:
+    """The `keyring` package, or None where it is missing or has no keyring to talk to."""
+    try:
+        ring: Any = importlib.import_module("keyring")
+        importlib.import_module("keyring.errors")
+    except ImportError:
+        return None
+    return ring if ring.get_keyring().priority >= USABLE_PRIORITY else None

@@ -1,4 +1,4 @@
-"""Where the key of the vault is kept: a private file away from it, or the keyring of the system."""
+"""Storage of the vault's key: a private file apart from the vault, or the system's keyring."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from registry.database.files import create_secret
 from registry.errors import KeyUnusable
-from registry.files import create_secret
 
 KEY_BYTES = 32
 
 
-class Key(Protocol):
-    """A place for one key. `where` names it for people and, written beside what it seals, for
-    whoever looks for it later.
+class VaultKey(Protocol):
+    """Storage for one key. `where` names it in messages, and is written into the vault so that the
+    key is found again.
     """
 
     @property
@@ -27,8 +27,11 @@ class Key(Protocol):
         """The key, or None where there is none. Raises KeyUnusable."""
         ...
 
-    def make(self) -> bytes:
-        """The key, made where there is none; several makers agree on one. Raises KeyUnusable."""
+    def load_or_create(self) -> bytes:
+        """The key, created where there is none; concurrent callers get the same one.
+
+        Raises KeyUnusable.
+        """
         ...
 
 
@@ -44,34 +47,34 @@ class KeyFile:
 
     def load(self) -> bytes | None:
         try:
-            return _whole(self.path.read_bytes(), self.where)
+            return _check_length(self.path.read_bytes(), self.where)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise KeyUnusable(self.where, error.strerror or str(error)) from error
 
-    def make(self) -> bytes:
+    def load_or_create(self) -> bytes:
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return _whole(create_secret(self.path, os.urandom(KEY_BYTES)), self.where)
+            return _check_length(create_secret(self.path, os.urandom(KEY_BYTES)), self.where)
         except OSError as error:
             raise KeyUnusable(self.where, error.strerror or str(error)) from error
 
     def remove(self) -> None:
-        """Remove the file, if it can be: what it sealed is sealed otherwise now."""
+        """Remove the file; errors are ignored, since nothing is encrypted with the key any more."""
         with suppress(OSError):
             self.path.unlink()
 
 
 class Keyring(Protocol):
-    """What of the `keyring` package is used (https://pypi.org/project/keyring/)."""
+    """The part of the `keyring` package that is used (https://pypi.org/project/keyring/)."""
 
     def get_password(self, service: str, username: str) -> str | None: ...
 
     def set_password(self, service: str, username: str, password: str) -> None: ...
 
 
-class KeyInRing:
+class KeyringEntry:
     """An entry of the system's keyring. `failures` are the exceptions that the keyring raises."""
 
     SERVICE = "toolwright"
@@ -86,13 +89,13 @@ class KeyInRing:
     def load(self) -> bytes | None:
         try:
             found = self._ring.get_password(self.SERVICE, self._name)
-            return None if found is None else _whole(base64.b64decode(found), self.where)
+            return None if found is None else _check_length(base64.b64decode(found), self.where)
         except self._failures as error:
             raise KeyUnusable(self.where, str(error)) from error
         except binascii.Error as error:
             raise KeyUnusable(self.where, "it is no key") from error
 
-    def make(self) -> bytes:
+    def load_or_create(self) -> bytes:
         found = self.load()
         if found is not None:
             return found
@@ -107,7 +110,7 @@ class KeyInRing:
         return kept
 
 
-def _whole(key: bytes, where: str) -> bytes:
+def _check_length(key: bytes, where: str) -> bytes:
     if len(key) != KEY_BYTES:
         raise KeyUnusable(where, "it is damaged")
     return key

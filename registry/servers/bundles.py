@@ -1,75 +1,75 @@
-"""The bundles that may run: read from disk and checked against the registered digest."""
+"""Registered bundles and their tests, read from disk and checked against the registered digest."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
 
-from orchestrator.errors import DiskUnusable
-from registry import catalogue
-from registry.records import Entry
-from registry.store import Store
-from sandbox import recordedcase
-from sandbox.bundle import Bundle
+from registry.errors import DiskUnusable
+from registry.models import Entry
+from registry.servers import files
+from registry.servers.entries import ServerTable
+from sandbox.bundle.example import FILE, Example, parse_examples, render_examples
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.report import StageReport
 from sandbox.errors import BundleInvalid
-from sandbox.example import FILE, Example, read, render
-from sandbox.recordedcase import RecordedCase
-from sandbox.report import StageReport
+from sandbox.session import recorded_case
+from sandbox.session.recorded_case import RecordedCase
 
 MAX_KEPT = 64
 SUITE = "test_server.py"
-"""Where a bundle's tests lie, in its `tests/`."""
+"""Name of the file with a bundle's tests, in its `tests/`."""
 
 
-class Shelf:
-    def __init__(self, home: Path, store: Store) -> None:
-        self._home, self._store = home, store
+class Bundles:
+    def __init__(self, home: Path, servers: ServerTable) -> None:
+        self._home, self._servers = home, servers
         self._bundles: dict[tuple[str, str], Bundle] = {}
 
-    def bundle(self, entry: Entry) -> Bundle:
+    def load_bundle(self, entry: Entry) -> Bundle:
         """The registered bundle of an entry, exactly. Raises BundleInvalid."""
         key = (entry.name, entry.digest)
         found = self._bundles.get(key)
         if found is None:
-            found = catalogue.load(self._home, entry.name, entry.digest)
+            found = files.load_bundle(self._home, entry.name, entry.digest)
             while len(self._bundles) >= MAX_KEPT:
                 del self._bundles[next(iter(self._bundles))]
             self._bundles[key] = found
         return found
 
-    def examples(self, entry: Entry) -> tuple[Example, ...]:
+    def load_examples(self, entry: Entry) -> tuple[Example, ...]:
         """The examples that were registered with an entry's bundle. Raises BundleInvalid."""
-        return _examples(
-            entry.name, catalogue.read_test(self._home, entry.name, entry.digest, FILE)
+        return _parse_examples(
+            entry.name, files.read_test(self._home, entry.name, entry.digest, FILE)
         )
 
-    def edited_examples(self, name: str) -> tuple[Example, ...]:
-        """The examples that lie with a server's files as they are. Raises BundleInvalid."""
-        place = catalogue.directory(self._home, name)
-        return _examples(name, catalogue.test_content(place, FILE))
+    def load_edited_examples(self, name: str) -> tuple[Example, ...]:
+        """The examples in a server's directory, as edited. Raises BundleInvalid."""
+        place = files.get_server_directory(self._home, name)
+        return _parse_examples(name, files.read_test_content(place, FILE))
 
-    def suite(self, name: str) -> str:
-        """The tests that lie with a server's files, "" where none do. Raises BundleInvalid."""
-        place = catalogue.directory(self._home, name)
-        return _text(name, catalogue.test_content(place, SUITE))
+    def load_suite(self, name: str) -> str:
+        """The tests in a server's directory, "" where there are none. Raises BundleInvalid."""
+        place = files.get_server_directory(self._home, name)
+        return _decode_text(name, files.read_test_content(place, SUITE))
 
-    def registered_suite(self, entry: Entry) -> str:
+    def load_registered_suite(self, entry: Entry) -> str:
         """The tests that were registered with an entry's bundle. Raises BundleInvalid."""
-        content = catalogue.read_test(self._home, entry.name, entry.digest, SUITE)
-        return _text(entry.name, content)
+        content = files.read_test(self._home, entry.name, entry.digest, SUITE)
+        return _decode_text(entry.name, content)
 
-    def recorded(self, name: str) -> tuple[RecordedCase, ...]:
-        """The recorded cases that lie with a server's files. Raises BundleInvalid."""
-        place = catalogue.directory(self._home, name)
-        return _recorded(name, catalogue.test_content(place, recordedcase.FILE))
+    def load_recorded_cases(self, name: str) -> tuple[RecordedCase, ...]:
+        """The recorded cases in a server's directory. Raises BundleInvalid."""
+        place = files.get_server_directory(self._home, name)
+        return _parse_recorded_cases(name, files.read_test_content(place, recorded_case.FILE))
 
-    def registered_recorded(self, entry: Entry) -> tuple[RecordedCase, ...]:
+    def load_registered_cases(self, entry: Entry) -> tuple[RecordedCase, ...]:
         """The recorded cases that an entry's bundle was registered with. Raises BundleInvalid."""
-        file = recordedcase.FILE
-        content = catalogue.read_test(self._home, entry.name, entry.digest, file)
-        return _recorded(entry.name, content)
+        file = recorded_case.FILE
+        content = files.read_test(self._home, entry.name, entry.digest, file)
+        return _parse_recorded_cases(entry.name, content)
 
-    def publish(
+    def publish_bundle(
         self,
         bundle: Bundle,
         entry: Entry,
@@ -83,17 +83,17 @@ class Shelf:
 
         The recorded cases and the tests are by default those that its server has already.
         """
-        tests = {FILE: render(examples)} if examples else {}
-        written = self.suite(bundle.name) if suite is None else suite
+        tests = {FILE: render_examples(examples)} if examples else {}
+        written = self.load_suite(bundle.name) if suite is None else suite
         if written:
             tests[SUITE] = written.encode()
-        kept = self.recorded(bundle.name) if recorded is None else recorded
+        kept = self.load_recorded_cases(bundle.name) if recorded is None else recorded
         if kept:
-            tests[recordedcase.FILE] = recordedcase.render(kept)
+            tests[recorded_case.FILE] = recorded_case.render_cases(kept)
         try:
-            return catalogue.install(
+            return files.install_bundle(
                 self._home,
-                self._store,
+                self._servers,
                 bundle,
                 entry,
                 reports,
@@ -104,27 +104,27 @@ class Shelf:
         except OSError as error:
             raise DiskUnusable(error) from error
 
-    def recover(self) -> tuple[str, ...]:
-        """Settle what crashes left half-done; the names of the servers concerned."""
-        return catalogue.recover(self._home, self._store)
+    def recover_files(self) -> tuple[str, ...]:
+        """Finish or undo installations that a crash interrupted; the names of their servers."""
+        return files.recover_installations(self._home, self._servers)
 
 
-def _recorded(name: str, content: bytes | None) -> tuple[RecordedCase, ...]:
+def _parse_recorded_cases(name: str, content: bytes | None) -> tuple[RecordedCase, ...]:
     try:
-        return recordedcase.read(content) if content is not None else ()
+        return recorded_case.parse_cases(content) if content is not None else ()
     except ValueError as error:
-        raise BundleInvalid(name, f"tests/{recordedcase.FILE}", str(error)) from error
+        raise BundleInvalid(name, f"tests/{recorded_case.FILE}", str(error)) from error
 
 
-def _text(name: str, content: bytes | None) -> str:
+def _decode_text(name: str, content: bytes | None) -> str:
     try:
         return (content or b"").decode()
     except UnicodeDecodeError as error:
         raise BundleInvalid(name, f"tests/{SUITE}", str(error)) from error
 
 
-def _examples(name: str, content: bytes | None) -> tuple[Example, ...]:
+def _parse_examples(name: str, content: bytes | None) -> tuple[Example, ...]:
     try:
-        return read(content) if content is not None else ()
+        return parse_examples(content) if content is not None else ()
     except ValueError as error:
         raise BundleInvalid(name, f"tests/{FILE}", str(error)) from error

@@ -1,7 +1,7 @@
-"""What a person says an operation does, whatever its description says: read, write or destructive.
+"""Table of classifications: a person's ruling that an operation reads, writes or destroys.
 
-Kept by operation, across versions of its server. A level that is less strict than the server's own
-counts only where a person signed it for exactly these requests.
+Stored by operation, across versions of its server. A level less strict than the server's own is
+valid only where a person signed it for exactly these requests.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any, Literal, get_args
 
 from sqlalchemy import Delete, RowMapping, delete, insert, select
 
-from registry import schema
-from registry.audit import Ledger
-from registry.errors import Unknown
-from registry.jsontext import canonical, clean
-from sandbox.bundle import ToolDefinition
+from registry.database import tables
+from registry.database.audit_chain import Repository
+from registry.database.canonical import clean_text, to_canonical_json
+from registry.errors import RowNotFound
+from sandbox.bundle.model import ToolDefinition
 
 Level = Literal["read", "write", "destructive"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -26,8 +26,10 @@ _TEXT = 2_000
 
 
 @dataclass(frozen=True)
-class Override:
-    """`requests` are the operation's methods and URL templates at the time it was signed."""
+class Classification:
+    """A signed classification. `requests` are the operation's methods and URL templates at the time
+    of signing.
+    """
 
     server: str
     operation: str
@@ -37,8 +39,8 @@ class Override:
     by: str
     signature: str = field(default="", repr=False)
 
-    def body(self) -> dict[str, Any]:
-        """What is signed."""
+    def to_signed_body(self) -> dict[str, Any]:
+        """The signed JSON value."""
         return {
             "kind": "override",
             "server": self.server,
@@ -50,75 +52,68 @@ class Override:
         }
 
 
-class Overrides(Ledger):
-    def set_override(self, override: Override) -> None:
-        """Store what a person says, in place of what they said before. Raises Unknown."""
+class ClassificationTable(Repository):
+    def store_classification(self, override: Classification) -> None:
+        """Store a classification, replacing the operation's earlier one. Raises Unknown."""
         row = {
             "entry": override.server,
             "operation": override.operation,
             "level": override.level,
-            "body": canonical(override.body()),
+            "body": to_canonical_json(override.to_signed_body()),
             "signature": override.signature,
             "changed": override.changed,
-            "by": clean(override.by, _TEXT),
+            "by": clean_text(override.by, _TEXT),
         }
         with self._database.write() as connection:
-            entries = schema.entries
+            entries = tables.entries
             known = select(entries.c.name).where(entries.c.name == override.server)
             if connection.execute(known).first() is None:
-                raise Unknown("server", override.server)
-            connection.execute(_delete(override.server, override.operation))
-            connection.execute(insert(schema.overrides), row)
+                raise RowNotFound("server", override.server)
+            connection.execute(_delete_row(override.server, override.operation))
+            connection.execute(insert(tables.overrides), row)
             payload = {"operation": override.operation, "level": override.level, "by": row["by"]}
-            self._append(connection, "classified", override.server, payload, override.changed)
+            self._append_audit_row(
+                connection, "classified", override.server, payload, override.changed
+            )
 
-    def remove_override(self, server: str, operation: str, by: str, now: float) -> bool:
-        """Let the server's own word count again; False where it did already."""
-        with self._database.write() as connection:
-            if connection.execute(_delete(server, operation)).rowcount == 0:
-                return False
-            payload = {"operation": operation, "level": "", "by": clean(by, _TEXT)}
-            self._append(connection, "classified", server, payload, now)
-        return True
-
-    def overrides(self, server: str) -> Mapping[str, Override]:
-        """What people said of a server's operations, by operation. Unreadable rows are left out."""
-        overrides = schema.overrides
+    def find(self, server: str) -> Mapping[str, Classification]:
+        """The classifications of a server by operation. Unreadable rows are left out."""
+        overrides = tables.overrides
         query = select(overrides).where(overrides.c.entry == server)
         with self._database.read() as connection:
-            found = map(_override, connection.execute(query).mappings())
+            found = map(_parse_row, connection.execute(query).mappings())
             return {one.operation: one for one in found if one is not None}
 
 
-def level_of(tool: ToolDefinition) -> Level:
-    """What the server itself says of a tool."""
+def get_level(tool: ToolDefinition) -> Level:
+    """The level that the bundle itself declares for a tool."""
     if tool.access == "read":
         return "read"
     return "destructive" if tool.destructive else "write"
 
 
-def operation_of(tool: ToolDefinition) -> str:
-    """What a tool's classification is kept under."""
+def get_operation_key(tool: ToolDefinition) -> str:
+    """The key of a tool's classification: the operation's id, or the tool's name without one."""
     return tool.operation or tool.name
 
 
-def requests_of(tool: ToolDefinition) -> tuple[tuple[str, str], ...]:
+def list_requests(tool: ToolDefinition) -> tuple[tuple[str, str], ...]:
     return tuple((request.method, request.url) for request in tool.requests)
 
 
-def looser(level: Level, than: Level) -> bool:
+def is_looser(level: Level, than: Level) -> bool:
     return LEVELS.index(level) < LEVELS.index(than)
 
 
-def _delete(server: str, operation: str) -> Delete:
-    overrides = schema.overrides
+def _delete_row(server: str, operation: str) -> Delete:
+    overrides = tables.overrides
     return delete(overrides).where(overrides.c.entry == server, overrides.c.operation == operation)
 
 
-def _override(row: RowMapping) -> Override | None:
+def _parse_row(row: RowMapping) -> Classification | None:
     try:
         body = json.loads(row["body"])
-        override = Override(
+        override = Classification(
             server=body["server"],
             operation=body["operation"],
             level=body["level"],

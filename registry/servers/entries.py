@@ -1,4 +1,4 @@
-"""What servers are registered, in which version, with which tools and reports."""
+"""Table of registered servers with their versions, tools and reports."""
 
 from __future__ import annotations
 
@@ -10,49 +10,53 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, func, insert, select, update
 
-from registry import jobs, schema, search, standings, trust
-from registry.audit import Ledger
-from registry.errors import Unknown, VersionConflict
-from registry.jsontext import clean, compact
-from registry.lineage import Line
-from registry.records import Entry, EntryState, Summary, Tool
+from registry import trust
+from registry.database import tables
+from registry.database.audit_chain import Repository
+from registry.database.canonical import clean_text, to_compact_json
+from registry.errors import RowNotFound, VersionConflict
+from registry.jobs import jobs
+from registry.models import Entry, EntryState, RegisteredTool, ServerSummary
+from registry.search import index
+from registry.servers import standings
+from registry.servers.lineage import LineageEntry
 from registry.trust import Standing, TrustRecord
-from sandbox import report as stage_report
-from sandbox.report import StageReport
+from sandbox.bundle import report as stage_report
+from sandbox.bundle.report import StageReport
 
 TEXT = 20_000
 
 
 _SUMMARIES = (
     select(
-        schema.entries.c.name,
-        schema.entries.c.version,
-        schema.entries.c.state,
-        schema.versions.c.title,
-        func.count(schema.tools.c.name).label("tools"),
+        tables.entries.c.name,
+        tables.entries.c.version,
+        tables.entries.c.state,
+        tables.versions.c.title,
+        func.count(tables.tools.c.name).label("tools"),
     )
     .join(
-        schema.versions,
-        (schema.versions.c.entry == schema.entries.c.name)
-        & (schema.versions.c.version == schema.entries.c.version),
+        tables.versions,
+        (tables.versions.c.entry == tables.entries.c.name)
+        & (tables.versions.c.version == tables.entries.c.version),
     )
     .outerjoin(
-        schema.tools,
-        (schema.tools.c.entry == schema.entries.c.name)
-        & (schema.tools.c.version == schema.entries.c.version),
+        tables.tools,
+        (tables.tools.c.entry == tables.entries.c.name)
+        & (tables.tools.c.version == tables.entries.c.version),
     )
     .group_by(
-        schema.entries.c.name,
-        schema.entries.c.version,
-        schema.entries.c.state,
-        schema.versions.c.title,
+        tables.entries.c.name,
+        tables.entries.c.version,
+        tables.entries.c.state,
+        tables.versions.c.title,
     )
-    .order_by(schema.entries.c.name)
+    .order_by(tables.entries.c.name)
 )
 
 
-class Entries(Ledger):
-    """The registered servers. All versions are kept; one of them is current."""
+class ServerTable(Repository):
+    """Registered servers by name. All versions are kept; one of them is current."""
 
     def publish(
         self,
@@ -70,82 +74,86 @@ class Entries(Ledger):
         """
         with self._database.write() as connection:
             if job is not None:
-                jobs.held(connection, *job)
-            current = _find(connection, _current().where(schema.entries.c.name == entry.name))
+                jobs.get_held_job(connection, *job)
+            current = _find_entry(
+                connection, _select_current().where(tables.entries.c.name == entry.name)
+            )
             if current is not None and current.digest == entry.digest:
-                return self._revived(connection, current, now)
+                return self._revive_archived(connection, current, now)
             if current is not None and entry.version <= current.version:
                 raise VersionConflict(entry.name, entry.version, current.version)
-            _insert(connection, entry, reports, exists=current is not None)
-            standings.start(connection, entry.name, entry.version)
-            search.index(connection, entry)
+            _insert_version(connection, entry, reports, exists=current is not None)
+            standings.start_records(connection, entry.name, entry.version)
+            index.index_entry(connection, entry)
             payload = {
                 "version": entry.version,
                 "digest": entry.digest,
                 "state": entry.state,
                 "verdicts": {report.stage: report.verdict for report in reports},
             }
-            self._append(connection, "publish", entry.name, payload, now)
+            self._append_audit_row(connection, "publish", entry.name, payload, now)
         return entry
 
-    def _revived(self, connection: Connection, current: Entry, now: float) -> Entry:
-        """An archived server that is published again as it was is in use again."""
+    def _revive_archived(self, connection: Connection, current: Entry, now: float) -> Entry:
+        """Reactivate an archived server whose current digest is published again."""
         if current.state != "archived":
             return current
         change_state(connection, current.name, "active")
         payload = {"state": "active", "by": "publish", "reason": "published again"}
-        self._append(connection, "state", current.name, payload, now)
+        self._append_audit_row(connection, "state", current.name, payload, now)
         return replace(current, state="active")
 
-    def entries(self, states: tuple[EntryState, ...] | None = None) -> tuple[Entry, ...]:
+    def find(self, states: tuple[EntryState, ...] | None = None) -> tuple[Entry, ...]:
         """All servers in their current version, by name; only those in `states` where given."""
-        query = _current().order_by(schema.entries.c.name)
+        query = _select_current().order_by(tables.entries.c.name)
         if states is not None:
-            query = query.where(schema.entries.c.state.in_(states))
+            query = query.where(tables.entries.c.state.in_(states))
         with self._database.read() as connection:
-            return _load(connection, query)
+            return _load_entries(connection, query)
 
-    def summaries(self) -> tuple[Summary, ...]:
-        """All servers in a line each, by name: what costs nothing but the lines."""
+    def find_summaries(self) -> tuple[ServerSummary, ...]:
+        """The summaries of all servers, by name, without loading their tools."""
         with self._database.read() as connection:
-            records = standings.servers(connection)
+            records = standings.load_server_records(connection)
             return tuple(
-                Summary(**row, standing=standing_of(records[row["name"]], row["state"]))
+                ServerSummary(
+                    **row, standing=compute_server_standing(records[row["name"]], row["state"])
+                )
                 for row in connection.execute(_SUMMARIES).mappings()
             )
 
-    def entry(self, name: str) -> Entry:
+    def get(self, name: str) -> Entry:
         """The current version of a server. Raises Unknown."""
         with self._database.read() as connection:
-            found = _find(connection, _current().where(schema.entries.c.name == name))
+            found = _find_entry(connection, _select_current().where(tables.entries.c.name == name))
         if found is None:
-            raise Unknown("server", name)
+            raise RowNotFound("server", name)
         return found
 
-    def versions(self, name: str) -> tuple[Entry, ...]:
+    def find_versions(self, name: str) -> tuple[Entry, ...]:
         """All versions of a server, newest first. Their `state` is the server's. Raises Unknown."""
-        versions = schema.versions
-        query = _all().where(versions.c.entry == name).order_by(versions.c.version.desc())
+        versions = tables.versions
+        query = _select_all().where(versions.c.entry == name).order_by(versions.c.version.desc())
         with self._database.read() as connection:
-            found = _load(connection, query)
+            found = _load_entries(connection, query)
         if not found:
-            raise Unknown("server", name)
+            raise RowNotFound("server", name)
         return found
 
-    def lineage(self) -> tuple[Line, ...]:
-        """Every version of every server, in a line each, by name and version."""
-        versions, entries = schema.versions, schema.entries
+    def find_lineage(self) -> tuple[LineageEntry, ...]:
+        """The lineage of every version of every server, by name and version."""
+        versions, entries = tables.versions, tables.entries
         query = (
             select(versions, entries.c.state, entries.c.version.label("newest"))
             .join(entries)
             .order_by(versions.c.entry, versions.c.version)
         )
         with self._database.read() as connection:
-            return tuple(_line(row) for row in connection.execute(query).mappings())
+            return tuple(_parse_line(row) for row in connection.execute(query).mappings())
 
-    def reports(self, name: str, version: int) -> tuple[StageReport, ...]:
+    def get_reports(self, name: str, version: int) -> tuple[StageReport, ...]:
         """The stage reports of a version, in the order the stages ran."""
-        reports = schema.reports
+        reports = tables.reports
         query = (
             select(reports.c.report)
             .where((reports.c.entry == name) & (reports.c.version == version))
@@ -160,13 +168,19 @@ class Entries(Ledger):
     ) -> None:
         """Put a server into a state, for all its versions. Raises Unknown."""
         with self._database.write() as connection:
+            before = connection.execute(
+                select(tables.entries.c.state).where(tables.entries.c.name == name)
+            ).scalar()
             change_state(connection, name, state)
-            payload = {"state": state, "by": clean(by, TEXT), "reason": clean(reason, TEXT)}
-            self._append(connection, "state", name, payload, now)
+            told = {"by": clean_text(by, TEXT), "reason": clean_text(reason, TEXT)}
+            self._append_audit_row(
+                connection, "state", name, {"state": state, "before": before, **told}, now
+            )
 
-    def last_state(self, name: str) -> Mapping[str, Any]:
-        """What the audit says of a server's last change of state: `state`, `by`, `reason`."""
-        audit = schema.audit
+    def get_last_state(self, name: str) -> Mapping[str, Any]:
+        """What the audit says of a server's last change of state: `state`, the one
+        `before`, `by`, `reason`."""
+        audit = tables.audit
         query = (
             select(audit.c.payload)
             .where((audit.c.subject == name) & (audit.c.kind == "state"))
@@ -183,93 +197,95 @@ class Entries(Ledger):
         self.set_state(name, "archived", now, by, reason)
 
 
-def standing_of(record: TrustRecord, state: EntryState) -> Standing:
-    return trust.standing_of(record, experimental=state == "experimental")
+def compute_server_standing(record: TrustRecord, state: EntryState) -> Standing:
+    return trust.compute_standing(record, experimental=state == "experimental")
 
 
 def change_state(connection: Connection, name: str, state: EntryState) -> None:
-    entries = schema.entries
+    entries = tables.entries
     query = update(entries).where(entries.c.name == name).values(state=state)
     if connection.execute(query).rowcount == 0:
-        raise Unknown("server", name)
+        raise RowNotFound("server", name)
 
 
-def _insert(
+def _insert_version(
     connection: Connection, entry: Entry, reports: tuple[StageReport, ...], exists: bool
 ) -> None:
-    entries = schema.entries
+    entries = tables.entries
     head = {"version": entry.version, "state": entry.state}
     if exists:
         connection.execute(update(entries).where(entries.c.name == entry.name).values(head))
     else:
         connection.execute(insert(entries).values(name=entry.name, **head))
-    connection.execute(insert(schema.versions), _version_row(entry))
+    connection.execute(insert(tables.versions), _build_version_row(entry))
     key = {"entry": entry.name, "version": entry.version}
     tools = [{**key, "position": i, **vars(tool)} for i, tool in enumerate(entry.tools)]
     if tools:
-        connection.execute(insert(schema.tools), tools)
+        connection.execute(insert(tables.tools), tools)
     rows = [
-        {**key, "position": i, "report": compact(stage_report.to_json(report))}
+        {**key, "position": i, "report": to_compact_json(stage_report.to_json(report))}
         for i, report in enumerate(reports)
     ]
     if rows:
-        connection.execute(insert(schema.reports), rows)
+        connection.execute(insert(tables.reports), rows)
 
 
-def _version_row(entry: Entry) -> dict[str, Any]:
+def _build_version_row(entry: Entry) -> dict[str, Any]:
     texts = ("title", "description", "created_by", "source", "base_url", "base_image", "parent")
     return {
         "entry": entry.name,
         "version": entry.version,
         "digest": entry.digest,
         "created": entry.created,
-        "permissions": compact(entry.permissions),
-        **{name: clean(getattr(entry, name), TEXT) for name in texts},
+        "permissions": to_compact_json(entry.permissions),
+        **{name: clean_text(getattr(entry, name), TEXT) for name in texts},
     }
 
 
-def _all() -> Select[Any]:
-    return select(schema.versions, schema.entries.c.state).join(schema.entries)
+def _select_all() -> Select[Any]:
+    return select(tables.versions, tables.entries.c.state).join(tables.entries)
 
 
-def _current() -> Select[Any]:
-    return _all().where(schema.versions.c.version == schema.entries.c.version)
+def _select_current() -> Select[Any]:
+    return _select_all().where(tables.versions.c.version == tables.entries.c.version)
 
 
-def _find(connection: Connection, query: Select[Any]) -> Entry | None:
-    return next(iter(_load(connection, query)), None)
+def _find_entry(connection: Connection, query: Select[Any]) -> Entry | None:
+    return next(iter(_load_entries(connection, query)), None)
 
 
-def _load(connection: Connection, query: Select[Any]) -> tuple[Entry, ...]:
+def _load_entries(connection: Connection, query: Select[Any]) -> tuple[Entry, ...]:
     rows = connection.execute(query).mappings().all()
-    tools = _tools(connection, query) if rows else {}
-    return tuple(_entry(row, tuple(tools[row["entry"], row["version"]])) for row in rows)
+    tools = _load_tools(connection, query) if rows else {}
+    return tuple(_parse_entry(row, tuple(tools[row["entry"], row["version"]])) for row in rows)
 
 
-def _tools(connection: Connection, query: Select[Any]) -> dict[tuple[str, int], list[Tool]]:
+def _load_tools(
+    connection: Connection, query: Select[Any]
+) -> dict[tuple[str, int], list[RegisteredTool]]:
     wanted = query.order_by(None).subquery()
-    columns = (schema.tools.c[name] for name in ("name", "access", "destructive", "listed"))
+    columns = (tables.tools.c[name] for name in ("name", "access", "destructive", "listed"))
     rows = connection.execute(
-        select(schema.tools.c.entry, schema.tools.c.version, *columns)
+        select(tables.tools.c.entry, tables.tools.c.version, *columns)
         .join(
             wanted,
-            (schema.tools.c.entry == wanted.c.entry) & (schema.tools.c.version == wanted.c.version),
+            (tables.tools.c.entry == wanted.c.entry) & (tables.tools.c.version == wanted.c.version),
         )
-        .order_by(schema.tools.c.entry, schema.tools.c.version, schema.tools.c.position)
+        .order_by(tables.tools.c.entry, tables.tools.c.version, tables.tools.c.position)
     )
-    found: dict[tuple[str, int], list[Tool]] = defaultdict(list)
+    found: dict[tuple[str, int], list[RegisteredTool]] = defaultdict(list)
     for entry, version, *values in rows:
-        found[entry, version].append(Tool(*values))
+        found[entry, version].append(RegisteredTool(*values))
     return found
 
 
-def _line(row: RowMapping) -> Line:
+def _parse_line(row: RowMapping) -> LineageEntry:
     told = ("version", "digest", "created", "created_by", "parent", "state")
     values = {name: row[name] for name in told}
-    return Line(name=row["entry"], current=row["version"] == row["newest"], **values)
+    return LineageEntry(name=row["entry"], current=row["version"] == row["newest"], **values)
 
 
-def _entry(row: RowMapping, tools: tuple[Tool, ...]) -> Entry:
+def _parse_entry(row: RowMapping, tools: tuple[RegisteredTool, ...]) -> Entry:
     return Entry(
         **{
             **{name: value for name, value in row.items() if name != "entry"},

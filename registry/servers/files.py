@@ -1,11 +1,11 @@
-"""The bundles on disk: `<home>/servers/<name>/`, kept in step with the store.
+"""The bundles on disk: `<home>/servers/<name>/`, kept consistent with the store.
 
-What a person sees and edits lies there directly; the version that was proved lies beside it, in
-`history/<version>/`, so that an edit that fails its proofs takes nothing out of use.
+The files that a person sees and edits lie there directly; the version that was proved lies in
+`history/<version>/` below it, so that an edit that fails its proofs takes nothing out of use.
 
-The store's transaction is the moment a version becomes real. A new one is staged beside the old
-one and flushed before it, and put in place after it; whatever a crash leaves between, `recover`
-finishes or takes back by asking the store which digest was published.
+The store's transaction commits a version. Its files are staged beside the old ones and flushed
+before the transaction, and renamed into place after it; recovery after a crash finishes or undoes
+the installation by the digest that the store has.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from registry.errors import Unknown
-from registry.files import flush_directory, locked
-from registry.records import Entry
-from registry.store import Store
-from sandbox import report as stage_report
-from sandbox.bundle import NAME, Bundle, read_bundle, read_regular, write_bundle
+from registry.database.files import flush_directory, lock_file
+from registry.errors import RowNotFound
+from registry.models import Entry
+from registry.servers.entries import ServerTable
+from sandbox.bundle import report as stage_report
+from sandbox.bundle.model import NAME, Bundle, read_bundle, read_regular_file, write_bundle
+from sandbox.bundle.report import StageReport
 from sandbox.errors import BundleInvalid
-from sandbox.report import StageReport
 
 STAGING, RETIRED = ".staging", ".retired"
 HISTORY, TESTS = "history", "tests"
@@ -40,23 +40,23 @@ _LEFTOVER = re.compile(r"\.(staging|retired)-[a-z][a-z0-9_]{0,39}-[0-9a-f]{16}\Z
 
 @dataclass(frozen=True)
 class Inconsistency:
-    """One place where files and rows disagree. `name` is the server's or the directory's."""
+    """A difference between files and rows. `name` is the server's or the directory's."""
 
     name: str
     kind: Literal["missing", "changed", "unreadable", "unregistered", "leftover"]
     detail: str
 
 
-def directory(home: Path, name: str) -> Path:
-    """Where the current version of a server lives. Raises ValueError for what is no name."""
+def get_server_directory(home: Path, name: str) -> Path:
+    """The directory of a server's current version. Raises ValueError for an invalid name."""
     if not NAME.match(name):
         raise ValueError(f"{name!r} is not a server's name")
     return home / "servers" / name
 
 
-def install(
+def install_bundle(
     home: Path,
-    store: Store,
+    entries: ServerTable,
     bundle: Bundle,
     entry: Entry,
     reports: tuple[StageReport, ...] = (),
@@ -65,33 +65,32 @@ def install(
     tests: Mapping[str, bytes] | None = None,
     job: tuple[str, int] | None = None,
 ) -> Entry:
-    """Put a version's files and rows in place together: both, or neither.
+    """Install a version's files and rows together: both, or neither.
 
-    `tests` are files of `tests/` by name. Raises what `Store.publish` raises, and OSError where the
-    disk is full or read-only; the version before is untouched then.
+    `tests` are files of `tests/` by name. Raises what `ServerTable.publish` raises, and OSError
+    where the disk is full or read-only; the version before is untouched then.
     """
-    servers = directory(home, bundle.name).parent
+    servers = get_server_directory(home, bundle.name).parent
     servers.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with locked(servers / LOCK), ExitStack() as undo:
+    with lock_file(servers / LOCK), ExitStack() as undo:
         staged = servers / f"{STAGING}-{bundle.name}-{secrets.token_hex(8)}"
         undo.callback(shutil.rmtree, staged, ignore_errors=True)
-        _stage(staged, bundle, reports, tests or {})
-        registered = store.publish(entry, reports, now=now, job=job)
+        _stage_bundle(staged, bundle, reports, tests or {})
+        registered = entries.publish(entry, reports, now=now, job=job)
         undo.pop_all()
-        _settle(home, store, bundle.name)
+        _settle_server(home, entries, bundle.name)
     return registered
 
 
-def load(home: Path, name: str, digest: str) -> Bundle:
-    """The bundle of a server whose digest is the registered one. Raises BundleInvalid.
+def load_bundle(home: Path, name: str, digest: str) -> Bundle:
+    """Read the bundle of a server with the registered digest. Raises BundleInvalid.
 
-    Finds it also in the moment between its registration and its being put in place, and under a
-    person's edits.
+    Also finds it while it is registered but still staged, and where a person edited the files.
     """
-    for _, bundle in _copies(home, name, digest):
+    for _, bundle in _iterate_copies(home, name, digest):
         return bundle
     reason = "the files are missing or are not those that were registered and proved"
-    raise BundleInvalid(str(directory(home, name)), "bundle.toml", reason)
+    raise BundleInvalid(str(get_server_directory(home, name)), "bundle.toml", reason)
 
 
 def read_test(home: Path, name: str, digest: str, file: str) -> bytes | None:
@@ -99,73 +98,76 @@ def read_test(home: Path, name: str, digest: str, file: str) -> bytes | None:
 
     Raises BundleInvalid for what is no plain file or larger than 4 MiB.
     """
-    for copy, _ in _copies(home, name, digest):
+    for copy, _ in _iterate_copies(home, name, digest):
         if (copy / TESTS / file).exists():
-            return test_content(copy, file)
+            return read_test_content(copy, file)
     return None
 
 
-def test_content(place: Path, file: str) -> bytes | None:
+def read_test_content(place: Path, file: str) -> bytes | None:
     """A file of `tests/` in a bundle's directory, as `read_test`."""
     path = place / TESTS / file
     if (place / TESTS).is_symlink() or not path.exists():
         return None
-    return read_regular(path, MAX_TEST_BYTES)
+    return read_regular_file(path, MAX_TEST_BYTES)
 
 
-def _copies(home: Path, name: str, digest: str) -> Iterator[tuple[Path, Bundle]]:
-    """Where a server's files with that digest lie."""
-    place = directory(home, name)
+def _iterate_copies(home: Path, name: str, digest: str) -> Iterator[tuple[Path, Bundle]]:
+    """The directories, with their bundles, that hold a server's files with that digest."""
+    place = get_server_directory(home, name)
     kept = sorted((place / HISTORY).glob("*")) if (place / HISTORY).is_dir() else ()
-    for candidate in (place, *_leftovers(home, STAGING, name), *kept):
+    for candidate in (place, *_find_leftovers(home, STAGING, name), *kept):
         try:
             bundle = read_bundle(candidate)
         except BundleInvalid:
             continue
-        if bundle.name == name and bundle.digest() == digest:
+        if bundle.name == name and bundle.compute_digest() == digest:
             yield candidate, bundle
 
 
-def recover(home: Path, store: Store) -> tuple[str, ...]:
-    """Finish or take back what a crash interrupted; the names concerned. Run at start, any time."""
+def recover_installations(home: Path, entries: ServerTable) -> tuple[str, ...]:
+    """Finish or undo the installations that a crash interrupted. Returns the servers' names.
+
+    Can be run at any time.
+    """
     servers = home / "servers"
     if not servers.is_dir():
         return ()
-    with locked(servers / LOCK):
-        names = sorted({path.name.split("-")[1] for path in _leftovers(home)})
+    with lock_file(servers / LOCK):
+        names = sorted({path.name.split("-")[1] for path in _find_leftovers(home)})
         for name in names:
-            _settle(home, store, name)
+            _settle_server(home, entries, name)
     return tuple(names)
 
 
-def check(home: Path, store: Store) -> tuple[Inconsistency, ...]:
+def check_consistency(home: Path, entries: ServerTable) -> tuple[Inconsistency, ...]:
     """Every place where the files and the store disagree. Changes nothing.
 
     `unregistered` and `changed` directories may be a person's edits that were not proved yet.
     """
     servers = home / "servers"
-    entries = {entry.name: entry for entry in store.entries()}
-    found = [problem for entry in entries.values() if (problem := _check_entry(home, entry))]
-    leftovers = _leftovers(home)
+    registered = {entry.name: entry for entry in entries.find()}
+    found = [problem for entry in registered.values() if (problem := _check_entry(home, entry))]
+    leftovers = _find_leftovers(home)
     for path in sorted(servers.iterdir()) if servers.is_dir() else ():
         if path in leftovers:
             detail = "left by an interrupted installation; a restart settles it"
             found.append(Inconsistency(path.name, "leftover", detail))
-        elif path.name not in entries and not path.name.startswith("."):
+        elif path.name not in registered and not path.name.startswith("."):
             detail = "there are files, but the store does not know the server"
             found.append(Inconsistency(path.name, "unregistered", detail))
     return tuple(found)
 
 
 def _check_entry(home: Path, entry: Entry) -> Inconsistency | None:
-    """What is wrong with a server's files; nothing where it was archived with them."""
-    place = directory(home, entry.name)
+    """The problem with a server's files; None also where it is archived and has none."""
+    place = get_server_directory(home, entry.name)
     if not place.is_dir() and entry.state == "archived":
         return None
     if not place.is_dir():
         return Inconsistency(entry.name, "missing", f"{place} is not there")
     try:
-        digest = read_bundle(place).digest()
+        digest = read_bundle(place).compute_digest()
     except BundleInvalid as error:
         return Inconsistency(entry.name, "unreadable", str(error))
     if digest == entry.digest:
@@ -175,12 +177,12 @@ def _check_entry(home: Path, entry: Entry) -> Inconsistency | None:
     )
 
 
-def _stage(
+def _stage_bundle(
     staged: Path, bundle: Bundle, reports: tuple[StageReport, ...], tests: Mapping[str, bytes]
 ) -> None:
     staged.mkdir()
     write_bundle(bundle, staged)
-    texts = {f"{report.stage}.json": _report_bytes(report) for report in reports}
+    texts = {f"{report.stage}.json": _render_report(report) for report in reports}
     _write_folder(staged / "reports", texts)
     _write_folder(staged / TESTS, tests)
     (staged / HISTORY).mkdir()
@@ -191,7 +193,7 @@ def _stage(
     flush_directory(staged.parent)
 
 
-def _report_bytes(report: StageReport) -> bytes:
+def _render_report(report: StageReport) -> bytes:
     return (json.dumps(stage_report.to_json(report), indent=1) + "\n").encode()
 
 
@@ -207,76 +209,79 @@ def _write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     flush_directory(folder)
 
 
-def _settle(home: Path, store: Store, name: str) -> None:
-    """Bring one server's directory to what the store says. Needs the lock.
+def _settle_server(home: Path, servers: ServerTable, name: str) -> None:
+    """Make one server's directory match the store. The caller holds the lock.
 
-    Every step is a rename, and each state between two of them is one that this function settles.
+    Every step is a rename, and from every state between two of them this function can go on.
     """
-    place = directory(home, name)
-    digest = _registered_digest(store, name)
-    if _digest_of(place) != digest:
-        staged = next((p for p in _leftovers(home, STAGING, name) if _digest_of(p) == digest), None)
+    place = get_server_directory(home, name)
+    digest = _get_registered_digest(servers, name)
+    if _read_digest(place) != digest:
+        staged = next(
+            (p for p in _find_leftovers(home, STAGING, name) if _read_digest(p) == digest), None
+        )
         if staged is not None:
             if place.exists():
-                place.rename(_beside(place, RETIRED))
+                place.rename(_name_sibling(place, RETIRED))
             staged.rename(place)
             flush_directory(place.parent)
-    for retired in _leftovers(home, RETIRED, name):
+    for retired in _find_leftovers(home, RETIRED, name):
         if place.exists():
-            _keep(retired, place / HISTORY)
+            _move_to_history(retired, place / HISTORY)
         else:
             retired.rename(place)
-    for path in _leftovers(home, STAGING, name):
+    for path in _find_leftovers(home, STAGING, name):
         shutil.rmtree(path, ignore_errors=True)
     if place.parent.is_dir():
         flush_directory(place.parent)
 
 
-def _registered_digest(store: Store, name: str) -> str:
+def _get_registered_digest(servers: ServerTable, name: str) -> str:
     try:
-        return store.entry(name).digest
-    except Unknown:
+        return servers.get(name).digest
+    except RowNotFound:
         return ""
 
 
-def _digest_of(path: Path) -> str | None:
+def _read_digest(path: Path) -> str | None:
     try:
-        return read_bundle(path).digest()
+        return read_bundle(path).compute_digest()
     except BundleInvalid:
         return None
 
 
-def _keep(retired: Path, history: Path) -> None:
+def _move_to_history(retired: Path, history: Path) -> None:
     """Move a retired version, and the history it carries, into the history of its successor."""
     history.mkdir(exist_ok=True)
     carried = retired / HISTORY
     for earlier in sorted(carried.iterdir()) if carried.is_dir() else ():
-        earlier.rename(_free(history, earlier.name))
+        earlier.rename(_find_free_path(history, earlier.name))
     with suppress(FileNotFoundError):
         carried.rmdir()
     try:
         bundle = read_bundle(retired)
     except BundleInvalid:
-        retired.rename(_free(history, "unreadable"))
+        retired.rename(_find_free_path(history, "unreadable"))
     else:
         proved = history / str(bundle.version)
-        if _digest_of(proved) == bundle.digest():
-            # Moved aside whole, for `_settle` to delete: a half-deleted version must not be kept.
-            proved.rename(_beside(history.parent, STAGING))
-        retired.rename(_free(history, str(bundle.version)))
+        if _read_digest(proved) == bundle.compute_digest():
+            # Moved aside whole, for `_settle_server` to delete: a half-deleted version must not
+            # be kept.
+            proved.rename(_name_sibling(history.parent, STAGING))
+        retired.rename(_find_free_path(history, str(bundle.version)))
     flush_directory(history)
 
 
-def _free(folder: Path, name: str) -> Path:
+def _find_free_path(folder: Path, name: str) -> Path:
     path = folder / name
     return path if not path.exists() else folder / f"{name}-{secrets.token_hex(4)}"
 
 
-def _beside(place: Path, kind: str) -> Path:
+def _name_sibling(place: Path, kind: str) -> Path:
     return place.with_name(f"{kind}-{place.name}-{secrets.token_hex(8)}")
 
 
-def _leftovers(home: Path, kind: str = "", name: str = "") -> tuple[Path, ...]:
+def _find_leftovers(home: Path, kind: str = "", name: str = "") -> tuple[Path, ...]:
     kinds = (kind,) if kind else (STAGING, RETIRED)
     servers = home / "servers"
     found = (path for one in kinds for path in sorted(servers.glob(f"{one}-{name or '*'}-*")))

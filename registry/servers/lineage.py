@@ -1,4 +1,4 @@
-"""Which bundle was made from which: the versions of all servers as trees."""
+"""Lineage of bundles: trees of versions by the bundle that each was made from."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from registry.records import EntryState
+from registry.models import EntryState
 
 MAX_SHOWN = 200
-"""Versions that are drawn; what has more descendants is shown as far as that."""
+"""Largest number of versions in all trees of one server; further descendants are left out."""
 MAX_ANCESTORS = 50
 
 Key = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Line:
+class LineageEntry:
     """A version of a server, and what it was made from: `name@version:digest`, or ""."""
 
     name: str
@@ -35,43 +35,45 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Branch:
-    """A version with what was made from it. `line` is None for a parent that is not known here."""
+class LineageNode:
+    """A version with the versions made from it. `line` is None for an unknown parent."""
 
     label: str
-    line: Line | None
-    children: tuple[Branch, ...]
+    line: LineageEntry | None
+    children: tuple[LineageNode, ...]
 
 
-def family(lines: Iterable[Line], name: str) -> tuple[Branch, ...]:
-    """The trees that the versions of a server stand in, each from its first ancestors, the newest
-    version's first.
+def build_family_trees(lines: Iterable[LineageEntry], name: str) -> tuple[LineageNode, ...]:
+    """The trees that contain the versions of a server, each from its earliest ancestor, that of the
+    newest version first.
 
-    A version that names no parent follows the version of its server before it.
+    The parent of a version that names none is the previous version of its server.
     """
     known = {line.key: line for line in lines}
-    drawing = _Drawing(known, {line.key: _before(line, known) for line in known.values()})
+    drawing = _TreeBuilder(known, {line.key: _find_parent(line, known) for line in known.values()})
     mine = sorted((key for key in known if key[0] == name), reverse=True)
-    trees = (drawing.tree(drawing.root(key)) for key in mine if key not in drawing.drawn)
+    trees = (drawing.build_tree(drawing.find_root(key)) for key in mine if key not in drawing.drawn)
     return tuple(trees)
 
 
 @dataclass
-class _Drawing:
-    """Draws each version once. A circle, which only forged digests could make, is cut open."""
+class _TreeBuilder:
+    """Puts each version into one tree, once. A cycle, which only forged digests can
+    make, is cut.
+    """
 
-    known: Mapping[Key, Line]
+    known: Mapping[Key, LineageEntry]
     before: Mapping[Key, Key | str | None]
     drawn: set[Key | str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.after: dict[Key | str, list[Line]] = defaultdict(list)
+        self.after: dict[Key | str, list[LineageEntry]] = defaultdict(list)
         for key, parent in self.before.items():
             if parent is not None:
                 self.after[parent].append(self.known[key])
 
-    def root(self, key: Key) -> Key | str:
-        """The first ancestor that is not drawn yet, at most MAX_ANCESTORS back."""
+    def find_root(self, key: Key) -> Key | str:
+        """The earliest ancestor that is in no tree yet, at most MAX_ANCESTORS back."""
         at: Key | str = key
         seen = {at}
         while isinstance(at, tuple) and len(seen) <= MAX_ANCESTORS:
@@ -82,20 +84,20 @@ class _Drawing:
             at = parent
         return at
 
-    def tree(self, at: Key | str) -> Branch:
-        """The tree below a version, in the order in which it grew."""
+    def build_tree(self, at: Key | str) -> LineageNode:
+        """The tree below a version, children by time of creation."""
         self.drawn.add(at)
-        grown: list[Branch] = []
+        grown: list[LineageNode] = []
         for line in sorted(self.after.get(at, ()), key=lambda line: (line.created, line.key)):
             if line.key not in self.drawn and len(self.drawn) < MAX_SHOWN:
-                grown.append(self.tree(line.key))
+                grown.append(self.build_tree(line.key))
         if isinstance(at, str):
-            return Branch(at, None, tuple(grown))
-        return Branch(f"{at[0]}@{at[1]}", self.known[at], tuple(grown))
+            return LineageNode(at, None, tuple(grown))
+        return LineageNode(f"{at[0]}@{at[1]}", self.known[at], tuple(grown))
 
 
-def to_json(branch: Branch, name: str) -> dict[str, Any]:
-    """A tree as plain JSON values; `here` marks the versions of the server it is drawn for."""
+def to_json(branch: LineageNode, name: str) -> dict[str, Any]:
+    """A tree as plain JSON values; `here` marks the versions of the server `name`."""
     line = branch.line
     told: dict[str, Any] = {"version": branch.label, "known": line is not None}
     if line is not None:
@@ -111,8 +113,8 @@ def to_json(branch: Branch, name: str) -> dict[str, Any]:
     return {**told, "children": [to_json(child, name) for child in branch.children]}
 
 
-def _before(line: Line, known: Mapping[Key, Line]) -> Key | str | None:
-    """What a version was made from: its key, the name of one that is not here, or None."""
+def _find_parent(line: LineageEntry, known: Mapping[Key, LineageEntry]) -> Key | str | None:
+    """The parent of a version: its key, its text where it is unknown, or None."""
     if line.parent:
         name, _, rest = line.parent.partition("@")
         version, _, digest = rest.partition(":")

@@ -1,4 +1,8 @@
-"""Where a host is: resolved once, every address checked, and only the checked ones connected to."""
+"""Name resolution for outgoing connections: resolved once, and every address checked.
+
+A caller connects to the returned addresses only, so that a name cannot change in between (DNS
+rebinding).
+"""
 
 from __future__ import annotations
 
@@ -15,8 +19,8 @@ Resolver = Callable[[str, int], Awaitable[list[str]]]
 """The addresses of a host name, for a port. Raises UpstreamUnreachable."""
 
 
-async def system_resolver(host: str, port: int) -> list[str]:
-    """What the system's resolver says, without duplicates. Raises UpstreamUnreachable."""
+async def resolve_by_system(host: str, port: int) -> list[str]:
+    """The addresses from the system's resolver, without duplicates. Raises UpstreamUnreachable."""
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -25,15 +29,17 @@ async def system_resolver(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
-async def checked_addresses(
+async def resolve_allowed_addresses(
     host: str,
     port: int,
     private: Collection[tuple[str, int]],
-    resolve: Resolver = system_resolver,
+    resolve: Resolver = resolve_by_system,
 ) -> list[str]:
-    """The addresses that may be connected to: all of them are public, or a person granted the host.
+    """The addresses of a host that may be connected to.
 
-    One address outside the global range refuses the name as a whole. Raises UpstreamUnreachable.
+    `private` are the hosts and ports that a person granted though they are not public. For any
+    other, one address outside the global range refuses the name as a whole. Raises
+    UpstreamUnreachable.
     """
     addresses = (await resolve(host, port))[:MAX_ADDRESSES]
     if not addresses:
@@ -64,8 +70,8 @@ def is_public(address: str) -> bool:
 
 
 _UNICAST = ipaddress.ip_network("2000::/3")
-"""All that is global and one host's in IPv6 (RFC 4291, section 2.4). Outside of it are IPv4
-addresses in old clothes and behind translators (RFC 6052, RFC 8215), private ones among them.
+"""Global unicast in IPv6 (RFC 4291, section 2.4). Outside of it are IPv4-embedded addresses and
+those of translators (RFC 6052, RFC 8215), which may stand for private ones.
 """
 _SPECIAL = tuple(
     map(

@@ -1,4 +1,4 @@
-"""Recorded exchanges as an upstream: what an API once answered, answered again."""
+"""Cassettes: recorded exchanges replayed as an upstream."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+from sandbox.broker.broker import Broker
+from sandbox.broker.host.tools import ToolCalls
 from sandbox.errors import BundleInvalid, UpstreamUnreachable
-from sandbox.exchange import (
+from sandbox.wire.exchange import (
     Exchange,
     Upstream,
     WireRequest,
@@ -23,13 +25,14 @@ from sandbox.exchange import (
     response_from_json,
     response_to_json,
 )
+from sandbox.wire.policy import Policy
 
 MAX_BYTES = 256 * 1024 * 1024
 REDACTED = "[redacted]"
 
 
 @dataclass(frozen=True)
-class Take:
+class RecordedExchange:
     """One recorded request and its answer."""
 
     request: WireRequest
@@ -41,21 +44,21 @@ class Cassette:
     body. Once they are used up, the last one answers again.
     """
 
-    def __init__(self, takes: Iterable[Take]) -> None:
+    def __init__(self, takes: Iterable[RecordedExchange]) -> None:
         self.takes = tuple(takes)
         self._left: dict[str, deque[WireResponse]] = defaultdict(deque)
         for take in self.takes:
-            self._left[_key(take.request)].append(take.response)
+            self._left[_hash_request(take.request)].append(take.response)
 
     @classmethod
-    def of(cls, exchanges: Iterable[Exchange]) -> Cassette:
-        """The cassette of what a broker logged; exchanges without an answer are not on it."""
+    def from_exchanges(cls, exchanges: Iterable[Exchange]) -> Cassette:
+        """A cassette of logged exchanges; those without an answer are left out."""
         answered = ((e.request, e.response) for e in exchanges if e.response is not None)
-        return cls(Take(request, response) for request, response in answered)
+        return cls(RecordedExchange(request, response) for request, response in answered)
 
     async def send(self, request: WireRequest) -> WireResponse:
         """The recorded answer. Raises UpstreamUnreachable for a request that was not recorded."""
-        left = self._left.get(_key(request))
+        left = self._left.get(_hash_request(request))
         if not left:
             raise UpstreamUnreachable(
                 f"{request.method} {request.url[:300]} with {len(request.body)} bytes of body is "
@@ -64,40 +67,42 @@ class Cassette:
         return left.popleft() if len(left) > 1 else left[0]
 
 
-class Recorder:
-    """An upstream that passes on to another and keeps what it answered.
+class CassetteRecorder:
+    """An upstream that forwards to another one and records its answers.
 
-    `secrets` are blotted out of what is kept, plain or percent-encoded: the requests that reach an
-    upstream carry credentials.
+    `secrets` are redacted in the recording, plain, percent-encoded and in base64: the requests that
+    reach an upstream carry credentials.
     """
 
     def __init__(self, upstream: Upstream, secrets: Iterable[str] = ()) -> None:
         self._upstream = upstream
-        self._secrets = tuple(form for secret in secrets if secret for form in _forms(secret))
-        self._takes: list[Take] = []
+        self._secrets = tuple(form for secret in secrets if secret for form in _list_forms(secret))
+        self._takes: list[RecordedExchange] = []
 
     async def send(self, request: WireRequest) -> WireResponse:
         response = await self._upstream.send(request)
-        self._takes.append(Take(self._clean_request(request), self._clean_response(response)))
+        self._takes.append(
+            RecordedExchange(self._clean_request(request), self._clean_response(response))
+        )
         return response
 
-    def cassette(self) -> Cassette:
-        """What was recorded so far."""
+    def to_cassette(self) -> Cassette:
+        """A cassette of all exchanges recorded so far."""
         return Cassette(self._takes)
 
     def _clean_request(self, request: WireRequest) -> WireRequest:
         return WireRequest(
             request.method,
-            self._clean(request.url),
-            tuple((name, self._clean(value)) for name, value in request.headers),
+            self._clean_text(request.url),
+            tuple((name, self._clean_text(value)) for name, value in request.headers),
             self._clean_bytes(request.body),
         )
 
     def _clean_response(self, response: WireResponse) -> WireResponse:
-        headers = tuple((name, self._clean(value)) for name, value in response.headers)
+        headers = tuple((name, self._clean_text(value)) for name, value in response.headers)
         return replace(response, headers=headers, body=self._clean_bytes(response.body))
 
-    def _clean(self, text: str) -> str:
+    def _clean_text(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(secret, REDACTED)
         return text
@@ -108,19 +113,19 @@ class Recorder:
         return content
 
 
-def _forms(secret: str) -> tuple[str, ...]:
+def _list_forms(secret: str) -> tuple[str, ...]:
     basic = base64.b64encode(secret.encode()).decode()
     return secret, quote(secret, safe=""), quote_plus(secret), basic
 
 
-def save(cassette: Cassette, path: Path) -> None:
+def save_cassette(cassette: Cassette, path: Path) -> None:
     """Write the cassette as JSON lines."""
     lines = (json.dumps(_to_json(take), ensure_ascii=False) for take in cassette.takes)
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-def load(path: Path) -> Cassette:
-    """The cassette of a file. Raises BundleInvalid naming the file, the line and the reason."""
+def load_cassette(path: Path) -> Cassette:
+    """Read a cassette from a file. Raises BundleInvalid with the file, the line and the reason."""
     try:
         if path.stat().st_size > MAX_BYTES:
             raise BundleInvalid(str(path.parent), path.name, f"larger than {MAX_BYTES} bytes")
@@ -128,11 +133,11 @@ def load(path: Path) -> Cassette:
     except (OSError, UnicodeDecodeError) as error:
         raise BundleInvalid(str(path.parent), path.name, str(error)) from error
     return Cassette(
-        _take(line, number, path) for number, line in enumerate(lines, 1) if line.strip()
+        _parse_line(line, number, path) for number, line in enumerate(lines, 1) if line.strip()
     )
 
 
-def _take(line: str, number: int, path: Path) -> Take:
+def _parse_line(line: str, number: int, path: Path) -> RecordedExchange:
     try:
         return _from_json(json.loads(line))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -140,17 +145,47 @@ def _take(line: str, number: int, path: Path) -> Take:
         raise BundleInvalid(str(path.parent), path.name, reason) from error
 
 
-def _key(request: WireRequest) -> str:
+def _hash_request(request: WireRequest) -> str:
     head = f"{request.method}\n{request.url}\n".encode()
     return hashlib.sha256(head + request.body).hexdigest()
 
 
-def _to_json(take: Take) -> dict[str, Any]:
+def _to_json(take: RecordedExchange) -> dict[str, Any]:
     return {
         "request": request_to_json(take.request),
         "response": response_to_json(take.response),
     }
 
 
-def _from_json(data: dict[str, Any]) -> Take:
-    return Take(request_from_json(data["request"]), response_from_json(data["response"]))
+def _from_json(data: dict[str, Any]) -> RecordedExchange:
+    return RecordedExchange(
+        request_from_json(data["request"]), response_from_json(data["response"])
+    )
+
+
+class ReplayBroker(Broker):
+    """A broker that answers the recorded requests in their order and refuses all others.
+
+    Nothing is sent, and no credential is known. A request other than the next recorded one is
+    refused and added to `surprises` with its position; the position does not advance.
+    """
+
+    def __init__(self, exchanges: tuple[Exchange, ...]) -> None:
+        super().__init__(Policy(()), Cassette(()))
+        self.exchanges = exchanges
+        self.answered = 0
+        self.surprises: list[tuple[int, WireRequest]] = []
+
+    @property
+    def unused(self) -> tuple[Exchange, ...]:
+        """Recorded exchanges that were not asked for yet."""
+        return self.exchanges[self.answered :]
+
+    async def perform(self, request: WireRequest, calls: ToolCalls | None = None) -> Exchange:
+        unused = self.unused
+        if unused and unused[0].request == request:
+            self.answered += 1
+            return unused[0]
+        self.surprises.append((self.answered, request))
+        reason = f"{request.method} {request.url[:200]} is not the request that was recorded here"
+        return Exchange(request, None, "refused", reason)

@@ -1,4 +1,4 @@
-"""The live network as an upstream: httpcore (httpx's engine), addresses checked and pinned."""
+"""The live network as an upstream: httpcore with checked and pinned addresses."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 
 import httpcore
 
-from sandbox.addresses import Resolver, checked_addresses, system_resolver
+from sandbox.broker.addresses import Resolver, resolve_allowed_addresses, resolve_by_system
 from sandbox.errors import ResponseTooLarge, UpstreamUnreachable
-from sandbox.exchange import Headers, WireRequest, WireResponse
-from sandbox.policy import DEFAULT_PORTS, Origin, origin_of
+from sandbox.wire.exchange import Headers, WireRequest, WireResponse
+from sandbox.wire.policy import DEFAULT_PORTS, Origin, parse_origin
 
 DROPPED_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
@@ -23,9 +23,9 @@ DROPPED_HEADERS = frozenset({"content-encoding", "content-length", "transfer-enc
 class LiveHttp:
     """Sends requests over HTTP/1.1 or 2 with pooled connections, on one event loop.
 
-    `private` are the origins that may have addresses outside the global range: a person granted
-    each by name. A name is resolved once per connection and every address must be allowed; the
-    connection goes to the checked address. Redirects are not followed.
+    `private` are the origins that a person allowed to have addresses outside the global range. A
+    name is resolved once per connection, every address must be allowed, and the connection goes to
+    a checked one. Redirects are not followed.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class LiveHttp:
         response_bytes: int = 8 * 1024 * 1024,
         connect_seconds: float = 10.0,
         verify: ssl.SSLContext | None = None,
-        resolve: Resolver = system_resolver,
+        resolve: Resolver = resolve_by_system,
     ) -> None:
         self._limit = response_bytes
         self._timeouts = {"connect": connect_seconds, "read": None, "write": None, "pool": None}
@@ -45,7 +45,7 @@ class LiveHttp:
             max_keepalive_connections=32,
             keepalive_expiry=30,
             http2=True,
-            network_backend=_Pinned(
+            network_backend=_PinnedBackend(
                 frozenset((origin.host, origin.port) for origin in private), resolve
             ),
         )
@@ -66,7 +66,7 @@ class LiveHttp:
 
     async def send(self, request: WireRequest) -> WireResponse:
         """Send and read the whole answer. Raises UpstreamUnreachable or ResponseTooLarge."""
-        origin = origin_of(request.url)
+        origin = parse_origin(request.url)
         if origin is None:
             raise UpstreamUnreachable(f"{request.url[:200]} has no http(s) origin")
         if not request.url.isascii():
@@ -83,12 +83,12 @@ class LiveHttp:
             async with self._pool.stream(
                 request.method,
                 url,
-                headers=_outgoing(request, _host(origin)),
+                headers=_encode_headers(request, _format_host(origin)),
                 content=request.body or None,
                 extensions={"timeout": self._timeouts},
             ) as response:
-                headers = _incoming(response.headers)
-                body = await self._body(response, headers)
+                headers = _decode_headers(response.headers)
+                body = await self._read_body(response, headers)
         except (
             httpcore.NetworkError,
             httpcore.TimeoutException,
@@ -100,8 +100,8 @@ class LiveHttp:
         kept = tuple((key, value) for key, value in headers if key not in DROPPED_HEADERS)
         return WireResponse(response.status, kept, body)
 
-    async def _body(self, response: httpcore.Response, headers: Headers) -> bytes:
-        inflate = _decoder(headers)
+    async def _read_body(self, response: httpcore.Response, headers: Headers) -> bytes:
+        inflate = _create_decoder(headers)
         parts, size = [], 0
         async for chunk in response.aiter_stream():
             content = inflate(chunk, self._limit - size + 1)
@@ -116,7 +116,7 @@ class _Inflate(Protocol):
     def __call__(self, chunk: bytes, room: int) -> bytes: ...
 
 
-def _decoder(headers: Headers) -> _Inflate:
+def _create_decoder(headers: Headers) -> _Inflate:
     """A function that decodes a chunk into at most `room` bytes (RFC 9110 section 8.4)."""
     coding = next((value.lower() for key, value in headers if key == "content-encoding"), "")
     if coding not in ("gzip", "x-gzip", "deflate"):
@@ -132,13 +132,13 @@ def _decoder(headers: Headers) -> _Inflate:
     return inflate
 
 
-def _host(origin: Origin) -> str:
+def _format_host(origin: Origin) -> str:
     """The Host header: what the policy matched and TLS asks for, however the URL spells it."""
     name = f"[{origin.host}]" if ":" in origin.host else origin.host
     return name if DEFAULT_PORTS.get(origin.scheme) == origin.port else f"{name}:{origin.port}"
 
 
-def _outgoing(request: WireRequest, host: str) -> list[tuple[bytes, bytes]]:
+def _encode_headers(request: WireRequest, host: str) -> list[tuple[bytes, bytes]]:
     headers = [("Host", host), ("Accept-Encoding", "gzip, deflate")]
     headers += request.headers
     if request.body or request.method in ("POST", "PUT", "PATCH"):
@@ -148,13 +148,13 @@ def _outgoing(request: WireRequest, host: str) -> list[tuple[bytes, bytes]]:
     return [(name.encode("ascii"), value.encode("utf-8")) for name, value in headers]
 
 
-def _incoming(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+def _decode_headers(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
     return tuple(
         (key.decode("ascii", "replace").lower(), value.decode("latin-1")) for key, value in headers
     )
 
 
-class _Pinned(httpcore.AsyncNetworkBackend):
+class _PinnedBackend(httpcore.AsyncNetworkBackend):
     """Connects only to addresses that were checked."""
 
     def __init__(self, private: frozenset[tuple[str, int]], resolve: Resolver) -> None:
@@ -171,7 +171,7 @@ class _Pinned(httpcore.AsyncNetworkBackend):
     ) -> httpcore.AsyncNetworkStream:
         failure: httpcore.ConnectError | httpcore.ConnectTimeout | None = None
         try:
-            addresses = await checked_addresses(host, port, self._private, self._resolve)
+            addresses = await resolve_allowed_addresses(host, port, self._private, self._resolve)
         except UpstreamUnreachable as error:
             raise httpcore.ConnectError(str(error)) from error
         for address in addresses:

@@ -1,4 +1,4 @@
-"""Sending one allowed request: its credentials, the upstream's pace, and other tries."""
+"""Sending of one allowed request: credentials, rate limits and retries."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from sandbox.brake import Brake
-from sandbox.caps import Caps
+from sandbox.broker.retries import LIMITED, add_retry_hint, compute_backoff, read_advised_wait
+from sandbox.broker.throttle import Throttle, find_pace
+from sandbox.bundle.ratelimit import Pace
 from sandbox.clock import Clock
-from sandbox.credentials import CredentialSource, Way
+from sandbox.credentials.source import CredentialSource, SigningContext
 from sandbox.errors import (
     CredentialRefused,
     Frozen,
@@ -18,32 +19,40 @@ from sandbox.errors import (
     TurnTooLate,
     UpstreamUnreachable,
 )
-from sandbox.exchange import Exchange, Upstream, WireRequest, WireResponse
-from sandbox.pace import Pace
-from sandbox.policy import Rule, origin_of
-from sandbox.retries import LIMITED, advised_wait, backoff, with_hint
-from sandbox.throttle import Throttle
-from sandbox.turns import pace_of
+from sandbox.killswitch import KillSwitch
+from sandbox.wire.exchange import Caps, Exchange, Upstream, WireRequest, WireResponse
+from sandbox.wire.policy import RequestRule, parse_origin
 
 Refusal = Literal[
-    "refused", "timeout", "unreachable", "too_large", "rate_limited", "frozen", "captured"
+    "refused",
+    "redirect",
+    "credential",
+    "timeout",
+    "unreachable",
+    "too_large",
+    "rate_limited",
+    "frozen",
+    "captured",
 ]
+"""Codes of requests without an answer: `redirect` to an undeclared target, a `credential` that
+cannot be obtained, `refused` for any other reason of the broker's own.
+"""
 
 
-def refused(
+def build_refused_exchange(
     request: WireRequest,
     refusal: Refusal,
     reason: str,
     attempts: int = 0,
     retry_after: float | None = None,
 ) -> Exchange:
-    """The exchange of a request without an answer."""
+    """The exchange of a request that got no answer."""
     return Exchange(request, None, refusal, reason, attempts, retry_after=retry_after)
 
 
 @dataclass(frozen=True)
-class Paced:
-    """The paces that a server is held to, and its name."""
+class ServerPaces:
+    """The rate limits that a server is held to, and its name."""
 
     server: str
     paces: tuple[Pace, ...]
@@ -56,90 +65,98 @@ class Sender:
     upstream: Upstream
     caps: Caps
     clock: Clock
-    brake: Brake
+    kill_switch: KillSwitch
     credentials: CredentialSource
     throttle: Throttle | None
     random: Callable[[], float]
-    paced: Paced | None = None
+    paced: ServerPaces | None = None
 
-    async def send(self, request: WireRequest, rule: Rule) -> Exchange:
-        """The exchange, its answer without secrets. What cannot be sent is a refusal."""
-        credentials = self.credentials.for_one()
-        names = credentials.choose(rule.security)
+    async def send(self, request: WireRequest, rule: RequestRule) -> Exchange:
+        """Send and return the exchange, redacted. A request that cannot be sent is a refusal."""
+        credentials = self.credentials.cache_secrets()
+        names = credentials.choose_credentials(rule.security)
         if names is None:
-            return refused(request, "refused", credentials.lacking(rule.security))
+            return build_refused_exchange(
+                request, "credential", credentials.describe_missing(rule.security)
+            )
         delivery = _Delivery(self, request, rule, credentials, names)
-        exchange = await self._delivered(delivery)
-        hide = credentials.redaction(delivery.passing)
-        response = exchange.response and hide.response(exchange.response)
+        exchange = await self._deliver_request(delivery)
+        hide = credentials.build_redaction(delivery.passing)
+        response = exchange.response and hide.redact_response(exchange.response)
         if response and response is exchange.response:
             return exchange
         return Exchange(
             request,
             response,
             exchange.refusal,
-            hide.text(exchange.reason),
+            hide.redact_text(exchange.reason),
             exchange.attempts,
             retry_after=exchange.retry_after,
             sent_at=tuple(delivery.sent_at),
         )
 
-    async def _delivered(self, delivery: _Delivery) -> Exchange:
+    async def _deliver_request(self, delivery: _Delivery) -> Exchange:
         request = delivery.request
         whole = self.caps.seconds + self.caps.retry_budget_seconds
         try:
-            async with self.clock.deadline(whole):
-                response = await delivery.answer()
+            async with self.clock.set_deadline(whole):
+                response = await delivery.obtain_answer()
         except TimeoutError:
             reason = f"no whole answer within {self.caps.seconds:g} s"
-            return refused(request, "timeout", reason, delivery.sent)
+            return build_refused_exchange(request, "timeout", reason, delivery.sent)
         except ResponseTooLarge as error:
-            return refused(request, "too_large", str(error), delivery.sent)
+            return build_refused_exchange(request, "too_large", str(error), delivery.sent)
         except UpstreamUnreachable as error:
-            return refused(request, "unreachable", str(error), delivery.sent)
+            return build_refused_exchange(request, "unreachable", str(error), delivery.sent)
         except CredentialRefused as error:
-            return refused(request, "refused", str(error), delivery.sent)
+            return build_refused_exchange(request, "credential", str(error), delivery.sent)
         except Frozen as error:
-            return refused(request, "frozen", str(error), delivery.sent)
+            return build_refused_exchange(request, "frozen", str(error), delivery.sent)
         except TurnTooLate as error:
             # Nothing was refused by the API: it is the caller who asks for more than there is.
-            return refused(request, "timeout", str(error), delivery.sent, error.seconds)
+            return build_refused_exchange(
+                request, "timeout", str(error), delivery.sent, error.seconds
+            )
         except RateLimited as error:
-            return refused(request, "rate_limited", str(error), delivery.sent, error.seconds)
+            return build_refused_exchange(
+                request, "rate_limited", str(error), delivery.sent, error.seconds
+            )
         if len(response.body) > self.caps.response_bytes:
             reason = f"the answer is larger than {self.caps.response_bytes} bytes"
-            return refused(request, "too_large", reason, delivery.sent)
+            return build_refused_exchange(request, "too_large", reason, delivery.sent)
         sent_at = tuple(delivery.sent_at)
         return Exchange(request, response, attempts=delivery.sent, sent_at=sent_at)
 
-    async def fetch(self, request: WireRequest) -> WireResponse:
-        """Send a request of our own, for a token. Raises what an upstream raises, RateLimited and
-        Frozen; its message tells that it is about the token.
+    async def send_token_request(self, request: WireRequest) -> WireResponse:
+        """Send a request of the broker's own to a token endpoint. Raises RateLimited, Frozen,
+        TimeoutError, and what an upstream raises.
         """
-        self.brake.check()
-        origin = origin_of(request.url)
+        self.kill_switch.raise_if_engaged()
+        origin = parse_origin(request.url)
         if self.throttle and origin:
             patience = self.caps.retry_budget_seconds
-            await self.throttle.admit(origin, self.clock, patience)
+            await self.throttle.admit_request(origin, self.clock, patience)
         try:
-            async with self.clock.deadline(self.caps.seconds):
+            async with self.clock.set_deadline(self.caps.seconds):
                 response = await self.upstream.send(request)
         except UpstreamUnreachable as error:
             raise UpstreamUnreachable(f"no token could be had: {error}") from error
-        wait = advised_wait(response, self.clock.wall())
+        wait = read_advised_wait(response, self.clock.get_wall_time())
         if self.throttle and origin and response.status in LIMITED and wait is not None:
-            self.throttle.pause(origin, self.clock, wait)
+            self.throttle.pause_origin(origin, self.clock, wait)
         return response
 
 
 class _Delivery:
-    """One request on its way. `sent_at` is when it left, `passing` what must not be shown."""
+    """One request while it is sent. `sent_at` holds the time of each attempt (seconds since 1970),
+    `passing` the texts to redact in the answer.
+    """
 
     def __init__(
         self,
         sender: Sender,
         request: WireRequest,
-        rule: Rule,
+        rule: RequestRule,
         credentials: CredentialSource,
         names: tuple[str, ...],
     ) -> None:
@@ -151,71 +168,73 @@ class _Delivery:
 
     @property
     def sent(self) -> int:
-        """How often it left."""
+        """The number of attempts sent."""
         return len(self.sent_at)
 
-    async def answer(self) -> WireResponse:
-        """The answer that is final: the first that calls for no other try."""
+    async def obtain_answer(self) -> WireResponse:
+        """Send until an answer calls for no retry, and return it."""
         renewed, tries = False, 0
         while True:
-            wire = await self._signed()
-            response = await self._sent(wire)
-            if response.status == 401 and not renewed and self._renewed(wire, response):
+            wire = await self._sign_request()
+            response = await self._send_once(wire)
+            if response.status == 401 and not renewed and self._should_renew(wire, response):
                 renewed = True
                 continue
             if response.status not in LIMITED:
                 return response
             tries += 1
-            advised = advised_wait(response, self._sender.clock.wall())
-            wait = self._next(response, tries, advised)
+            advised = read_advised_wait(response, self._sender.clock.get_wall_time())
+            wait = self._choose_wait(response, tries, advised)
             if wait is None:
-                return with_hint(response, advised)
+                return add_retry_hint(response, advised)
             self.waited += wait
             await self._sender.clock.sleep(wait)
 
-    async def _signed(self) -> WireRequest:
+    async def _sign_request(self) -> WireRequest:
         if not self._names:
             return self.request
         sender = self._sender
-        way = Way(self._rule.origin, sender.clock, sender.fetch)
-        signed = await self._credentials.sign(self.request, self._names, way)
+        way = SigningContext(self._rule.origin, sender.clock, sender.send_token_request)
+        signed = await self._credentials.sign_request(self.request, self._names, way)
         self.passing += signed.passing
         return signed.request
 
-    async def _sent(self, wire: WireRequest) -> WireResponse:
+    async def _send_once(self, wire: WireRequest) -> WireResponse:
         sender = self._sender
         if sender.throttle:
             patience = max(0.0, sender.caps.retry_budget_seconds - self.waited)
-            await self._turn(sender.throttle)
-            await sender.throttle.admit(self._rule.origin, sender.clock, patience)
-        sender.brake.check()
-        self.sent_at.append(sender.clock.wall())
-        async with sender.clock.deadline(sender.caps.seconds):
+            await self._wait_turn(sender.throttle)
+            await sender.throttle.admit_request(self._rule.origin, sender.clock, patience)
+        sender.kill_switch.raise_if_engaged()
+        self.sent_at.append(sender.clock.get_wall_time())
+        async with sender.clock.set_deadline(sender.caps.seconds):
             return await sender.upstream.send(wire)
 
-    async def _turn(self, throttle: Throttle) -> None:
-        """Wait for the server's turn, where it is held to a pace at this origin."""
+    async def _wait_turn(self, throttle: Throttle) -> None:
+        """Wait for the server's turn, if a rate limit holds it at this origin."""
         sender = self._sender
-        pace = pace_of(sender.paced.paces, self._rule.origin) if sender.paced else None
+        pace = find_pace(sender.paced.paces, self._rule.origin) if sender.paced else None
         if sender.paced and pace:
             patience = sender.caps.seconds + sender.caps.retry_budget_seconds
-            await throttle.turns.wait(
+            await throttle.wait_turn(
                 sender.paced.server, self._rule.origin, pace, sender.clock, patience
             )
 
-    def _renewed(self, wire: WireRequest, response: WireResponse) -> bool:
-        """Whether to answer a 401. A challenge has to be; another token is for reads only, because
-        nobody knows what an API did before it refused.
+    def _should_renew(self, wire: WireRequest, response: WireResponse) -> bool:
+        """Whether to retry after a 401. A digest challenge has to be answered; another token is
+        tried for reads only, because an API may have acted before it refused.
         """
-        how = self._credentials.renewable(self._names, wire, response)
+        how = self._credentials.find_renewal(self._names, wire, response)
         return how == "again" or (how == "token" and self._rule.repeatable)
 
-    def _next(self, response: WireResponse, tries: int, advised: float | None) -> float | None:
+    def _choose_wait(
+        self, response: WireResponse, tries: int, advised: float | None
+    ) -> float | None:
         """Seconds to wait before the next try, or None where there is none."""
         sender = self._sender
-        wait = backoff(tries, sender.random()) if advised is None else advised
+        wait = compute_backoff(tries, sender.random()) if advised is None else advised
         if sender.throttle and (response.status == 429 or advised is not None):
-            sender.throttle.pause(self._rule.origin, sender.clock, wait)
+            sender.throttle.pause_origin(self._rule.origin, sender.clock, wait)
         spent = self.waited + wait > sender.caps.retry_budget_seconds
         again = self._rule.repeatable and not spent and tries < sender.caps.attempts
         return wait if again else None

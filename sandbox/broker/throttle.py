@@ -1,21 +1,24 @@
-"""Rate limits per upstream, shared by all sandboxes of a process; pauses and learned paces by those
-of a home.
+"""Rate limiting of requests: pauses that an origin asked for, the pace of each server, and a token
+bucket per origin.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from sandbox.broker.throttle_stores import CLOCKS_DIFFER, MAX_PAUSE, MemoryStore, ThrottleStore
+from sandbox.bundle.ratelimit import Pace
 from sandbox.clock import Clock
-from sandbox.errors import RateLimited
-from sandbox.pauses import Pauses
-from sandbox.policy import Origin
-from sandbox.sharedturns import SharedTurns
-from sandbox.turns import Turns
+from sandbox.errors import RateLimited, TurnTooLate
+from sandbox.wire.policy import Origin
 
-MAX_PAUSE = 3600.0
-"""Seconds. An upstream that asks for more is asked again after that."""
-CLOCKS_DIFFER = 0.001
+
+def find_pace(paces: Iterable[Pace], origin: Origin) -> Pace | None:
+    """The slowest pace that holds for an origin."""
+    names = (origin.host, f"{origin.host}:{origin.port}")
+    found = [pace for pace in paces if pace.host in names]
+    return min(found, key=lambda pace: pace.per_second, default=None)
 
 
 @dataclass(frozen=True)
@@ -27,30 +30,40 @@ class Rate:
 
 
 class Throttle:
-    """Token buckets by origin, and the pauses that origins asked for. What one session is told
-    holds the others of that origin. `admit` waits its turn; a caller's deadline may end the wait.
-    `turns` hold each server to the paces of its own bundle. `shared` are the pauses that other
-    processes were told, `turns` those that they take.
+    """Rate limits of requests. A pause that one session is asked for holds all sessions of that
+    origin, and with a shared `store` those of every process. Token buckets are per process.
     """
 
-    def __init__(
-        self,
-        rate: Rate | None = None,
-        shared: Pauses | None = None,
-        turns: SharedTurns | None = None,
-    ) -> None:
-        self.turns = Turns(turns)
+    def __init__(self, rate: Rate | None = None, store: ThrottleStore | None = None) -> None:
         self._rate = rate or Rate()
-        self._shared = shared
+        self._store = store or MemoryStore()
         self._buckets: dict[Origin, tuple[float, float]] = {}
-        self._paused: dict[Origin, float] = {}
 
-    async def admit(self, origin: Origin, clock: Clock, patience: float | None = None) -> None:
-        """Return when the origin may be asked. Raises RateLimited where it asked for a pause that
-        lasts longer than `patience` seconds.
+    async def wait_turn(
+        self, server: str, origin: Origin, pace: Pace, clock: Clock, patience: float
+    ) -> None:
+        """Wait for the server's turn at the origin, by the pace of its own bundle. Raises
+        TurnTooLate, and takes no turn, if that is more than `patience` seconds away.
+
+        Requests are spread evenly: two bursts at the ends of their windows could fall into one
+        window of the API's clock.
         """
-        left = self._left(origin, clock)
+        ahead = self._store.take_turn(server, origin, 1 / pace.per_second, patience, clock)
+        if ahead > patience:
+            raise TurnTooLate(str(pace), ahead)
+        if ahead > 0:
+            await clock.sleep(ahead)
+
+    async def admit_request(
+        self, origin: Origin, clock: Clock, patience: float | None = None
+    ) -> None:
+        """Wait until a request to the origin may be sent. Raises RateLimited if the origin asked
+        for a pause that lasts longer than `patience` seconds, TimeoutError at the caller's
+        deadline.
+        """
+        left = self._store.get_pause_left(origin, clock)
         if left > 0:
+            self._restart_bucket(origin, clock.now() + left)
             if patience is not None and left > patience:
                 raise RateLimited(str(origin), left)
             await clock.sleep(left)
@@ -62,27 +75,14 @@ class Throttle:
         if tokens < 0:
             await clock.sleep(-tokens / self._rate.per_second)
 
-    def pause(self, origin: Origin, clock: Clock, seconds: float) -> None:
-        """Hold everyone off the origin for a time. Those that waited come back one by one."""
+    def pause_origin(self, origin: Origin, clock: Clock, seconds: float) -> None:
+        """Send nothing to the origin for a time; then requests follow at the bucket's rate."""
         held = min(max(seconds, 0.0), MAX_PAUSE)
-        if self._hold(origin, clock.now() + held) and self._shared:
-            wall = clock.wall()
-            self._shared.pause(origin, wall + held, wall)
+        if self._store.pause_origin(origin, held, clock):
+            self._buckets[origin] = (1.0, clock.now() + held)
 
-    def _left(self, origin: Origin, clock: Clock) -> float:
-        """Seconds that the origin's pause still lasts, whoever of the home was told."""
-        if self._shared:
-            wall = clock.wall()
-            until = self._shared.until(origin, wall)
-            if until:
-                self._hold(origin, clock.now() + until - wall)
-        return self._paused.get(origin, 0.0) - clock.now()
-
-    def _hold(self, origin: Origin, until: float) -> bool:
-        """Whether that is later than what was known."""
-        # Two clocks do not agree to the last digit.
-        later = until > self._paused.get(origin, 0.0) + CLOCKS_DIFFER
-        if later:
-            self._paused[origin] = until
+    def _restart_bucket(self, origin: Origin, until: float) -> None:
+        """Begin the bucket anew at the end of a pause, unless it begins there already."""
+        _, updated = self._buckets.get(origin, (0.0, 0.0))
+        if until > updated + CLOCKS_DIFFER:
             self._buckets[origin] = (1.0, until)
-        return later

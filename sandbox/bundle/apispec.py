@@ -1,4 +1,4 @@
-"""What an API is: the values every reader produces and every later step consumes.
+"""Model of an API: the values that every reader produces and every later step consumes.
 
 Schemas are JSON Schema 2020-12 (https://json-schema.org/draft/2020-12) whatever dialect the source
 used; a `$ref` in them is always `#/$defs/NAME` and names an entry of `APISpec.schemas`.
@@ -141,7 +141,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class APISpec:
-    """An API as read from the document at `source`; `dialect` is what it was written in."""
+    """An API as read from the document at `source`; `dialect` is the format of that document."""
 
     title: str
     version: str
@@ -152,7 +152,7 @@ class APISpec:
     security_schemes: tuple[SecurityScheme, ...] = ()
     schemas: Mapping[str, Schema] = field(default_factory=dict)
 
-    def operation(self, operation_id: str) -> Operation:
+    def get_operation(self, operation_id: str) -> Operation:
         """The operation of that id. Raises KeyError."""
         for operation in self.operations:
             if operation.id == operation_id:
@@ -162,17 +162,17 @@ class APISpec:
 
 def to_json(spec: APISpec) -> dict[str, Any]:
     """The spec as plain JSON values, the content of a bundle's `spec.json`."""
-    return {field.name: _plain(getattr(spec, field.name)) for field in fields(spec)}
+    return {field.name: _to_plain(getattr(spec, field.name)) for field in fields(spec)}
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """A value of this module as JSON; schemas are JSON and stay the objects that they are."""
     if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: _to_plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple):
-        return [_plain(item) for item in value]
+        return [_to_plain(item) for item in value]
     if isinstance(value, Mapping):
-        return {name: _plain(v) if is_dataclass(v) else v for name, v in value.items()}
+        return {name: _to_plain(v) if is_dataclass(v) else v for name, v in value.items()}
     return value
 
 
@@ -181,17 +181,17 @@ def from_json(data: Mapping[str, Any]) -> APISpec:
     return APISpec(
         **{
             **data,
-            "operations": tuple(map(_operation, data["operations"])),
-            "security_schemes": tuple(map(_scheme, data["security_schemes"])),
+            "operations": tuple(map(_parse_operation, data["operations"])),
+            "security_schemes": tuple(map(_parse_scheme, data["security_schemes"])),
         }
     )
 
 
-def _scheme(data: Mapping[str, Any]) -> SecurityScheme:
+def _parse_scheme(data: Mapping[str, Any]) -> SecurityScheme:
     return SecurityScheme(**{**data, "grants": tuple(data["grants"])})
 
 
-def _operation(data: Mapping[str, Any]) -> Operation:
+def _parse_operation(data: Mapping[str, Any]) -> Operation:
     body = data["body"]
     return Operation(
         **{
@@ -199,12 +199,12 @@ def _operation(data: Mapping[str, Any]) -> Operation:
             "tags": tuple(data["tags"]),
             "parameters": tuple(Parameter(**p) for p in data["parameters"]),
             "body": body
-            and RequestBody(**{**body, "content": tuple(map(_media_type, body["content"]))}),
+            and RequestBody(**{**body, "content": tuple(map(_parse_media_type, body["content"]))}),
             "responses": tuple(
                 Response(
                     **{
                         **r,
-                        "content": tuple(map(_media_type, r["content"])),
+                        "content": tuple(map(_parse_media_type, r["content"])),
                         "headers": tuple(r.get("headers", ())),
                     }
                 )
@@ -215,7 +215,7 @@ def _operation(data: Mapping[str, Any]) -> Operation:
     )
 
 
-def _media_type(data: Mapping[str, Any]) -> MediaType:
+def _parse_media_type(data: Mapping[str, Any]) -> MediaType:
     encoding = cast(Mapping[str, Mapping[str, Any]], data["encoding"])
     return MediaType(
         type=data["type"],

@@ -1,4 +1,6 @@
-"""What a bundle says of a secret: where the broker puts it and what is made of it. No secret."""
+"""Credential declarations of a bundle: how the broker derives values from a secret, and where it
+puts them. They hold no secret.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ Algorithm = Literal["HS256", "HS384", "HS512", "RS256", "ES256"]
 Spot = Literal["header", "query", "cookie", "body"]
 
 UNUSABLE = frozenset({"mutualTLS", "other"})
-"""Kinds that no credential can be made for."""
+"""Kinds of security schemes that the broker cannot apply."""
 
 FACTS = frozenset(
     {
@@ -46,7 +48,7 @@ FACTS = frozenset(
         "nonce",
     }
 )
-"""What a template may say of the request besides `{secret}` and `{secret.FIELD}`."""
+"""Placeholders for parts of the request, besides `{secret}` and `{secret.FIELD}`."""
 
 MAX_PARTS = 8
 MAX_TEXT = 2000
@@ -62,7 +64,7 @@ PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 @dataclass(frozen=True)
 class TokenEndpoint:
-    """Where access tokens are had and how (RFC 6749). `url` is the token endpoint, or `discovery`
+    """The source of access tokens (RFC 6749). `url` is the token endpoint, or `discovery`
     the document that names it (OpenID Connect Discovery 1.0). `client_auth` is how the client
     shows its secret there: `basic` (and where that is refused, once, `body`) or `body`.
     """
@@ -75,12 +77,12 @@ class TokenEndpoint:
 
 
 @dataclass(frozen=True)
-class Value:
-    """Something made for a request, which later values and places may name as `{NAME}`.
+class CredentialValue:
+    """A value derived for a request, which later values and places may name as `{NAME}`.
 
-    `text` and `key` are templates. `make` is what becomes of the text: itself, its base64 or hex,
-    its `hash`, its `hmac` under `key`; or of `fields` (name -> template): one JSON object, or a
-    JWT that holds them, `iat` and `exp` (`seconds` later), signed with `algorithm`.
+    `text` and `key` are templates. `make` selects the result: the text itself, its base64 or hex,
+    its `hash`, its `hmac` under `key`; or from `fields` (name -> template) a JSON object, or a JWT
+    (RFC 7519) with these claims, `iat` and `exp` (`seconds` later), signed with `algorithm`.
     """
 
     name: str
@@ -97,9 +99,9 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a template's text goes. In a body, `parameter` is a JSON pointer (RFC 6901) or the name
-    of a form field.
+class CredentialPlace:
+    """The place of a template's text in the request. In a body, `parameter` is a JSON pointer (RFC
+    6901) or the name of a form field.
     """
 
     location: Spot
@@ -109,8 +111,8 @@ class Place:
 
 @dataclass(frozen=True)
 class Credential:
-    """A secret the API asks for: where the broker puts it. The secret itself is in the vault, under
-    the server's name and this name.
+    """A secret that the API requires, and where the broker puts it. The secret itself is in the
+    vault, under the server's name and this name.
 
     `tokens` is for oauth2 and openIdConnect, `values` and `places` for templates, `region` and
     `service` for aws-sigv4. `given` says that a person declared it, not the document.
@@ -121,43 +123,50 @@ class Credential:
     location: str = "header"
     parameter: str = "Authorization"
     tokens: TokenEndpoint | None = None
-    values: tuple[Value, ...] = ()
-    places: tuple[Place, ...] = ()
+    values: tuple[CredentialValue, ...] = ()
+    places: tuple[CredentialPlace, ...] = ()
     region: str = ""
     service: str = ""
     given: bool = False
 
-    def public(self) -> dict[str, str]:
-        """What the container-side runtime is told."""
+    def to_public(self) -> dict[str, str]:
+        """The fields that the container-side runtime receives."""
         shown = ("name", "kind", "location", "parameter")
         return {key: getattr(self, key) for key in shown}
 
-    def token_urls(self) -> tuple[str, ...]:
-        """The addresses that the broker may ask for tokens, apart from discovered ones."""
+    def list_token_urls(self) -> tuple[str, ...]:
+        """The URLs that the broker may request tokens from, apart from discovered ones."""
         known = (self.tokens.url, self.tokens.discovery) if self.tokens else ()
         return tuple(filter(None, known))
 
 
-def credential_from(data: Mapping[str, Any]) -> Credential:
-    """A `[[credentials]]` table. Raises ValueError, naming the key that is wrong."""
-    made: Credential = _table(Credential, data, "")
-    _check(made)
+def parse_credential(data: Mapping[str, Any]) -> Credential:
+    """Parse a `[[credentials]]` table. Raises ValueError that names the wrong key."""
+    made: Credential = _parse_table(Credential, data, "")
+    _check_credential(made)
     return made
 
 
-def credential_toml(credential: Credential) -> list[str]:
-    """The lines of its `[[credentials]]` table, without what is as by default."""
-    lines = ["[[credentials]]", *_pairs(credential, ("name", "kind", "location", "parameter"))]
+def render_credential(credential: Credential) -> list[str]:
+    """The lines of its `[[credentials]]` table, without default values."""
+    lines = [
+        "[[credentials]]",
+        *_render_pairs(credential, ("name", "kind", "location", "parameter")),
+    ]
     if credential.tokens:
-        lines += ["", "[credentials.tokens]", *_pairs(credential.tokens)]
+        lines += ["", "[credentials.tokens]", *_render_pairs(credential.tokens)]
     for value in credential.values:
-        lines += ["", "[[credentials.values]]", *_pairs(value, ("name",))]
+        lines += ["", "[[credentials.values]]", *_render_pairs(value, ("name",))]
     for place in credential.places:
-        lines += ["", "[[credentials.places]]", *_pairs(place, ("location", "parameter", "value"))]
+        lines += [
+            "",
+            "[[credentials.places]]",
+            *_render_pairs(place, ("location", "parameter", "value")),
+        ]
     return lines
 
 
-def placeholders(template: str) -> tuple[str, ...]:
+def find_placeholders(template: str) -> tuple[str, ...]:
     """The names that a template holds. Raises ValueError for a brace that belongs to none."""
     names = []
     for found in PLACEHOLDER.finditer(template):
@@ -171,17 +180,17 @@ def placeholders(template: str) -> tuple[str, ...]:
 _CHOICES: dict[tuple[type, str], tuple[str, ...]] = {
     (Credential, "kind"): get_args(Kind),
     (TokenEndpoint, "client_auth"): ("basic", "body"),
-    (Value, "make"): get_args(Make),
-    (Value, "hash"): get_args(Hash),
-    (Value, "encoding"): get_args(Bytes)[:3],
-    (Value, "key_encoding"): get_args(Bytes),
-    (Value, "algorithm"): get_args(Algorithm),
-    (Place, "location"): get_args(Spot),
+    (CredentialValue, "make"): get_args(Make),
+    (CredentialValue, "hash"): get_args(Hash),
+    (CredentialValue, "encoding"): get_args(Bytes)[:3],
+    (CredentialValue, "key_encoding"): get_args(Bytes),
+    (CredentialValue, "algorithm"): get_args(Algorithm),
+    (CredentialPlace, "location"): get_args(Spot),
 }
-_INNER: dict[str, type] = {"values": Value, "places": Place}
+_INNER: dict[str, type] = {"values": CredentialValue, "places": CredentialPlace}
 
 
-def _table(kind: type[Any], data: Any, where: str) -> Any:
+def _parse_table(kind: type[Any], data: Any, where: str) -> Any:
     if not isinstance(data, Mapping):
         raise ValueError(f"{where or 'the credential'} is not a table")
     known = {field.name: field for field in fields(kind)}
@@ -190,26 +199,26 @@ def _table(kind: type[Any], data: Any, where: str) -> Any:
         at = f"{where}{key}"
         if key not in known:
             raise ValueError(f"{at[:80]} is no key of a credential")
-        made[key] = _item(kind, key, item, at)
+        made[key] = _parse_item(kind, key, item, at)
     try:
         return kind(**made)
     except TypeError as error:
         raise ValueError(f"{where or 'the credential'} lacks a key: {error}") from error
 
 
-def _item(kind: type[Any], key: str, item: Any, at: str) -> Any:
+def _parse_item(kind: type[Any], key: str, item: Any, at: str) -> Any:
     if key == "tokens":
-        return _table(TokenEndpoint, item, f"{at}.")
+        return _parse_table(TokenEndpoint, item, f"{at}.")
     if kind is Credential and key in _INNER:
         if not isinstance(item, list) or len(item) > MAX_PARTS:
             raise ValueError(f"{at} is no list of at most {MAX_PARTS} tables")
-        return tuple(_table(_INNER[key], part, f"{at}[{n}].") for n, part in enumerate(item))
+        return tuple(_parse_table(_INNER[key], part, f"{at}[{n}].") for n, part in enumerate(item))
     if key == "fields":
         if not isinstance(item, Mapping) or len(item) > 2 * MAX_PARTS:
             raise ValueError(f"{at} is no table of at most {2 * MAX_PARTS} templates")
-        return tuple((_text(name, at), _text(text, at)) for name, text in item.items())
+        return tuple((_parse_text(name, at), _parse_text(text, at)) for name, text in item.items())
     if key in ("grants", "scopes"):
-        return _words(item, at, get_args(Grant) if key == "grants" else None)
+        return _parse_words(item, at, get_args(Grant) if key == "grants" else None)
     if key == "given":
         if not isinstance(item, bool):
             raise ValueError(f"{at} is neither true nor false")
@@ -221,16 +230,16 @@ def _item(kind: type[Any], key: str, item: Any, at: str) -> Any:
     choices = _CHOICES.get((kind, key))
     if choices and item not in choices:
         raise ValueError(f"{at} is {str(item)[:40]!r}, none of {', '.join(choices)}")
-    return _text(item, at)
+    return _parse_text(item, at)
 
 
-def _text(item: Any, at: str) -> str:
+def _parse_text(item: Any, at: str) -> str:
     if not isinstance(item, str) or len(item) > MAX_TEXT:
         raise ValueError(f"{at} is no text of at most {MAX_TEXT} characters")
     return item
 
 
-def _words(item: Any, at: str, choices: Iterable[str] | None) -> tuple[str, ...]:
+def _parse_words(item: Any, at: str, choices: Iterable[str] | None) -> tuple[str, ...]:
     if not isinstance(item, list) or len(item) > 100:
         raise ValueError(f"{at} is no list of words")
     for word in item:
@@ -241,8 +250,8 @@ def _words(item: Any, at: str, choices: Iterable[str] | None) -> tuple[str, ...]
     return tuple(item)
 
 
-def _check(credential: Credential) -> None:
-    for url in credential.token_urls():
+def _check_credential(credential: Credential) -> None:
+    for url in credential.list_token_urls():
         _check_url(url)
     if credential.kind == "aws-sigv4" and not (credential.region and credential.service):
         raise ValueError("aws-sigv4 needs a region and a service")
@@ -266,7 +275,7 @@ def _check(credential: Credential) -> None:
 
 def _check_names(templates: Iterable[str], known: set[str], at: str) -> None:
     for template in templates:
-        for name in placeholders(template):
+        for name in find_placeholders(template):
             field = name.removeprefix("secret.")
             if name != field and _NAME.match(field):
                 continue
@@ -274,7 +283,7 @@ def _check_names(templates: Iterable[str], known: set[str], at: str) -> None:
                 raise ValueError(f"{at[:-1]}: {{{name[:40]}}} names nothing that is known there")
 
 
-def _check_place(place: Place, at: str) -> None:
+def _check_place(place: CredentialPlace, at: str) -> None:
     name = place.parameter
     if place.location in ("header", "cookie"):
         if not _TOKEN.match(name) or (place.location == "header" and _FRAMING.match(name)):
@@ -294,29 +303,29 @@ def _check_url(url: str) -> None:
         raise ValueError(f"tokens: {url[:80]!r} is no absolute http(s) URL")
 
 
-def _pairs(value: Any, always: tuple[str, ...] = ()) -> list[str]:
+def _render_pairs(value: Any, always: tuple[str, ...] = ()) -> list[str]:
     lines = []
     for field in fields(value):
         item = getattr(value, field.name)
         if field.name in ("tokens", "values", "places"):
             continue
         if field.name in always or item != field.default:
-            lines.append(f"{field.name} = {_toml(field.name, item)}")
+            lines.append(f"{field.name} = {_render_value(field.name, item)}")
     return lines
 
 
-def _toml(key: str, item: Any) -> str:
+def _render_value(key: str, item: Any) -> str:
     if isinstance(item, bool):
         return str(item).lower()
     if isinstance(item, int):
         return str(item)
     if key == "fields":
-        return "{ " + ", ".join(f"{quoted(k)} = {quoted(v)}" for k, v in item) + " }"
+        return "{ " + ", ".join(f"{quote_toml(k)} = {quote_toml(v)}" for k, v in item) + " }"
     if isinstance(item, tuple):
-        return "[" + ", ".join(map(quoted, item)) + "]"
-    return quoted(item)
+        return "[" + ", ".join(map(quote_toml, item)) + "]"
+    return quote_toml(item)
 
 
-def quoted(text: str) -> str:
+def quote_toml(text: str) -> str:
     """A text as a TOML basic string: a JSON string is one (toml.io, "String") but for DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

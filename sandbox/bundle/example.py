@@ -1,4 +1,4 @@
-"""Examples of what a tool that computes must give: data, kept with its bundle."""
+"""Examples for tools that compute: arguments with expected results, stored with the bundle."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 FILE = "cases.json"
-"""Where a bundle's examples lie, in its `tests/`."""
+"""The file of a bundle's examples, in its `tests/`."""
 MAX_EXAMPLES = 200
 MAX_ANSWERS = 50
-"""Of one example: as many calls as one call may make."""
+"""Answers per example, as many as one call may make calls to other tools."""
 PRECISION = 1e-9
-"""The relative difference within which two fractions are the same."""
+"""The relative difference within which two floats are equal."""
 
 ExpectedFailure = Literal["tool", "arguments"]
 FAILURES: tuple[ExpectedFailure, ...] = ("tool", "arguments")
-"""The failures that code may mean: its own ToolError, or arguments that its schema refuses."""
+"""Failures that may be expected: the code's own ToolError, or arguments that its schema refuses."""
 
 
 @dataclass(frozen=True)
-class Answered:
-    """What another server's tool (`server.tool`) gives in an example: `result`, or the message of
-    its `failure`.
+class ExampleAnswer:
+    """The answer of another server's tool (`server.tool`) in an example: its `result`, or the
+    message of its `failure`.
     """
 
     tool: str
@@ -39,42 +39,46 @@ class Answered:
 
 @dataclass(frozen=True)
 class Example:
-    """One call of `tool` and what must come of it: `result` as structured content, or a failure of
-    a kind. `result` means nothing where there is a `failure`. `answers` are those of the tools of
-    other servers that it calls.
+    """One call of `tool` and its expected outcome: `result` as structured content, or a `failure`
+    of a kind, in which case `result` is ignored. `answers` are those of other servers' tools that
+    it calls.
     """
 
     tool: str
     arguments: Mapping[str, Any]
     result: Any = None
     failure: ExpectedFailure | None = None
-    answers: tuple[Answered, ...] = ()
+    answers: tuple[ExampleAnswer, ...] = ()
 
     @property
     def structured(self) -> Any:
-        """The structured content that is expected: what is no object comes as `result` of one."""
+        """The expected structured content; a result that is no object is wrapped in one, as
+        `result`.
+        """
         return self.result if isinstance(self.result, dict) else {"result": self.result}
 
-    def expected(self) -> str:
+    def format_expected(self) -> str:
         """The expectation as JSON text, equal for equal expectations."""
         value = {"failure": self.failure} if self.failure else self.structured
         return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
-def same(expected: Any, got: Any) -> bool:
-    """Whether two JSON values are the same: numbers within PRECISION, true and 1 are not."""
+def is_same_value(expected: Any, got: Any) -> bool:
+    """Whether two JSON values are equal: floats within PRECISION; true does not equal 1."""
     if isinstance(expected, bool) or isinstance(got, bool):
         return expected is got
     if isinstance(expected, int | float) and isinstance(got, int | float):
-        return _same_number(expected, got)
+        return _is_same_number(expected, got)
     if isinstance(expected, Mapping) and isinstance(got, Mapping):
-        return expected.keys() == got.keys() and all(same(v, got[k]) for k, v in expected.items())
+        return expected.keys() == got.keys() and all(
+            is_same_value(v, got[k]) for k, v in expected.items()
+        )
     if isinstance(expected, list) and isinstance(got, list):
-        return len(expected) == len(got) and all(map(same, expected, got))
+        return len(expected) == len(got) and all(map(is_same_value, expected, got))
     return type(expected) is type(got) and bool(expected == got)
 
 
-def _same_number(expected: float, got: float) -> bool:
+def _is_same_number(expected: float, got: float) -> bool:
     if isinstance(expected, int) and isinstance(got, int):
         return expected == got
     try:
@@ -86,57 +90,65 @@ def _same_number(expected: float, got: float) -> bool:
 def to_json(example: Example) -> dict[str, Any]:
     given: dict[str, Any] = {"tool": example.tool, "arguments": dict(example.arguments)}
     if example.answers:
-        given["answers"] = [answer_json(answer) for answer in example.answers]
+        given["answers"] = [answer_to_json(answer) for answer in example.answers]
     if example.failure:
         return {**given, "failure": example.failure}
     return {**given, "result": example.result}
 
 
-def answer_json(answer: Answered) -> dict[str, Any]:
+def answer_to_json(answer: ExampleAnswer) -> dict[str, Any]:
     given = {"tool": answer.tool, "arguments": dict(answer.arguments)}
     if answer.failure:
         return {**given, "failure": answer.failure}
     return {**given, "result": answer.result}
 
 
-def read_answers(listed: Any) -> tuple[Answered, ...]:
-    """An example's `answers`. Raises ValueError with the place and the reason."""
+class AnswersInvalid(ValueError):
+    """An example's `answers` are none: `where` in the example, and the reason."""
+
+    def __init__(self, where: str, reason: str) -> None:
+        self.where, self.reason = where, reason
+        super().__init__(f"{where}: {reason}")
+
+
+def parse_answers(listed: Any) -> tuple[ExampleAnswer, ...]:
+    """An example's `answers`. Raises AnswersInvalid."""
     if not isinstance(listed, list) or len(listed) > MAX_ANSWERS:
-        raise ValueError(f"/answers: is no array of at most {MAX_ANSWERS}")
-    return tuple(_answer(at, item) for at, item in enumerate(listed))
+        raise AnswersInvalid("/answers", f"is no array of at most {MAX_ANSWERS}")
+    return tuple(_parse_answer(at, item) for at, item in enumerate(listed))
 
 
-def _answer(at: int, item: Any) -> Answered:
+def _parse_answer(at: int, item: Any) -> ExampleAnswer:
     if not isinstance(item, dict) or item.keys() - {"tool", "arguments", "result", "failure"}:
-        raise ValueError(f"/answers/{at}: has tool, arguments, and a result or a failure")
+        raise AnswersInvalid(f"/answers/{at}", "has tool, arguments, and a result or a failure")
     if ("result" in item) == ("failure" in item):
-        raise ValueError(f"/answers/{at}: has either a result or a failure")
+        raise AnswersInvalid(f"/answers/{at}", "has either a result or a failure")
     tool, arguments, failure = item.get("tool"), item.get("arguments"), item.get("failure", "")
     if not isinstance(tool, str) or not isinstance(arguments, dict):
-        raise ValueError(f"/answers/{at}: has a tool and arguments")
+        raise AnswersInvalid(f"/answers/{at}", "has a tool and arguments")
     if not isinstance(failure, str) or ("failure" in item and not failure):
-        raise ValueError(f"/answers/{at}/failure: is no message")
-    return Answered(tool, arguments, item.get("result"), failure)
+        raise AnswersInvalid(f"/answers/{at}/failure", "is no message")
+    return ExampleAnswer(tool, arguments, item.get("result"), failure)
 
 
-def render(examples: Iterable[Example]) -> bytes:
+def render_examples(examples: Iterable[Example]) -> bytes:
     """The content of FILE."""
     cases = [to_json(example) for example in examples]
     return (json.dumps({"cases": cases}, ensure_ascii=False, indent=1) + "\n").encode()
 
 
-def read(content: bytes) -> tuple[Example, ...]:
+def parse_examples(content: bytes) -> tuple[Example, ...]:
     """The inverse of `render`. Raises ValueError with the place and the reason."""
     try:
         cases = json.loads(content)["cases"]
         if not isinstance(cases, list) or len(cases) > MAX_EXAMPLES:
             raise ValueError(f"cases is no array of at most {MAX_EXAMPLES}")
-        return tuple(_example(at, case) for at, case in enumerate(cases))
+        return tuple(_parse_example(at, case) for at, case in enumerate(cases))
     except (KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from error
 
 
-def _example(at: int, case: Any) -> Example:
+def _parse_example(at: int, case: Any) -> Example:
     if not isinstance(case, dict) or ("result" in case) == ("failure" in case):
         raise ValueError(f"/cases/{at}: a case has either a result or a failure")
     tool, arguments, failure = case.get("tool"), case.get("arguments"), case.get("failure")
@@ -145,7 +157,7 @@ def _example(at: int, case: Any) -> Example:
     if failure is not None and failure not in FAILURES:
         raise ValueError(f"/cases/{at}/failure: is none of {', '.join(FAILURES)}")
     try:
-        answers = read_answers(case.get("answers", []))
+        answers = parse_answers(case.get("answers", []))
     except ValueError as error:
         raise ValueError(f"/cases/{at}{error}") from error
     return Example(tool, arguments, case.get("result"), failure, answers)

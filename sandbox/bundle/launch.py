@@ -1,6 +1,6 @@
-"""How a third-party server is started: what a bundle that we did not write holds instead of code.
+"""Launch description of a third-party server, which its bundle holds instead of generated code.
 
-Other people's MCP servers are registered as bundles too. Their `launch.json` says what to start and
+Third-party MCP servers are registered as bundles too. Their `launch.json` says what to start and
 which tool definitions it must list; their `server.py` is empty, or the script itself.
 """
 
@@ -10,12 +10,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from sandbox import offer
-from sandbox.offer import Offer
+from sandbox.bundle.offer import Offer, parse_offer
 
 Way = Literal["image", "script", "process"]
 AUTHOR = "third_party"
-"""The author in the provenance of what somebody else wrote."""
+"""The author in the provenance of third-party code."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class RemoteTool:
 
 @dataclass(frozen=True)
 class LockedPackage:
-    """One package, with the digest it was fetched under (`sha256:…` or npm's `sha512-…`)."""
+    """One package, with the digest of the fetched file (`sha256:…` or npm's `sha512-…`)."""
 
     name: str
     version: str
@@ -41,7 +40,7 @@ class LockedPackage:
 
 @dataclass(frozen=True)
 class Launch:
-    """What is started, and what it must list.
+    """The command to start, and the definitions that the server must list.
 
     `way` is `image` (a container of `image`), `script` (a container of our base image that runs the
     bundle's `server.py`) or `process` (a plain child process of ours: no cage). `image` is the id
@@ -61,7 +60,7 @@ class Launch:
     lock: tuple[LockedPackage, ...] = ()
     offer: Offer = field(default_factory=Offer)
 
-    def tool(self, name: str) -> RemoteTool:
+    def get_tool(self, name: str) -> RemoteTool:
         """The tool that we call by that name. Raises KeyError."""
         for tool in self.tools:
             if tool.name == name:
@@ -90,5 +89,5 @@ def from_json(data: Mapping[str, Any]) -> Launch:
         pins={str(key): str(value) for key, value in data["pins"].items()},
         tools=tuple(RemoteTool(**tool) for tool in data["tools"]),
         lock=tuple(LockedPackage(**package) for package in data["lock"]),
-        offer=offer.from_json(data["offer"]) if "offer" in data else Offer(),
+        offer=parse_offer(data["offer"]) if "offer" in data else Offer(),
     )

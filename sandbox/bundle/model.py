@@ -1,4 +1,4 @@
-"""A bundle: the directory that is a forged server, as a value."""
+"""The bundle, which is a forged server's directory, as a value; reading and writing its files."""
 
 from __future__ import annotations
 
@@ -11,29 +11,84 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any, Literal
 
-from sandbox.apispec import Access, APISpec
-from sandbox.apispec import from_json as spec_from_json
-from sandbox.apispec import to_json as spec_to_json
-from sandbox.authscheme import Credential as Credential
-from sandbox.authscheme import credential_from, credential_toml, quoted
-from sandbox.dependency import Dependency, dependencies_from, dependencies_toml
+from sandbox.bundle.apispec import Access, APISpec
+from sandbox.bundle.apispec import from_json as spec_from_json
+from sandbox.bundle.apispec import to_json as spec_to_json
+from sandbox.bundle.credential import Credential, parse_credential, quote_toml, render_credential
+from sandbox.bundle.launch import Launch
+from sandbox.bundle.launch import from_json as launch_from_json
+from sandbox.bundle.launch import to_json as launch_to_json
+from sandbox.bundle.packages import Dependency, parse_dependencies, render_dependencies
+from sandbox.bundle.ratelimit import Pace, parse_paces, render_paces
+from sandbox.bundle.widening import Widening, parse_widenings, render_widenings
 from sandbox.errors import BundleInvalid
-from sandbox.launch import Launch
-from sandbox.launch import from_json as launch_from_json
-from sandbox.launch import to_json as launch_to_json
-from sandbox.pace import Pace, paces_from, paces_toml
-from sandbox.prettyjson import pretty
-from sandbox.widening import Widening, widenings_from, widenings_toml
+
+_NEVER_SHARED = 2
+"""Mappings with so few members are not cached: looking them up takes as long as writing them."""
+
+
+def format_json(value: Any) -> str:
+    """The text of `json.dumps(value, indent=1, ensure_ascii=False)`, and its errors.
+
+    With an indent `json` writes in Python, and a mapping anew for each place that it stands in; a
+    large description would take up to a fifth longer to compile.
+    """
+    return _JsonWriter().write_value(value, "\n")
+
+
+class _JsonWriter:
+    """Writes JSON and caches the text of each mapping by its identity and indentation."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], str] = {}
+
+    def write_value(self, value: Any, line: str) -> str:
+        """`line` is the line break with the indentation of the value's last line."""
+        if isinstance(value, str):
+            return encode_basestring(value)
+        if isinstance(value, Mapping):
+            return self._write_mapping(value, line) if value else "{}"
+        if isinstance(value, list | tuple):
+            inner = f"{line} "
+            items = f",{inner}".join([self.write_value(item, inner) for item in value])
+            return f"[{inner}{items}{line}]" if value else "[]"
+        return json.dumps(value)
+
+    def _write_mapping(self, value: Mapping[Any, Any], line: str) -> str:
+        key = (id(value), len(line))
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        inner = f"{line} "
+        # Most names and values are strings, for which a call would cost more than their text.
+        members = [
+            f"{encode_basestring(name) if name.__class__ is str else _format_name(name)}: "
+            f"{encode_basestring(item) if item.__class__ is str else self.write_value(item, inner)}"
+            for name, item in value.items()
+        ]
+        made = f"{{{inner}{f',{inner}'.join(members)}{line}}}"
+        if len(members) > _NEVER_SHARED:
+            self._known[key] = made
+        return made
+
+
+def _format_name(key: Any) -> str:
+    if isinstance(key, str):
+        return encode_basestring(key)
+    # What JSON makes of a number or None as a name.
+    return json.dumps({key: 0}, ensure_ascii=False)[1:-4]
+
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}\Z")
 BY_REFERENCE = "x-toolwright-file"
 MAX_FILE_BYTES = 32 * 1024 * 1024
 MAX_CREDENTIALS = 1000
 FILES = ("bundle.toml", "server.py", "tools.json", "spec.json", "launch.json")
-"""What a version is made of. `tests/`, `reports/` and `history/` lie beside and not digested."""
+"""Files of a version. `tests/`, `reports/` and `history/` lie beside them and are not digested."""
 OPTIONAL = frozenset({"spec.json", "launch.json"})
 
 
@@ -51,7 +106,7 @@ class RequestPattern:
 
 @dataclass(frozen=True)
 class Paging:
-    """How the pages of a tool's list follow each other, where the API's document shows it.
+    """The paging style of a tool's list, where the API's document shows it.
 
     `items` and `next` are JSON pointers into an answer's body: the list, and the next page's cursor
     or URL. `parameter` is the query parameter that asks for a page, `first` what it is for the
@@ -72,10 +127,11 @@ class ToolDefinition:
     """One tool. `operation` is the APISpec operation it calls ("" for pure code).
 
     `requests` is all it may ask the broker for; `security` lists the alternatives of credential
-    names as in `sandbox.apispec.Operation`. Schemas are self-contained JSON Schema 2020-12 with an
-    object root. `path` is the operation's path as its document writes it ("" for pure code).
-    `group` is what a person looks for the tool under: the document's tag or the path's first part.
-    With `paging` one argument, marked `x-in: pages`, is how many items to follow the pages for.
+    names as in `sandbox.bundle.apispec.Operation`. Schemas are self-contained JSON Schema 2020-12
+    with an object root. `path` is the operation's path as its document writes it ("" for pure
+    code). `group` is what a person looks for the tool under: the document's tag or the path's first
+    part. With `paging` one argument, marked `x-in: pages`, is how many items to follow the pages
+    for.
     """
 
     name: str
@@ -95,12 +151,12 @@ class ToolDefinition:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The arguments that may name a file of this machine, as `file:///PATH`, in place of its
-        text.
+        """The arguments that accept a file of this machine, as `file:///PATH`, instead
+        of its text.
         """
-        return file_arguments(self.input_schema)
+        return find_file_arguments(self.input_schema)
 
-    def annotations(self) -> dict[str, Any]:
+    def build_annotations(self) -> dict[str, Any]:
         """MCP tool annotations (revision 2025-03-26 and later)."""
         return {
             "readOnlyHint": self.access == "read",
@@ -109,7 +165,7 @@ class ToolDefinition:
             "openWorldHint": bool(self.requests),
         }
 
-    def listed(self, base_url: str) -> dict[str, Any]:
+    def build_listing(self, base_url: str) -> dict[str, Any]:
         """The tool as `tools/list` shows it. Where it knows no path of its own, the one in its
         `_meta` is its first request's, relative to `base_url`.
         """
@@ -120,19 +176,22 @@ class ToolDefinition:
             meta["group"] = self.group
         if self.requests and "://" in self.requests[0].url:
             first = self.requests[0]
-            meta |= {"method": first.method, "path": self.path or _relative(first.url, base_url)}
+            meta |= {
+                "method": first.method,
+                "path": self.path or _to_relative_path(first.url, base_url),
+            }
         return {
             "name": self.name,
             "title": self.title or self.name,
             "description": self.description,
             "inputSchema": dict(self.input_schema),
             "outputSchema": dict(self.output_schema),
-            "annotations": self.annotations(),
+            "annotations": self.build_annotations(),
             "_meta": {"toolwright": meta},
         }
 
 
-def file_arguments(input_schema: Mapping[str, Any]) -> tuple[str, ...]:
+def find_file_arguments(input_schema: Mapping[str, Any]) -> tuple[str, ...]:
     """The properties of an input schema that are marked as texts that may be files."""
     properties = input_schema.get("properties")
     listed = properties.items() if isinstance(properties, dict) else ()
@@ -141,9 +200,9 @@ def file_arguments(input_schema: Mapping[str, Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a bundle came from: the document and its sha256, who wrote the code (`compiler`,
-    `client`, `openai`), the model and the prompt's sha256 where one did, and the base image's id.
-    The model of compiled code is who read the documentation that it is compiled from.
+    """The origin of a bundle: the document and its sha256, the author of the code (`compiler`,
+    `client`, `openai`), the model and the prompt's sha256 where a model wrote it, and the base
+    image's id. The model of compiled code is the one that read the documentation.
     `parent` is the bundle it was changed from, as `name@version:digest`, or "".
     """
 
@@ -161,10 +220,10 @@ class Bundle:
     """A forged server as data. `base_url` is what relative request templates in `server.py` extend.
 
     `permissions` are `network:HOST[:PORT]` and later `env:NAME`, `fs:PATH:MODE`; a request to a
-    host that is not among them is refused whatever a tool declares. `launch` is there for servers
-    that others wrote, which are started by it and not by the runtime. `paces` are how often the
-    broker lets it ask a host, `widened` what its answer schemas take beyond the document; both were
-    learned from what was answered. `packages` are those of PyPI that the code imports,
+    host that is not among them is refused whatever a tool declares. `launch` is set for
+    third-party servers, which are started by it and not by the runtime. `paces` limit how often the
+    broker lets it send requests to a host, `widened` is what its answer schemas accept beyond the
+    document; both were learned from answers. `packages` are those of PyPI that the code imports,
     with all that they need.
     """
 
@@ -184,19 +243,21 @@ class Bundle:
     widened: tuple[Widening, ...] = ()
     packages: tuple[Dependency, ...] = ()
 
-    def tool(self, name: str) -> ToolDefinition:
+    def get_tool(self, name: str) -> ToolDefinition:
         """The tool of that name. Raises KeyError."""
         for tool in self.tools:
             if tool.name == name:
                 return tool
         raise KeyError(name)
 
-    def digest(self) -> str:
+    def compute_digest(self) -> str:
         """sha256 over the names and contents of the version's files, in hex."""
-        return _digest(render_files(self))
+        return _hash_files(render_files(self))
 
-    def manifest(self) -> dict[str, Any]:
-        """What the container-side runtime needs to know besides the code and the tools."""
+    def build_manifest(self) -> dict[str, Any]:
+        """The JSON object that the container-side runtime receives besides the code and
+        the tools.
+        """
         return {
             "name": self.name,
             "version": self.version,
@@ -204,15 +265,15 @@ class Bundle:
             "description": self.description,
             "base_url": self.base_url,
             "permissions": list(self.permissions),
-            "credentials": [credential.public() for credential in self.credentials],
+            "credentials": [credential.to_public() for credential in self.credentials],
         }
 
-    def runtime_tools(self) -> list[dict[str, Any]]:
+    def list_runtime_tools(self) -> list[dict[str, Any]]:
         """The tools as the container-side runtime receives them (and `tools.json` holds them)."""
         return [_tool_to_json(tool) for tool in self.tools]
 
 
-def _relative(url: str, base_url: str) -> str:
+def _to_relative_path(url: str, base_url: str) -> str:
     """The path of a URL template below the base URL, or its own whole path."""
     base = base_url.rstrip("/")
     if url.startswith(f"{base}/"):
@@ -225,12 +286,12 @@ def render_files(bundle: Bundle) -> dict[str, bytes]:
     files = {
         "bundle.toml": _to_toml(bundle).encode(),
         "server.py": bundle.source_code.encode(),
-        "tools.json": _json_bytes({"tools": bundle.runtime_tools()}),
+        "tools.json": _encode_json({"tools": bundle.list_runtime_tools()}),
     }
     if bundle.spec is not None:
-        files["spec.json"] = _json_bytes(spec_to_json(bundle.spec))
+        files["spec.json"] = _encode_json(spec_to_json(bundle.spec))
     if bundle.launch is not None:
-        files["launch.json"] = _json_bytes(launch_to_json(bundle.launch))
+        files["launch.json"] = _encode_json(launch_to_json(bundle.launch))
     return files
 
 
@@ -243,27 +304,27 @@ def write_bundle(bundle: Bundle, directory: Path) -> None:
             os.fsync(file.fileno())
 
 
-def files_digest(directory: Path) -> str:
-    """The digest of the files as they lie there: a bundle's own, where it was written by
-    `write_bundle` and not touched since. Raises BundleInvalid.
+def compute_files_digest(directory: Path) -> str:
+    """The digest of the files on disk. It is the bundle's own where `write_bundle` wrote them and
+    they were not changed since. Raises BundleInvalid.
     """
-    return _digest(_contents(directory))
+    return _hash_files(_read_contents(directory))
 
 
 def read_bundle(directory: Path, *, with_spec: bool = True) -> Bundle:
-    """The bundle in a directory. Raises BundleInvalid naming the file and the reason.
+    """Read the bundle in a directory. Raises BundleInvalid naming the file and the reason.
 
-    Without its spec, which can be the largest part and only proving needs, where that is not asked
-    for; its digest is another then.
+    `with_spec=False` leaves out the spec, which can be the largest part and is needed only to prove
+    the bundle; the digest differs then.
 
     Refuses symbolic links, special files, set-id bits and files over 32 MiB: the directory may have
     come from someone else.
     """
-    return parse_files(_contents(directory, with_spec), str(directory))
+    return parse_files(_read_contents(directory, with_spec), str(directory))
 
 
 def parse_files(contents: Mapping[str, bytes], where: str) -> Bundle:
-    """The bundle that files by name make up. Raises BundleInvalid: the file and the reason."""
+    """Parse a bundle's files by name. Raises BundleInvalid naming the file and the reason."""
     name = "bundle.toml"
     try:
         head = tomllib.loads(contents[name].decode())
@@ -283,15 +344,15 @@ def parse_files(contents: Mapping[str, bytes], where: str) -> Bundle:
             description=str(head.get("description", "")),
             base_url=str(head["base_url"]),
             permissions=tuple(map(str, head.get("permissions", ()))),
-            credentials=_credentials(head.get("credentials", [])),
+            credentials=_parse_credentials(head.get("credentials", [])),
             provenance=Provenance(**head["provenance"]),
             source_code=source_code,
             tools=tools,
             spec=spec,
             launch=launch,
-            paces=paces_from(head.get("rate", {})),
-            widened=widenings_from(head.get("widened", [])),
-            packages=dependencies_from(head.get("packages", [])),
+            paces=parse_paces(head.get("rate", {})),
+            widened=parse_widenings(head.get("widened", [])),
+            packages=parse_dependencies(head.get("packages", [])),
         )
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise BundleInvalid(where, name, f"{type(error).__name__}: {error}") from error
@@ -303,14 +364,14 @@ def parse_files(contents: Mapping[str, bytes], where: str) -> Bundle:
     return bundle
 
 
-def _credentials(listed: Any) -> tuple[Credential, ...]:
+def _parse_credentials(listed: Any) -> tuple[Credential, ...]:
     """The credentials of `bundle.toml`. Raises ValueError that says which is wrong and how."""
     if not isinstance(listed, list) or len(listed) > MAX_CREDENTIALS:
         raise ValueError(f"credentials is no list of at most {MAX_CREDENTIALS} tables")
     made: dict[str, Credential] = {}
     for number, item in enumerate(listed):
         try:
-            credential = credential_from(item)
+            credential = parse_credential(item)
         except ValueError as error:
             raise ValueError(f"credentials[{number}]: {error}") from error
         if credential.name in made:
@@ -319,30 +380,32 @@ def _credentials(listed: Any) -> tuple[Credential, ...]:
     return tuple(made.values())
 
 
-def _contents(directory: Path, with_spec: bool = True) -> dict[str, bytes]:
+def _read_contents(directory: Path, with_spec: bool = True) -> dict[str, bytes]:
     contents = {}
     for name in FILES:
         path = directory / name
         wanted = name not in OPTIONAL or path.is_symlink() or path.exists()
         if wanted and (with_spec or name != "spec.json"):
-            contents[name] = read_regular(path)
+            contents[name] = read_regular_file(path)
     return contents
 
 
-def _digest(files: Mapping[str, bytes]) -> str:
+def _hash_files(files: Mapping[str, bytes]) -> str:
     total = hashlib.sha256()
     for name, content in sorted(files.items()):
         total.update(f"{name}\0{len(content)}\0".encode() + content)
     return total.hexdigest()
 
 
-def read_regular(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
-    """The content of a plain file that may be a stranger's. Raises BundleInvalid."""
+def read_regular_file(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
+    """Read a regular file from an untrusted directory: no symbolic link, no set-id bits, at most
+    `limit` bytes. Raises BundleInvalid.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise BundleInvalid(str(path.parent), path.name, error.strerror or str(error)) from error
-    with _closing(descriptor):
+    with _close_after(descriptor):
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_mode & (stat.S_ISUID | stat.S_ISGID):
             raise BundleInvalid(str(path.parent), path.name, "not a plain file")
@@ -354,15 +417,15 @@ def read_regular(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
 
 
 @contextmanager
-def _closing(descriptor: int) -> Iterator[None]:
+def _close_after(descriptor: int) -> Iterator[None]:
     try:
         yield
     finally:
         os.close(descriptor)
 
 
-def _json_bytes(value: Any) -> bytes:
-    return f"{pretty(value)}\n".encode()
+def _encode_json(value: Any) -> bytes:
+    return f"{format_json(value)}\n".encode()
 
 
 def _tool_to_json(tool: ToolDefinition) -> dict[str, Any]:
@@ -392,25 +455,25 @@ def _tool_from_json(data: Mapping[str, Any]) -> ToolDefinition:
     )
 
 
-def _origin(made: Provenance) -> list[tuple[str, str]]:
+def _list_provenance(made: Provenance) -> list[tuple[str, str]]:
     # Without a parent nothing is said of it, so that what has none keeps its digest.
     return [(key, value) for key, value in vars(made).items() if value or key != "parent"]
 
 
 def _to_toml(bundle: Bundle) -> str:
     lines = [
-        f"name = {quoted(bundle.name)}",
+        f"name = {quote_toml(bundle.name)}",
         f"version = {bundle.version}",
-        f"title = {quoted(bundle.title)}",
-        f"description = {quoted(bundle.description)}",
-        f"base_url = {quoted(bundle.base_url)}",
-        f"permissions = [{', '.join(map(quoted, bundle.permissions))}]",
+        f"title = {quote_toml(bundle.title)}",
+        f"description = {quote_toml(bundle.description)}",
+        f"base_url = {quote_toml(bundle.base_url)}",
+        f"permissions = [{', '.join(map(quote_toml, bundle.permissions))}]",
         "",
         "[provenance]",
-        *(f"{key} = {quoted(value)}" for key, value in _origin(bundle.provenance)),
+        *(f"{key} = {quote_toml(value)}" for key, value in _list_provenance(bundle.provenance)),
     ]
     for credential in bundle.credentials:
-        lines += ["", *credential_toml(credential)]
-    lines += [*paces_toml(bundle.paces), *widenings_toml(bundle.widened)]
-    lines += dependencies_toml(bundle.packages)
+        lines += ["", *render_credential(credential)]
+    lines += [*render_paces(bundle.paces), *render_widenings(bundle.widened)]
+    lines += render_dependencies(bundle.packages)
     return "\n".join(lines) + "\n"

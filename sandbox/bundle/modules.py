@@ -1,11 +1,34 @@
-"""What forged code may import, and what of each module it may use: all else is refused."""
+"""Allowlists of modules and names that forged code may use; everything else is refused."""
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from types import ModuleType
+
+BUILTINS = frozenset(
+    "abs all any ascii bin bool bytearray bytes callable chr complex dict divmod enumerate filter "
+    "float format frozenset getattr hasattr hash hex int isinstance issubclass iter len list map "
+    "max min next object oct ord pow print range repr reversed round set slice sorted str sum "
+    "tuple type zip Ellipsis False None NotImplemented True".split()
+)
+"""The allowed built-ins besides exceptions; `print` and `type` have rules of their own."""
+
+_NO_ERRORS = frozenset({"BaseException", "GeneratorExit", "KeyboardInterrupt", "SystemExit"})
+
+DYNAMIC = frozenset(
+    {
+        name
+        for name, value in vars(builtins).items()
+        if name not in BUILTINS
+        and not name.startswith("_")
+        and (name in _NO_ERRORS or not (isinstance(value, type) and issubclass(value, Exception)))
+    }
+    | {"__import__", "copyright", "credits", "exit", "help", "license", "quit", "unichr"}
+)
+"""All other built-ins of this and other Python versions, which are refused."""
 
 MODULES = frozenset(
     {
@@ -79,10 +102,10 @@ _WITHOUT: Mapping[str, frozenset[str]] = {
 
 
 @cache
-def public_names(module: str) -> frozenset[str]:
-    """What of an allowed module servers may use; nothing of any other.
+def list_public_names(module: str) -> frozenset[str]:
+    """The names of an allowed module that servers may use; empty for any other module.
 
-    Never another module: `re.enum.sys` would be every module there is.
+    Modules among its attributes are left out: `re.enum.sys` would lead to every module.
     """
     if module in RUNTIME:
         return RUNTIME[module]
@@ -96,5 +119,5 @@ def public_names(module: str) -> frozenset[str]:
 
 
 def is_module(name: str) -> bool:
-    """Whether a dotted name is a module whose names are judged one by one."""
+    """Whether a dotted name is an allowed module, of which each used name is checked."""
     return name in MODULES or name in RUNTIME

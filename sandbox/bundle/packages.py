@@ -1,6 +1,6 @@
-"""Packages of PyPI that a forged server's code imports, locked in its bundle.
+"""PyPI packages that a forged server's code imports, locked in its bundle.
 
-Only wheels: nothing of a package runs before it is imported in the sandbox.
+Only wheels are used, so that no code of a package runs before it is imported in the sandbox.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sandbox.authscheme import quoted
+from sandbox.bundle.credential import quote_toml
+from sandbox.bundle.launch import LockedPackage
 from sandbox.errors import PackageUnusable
-from sandbox.launch import LockedPackage
 
 MAX_DEPENDENCIES = 64
 MAX_MODULES = 200
 MAX_RECORD = 8 * 1024 * 1024
 OURS = frozenset({"toolwright", "server", "serve", "pytest"})
-"""Modules of the sandbox, which no package may stand for."""
+"""Modules of the sandbox, which no package may replace."""
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?\Z")
 _VERSION = re.compile(r"[A-Za-z0-9.!+_-]{1,60}\Z")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
@@ -49,38 +49,42 @@ class Dependency:
         return f"{self.name} {self.version}" + (" (with machine code)" if self.native else "")
 
 
-def normal(name: str) -> str:
-    """A package's name as all its spellings have it (Python packaging, "Name normalization")."""
+def normalize_name(name: str) -> str:
+    """The normalized name of a package (PEP 503; Python packaging, "Name normalization")."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def modules_of(packages: Sequence[Dependency]) -> frozenset[str]:
-    """What code that has these packages may import beside the standard library."""
+def collect_modules(packages: Sequence[Dependency]) -> frozenset[str]:
+    """The top-level modules of these packages, which code may import."""
     return frozenset(module for package in packages for module in package.modules)
 
 
-def dependencies(directory: Path, lock: Sequence[LockedPackage]) -> tuple[Dependency, ...]:
-    """The locked packages that were fetched into a directory, with their modules.
+def read_dependencies(directory: Path, lock: Sequence[LockedPackage]) -> tuple[Dependency, ...]:
+    """Read the locked packages that were fetched into a directory, with their modules.
 
-    Raises PackageUnusable for what no server may have: more than MAX_DEPENDENCIES of them, or
-    modules in place of the interpreter's or ours.
+    Raises PackageUnusable for more than MAX_DEPENDENCIES packages, for a package without a list of
+    its files, and for modules that would replace those of the interpreter or of the sandbox.
     """
     if len(lock) > MAX_DEPENDENCIES:
         raise PackageUnusable(f"{len(lock)} packages are more than {MAX_DEPENDENCIES}.")
-    records = {normal(path.parent.name.split("-")[0]): path for path in _records(directory)}
-    return tuple(_dependency(package, records.get(normal(package.name))) for package in lock)
+    records = {
+        normalize_name(path.parent.name.split("-")[0]): path for path in _find_records(directory)
+    }
+    return tuple(
+        _read_dependency(package, records.get(normalize_name(package.name))) for package in lock
+    )
 
 
-def _records(directory: Path) -> Iterator[Path]:
+def _find_records(directory: Path) -> Iterator[Path]:
     yield from sorted(directory.glob("*.dist-info/RECORD"))
 
 
-def _dependency(package: LockedPackage, record: Path | None) -> Dependency:
+def _read_dependency(package: LockedPackage, record: Path | None) -> Dependency:
     if record is None or record.stat().st_size > MAX_RECORD:
         raise PackageUnusable(f"{package.name[:100]} does not say which files it has.")
     with record.open(newline="", encoding="utf-8", errors="replace") as file:
         files = [row[0] for row in csv.reader(file) if row]
-    modules = sorted({module for path in files if (module := _top(path))})
+    modules = sorted({module for path in files if (module := _find_top_module(path))})
     for module in modules:
         if module in sys.stdlib_module_names or module in OURS:
             told = f"{package.name[:100]} brings a module {module}, which is there already"
@@ -90,7 +94,7 @@ def _dependency(package: LockedPackage, record: Path | None) -> Dependency:
     return Dependency(package.name, package.version, package.digest, made, native)
 
 
-def _top(path: str) -> str:
+def _find_top_module(path: str) -> str:
     """The top-level module that a file belongs to; "" for none."""
     first, slash, rest = path.partition("/")
     name = first if slash else first.partition(".")[0]
@@ -98,14 +102,14 @@ def _top(path: str) -> str:
     return name if is_code and _MODULE.match(name) else ""
 
 
-def dependencies_from(listed: Any) -> tuple[Dependency, ...]:
+def parse_dependencies(listed: Any) -> tuple[Dependency, ...]:
     """The packages of `bundle.toml`. Raises ValueError that says which is wrong."""
     if not isinstance(listed, list) or len(listed) > MAX_DEPENDENCIES:
         raise ValueError(f"packages is no list of at most {MAX_DEPENDENCIES} tables")
-    return tuple(_read(number, item) for number, item in enumerate(listed))
+    return tuple(_parse_dependency(number, item) for number, item in enumerate(listed))
 
 
-def _read(number: int, item: Any) -> Dependency:
+def _parse_dependency(number: int, item: Any) -> Dependency:
     flat: Mapping[str, Any] = item if isinstance(item, dict) else {}
     for key, pattern in (("name", _NAME), ("version", _VERSION), ("digest", _DIGEST)):
         if not isinstance(flat.get(key), str) or not pattern.match(flat[key]):
@@ -118,13 +122,13 @@ def _read(number: int, item: Any) -> Dependency:
     return Dependency(flat["name"], flat["version"], flat["digest"], tuple(modules), native)
 
 
-def dependencies_toml(packages: Sequence[Dependency]) -> Iterator[str]:
+def render_dependencies(packages: Sequence[Dependency]) -> Iterator[str]:
     """The lines of `bundle.toml`."""
     for package in packages:
         yield from ("", "[[packages]]")
-        yield f"name = {quoted(package.name)}"
-        yield f"version = {quoted(package.version)}"
-        yield f"digest = {quoted(package.digest)}"
-        yield f"modules = [{', '.join(map(quoted, package.modules))}]"
+        yield f"name = {quote_toml(package.name)}"
+        yield f"version = {quote_toml(package.version)}"
+        yield f"digest = {quote_toml(package.digest)}"
+        yield f"modules = [{', '.join(map(quote_toml, package.modules))}]"
         if package.native:
             yield "native = true"

@@ -1,6 +1,6 @@
-"""What a server may be given besides its pipe: `network:HOST:PORT`, `env:NAME`, `fs:PATH:ro|rw`,
-the tools of other servers, `call:SERVER.TOOL`, and of the network besides HTTP `tls:HOST:PORT`,
-`tls:*:PORT`, `dns:ZONE[@SERVER]`, `dns:*[@SERVER]` and `tcp:HOST:PORT`.
+"""Permissions of a server: `network:HOST:PORT` for HTTP, `env:NAME`, `fs:PATH:ro|rw`,
+`call:SERVER.TOOL` for the tools of other servers, and for the network besides HTTP
+`tls:HOST:PORT`, `tls:*:PORT`, `dns:ZONE[@SERVER]`, `dns:*[@SERVER]` and `tcp:HOST:PORT`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from sandbox.bundle.model import RequestPattern
+from sandbox.bundle.target import NetworkTarget, parse_target
 from sandbox.errors import PathRefused
-from sandbox.target import Target, parse_target
+
+CLOCK, RANDOM = "clock", "random"
+"""Permissions of a bundle whose pure tools get the present time, or fresh randomness."""
 
 Kind = Literal["network", "env", "fs", "call", "tls", "dns", "tcp"]
 MAX_PATH = 250
 SYSTEM = ("/proc", "/sys", "/dev", "/run", "/var/run", "/boot", "/etc", "/var/lib/docker")
-"""No part of these is given to a server: devices, the engine's socket, the machine's secrets."""
+"""Directories never given to a server: devices, the engine's socket, the machine's secrets."""
 
 _TOOL = re.compile(r"[a-z][a-z0-9_]{0,39}\.[a-z][a-z0-9_]{0,39}\Z")
 _ANY_HOST = re.compile(r"\*:[1-9][0-9]{0,4}\Z")
@@ -27,13 +31,13 @@ _NETWORK: Mapping[str, Kind] = {"tls": "tls", "dns": "dns", "tcp": "tcp"}
 DNS_PORT = 53
 _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 _LOADERS = re.compile(r"LD_.*|.*_PROXY|NO_PROXY|PATH|HOME|NODE_OPTIONS|PYTHON.*\Z", re.IGNORECASE)
-"""Variables that would change what is started, or where its connections go."""
+"""Variables that would change which program is started, or where its connections go."""
 
 
 @dataclass(frozen=True)
 class Permission:
-    """One permission. `name` is what stands behind the kind: a variable, an absolute path, and so
-    on.
+    """One permission. `name` is the text after the kind: a variable, an absolute path,
+    and so on.
     """
 
     kind: Kind
@@ -45,8 +49,8 @@ class Permission:
         return f"{self.kind}:{self.name}{mode}"
 
     @property
-    def loud(self) -> str:
-        """What is to be said aloud when it is granted; "" for most."""
+    def warning(self) -> str:
+        """The warning to show when it is granted; "" for most."""
         if self.kind == "tls" and self.name.startswith("*:"):
             return f"any public host on port {self.name[2:]}, by a TLS handshake"
         if self.kind == "dns" and self.name.partition("@")[0] == "*":
@@ -54,7 +58,7 @@ class Permission:
         return ""
 
     @property
-    def target(self) -> Target:
+    def target(self) -> NetworkTarget:
         """The host and port of a network permission. Raises ValueError for another."""
         found = parse_target(self.name) if self.kind == "network" else None
         if found is None:
@@ -63,9 +67,9 @@ class Permission:
 
 
 def parse_permission(text: str) -> Permission:
-    """A permission of its text. Raises ValueError that says what is wrong.
+    """Parse a permission. Raises ValueError that says what is wrong.
 
-    Of a path only the form is judged; see `check_path`.
+    Checks only the form of a path; see `check_path` for the file itself.
     """
     kind, colon, rest = text.partition(":")
     if kind == "network" and colon:
@@ -80,10 +84,10 @@ def parse_permission(text: str) -> Permission:
     if kind == "call" and _TOOL.match(rest):
         return Permission("call", rest)
     if kind in _NETWORK:
-        return _of_network(_NETWORK[kind], rest)
+        return _parse_network(_NETWORK[kind], rest)
     path, _, mode = rest.rpartition(":")
     if kind == "fs" and mode in ("ro", "rw"):
-        problem = _form_problem(path)
+        problem = _find_form_problem(path)
         if problem:
             raise ValueError(f"{path[:200]!r} {problem}")
         return Permission("fs", path, mode == "rw")
@@ -93,13 +97,13 @@ def parse_permission(text: str) -> Permission:
     )
 
 
-def _of_network(kind: Kind, rest: str) -> Permission:
+def _parse_network(kind: Kind, rest: str) -> Permission:
     """Raises ValueError."""
     if kind == "dns":
         zone, at, place = rest.partition("@")
         server = parse_target(place, DNS_PORT) if at else None
         plain = parse_target(zone, DNS_PORT) if ":" not in zone else None
-        known = zone == "*" or (plain is not None and plain.named)
+        known = zone == "*" or (plain is not None and plain.is_named)
         if not known or (at and server is None):
             raise ValueError(f"{rest[:200]!r} is no ZONE or ZONE@SERVER")
         name = zone if plain is None else plain.host
@@ -112,8 +116,8 @@ def _of_network(kind: Kind, rest: str) -> Permission:
     return Permission(kind, str(target))
 
 
-def permissions_of(texts: Iterable[str]) -> tuple[Permission, ...]:
-    """The permissions that a bundle declares; those that are none grant nothing."""
+def parse_permissions(texts: Iterable[str]) -> tuple[Permission, ...]:
+    """Parse the permissions that a bundle declares; invalid ones are skipped and grant nothing."""
     found = []
     for text in texts:
         try:
@@ -124,19 +128,19 @@ def permissions_of(texts: Iterable[str]) -> tuple[Permission, ...]:
 
 
 def is_readable(permission: Permission) -> bool:
-    """Whether it is of files that may only be read."""
+    """Whether it is a read-only permission for files."""
     return permission.kind == "fs" and not permission.writable
 
 
 def check_path(path: str, private: Iterable[Path] = ()) -> None:
     """Raises PathRefused unless a server may be given that directory or file as it is on disk now.
 
-    Refused are what is no plain file or directory, a path through a symbolic link, the system's own
-    (`SYSTEM`), dot-files of a home directory, `private` places of ours, and whatever holds one of
-    these.
+    Refused are special files, paths through a symbolic link, system directories (`SYSTEM`),
+    dot-files of a home directory, the `private` directories of Toolwright, and any directory that
+    contains one of these.
     """
     ours = tuple(Path(os.path.realpath(place)) for place in private)
-    problem = _form_problem(path) or place_problem(Path(path), ours)
+    problem = _find_form_problem(path) or find_place_problem(Path(path), ours)
     if problem:
         raise PathRefused(path[:300], problem)
     real = os.path.realpath(path)
@@ -151,8 +155,8 @@ def check_path(path: str, private: Iterable[Path] = ()) -> None:
 
 
 def check_nesting(permissions: Iterable[Permission]) -> None:
-    """Raises PathRefused where one path lies in another that may be written: what is there could
-    be replaced before it is given out.
+    """Raises PathRefused where one path lies in a writable one, because the server could replace
+    the inner path before it is mounted.
     """
     paths = [permission for permission in permissions if permission.kind == "fs"]
     for outer in paths:
@@ -161,7 +165,7 @@ def check_nesting(permissions: Iterable[Permission]) -> None:
                 raise PathRefused(inner.name, f"it lies in {outer.name}, which may be written")
 
 
-def _form_problem(path: str) -> str:
+def _find_form_problem(path: str) -> str:
     if not path.startswith("/") or os.path.normpath(path) != path or path.startswith("//"):
         return "is no absolute path in its plain form"
     if len(path) > MAX_PATH or not path.isprintable() or set(path) & set(':,"\\'):
@@ -169,9 +173,9 @@ def _form_problem(path: str) -> str:
     return ""
 
 
-def place_problem(path: Path, private: tuple[Path, ...] = ()) -> str:
-    """Why no server may be given what lies there, whatever it is; "" where one may. `private` are
-    places of ours.
+def find_place_problem(path: Path, private: tuple[Path, ...] = ()) -> str:
+    """The reason why no server may be given this path, whatever lies there; "" where one may.
+    `private` are directories of Toolwright.
     """
     homes = {Path.home(), Path("/root"), *(Path("/home") / part for part in path.parts[2:3])}
     for root in (*map(Path, SYSTEM), *private):
@@ -184,3 +188,53 @@ def place_problem(path: Path, private: tuple[Path, ...] = ()) -> str:
         if path == held or path in held.parents:
             return f"it holds what is not a server's to see, such as {held}"
     return ""
+
+
+METHODS: Mapping[str, str] = {"call": "CALL", "tls": "READ", "dns": "READ", "tcp": "TALK"}
+"""Method of the request pattern, by kind of permission."""
+READING = frozenset({"CALL", "READ"})
+"""Methods that a tool with read access may use; a called tool has an access class of its own."""
+
+
+def build_request_pattern(permission: str) -> RequestPattern | None:
+    """The request pattern for a permission in its normal form; None for other kinds, whose use is
+    not declared by requests.
+    """
+    method = METHODS.get(permission.partition(":")[0])
+    plain = (str(each) for each in parse_permissions((permission,)))
+    return RequestPattern(method, permission) if method and permission in plain else None
+
+
+def is_permission_request(request: RequestPattern) -> bool:
+    """Whether a declared request stands for a permission, as `build_request_pattern` builds it."""
+    return build_request_pattern(request.url) == request
+
+
+_PLAIN = {
+    CLOCK: "to know the present time, so that results may change with it",
+    RANDOM: "to draw at random, so that results may differ from call to call",
+}
+_KINDS: Mapping[Kind, str] = {
+    "network": "to send requests to {name}",
+    "env": "to read the value that the vault holds as {name}",
+    "fs": "to read the file {name}, or all that lies in it",
+    "call": "to run the tool {name}, with all that it may do",
+    "tls": "to begin a TLS connection to {name} and see who answers",
+    "dns": "to ask the name system about {name}",
+    "tcp": "to send bytes to {name} and read the answer",
+}
+
+
+def explain_permission(permission: str) -> str:
+    """What a permission allows, in words for people; "" for an invalid one."""
+    if permission in _PLAIN:
+        return _PLAIN[permission]
+    found = parse_permissions((permission,))
+    return _explain_parsed(found[0]) if found else ""
+
+
+def _explain_parsed(permission: Permission) -> str:
+    told = _KINDS[permission.kind].format(name=permission.name)
+    if permission.writable:
+        told = told.replace("to read", "to read and change")
+    return f"{told} ({permission.warning})" if permission.warning else told

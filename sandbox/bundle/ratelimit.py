@@ -1,4 +1,4 @@
-"""How often a server may ask a host, as its refusals taught: a value of its bundle."""
+"""Rate limits for requests to a host, learned from its refusals and stored in the bundle."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.authscheme import quoted
+from sandbox.bundle.credential import quote_toml
 
 MAX_REQUESTS = 200
 MAX_PER = 3600.0
 SLOWEST = 1 / 40
-"""Requests per second. A caller waits for its turn, and not longer than a request may take."""
+"""Requests per second. A caller waits for its turn, at most as long as a request may take."""
 MAX_PACES = 16
 
 
 @dataclass(frozen=True)
 class Pace:
-    """`requests` in `per` seconds, spread evenly, to a `host` or `host:port`, as its bundle's
-    permissions name it. Raises ValueError for what no pace can be.
+    """At most `requests` in `per` seconds, spread evenly, to a `host` or `host:port` as the
+    bundle's permissions name it. Raises ValueError for values out of range.
     """
 
     host: str
@@ -44,31 +44,31 @@ class Pace:
         return f"{self.requests} requests in {self.per:g} s to {self.host}"
 
 
-def slower(paces: Iterable[Pace], learned: Pace) -> tuple[Pace, ...]:
-    """The paces with a learned one, which only ever slows down."""
+def add_slower_pace(paces: Iterable[Pace], learned: Pace) -> tuple[Pace, ...]:
+    """Add a learned pace; of two for the same host the slower one is kept."""
     others = [pace for pace in paces if pace.host != learned.host]
     same = [pace for pace in paces if pace.host == learned.host]
     slowest = min((learned, *same), key=lambda pace: pace.per_second)
     return tuple(sorted((*others, slowest), key=lambda pace: pace.host))
 
 
-def paces_toml(paces: Iterable[Pace]) -> list[str]:
+def render_paces(paces: Iterable[Pace]) -> list[str]:
     """The tables `[rate."HOST"]` of a bundle.toml, line by line."""
     lines = []
     for pace in paces:
-        lines += ["", f"[rate.{quoted(pace.host)}]"]
+        lines += ["", f"[rate.{quote_toml(pace.host)}]"]
         lines += [f"requests = {pace.requests}", f"per = {float(pace.per)!r}"]
     return lines
 
 
-def paces_from(tables: Any) -> tuple[Pace, ...]:
+def parse_paces(tables: Any) -> tuple[Pace, ...]:
     """The inverse, of the parsed tables by host. Raises ValueError."""
     if not isinstance(tables, Mapping) or len(tables) > MAX_PACES:
         raise ValueError(f"rate is no table of at most {MAX_PACES} hosts")
-    return tuple(_pace(host, table) for host, table in sorted(tables.items()))
+    return tuple(_parse_pace(host, table) for host, table in sorted(tables.items()))
 
 
-def _pace(host: str, table: Any) -> Pace:
+def _parse_pace(host: str, table: Any) -> Pace:
     if not isinstance(table, Mapping) or not set(table) <= {"requests", "per"}:
         raise ValueError(f"rate.{host[:60]}: wants requests and per")
     requests, per = table.get("requests"), table.get("per", 1.0)

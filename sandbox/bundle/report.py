@@ -1,4 +1,4 @@
-"""What a stage found: an operation x case matrix with evidence."""
+"""Reports of the stages: a matrix of operations and cases, with evidence."""
 
 from __future__ import annotations
 
@@ -10,16 +10,27 @@ Stage = Literal[
     "static", "suite", "cases", "adequacy", "mock", "recorded", "live", "redteam", "acceptance"
 ]
 Verdict = Literal["passed", "failed", "inconclusive", "skipped"]
+CaseCode = Literal["", "proves_nothing"]
+"""Reasons of a cell that decide something: `proves_nothing` is said of a test or an example that a
+server without sense would pass too.
+"""
+ReportCode = Literal["", "read_independently"]
+"""Reasons of a stage that decide something: `read_independently` is said where the claims of the
+acceptance stage are of a reader other than the draft's author.
+"""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A located problem: a file, a pointer or line in it, the rule broken, and the reason."""
+    """A located problem: a file, a pointer or line in it, the rule broken, and the reason. `line`
+    is 0 where it is about none.
+    """
 
     file: str
     where: str
     rule: str
     reason: str
+    line: int = 0
 
 
 @dataclass(frozen=True)
@@ -27,7 +38,9 @@ class CaseResult:
     """One cell of the matrix. `evidence` is short: request line, status, difference.
 
     Where code was called with arguments of somebody's choice, `given`, `expected` and `got` are
-    what went in, what had to come out and what did, as bounded JSON.
+    what went in, what had to come out and what did, as bounded JSON. `example` counts the examples
+    of the operation from 1, and is 0 where the cell is about none; `line` is one of `server.py`, 0
+    where none is known.
     """
 
     operation: str
@@ -37,6 +50,9 @@ class CaseResult:
     given: str = ""
     expected: str = ""
     got: str = ""
+    code: CaseCode = ""
+    example: int = 0
+    line: int = 0
 
 
 @dataclass(frozen=True)
@@ -53,13 +69,14 @@ class StageReport:
     findings: tuple[Finding, ...] = ()
     coverage: float = 1.0
     note: str = ""
+    code: ReportCode = ""
 
     @property
     def passed(self) -> bool:
         """True unless the stage failed: skipped and inconclusive do not stand in the way."""
         return self.verdict != "failed"
 
-    def failures(self) -> tuple[CaseResult, ...]:
+    def list_failures(self) -> tuple[CaseResult, ...]:
         return tuple(case for case in self.cases if case.verdict == "failed")
 
 
@@ -80,6 +97,11 @@ class Proof:
         stage refuses, which is not fit to run.
         """
         return bool(self.reports) and all(r.passed for r in self.reports if r.stage == "static")
+
+
+def finding_at(file: str, line: int | None, rule: str, reason: str) -> Finding:
+    """A problem in a line of a file, where the line is known."""
+    return Finding(file, f"line {line}" if line else "", rule, reason, line or 0)
 
 
 def to_json(report: StageReport) -> dict[str, Any]:

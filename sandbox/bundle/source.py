@@ -1,4 +1,4 @@
-"""A parsed `server.py`, as the rules see it."""
+"""Parsing of a `server.py` for the static rules, and questions about its syntax tree."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _SCOPES = (
     *(ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef),
     *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
 )
-"""What has names of its own."""
+"""Nodes that open a scope."""
 
 
 @dataclass(frozen=True)
-class Source:
+class ParsedSource:
     """`nodes` is every node of `tree` once; `tools` are the functions under `@tool`;
     `packages` are modules that the bundle has packages for, by the first part of their names.
     """
@@ -29,30 +29,32 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Unparsable:
+class UnparsableSource:
     line: int
     reason: str
 
 
-def parse(code: str, packages: frozenset[str] = frozenset()) -> Source | Unparsable:
-    """The source of a server, or why it is none. Bounds its size and nesting."""
+def parse_source(
+    code: str, packages: frozenset[str] = frozenset()
+) -> ParsedSource | UnparsableSource:
+    """Parse the code of a server, or say why it cannot be parsed. Bounds its size and nesting."""
     if len(code) > MAX_BYTES:
-        return Unparsable(0, f"longer than {MAX_BYTES} characters")
+        return UnparsableSource(0, f"longer than {MAX_BYTES} characters")
     try:
         tree = ast.parse(code)
     except SyntaxError as error:
-        return Unparsable(error.lineno or 0, error.msg or "syntax error")
+        return UnparsableSource(error.lineno or 0, error.msg or "syntax error")
     except (ValueError, RecursionError, MemoryError) as error:
-        return Unparsable(0, f"{type(error).__name__}: {error}")
-    nodes, deepest = _walk(tree)
+        return UnparsableSource(0, f"{type(error).__name__}: {error}")
+    nodes, deepest = _walk_tree(tree)
     if deepest is not None:
-        return Unparsable(deepest, f"nested deeper than {MAX_DEPTH} levels")
+        return UnparsableSource(deepest, f"nested deeper than {MAX_DEPTH} levels")
     tools = tuple(
         node
         for node in tree.body
         if isinstance(node, FunctionNode) and any(map(is_tool_decorator, node.decorator_list))
     )
-    return Source(tree, nodes, tools, packages)
+    return ParsedSource(tree, nodes, tools, packages)
 
 
 def is_tool_decorator(node: ast.expr) -> bool:
@@ -62,21 +64,21 @@ def is_tool_decorator(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id == "tool"
 
 
-def local_uses(source: Source, names: Collection[str]) -> set[int]:
-    """The ids of the nodes that use one of these names for something that a function binds itself,
-    as a parameter or by assigning it, and so for nothing from outside.
+def find_local_uses(source: ParsedSource, names: Collection[str]) -> set[int]:
+    """The ids (`id()`) of the nodes that use one of these names for a local variable of a function:
+    a parameter, or a name that the function assigns.
     """
     own: set[int] = set()
     for function in source.nodes:
         if isinstance(function, FunctionNode):
-            bound = {name for name in _bound(function) if name in names}
+            bound = {name for name in _find_bound_names(function) if name in names}
             inside = (node for part in function.body if bound for node in ast.walk(part))
             own |= {id(node) for node in inside if isinstance(node, ast.Name) and node.id in bound}
     return own
 
 
-def _bound(function: FunctionNode) -> Iterator[str]:
-    """The names that are local to a function: Python decides that by its text alone."""
+def _find_bound_names(function: FunctionNode) -> Iterator[str]:
+    """The names that are local to a function, which Python decides by its text alone."""
     arguments = function.args
     yield from (argument.arg for argument in (*arguments.args, *arguments.kwonlyargs))
     pending: list[ast.AST] = list(function.body)
@@ -89,7 +91,7 @@ def _bound(function: FunctionNode) -> Iterator[str]:
         pending += ast.iter_child_nodes(node)
 
 
-def called_name(node: ast.Call) -> str:
+def get_called_name(node: ast.Call) -> str:
     """The dotted name of what is called; "" where it is not a plain name."""
     parts: list[str] = []
     target: ast.expr = node.func
@@ -101,18 +103,18 @@ def called_name(node: ast.Call) -> str:
     return ".".join([target.id, *reversed(parts)])
 
 
-def _walk(tree: ast.Module) -> tuple[tuple[ast.AST, ...], int | None]:
+def _walk_tree(tree: ast.Module) -> tuple[tuple[ast.AST, ...], int | None]:
     """All nodes, and the line of the first that is nested too deep."""
     found: list[ast.AST] = []
     level: list[ast.AST] = [tree]
     for _ in range(MAX_DEPTH):
         found += level
-        level = list(_children(level))
+        level = list(_iterate_children(level))
         if not level:
             return tuple(found), None
     return tuple(found), getattr(level[0], "lineno", 0)
 
 
-def _children(nodes: list[ast.AST]) -> Iterator[ast.AST]:
+def _iterate_children(nodes: list[ast.AST]) -> Iterator[ast.AST]:
     for node in nodes:
         yield from ast.iter_child_nodes(node)

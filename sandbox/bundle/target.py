@@ -11,7 +11,7 @@ _NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9_-]{1,63}(?<!-)
 
 
 @dataclass(frozen=True)
-class Target:
+class NetworkTarget:
     """Names are lower-case ASCII (RFC 5891 for others) and without a final dot; IPv6 addresses are
     without brackets.
     """
@@ -23,12 +23,12 @@ class Target:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
-    def named(self) -> bool:
+    def is_named(self) -> bool:
         """Whether the host is a name and no address."""
         return not is_address(self.host)
 
 
-def parse_target(text: str, default_port: int | None = HTTPS) -> Target | None:
+def parse_target(text: str, default_port: int | None = HTTPS) -> NetworkTarget | None:
     """`HOST[:PORT]` as a target, or None where it is none; no port only where there is a default.
 
     Addresses in other than their usual form (`0x7f.1`, `2130706433`) are none.
@@ -37,8 +37,8 @@ def parse_target(text: str, default_port: int | None = HTTPS) -> Target | None:
     if match is None or (match[2] is None and default_port is None):
         return None
     port = int(match[2]) if match[2] else default_port or 0
-    host = _host(match[1])
-    return Target(host, port) if host and 0 < port < 65536 else None
+    host = _parse_host(match[1])
+    return NetworkTarget(host, port) if host and 0 < port < 65536 else None
 
 
 def is_address(host: str) -> bool:
@@ -49,7 +49,7 @@ def is_address(host: str) -> bool:
     return True
 
 
-def _host(text: str) -> str:
+def _parse_host(text: str) -> str:
     if text.startswith("["):
         return str(ipaddress.IPv6Address(text[1:-1])) if is_address(text[1:-1]) else ""
     try:

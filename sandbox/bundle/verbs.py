@@ -1,4 +1,4 @@
-"""The words of an operation's names and summary, and what they say that it does."""
+"""Verbs in an operation's id and summary, which tell whether it acts or creates."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ ACTS = frozenset(
 _CREATES = frozenset("add create insert new post register upload".split())
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """The words of an identifier or a sentence, in lower case."""
     return [word.lower() for word in _WORD.findall(text)]
 
 
-def creates(method: str, operation_id: str, summary: str) -> bool:
+def is_creation(method: str, operation_id: str, summary: str) -> bool:
     """Whether a write only adds something new, so that nothing that was there can be lost."""
     if method != "POST":
         return False
-    named, told = words(operation_id), verb(words(summary)[:1])
+    named, told = split_words(operation_id), find_base_verb(split_words(summary)[:1])
     return bool(_CREATES & {*named[:1], *named[-1:]}) or told in _CREATES
 
 
-def verb(first: list[str]) -> str:
+def find_base_verb(first: list[str]) -> str:
     """The first word of a summary in its base form: `Deletes` and `deleting` are `delete`."""
     word = first[0] if first else ""
     for ending, instead in (

@@ -1,4 +1,6 @@
-"""What a server's answer schemas take beyond its API's document: only what was really answered."""
+"""Widenings: types and values that answers had, and that the answer schemas accept beyond the API's
+document.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +9,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.authscheme import quoted
+from sandbox.bundle.credential import quote_toml
 
 SCALARS = ("boolean", "integer", "null", "number", "string")
-"""The types that may be added. An array or object that nobody described would admit anything."""
+"""The types that may be added. An undescribed array or object would accept anything."""
 MAX_WIDENINGS = 20
 MAX_TYPES, MAX_VALUES = 2, 8
 VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/+-]{0,39}\Z")
-"""What an added enum value looks like: models read it, so it must not be able to say anything."""
+"""The form of an added enum value: models read it, so it must not be able to hold a sentence."""
 _POINTER = re.compile(r"(?:/[^/\x00-\x1f\x7f]{0,100}){0,30}\Z")
 
 
 @dataclass(frozen=True)
 class Widening:
-    """At `where` (a JSON pointer into the answers of `tool`, `*` for any item of a list) these
-    `types` and enum `values` came beyond what is documented. Raises ValueError.
+    """Types and enum values to accept at `where`: a JSON pointer (RFC 6901) into the answers of
+    `tool`, in which `*` is any item of a list. Raises ValueError.
     """
 
     tool: str
@@ -40,29 +42,34 @@ class Widening:
             raise ValueError("tool or where is not a name and a JSON pointer")
 
     def __str__(self) -> str:
-        added = [*self.types, *map(quoted, self.values)]
+        added = [*self.types, *map(quote_toml, self.values)]
         return f"{self.tool}: {self.where or '/'} may also be {', '.join(added)}"
 
 
-def widenings_toml(widenings: Iterable[Widening]) -> list[str]:
+def render_widenings(widenings: Iterable[Widening]) -> list[str]:
     """The tables `[[widened]]` of a bundle.toml, line by line."""
     lines = []
     for one in widenings:
-        lines += ["", "[[widened]]", f"tool = {quoted(one.tool)}", f"where = {quoted(one.where)}"]
+        lines += [
+            "",
+            "[[widened]]",
+            f"tool = {quote_toml(one.tool)}",
+            f"where = {quote_toml(one.where)}",
+        ]
         for name, values in (("types", one.types), ("values", one.values)):
             if values:
-                lines.append(f"{name} = [{', '.join(map(quoted, values))}]")
+                lines.append(f"{name} = [{', '.join(map(quote_toml, values))}]")
     return lines
 
 
-def widenings_from(tables: Any) -> tuple[Widening, ...]:
+def parse_widenings(tables: Any) -> tuple[Widening, ...]:
     """The inverse, of the parsed tables. Raises ValueError."""
     if not isinstance(tables, list) or len(tables) > MAX_WIDENINGS:
         raise ValueError(f"widened is no list of at most {MAX_WIDENINGS} tables")
-    return tuple(_widening(number, table) for number, table in enumerate(tables))
+    return tuple(_parse_widening(number, table) for number, table in enumerate(tables))
 
 
-def _widening(number: int, table: Any) -> Widening:
+def _parse_widening(number: int, table: Any) -> Widening:
     where = f"widened[{number}]"
     if not isinstance(table, Mapping) or not set(table) <= {"tool", "where", "types", "values"}:
         raise ValueError(f"{where}: wants tool, where, types and values")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
-from sandbox.exchange import Headers, WireRequest
+from sandbox.wire.exchange import Headers, WireRequest
 
 MAX_HEADER = 8 * 1024
 MAX_CHALLENGES = 16
@@ -24,7 +24,7 @@ _PART = re.compile(
 
 @dataclass(frozen=True)
 class Challenge:
-    """What a server wants answered. `qop` is "auth", "auth-int", or "" for RFC 2069's form."""
+    """A Digest challenge. `qop` is "auth", "auth-int", or "" for the form of RFC 2069."""
 
     realm: str
     nonce: str
@@ -39,81 +39,81 @@ class Challenge:
         return _HASHES[self.algorithm.upper().removesuffix("-SESS")]
 
 
-def challenge(headers: Headers) -> Challenge | None:
-    """The best Digest challenge of an answer that can be met: SHA before MD5; or None."""
+def choose_challenge(headers: Headers) -> Challenge | None:
+    """The best supported Digest challenge of a response, SHA before MD5; None if there is none."""
     found = [
         made
         for name, value in headers
         if name.lower() == "www-authenticate"
-        for made in map(_challenge, _schemes(value[:MAX_HEADER]))
+        for made in map(_build_challenge, _parse_challenges(value[:MAX_HEADER]))
         if made is not None
     ]
     found.sort(key=lambda made: made.hash == "md5")
     return found[0] if found else None
 
 
-def authorization(
+def build_authorization(
     asked: Challenge, request: WireRequest, secret: str, count: int, cnonce: str
 ) -> str:
-    """The Authorization header that answers the challenge with `user:password`. `count` is how
-    often the nonce was used, this time included.
+    """The Authorization header for a challenge (RFC 7616 section 3.4). `secret` is `user:password`,
+    `count` how often the nonce was used, this time included.
     """
     user, _, password = secret.partition(":")
     parts = urlsplit(request.url)
     uri = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    first = _hashed(asked, f"{user}:{asked.realm}:{password}")
+    first = _hash_text(asked, f"{user}:{asked.realm}:{password}")
     if asked.algorithm.upper().endswith("-SESS"):
-        first = _hashed(asked, f"{first}:{asked.nonce}:{cnonce}")
+        first = _hash_text(asked, f"{first}:{asked.nonce}:{cnonce}")
     second = f"{request.method}:{uri}"
     if asked.qop == "auth-int":
-        second += ":" + _digest(asked, request.body)
-    second = _hashed(asked, second)
+        second += ":" + _hash_bytes(asked, request.body)
+    second = _hash_text(asked, second)
     nc = f"{count:08x}"
     middle = f"{asked.nonce}:{nc}:{cnonce}:{asked.qop}" if asked.qop else asked.nonce
-    shown = _hashed(asked, f"{user}:{asked.realm}") if asked.userhash else user
+    shown = _hash_text(asked, f"{user}:{asked.realm}") if asked.userhash else user
     fields = {
-        "username": _quoted(shown),
-        "realm": _quoted(asked.realm),
-        "nonce": _quoted(asked.nonce),
-        "uri": _quoted(uri),
-        "response": _quoted(_hashed(asked, f"{first}:{middle}:{second}")),
+        "username": _quote_text(shown),
+        "realm": _quote_text(asked.realm),
+        "nonce": _quote_text(asked.nonce),
+        "uri": _quote_text(uri),
+        "response": _quote_text(_hash_text(asked, f"{first}:{middle}:{second}")),
         "algorithm": asked.algorithm,
     }
     if asked.opaque is not None:
-        fields["opaque"] = _quoted(asked.opaque)
+        fields["opaque"] = _quote_text(asked.opaque)
     if asked.qop:
-        fields |= {"qop": asked.qop, "nc": nc, "cnonce": _quoted(cnonce)}
+        fields |= {"qop": asked.qop, "nc": nc, "cnonce": _quote_text(cnonce)}
     elif asked.algorithm.upper().endswith("-SESS"):
-        fields["cnonce"] = _quoted(cnonce)
+        fields["cnonce"] = _quote_text(cnonce)
     if asked.userhash:
         fields["userhash"] = "true"
     return "Digest " + ", ".join(f"{name}={value}" for name, value in fields.items())
 
 
-class Nonces:
-    """The challenges that were met last, by credential and origin, and how often each was used."""
+class NonceCache:
+    """The latest challenge of each credential and origin, and how often its nonce was used."""
 
     def __init__(self) -> None:
         self._known: dict[object, tuple[Challenge, int]] = {}
 
-    def learn(self, key: object, asked: Challenge) -> None:
+    def remember_challenge(self, key: object, asked: Challenge) -> None:
         self._known[key] = (asked, 0)
 
-    def known(self, key: object) -> Challenge | None:
+    def get_challenge(self, key: object) -> Challenge | None:
         found = self._known.get(key)
         return found[0] if found else None
 
-    def answer(self, key: object, request: WireRequest, secret: str) -> str | None:
-        """The header for the next request, or None where no challenge is known yet."""
+    def answer_challenge(self, key: object, request: WireRequest, secret: str) -> str | None:
+        """The Authorization header of the next request; None if no challenge is known yet."""
         found = self._known.get(key)
         if found is None:
             return None
         asked, used = found
         self._known[key] = (asked, used + 1)
-        return authorization(asked, request, secret, used + 1, secrets.token_hex(16))
+        return build_authorization(asked, request, secret, used + 1, secrets.token_hex(16))
 
 
-def _schemes(value: str) -> list[tuple[str, dict[str, str]]]:
+def _parse_challenges(value: str) -> list[tuple[str, dict[str, str]]]:
     """The challenges of a WWW-Authenticate header: scheme and parameters (RFC 9110, 11.6.1)."""
     found: list[tuple[str, dict[str, str]]] = []
     at = 0
@@ -131,12 +131,12 @@ def _schemes(value: str) -> list[tuple[str, dict[str, str]]]:
     return found
 
 
-def _challenge(scheme: tuple[str, dict[str, str]]) -> Challenge | None:
+def _build_challenge(scheme: tuple[str, dict[str, str]]) -> Challenge | None:
     name, given = scheme
     algorithm = given.get("algorithm") or "MD5"
     known = algorithm.upper().removesuffix("-SESS") in _HASHES
     texts = (given.get("realm", ""), given.get("nonce", ""), given.get("opaque", ""))
-    if name != "digest" or not known or not texts[1] or not _printable(texts):
+    if name != "digest" or not known or not texts[1] or not _is_printable(texts):
         return None
     offered = {word.strip().lower() for word in given.get("qop", "").split(",") if word.strip()}
     if offered and not offered & {"auth", "auth-int"}:
@@ -153,17 +153,17 @@ def _challenge(scheme: tuple[str, dict[str, str]]) -> Challenge | None:
     )
 
 
-def _printable(texts: Iterable[str]) -> bool:
+def _is_printable(texts: Iterable[str]) -> bool:
     return all(ord(letter) >= 32 and ord(letter) != 127 for text in texts for letter in text)
 
 
-def _hashed(asked: Challenge, text: str) -> str:
-    return _digest(asked, text.encode())
+def _hash_text(asked: Challenge, text: str) -> str:
+    return _hash_bytes(asked, text.encode())
 
 
-def _digest(asked: Challenge, content: bytes) -> str:
+def _hash_bytes(asked: Challenge, content: bytes) -> str:
     return hashlib.new(asked.hash, content, usedforsecurity=False).hexdigest()
 
 
-def _quoted(text: str) -> str:
+def _quote_text(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,4 +1,4 @@
-"""Access tokens for a credential (RFC 6749): given, refreshed, or had with the client's secret."""
+"""OAuth access tokens (RFC 6749): given as such, refreshed, or by client credentials."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 from urllib.parse import quote_plus, urlencode
 
-from sandbox.authscheme import Credential, TokenEndpoint
+from sandbox.bundle.credential import Credential, TokenEndpoint
+from sandbox.credentials.templates import parse_secret_fields
 from sandbox.errors import CredentialRefused
-from sandbox.exchange import WireRequest, WireResponse
-from sandbox.policy import origin_of
-from sandbox.redaction import Redaction, sensitive
-from sandbox.signing import secret_fields
+from sandbox.wire.exchange import WireRequest, WireResponse
+from sandbox.wire.policy import parse_origin
+from sandbox.wire.redaction import Redaction, list_sensitive_parts
 
 MARGIN_SECONDS = 60.0
 DEFAULT_SECONDS = 3600.0
@@ -25,12 +25,12 @@ MAX_REMEMBERED = 8
 _EXTRAS = ("scope", "audience", "resource")
 
 Fetch = Callable[[WireRequest], Awaitable[WireResponse]]
-"""Sends a request of the broker's own to an address that the credential declares."""
+"""Sends a request of the broker's own to a token endpoint that the credential declares."""
 
 
 @dataclass(frozen=True)
-class Grant:
-    """What the vault holds for an oauth2 or openIdConnect credential, each "" where it does not."""
+class OAuthSecret:
+    """The parsed secret of an oauth2 or openIdConnect credential; missing parts are ""."""
 
     access_token: str = ""
     refresh_token: str = ""
@@ -42,20 +42,20 @@ class Grant:
 
 
 @dataclass(frozen=True)
-class Token:
-    """An access token and when it is best no longer used (the clock's `now`); None: not known."""
+class AccessToken:
+    """An access token and the time (`Clock.now`) from which it is not used; None: unknown."""
 
     text: str
     until: float | None = None
 
 
 @dataclass
-class _State:
-    """What is known of one credential's tokens. `void` are those that the API refused."""
+class _TokenState:
+    """The token state of one credential. `void` are the tokens that the API refused."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     secret: str = ""
-    token: Token | None = None
+    token: AccessToken | None = None
     refresh_token: str = ""
     seen: tuple[str, ...] = ()
     void: tuple[str, ...] = ()
@@ -64,9 +64,9 @@ class _State:
 
 
 @dataclass(frozen=True)
-class Request:
-    """Who wants a token: the credential, its secret (read anew from where it is kept), the way to
-    its token endpoint, the present time, and what keeps a rotated refresh token.
+class TokenRequest:
+    """A request for a token: the credential, a function that reads its secret anew, one that sends
+    to its token endpoint, the present time, and one that stores a rotated refresh token.
     """
 
     key: tuple[str, str]
@@ -77,97 +77,99 @@ class Request:
     keep: Callable[[str], Awaitable[None]]
 
 
-def read_grant(secret: str, endpoint: TokenEndpoint | None) -> Grant:
-    """A secret as people set it: a JSON object of access_token, refresh_token, client_id,
+def parse_oauth_secret(secret: str, endpoint: TokenEndpoint | None) -> OAuthSecret:
+    """Parse a secret as people set it: a JSON object of access_token, refresh_token, client_id,
     client_secret, username, password, scope, audience and resource; `CLIENT_ID:CLIENT_SECRET`
     (tokens hold no colon, RFC 6750 section 2.1); or an access token.
     """
-    given = secret_fields(secret)
+    given = parse_secret_fields(secret)
     if given:
         texts = {key: item for key, item in given.items() if isinstance(item, str)}
         texts.setdefault("access_token", texts.get("token", ""))
-        known = [key for key in Grant.__dataclass_fields__ if key != "extras"]
+        known = [key for key in OAuthSecret.__dataclass_fields__ if key != "extras"]
         extras = tuple((key, texts[key]) for key in _EXTRAS if texts.get(key))
-        return Grant(**{key: texts.get(key, "") for key in known}, extras=extras)
+        return OAuthSecret(**{key: texts.get(key, "") for key in known}, extras=extras)
     if endpoint and ":" in secret and " " not in secret:
         client, _, own = secret.partition(":")
-        return Grant(client_id=client, client_secret=own)
-    return Grant(access_token=secret)
+        return OAuthSecret(client_id=client, client_secret=own)
+    return OAuthSecret(access_token=secret)
 
 
-class Tokens:
-    """The access tokens of a process, in memory, by server and credential. One is fetched at a
-    time; who comes meanwhile waits for it.
+class TokenCache:
+    """The access tokens of a process, in memory, by server and credential. Concurrent requests for
+    one credential's token wait for one fetch.
     """
 
     def __init__(self) -> None:
-        self._states: dict[tuple[str, str], _State] = {}
+        self._states: dict[tuple[str, str], _TokenState] = {}
 
-    async def token(self, asked: Request) -> str:
-        """An access token that is not about to expire. Raises CredentialRefused: why there is none,
-        without a secret in it.
+    async def get_token(self, asked: TokenRequest) -> str:
+        """An access token that is not about to expire. Raises CredentialRefused with the reason, in
+        which there is no secret.
         """
-        state = self._states.setdefault(asked.key, _State())
+        state = self._states.setdefault(asked.key, _TokenState())
         async with state.lock:
             secret = asked.secret()
             if secret != state.secret:
-                fresh = _State(state.lock, secret, seen=state.seen)
+                fresh = _TokenState(state.lock, secret, seen=state.seen)
                 self._states[asked.key] = state = fresh
-            if state.token and not _expired(state.token, asked.now):
+            if state.token and not _is_expired(state.token, asked.now):
                 return state.token.text
-            grant = read_grant(secret, asked.credential.tokens)
+            grant = parse_oauth_secret(secret, asked.credential.tokens)
             if grant.access_token and state.token is None and grant.access_token not in state.void:
                 return grant.access_token
-            state.token = await _Fetching(asked, state).token(grant)
+            state.token = await _TokenFetch(asked, state).fetch_token(grant)
             return state.token.text
 
-    def void(self, key: tuple[str, str], token: str) -> None:
-        """Never give this token again: the API refused it."""
-        state = self._states.setdefault(key, _State())
+    def void_token(self, key: tuple[str, str], token: str) -> None:
+        """Never return this token again: the API refused it."""
+        state = self._states.setdefault(key, _TokenState())
         state.void = (*state.void, token)[-MAX_REMEMBERED:]
         if state.token and state.token.text == token:
-            state.token = Token("", 0.0)
+            state.token = AccessToken("", 0.0)
 
-    def seen(self, key: tuple[str, str]) -> tuple[str, ...]:
-        """The last tokens that were had, to be taken out of answers."""
+    def list_seen_tokens(self, key: tuple[str, str]) -> tuple[str, ...]:
+        """The latest tokens of a credential, for redaction."""
         return self._states[key].seen if key in self._states else ()
 
 
-def can_fetch(credential: Credential, secret: str) -> bool:
-    """Whether there may be another token after one was refused."""
-    grant = read_grant(secret, credential.tokens)
+def can_fetch_token(credential: Credential, secret: str) -> bool:
+    """Whether a new token can be fetched after one was refused."""
+    grant = parse_oauth_secret(secret, credential.tokens)
     return bool(credential.tokens and (grant.refresh_token or grant.client_id or grant.username))
 
 
-def _expired(token: Token, now: float) -> bool:
+def _is_expired(token: AccessToken, now: float) -> bool:
     return token.until is not None and now >= token.until
 
 
-class _Fetching:
+class _TokenFetch:
     """One fetch of a token."""
 
-    def __init__(self, asked: Request, state: _State) -> None:
+    def __init__(self, asked: TokenRequest, state: _TokenState) -> None:
         self._asked, self._state = asked, state
-        self._hide = Redaction(sensitive(asked.secret()))
+        self._hide = Redaction(list_sensitive_parts(asked.secret()))
 
-    async def token(self, grant: Grant) -> Token:
-        for form in self._forms(grant):
-            answer = await self._answered(form, grant)
+    async def fetch_token(self, grant: OAuthSecret) -> AccessToken:
+        for form in self._build_forms(grant):
+            answer = await self._send_form(form, grant)
             if answer.status == 200:
-                return await self._taken(answer, grant)
-            failure = self._failure(answer)
+                return await self._accept_token(answer, grant)
+            failure = self._describe_failure(answer)
             if form["grant_type"] != "refresh_token" or answer.status >= 500:
                 break
-            again = read_grant(self._asked.secret(), self._asked.credential.tokens)
+            again = parse_oauth_secret(self._asked.secret(), self._asked.credential.tokens)
             if again.refresh_token not in ("", form["refresh_token"]):
                 # Another process was quicker and has kept the token that came after ours.
-                answer = await self._answered({**form, "refresh_token": again.refresh_token}, again)
+                answer = await self._send_form(
+                    {**form, "refresh_token": again.refresh_token}, again
+                )
                 if answer.status == 200:
-                    return await self._taken(answer, again)
+                    return await self._accept_token(answer, again)
         raise CredentialRefused(failure)
 
-    def _forms(self, grant: Grant) -> list[dict[str, str]]:
-        """The bodies to try, in order. Raises CredentialRefused where there are none."""
+    def _build_forms(self, grant: OAuthSecret) -> list[dict[str, str]]:
+        """The request bodies to try, in order. Raises CredentialRefused if there is none."""
         name, endpoint = self._asked.credential.name, self._asked.credential.tokens
         if endpoint is None:
             raise CredentialRefused(
@@ -184,7 +186,7 @@ class _Fetching:
         if grant.username:
             own = {"username": grant.username, "password": grant.password}
             forms.append({"grant_type": "password", **own, **extras})
-        elif grant.client_id and grant.client_secret and not self._only_refreshes(endpoint, grant):
+        elif grant.client_id and grant.client_secret and not self._is_refresh_only(endpoint, grant):
             forms.append({"grant_type": "client_credentials", **extras})
         if not forms:
             raise CredentialRefused(
@@ -193,24 +195,24 @@ class _Fetching:
             )
         return forms
 
-    def _only_refreshes(self, endpoint: TokenEndpoint, grant: Grant) -> bool:
-        """Whether the document knows the client for refreshing only."""
+    def _is_refresh_only(self, endpoint: TokenEndpoint, grant: OAuthSecret) -> bool:
+        """Whether the API's document excludes the client credentials grant for this client."""
         given = bool(endpoint.grants) and "client_credentials" not in endpoint.grants
         return given and bool(grant.refresh_token)
 
-    async def _answered(self, form: Mapping[str, str], grant: Grant) -> WireResponse:
-        url = await self._endpoint()
+    async def _send_form(self, form: Mapping[str, str], grant: OAuthSecret) -> WireResponse:
+        url = await self._find_endpoint()
         configured = self._asked.credential.tokens
         way = self._state.client_auth or (configured.client_auth if configured else "basic")
-        answer = await self._asked.fetch(_request(url, form, grant, way))
+        answer = await self._asked.fetch(_build_request(url, form, grant, way))
         if way == "basic" and grant.client_secret and _is_invalid_client(answer):
-            answer = await self._asked.fetch(_request(url, form, grant, "body"))
+            answer = await self._asked.fetch(_build_request(url, form, grant, "body"))
             way = "body"
         if answer.status == 200:
             self._state.client_auth = way
         return answer
 
-    async def _endpoint(self) -> str:
+    async def _find_endpoint(self) -> str:
         declared = self._asked.credential.tokens
         assert declared is not None
         if declared.url or self._state.endpoint:
@@ -218,26 +220,26 @@ class _Fetching:
         answer = await self._asked.fetch(
             WireRequest("GET", declared.discovery, (("Accept", "application/json"),))
         )
-        found = _object(answer).get("token_endpoint") if answer.status == 200 else None
+        found = _parse_object(answer).get("token_endpoint") if answer.status == 200 else None
         if not isinstance(found, str) or not found.isascii() or len(found) > 2000:
             status = answer.status
             raise CredentialRefused(
                 f"the discovery document answered {status} and names no token endpoint; write it "
                 "as `url` under [credentials.tokens] in bundle.toml"
             )
-        if origin_of(found) is None or origin_of(found) != origin_of(declared.discovery):
+        if parse_origin(found) is None or parse_origin(found) != parse_origin(declared.discovery):
             raise CredentialRefused(
-                f"the discovery document names a token endpoint at {origin_of(found)}, which is "
+                f"the discovery document names a token endpoint at {parse_origin(found)}, which is "
                 "not declared; if that is right, write it as `url` under [credentials.tokens]"
             )
         self._state.endpoint = found
         return found
 
-    async def _taken(self, answer: WireResponse, grant: Grant) -> Token:
-        """The token of an answer; a rotated refresh token is kept before it is used."""
-        said = _object(answer)
+    async def _accept_token(self, answer: WireResponse, grant: OAuthSecret) -> AccessToken:
+        """The token of an answer; a rotated refresh token is stored before it is used."""
+        said = _parse_object(answer)
         text, kind = said.get("access_token"), str(said.get("token_type") or "bearer").lower()
-        if not isinstance(text, str) or not 0 < len(text) <= MAX_TOKEN or not _visible(text):
+        if not isinstance(text, str) or not 0 < len(text) <= MAX_TOKEN or not _is_visible(text):
             raise CredentialRefused("the token endpoint answered 200 without a usable access_token")
         if kind != "bearer":
             raise CredentialRefused(f"the token endpoint gave a {kind[:40]!r} token, not a bearer")
@@ -248,31 +250,31 @@ class _Fetching:
         if _is_token(new):
             self._state.refresh_token = new
             if grant.refresh_token and new != grant.refresh_token:
-                await self._keep(new)
-        seconds = _seconds(said.get("expires_in"))
+                await self._store_refresh_token(new)
+        seconds = _parse_lifetime(said.get("expires_in"))
         margin = min(MARGIN_SECONDS, seconds / 10)
-        return Token(text, self._asked.now + max(1.0, min(seconds, 10.0**7) - margin))
+        return AccessToken(text, self._asked.now + max(1.0, min(seconds, 10.0**7) - margin))
 
-    async def _keep(self, refresh_token: str) -> None:
-        kept = dict(secret_fields(self._asked.secret()))
+    async def _store_refresh_token(self, refresh_token: str) -> None:
+        kept = dict(parse_secret_fields(self._asked.secret()))
         kept["refresh_token"] = refresh_token
         kept.pop("access_token", None)
         secret = json.dumps(kept)
         await self._asked.keep(secret)
         self._state.secret = self._asked.secret()
 
-    def _failure(self, answer: WireResponse) -> str:
-        said = _object(answer)
+    def _describe_failure(self, answer: WireResponse) -> str:
+        said = _parse_object(answer)
         parts = [str(said[key]) for key in ("error", "error_description") if said.get(key)]
         told = ": ".join(parts) or "with no reason that can be read"
         told = "".join(letter if letter.isprintable() else " " for letter in told)[:300]
         name = self._asked.credential.name
-        return self._hide.text(
+        return self._hide.redact_text(
             f"the token endpoint answered {answer.status} {told}; check the credential {name}"
         )
 
 
-def _request(url: str, form: Mapping[str, str], grant: Grant, way: str) -> WireRequest:
+def _build_request(url: str, form: Mapping[str, str], grant: OAuthSecret, way: str) -> WireRequest:
     fields = dict(form)
     headers = [
         ("Content-Type", "application/x-www-form-urlencoded"),
@@ -290,10 +292,10 @@ def _request(url: str, form: Mapping[str, str], grant: Grant, way: str) -> WireR
 
 
 def _is_invalid_client(answer: WireResponse) -> bool:
-    return answer.status == 401 or _object(answer).get("error") == "invalid_client"
+    return answer.status == 401 or _parse_object(answer).get("error") == "invalid_client"
 
 
-def _object(answer: WireResponse) -> Mapping[str, Any]:
+def _parse_object(answer: WireResponse) -> Mapping[str, Any]:
     if len(answer.body) > MAX_ANSWER:
         return {}
     try:
@@ -303,8 +305,8 @@ def _object(answer: WireResponse) -> Mapping[str, Any]:
     return said if isinstance(said, dict) else {}
 
 
-def _seconds(value: Any) -> float:
-    """An `expires_in`, which some write as text."""
+def _parse_lifetime(value: Any) -> float:
+    """Parse `expires_in`, which some servers write as text; an hour if it is unusable."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 12:
         return float(value)
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e12:
@@ -313,8 +315,8 @@ def _seconds(value: Any) -> float:
 
 
 def _is_token(value: Any) -> TypeGuard[str]:
-    return isinstance(value, str) and 0 < len(value) <= MAX_TOKEN and _visible(value)
+    return isinstance(value, str) and 0 < len(value) <= MAX_TOKEN and _is_visible(value)
 
 
-def _visible(text: str) -> bool:
+def _is_visible(text: str) -> bool:
     return all(32 < ord(letter) < 127 for letter in text)

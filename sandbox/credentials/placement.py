@@ -1,4 +1,4 @@
-"""Putting a credential's text into a request: header, query, cookie or a field of the body."""
+"""Placement of a credential's text in a request: header, query, cookie or body field."""
 
 from __future__ import annotations
 
@@ -8,60 +8,60 @@ from urllib.parse import quote, quote_plus, unquote_plus
 
 from sandbox import exactjson
 from sandbox.errors import CredentialRefused
-from sandbox.exchange import Headers, WireRequest
+from sandbox.wire.exchange import Headers, WireRequest
 
 MAX_TEXT = 64 * 1024
 
 
-def put(request: WireRequest, location: str, name: str, text: str) -> WireRequest:
-    """The request with the text there, in place of what the sandbox had put there itself.
+def place_credential(request: WireRequest, location: str, name: str, text: str) -> WireRequest:
+    """The request with the text at that location, replacing what the sandbox put there.
 
-    Raises CredentialRefused for a text that cannot stand there, or where there is no such body.
+    Raises CredentialRefused for a text that is not allowed there, or a body of another type.
     """
     if location == "query":
-        return in_query(request, name, text)
+        return set_query_parameter(request, name, text)
     if location == "cookie":
-        return in_cookie(request, name, text)
+        return set_cookie(request, name, text)
     if location == "body":
-        return in_body(request, name, text)
-    return in_header(request, name, text)
+        return set_body_field(request, name, text)
+    return set_header(request, name, text)
 
 
-def in_header(request: WireRequest, name: str, text: str) -> WireRequest:
+def set_header(request: WireRequest, name: str, text: str) -> WireRequest:
     if len(text) > MAX_TEXT or any((ord(c) < 32 and c != "\t") or ord(c) == 127 for c in text):
         raise CredentialRefused(f"what goes into the header {name} has a line break; set it anew")
-    return replace(request, headers=_with(request.headers, name, text))
+    return replace(request, headers=_replace_header(request.headers, name, text))
 
 
-def in_query(request: WireRequest, name: str, text: str) -> WireRequest:
+def set_query_parameter(request: WireRequest, name: str, text: str) -> WireRequest:
     path, mark, query = request.url.partition("?")
     kept = [pair for pair in query.split("&") if mark and not _is_named(pair, name)]
     pair = f"{quote(name, safe='')}={quote(text, safe='')}"
     return replace(request, url=f"{path}?{'&'.join([*filter(None, kept), pair])}")
 
 
-def in_cookie(request: WireRequest, name: str, text: str) -> WireRequest:
-    earlier = request.header("Cookie") or ""
+def set_cookie(request: WireRequest, name: str, text: str) -> WireRequest:
+    earlier = request.get_header("Cookie") or ""
     pairs = [pair.strip() for pair in earlier.split(";") if pair.strip()]
     kept = [pair for pair in pairs if pair.partition("=")[0].strip() != name]
     value = "; ".join([*kept, f"{name}={quote(text, safe='')}"])
-    return replace(request, headers=_with(request.headers, "Cookie", value))
+    return replace(request, headers=_replace_header(request.headers, "Cookie", value))
 
 
-def in_body(request: WireRequest, name: str, text: str) -> WireRequest:
-    """`name` is a JSON pointer (RFC 6901), or the name of a form field."""
-    kind = (request.header("Content-Type") or "").partition(";")[0].strip().lower()
+def set_body_field(request: WireRequest, name: str, text: str) -> WireRequest:
+    """The request with the text in its body: at a JSON pointer (RFC 6901), or in a form field."""
+    kind = (request.get_header("Content-Type") or "").partition(";")[0].strip().lower()
     if kind == "application/x-www-form-urlencoded" and not name.startswith("/"):
         pairs = [pair for pair in request.body.split(b"&") if pair]
         kept = [pair for pair in pairs if not _is_named(pair.decode("utf-8", "replace"), name)]
         own = f"{quote_plus(name)}={quote_plus(text)}".encode()
         return replace(request, body=b"&".join([*kept, own]))
     if name.startswith("/") and (kind == "application/json" or kind.endswith("+json")):
-        return replace(request, body=_in_json(request.body, name, text))
+        return replace(request, body=_set_json_member(request.body, name, text))
     raise CredentialRefused(f"the request has no body with a place {name} for the credential")
 
 
-def _in_json(body: bytes, pointer: str, text: str) -> bytes:
+def _set_json_member(body: bytes, pointer: str, text: str) -> bytes:
     steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer[1:].split("/")]
     try:
         root = exactjson.loads(body)
@@ -84,6 +84,6 @@ def _is_named(pair: str, name: str) -> bool:
     return unquote_plus(pair.partition("=")[0]) == name
 
 
-def _with(headers: Headers, name: str, value: str) -> Headers:
+def _replace_header(headers: Headers, name: str, value: str) -> Headers:
     kept = tuple((key, old) for key, old in headers if key.lower() != name.lower())
     return (*kept, (name, value))

@@ -1,4 +1,4 @@
-"""What a credential's template makes of a secret for one request. It can compute, not run code."""
+"""Credential templates: texts computed from a secret and a request, without running code."""
 
 from __future__ import annotations
 
@@ -15,36 +15,88 @@ from email.utils import formatdate
 from typing import Any
 from urllib.parse import urlsplit
 
-from sandbox import jwt
-from sandbox.authscheme import PLACEHOLDER, Credential, Value
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from jwt import InvalidKeyError, PyJWS
+from jwt.algorithms import HMACAlgorithm
+
+from sandbox.bundle.credential import PLACEHOLDER, Credential, CredentialValue
+from sandbox.credentials.placement import place_credential
+from sandbox.credentials.sigv4 import AwsKey, sign_request
 from sandbox.errors import CredentialRefused
-from sandbox.exchange import WireRequest
-from sandbox.placing import put
-from sandbox.sigv4 import AwsKey, sign
+from sandbox.wire.exchange import WireRequest
+
+
+class _SharedSecret(HMACAlgorithm):
+    """HMAC with a secret that an API chose. PyJWT warns where one is shorter than RFC 7518 section
+    3.2 wants it; whoever has to use it cannot choose another.
+    """
+
+    def check_key_length(self, key: bytes) -> str | None:
+        return None
+
+
+def _make_signer() -> PyJWS:
+    signer = PyJWS(["RS256", "ES256"], {"enforce_minimum_key_length": True})
+    for name, digest in (
+        ("HS256", hashlib.sha256),
+        ("HS384", hashlib.sha384),
+        ("HS512", hashlib.sha512),
+    ):
+        signer.register_algorithm(name, _SharedSecret(digest))
+    return signer
+
+
+_SIGNER = _make_signer()
+
+
+def encode_jwt(claims: Mapping[str, Any], key: bytes, algorithm: str, key_id: str = "") -> str:
+    """Encode a JWT. `key` is a shared secret or a private key in PEM. Raises CredentialRefused."""
+    payload = json.dumps(claims, separators=(",", ":")).encode()
+    signing = key if algorithm.startswith("HS") else _load_private_key(key, algorithm)
+    headers = {"kid": key_id} if key_id else None
+    try:
+        return _SIGNER.encode(payload, signing, algorithm, headers)
+    except (InvalidKeyError, TypeError) as error:
+        # PyJWT raises TypeError for a private key of another kind.
+        kind = "key" if signing is key else "private key"
+        raise CredentialRefused(f"the {kind} is not one for {algorithm}") from error
+
+
+def _load_private_key(key: bytes, algorithm: str) -> Any:
+    """Load a private key. PyJWT would accept a public one too, and fail on it later."""
+    try:
+        return load_pem_private_key(key, None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise CredentialRefused(f"the key for {algorithm} is no private key in PEM") from error
+
+
+def encode_base64url(data: bytes) -> bytes:
+    """Base64 with the URL-safe alphabet and without padding (RFC 7515 section 2)."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=")
+
 
 MAX_MADE = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Moment:
-    """What differs from one request to the next: the time, in seconds since 1970, and a number used
-    once.
-    """
+class SigningInputs:
+    """Inputs that differ between requests: the time (seconds since 1970) and a nonce."""
 
     wall: float
     nonce: str = field(default_factory=lambda: secrets.token_hex(16))
 
 
 @dataclass(frozen=True)
-class Signed:
-    """A request with a credential added, and the texts in it that must not be shown."""
+class SignedRequest:
+    """A request with credentials added, and the derived texts in it to redact."""
 
     request: WireRequest
     passing: tuple[str, ...] = ()
 
 
-def secret_fields(secret: str) -> Mapping[str, Any]:
-    """The fields of a secret that is a JSON object; none of any other."""
+def parse_secret_fields(secret: str) -> Mapping[str, Any]:
+    """The members of a secret that is a JSON object; empty for any other."""
     try:
         found = json.loads(secret) if secret.lstrip().startswith("{") else {}
     except (ValueError, RecursionError):
@@ -52,24 +104,28 @@ def secret_fields(secret: str) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def fill(request: WireRequest, credential: Credential, secret: str, moment: Moment) -> Signed:
-    """The request with the places of a template credential filled, in order: a later one sees the
-    request as the earlier ones have left it. Raises CredentialRefused.
+def fill_template(
+    request: WireRequest, credential: Credential, secret: str, moment: SigningInputs
+) -> SignedRequest:
+    """The request with the places of a template credential filled in order; each sees the request
+    with the earlier ones filled. Raises CredentialRefused.
     """
     passing: list[str] = []
     for place in credential.places:
-        maker = _Maker(credential, secret, request, moment)
-        text = maker.text(place.value)
-        request = put(request, place.location, place.parameter, text)
-        passing += [text, *maker.shown()] if maker.is_secret else []
-    return Signed(request, tuple(passing))
+        maker = _TemplateEvaluator(credential, secret, request, moment)
+        text = maker.render_text(place.value)
+        request = place_credential(request, place.location, place.parameter, text)
+        passing += [text, *maker.list_made_texts()] if maker.is_secret else []
+    return SignedRequest(request, tuple(passing))
 
 
-def sign_aws(request: WireRequest, credential: Credential, secret: str, moment: Moment) -> Signed:
+def sign_aws(
+    request: WireRequest, credential: Credential, secret: str, moment: SigningInputs
+) -> SignedRequest:
     """The request signed for AWS. The secret is `ACCESS_KEY_ID:SECRET_ACCESS_KEY` or a JSON object
     of access_key_id, secret_access_key and session_token. Raises CredentialRefused.
     """
-    found = secret_fields(secret)
+    found = parse_secret_fields(secret)
     if found:
         names = ("access_key_id", "secret_access_key", "session_token")
         key = AwsKey(*(str(found.get(name) or "") for name in names))
@@ -79,16 +135,16 @@ def sign_aws(request: WireRequest, credential: Credential, secret: str, moment: 
     if not (key.identity and key.secret):
         reason = "wants ACCESS_KEY_ID:SECRET_ACCESS_KEY as its secret"
         raise CredentialRefused(f"the credential {credential.name} {reason}; set it anew")
-    signed = sign(request, key, credential.region, credential.service, moment.wall)
-    shown = signed.header("Authorization") or ""
-    return Signed(signed, (shown, shown.rpartition("=")[2], *filter(None, (key.session,))))
+    signed = sign_request(request, key, credential.region, credential.service, moment.wall)
+    shown = signed.get_header("Authorization") or ""
+    return SignedRequest(signed, (shown, shown.rpartition("=")[2], *filter(None, (key.session,))))
 
 
-class _Maker:
-    """Evaluates one place's template. `is_secret` tells whether the secret went into it."""
+class _TemplateEvaluator:
+    """Evaluates the template of one place. `is_secret` tells whether the secret was used."""
 
     def __init__(
-        self, credential: Credential, secret: str, request: WireRequest, moment: Moment
+        self, credential: Credential, secret: str, request: WireRequest, moment: SigningInputs
     ) -> None:
         self._credential, self._secret, self._moment = credential, secret, moment
         self._values = {value.name: value for value in credential.values}
@@ -96,70 +152,72 @@ class _Maker:
         self._made: dict[str, bytes] = {}
         self.is_secret = False
 
-    def text(self, template: str) -> str:
+    def render_text(self, template: str) -> str:
         try:
-            return self.data(template).decode()
+            return self.render_bytes(template).decode()
         except UnicodeDecodeError as error:
-            raise self._refused("makes bytes that are no text") from error
+            raise self._build_refusal("makes bytes that are no text") from error
 
-    def shown(self) -> tuple[str, ...]:
+    def list_made_texts(self) -> tuple[str, ...]:
         return tuple(made.decode("utf-8", "replace") for made in self._made.values())
 
-    def data(self, template: str) -> bytes:
+    def render_bytes(self, template: str) -> bytes:
         """The template with its placeholders replaced."""
         parts, at, size = [], 0, 0
         for found in PLACEHOLDER.finditer(template):
             parts.append(template[at : found.start()].encode())
             inner = found[1]
-            parts.append(found[0][0].encode() if inner is None else self._named(inner))
+            parts.append(found[0][0].encode() if inner is None else self._render_placeholder(inner))
             size += len(parts[-1])
             if size > MAX_MADE:
-                raise self._refused("makes too much of the request")
+                raise self._build_refusal("makes too much of the request")
             at = found.end()
         return b"".join([*parts, template[at:].encode()])
 
-    def _named(self, name: str) -> bytes:
+    def _render_placeholder(self, name: str) -> bytes:
         if name == "secret" or name.startswith("secret."):
             self.is_secret = True
-            return self._of_secret(name.removeprefix("secret").removeprefix("."))
+            return self._get_secret_field(name.removeprefix("secret").removeprefix("."))
         if name not in self._values:
-            return _fact(name, self._request, self._moment)
+            return _get_request_fact(name, self._request, self._moment)
         if name not in self._made:
-            self._made[name] = self._valued(self._values[name])
+            self._made[name] = self._compute_value(self._values[name])
         return self._made[name]
 
-    def _of_secret(self, field_name: str) -> bytes:
+    def _get_secret_field(self, field_name: str) -> bytes:
         if not field_name:
             return self._secret.encode()
-        found = secret_fields(self._secret).get(field_name)
+        found = parse_secret_fields(self._secret).get(field_name)
         if not isinstance(found, str | int):
-            raise self._refused(f"wants a JSON object with {field_name!r} as its secret")
+            raise self._build_refusal(f"wants a JSON object with {field_name!r} as its secret")
         return str(found).encode()
 
-    def _valued(self, value: Value) -> bytes:
+    def _compute_value(self, value: CredentialValue) -> bytes:
         if value.make == "json":
-            return _json({name: self.text(text) for name, text in value.fields})
+            return _encode_json({name: self.render_text(text) for name, text in value.fields})
         if value.make == "jwt":
-            return self._token(value)
-        made = self.data(value.text)
+            return self._encode_token(value)
+        made = self.render_bytes(value.text)
         if value.make == "hash":
             digest = hashlib.new(value.hash, made, usedforsecurity=False).digest()
-            return _written(digest, value.encoding)
+            return _encode_bytes(digest, value.encoding)
         if value.make == "hmac":
-            return _written(hmac.new(self._key(value), made, value.hash).digest(), value.encoding)
+            return _encode_bytes(
+                hmac.new(self._decode_key(value), made, value.hash).digest(), value.encoding
+            )
         if value.make in ("base64", "base64url", "hex"):
-            return _written(made, value.make)
+            return _encode_bytes(made, value.make)
         return made
 
-    def _token(self, value: Value) -> bytes:
+    def _encode_token(self, value: CredentialValue) -> bytes:
         issued = int(self._moment.wall)
-        claims: dict[str, Any] = {name: self.text(text) for name, text in value.fields}
+        claims: dict[str, Any] = {name: self.render_text(text) for name, text in value.fields}
         claims = {"iat": issued, "exp": issued + value.seconds, **claims}
-        key = self._key(value)
-        return jwt.encode(claims, key, value.algorithm, self.text(value.key_id)).encode()
+        key = self._decode_key(value)
+        return encode_jwt(claims, key, value.algorithm, self.render_text(value.key_id)).encode()
 
-    def _key(self, value: Value) -> bytes:
-        key = self.data(value.key)
+    def _decode_key(self, value: CredentialValue) -> bytes:
+        key = self.render_bytes(value.key)
         try:
             if value.key_encoding == "hex":
                 return binascii.unhexlify(key)
@@ -167,20 +225,20 @@ class _Maker:
                 key = key.replace(b"-", b"+").replace(b"_", b"/")
                 return base64.b64decode(key + b"=" * (-len(key) % 4), validate=True)
         except binascii.Error as error:
-            raise self._refused(f"has a key that is not {value.key_encoding}") from error
+            raise self._build_refusal(f"has a key that is not {value.key_encoding}") from error
         return key
 
-    def _refused(self, reason: str) -> CredentialRefused:
+    def _build_refusal(self, reason: str) -> CredentialRefused:
         return CredentialRefused(f"the credential {self._credential.name} {reason}; set it anew")
 
 
-def _written(data: bytes, how: str) -> bytes:
+def _encode_bytes(data: bytes, how: str) -> bytes:
     if how == "hex":
         return binascii.hexlify(data)
-    return base64.b64encode(data) if how == "base64" else jwt.base64url(data)
+    return base64.b64encode(data) if how == "base64" else encode_base64url(data)
 
 
-def _fact(name: str, request: WireRequest, moment: Moment) -> bytes:
+def _get_request_fact(name: str, request: WireRequest, moment: SigningInputs) -> bytes:
     if name == "body":
         return request.body
     parts = urlsplit(request.url)
@@ -199,5 +257,5 @@ def _fact(name: str, request: WireRequest, moment: Moment) -> bytes:
     return facts[name].encode()
 
 
-def _json(value: Mapping[str, str]) -> bytes:
+def _encode_json(value: Mapping[str, str]) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

@@ -1,4 +1,4 @@
-"""The engine `none`: the runtime as a plain child process, with a broker and without a cage.
+"""The engine `none`: the runtime as a child process, with a broker but without isolation.
 
 For development only: the server's code can read files and reach the network past the broker.
 """
@@ -12,12 +12,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from importlib import resources
 
-from sandbox.brake import Brake
-from sandbox.broker import Broker
-from sandbox.bundle import Bundle
+from sandbox.broker.broker import Broker
+from sandbox.bundle.model import Bundle
 from sandbox.errors import SessionBroken
-from sandbox.runner import Limits, Session
-from sandbox.session import PipeSession
+from sandbox.killswitch import KillSwitch
+from sandbox.session.interface import Limits, Session
+from sandbox.session.pipe import PipeSession
 
 CHUNK = 1 << 16
 
@@ -25,8 +25,10 @@ CHUNK = 1 << 16
 class ProcessRunner:
     """Opens sessions in child processes with an empty environment."""
 
-    def __init__(self, *, brake: Brake | None = None, limits: Limits | None = None) -> None:
-        self._brake = brake or Brake()
+    def __init__(
+        self, *, kill_switch: KillSwitch | None = None, limits: Limits | None = None
+    ) -> None:
+        self._kill_switch = kill_switch or KillSwitch()
         self._limits = limits or Limits()
 
     @asynccontextmanager
@@ -34,24 +36,25 @@ class ProcessRunner:
         self, bundle: Bundle, broker: Broker, limits: Limits | None = None
     ) -> AsyncIterator[Session]:
         """A session with the bundle. Raises LoadFailed, SessionBroken, Frozen."""
-        self._brake.check()
-        process = await _started()
-        session = PipeSession(bundle, broker, limits or self._limits, _Child(process))
+        self._kill_switch.raise_if_engaged()
+        process = await _start_process()
+        session = PipeSession(bundle, broker, limits or self._limits, _ChildPipe(process))
         readers = asyncio.gather(
-            _feed(process.stdout, session.feed), _feed(process.stderr, session.feed_stderr)
+            _feed_chunks(process.stdout, session.feed),
+            _feed_chunks(process.stderr, session.feed_stderr),
         )
         readers.add_done_callback(lambda _: session.end())
         try:
-            with self._brake.on_engage(session.freeze):
+            with self._kill_switch.on_engage(session.freeze):
                 await session.start()
                 yield session
         finally:
             session.end()
-            await _ended(process)
+            await _close_process(process)
             await readers
 
 
-class _Child:
+class _ChildPipe:
     """The pipe of a child process."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -66,7 +69,7 @@ class _Child:
             self._process.kill()
 
 
-async def _started() -> asyncio.subprocess.Process:
+async def _start_process() -> asyncio.subprocess.Process:
     with resources.as_file(resources.files("images") / "base" / "runtime") as runtime:
         try:
             return await asyncio.create_subprocess_exec(
@@ -81,7 +84,7 @@ async def _started() -> asyncio.subprocess.Process:
             raise SessionBroken(f"the runtime's process did not start: {error}") from error
 
 
-async def _ended(process: asyncio.subprocess.Process) -> None:
+async def _close_process(process: asyncio.subprocess.Process) -> None:
     assert process.stdin is not None
     process.stdin.close()
     with suppress(ConnectionError):
@@ -89,7 +92,7 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
     await process.wait()
 
 
-async def _feed(stream: asyncio.StreamReader | None, feed: Callable[[bytes], None]) -> None:
+async def _feed_chunks(stream: asyncio.StreamReader | None, feed: Callable[[bytes], None]) -> None:
     assert stream is not None
     while chunk := await stream.read(CHUNK):
         feed(chunk)

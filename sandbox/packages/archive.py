@@ -1,4 +1,4 @@
-"""Unpacking what came from somebody else: zip and tar, bounded, plain files only."""
+"""Unpacking of untrusted archives: zip and tar, bounded, regular files only."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNREADABLE = (
     *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError),
     *(NotImplementedError, RuntimeError, ValueError, MemoryError),
 )
-"""What the standard library raises on archives that are none."""
+"""Exceptions of the standard library on malformed archives."""
 MAX_NAME, MAX_DEPTH = 240, 32
 ZIP_ENTRY = b"PK\x01\x02"
 _NOT_IN_NAMES = frozenset('\\:*?"<>|')
@@ -41,8 +41,8 @@ _RESERVED = frozenset("con prn aux nul".split())
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """What an archive may hold. Sizes are bytes; `ratio` is unpacked to packed, over all of it."""
+class ArchiveBounds:
+    """Limits of an archive. Sizes are bytes; `ratio` is unpacked to packed size of the whole."""
 
     files: int = 10_000
     file_bytes: int = 64 * 1024 * 1024
@@ -59,15 +59,17 @@ class _Member:
     content: IO[bytes]
 
 
-def unpack(archive: bytes, directory: Path, bounds: Bounds | None = None) -> tuple[str, ...]:
-    """Unpack a zip or a tar (plain, gzip, bzip2 or xz) into a new directory; the files' names.
+def unpack_archive(
+    archive: bytes, directory: Path, bounds: ArchiveBounds | None = None
+) -> tuple[str, ...]:
+    """Unpack a zip or a tar (plain, gzip, bzip2 or xz) into a new directory; returns the names.
 
     Raises ArchiveRefused, and then leaves nothing: for a name that leaves the directory, is
-    absolute, or is the same as another but for case; for links, devices, sparse files and set-id
-    bits; for encrypted members; past the bounds; and where `directory` is there already. Files get
-    mode 0644 whatever the archive says.
+    absolute, or differs from another one in case only; for links, devices, sparse files and set-id
+    bits; for encrypted members; past the bounds; and if `directory` exists. Files get mode 0644
+    whatever the archive says.
     """
-    bounds = bounds or Bounds()
+    bounds = bounds or ArchiveBounds()
     if len(archive) > bounds.archive_bytes:
         raise ArchiveRefused("", f"it is larger than {bounds.archive_bytes} bytes")
     try:
@@ -76,7 +78,7 @@ def unpack(archive: bytes, directory: Path, bounds: Bounds | None = None) -> tup
         raise ArchiveRefused(str(directory), "the directory to unpack into is there") from error
     unpacked = False
     try:
-        names = _unpacked(archive, directory, bounds)
+        names = _unpack_members(archive, directory, bounds)
         unpacked = True
     except (
         tarfile.TarError,
@@ -95,10 +97,10 @@ def unpack(archive: bytes, directory: Path, bounds: Bounds | None = None) -> tup
     return names
 
 
-def _unpacked(archive: bytes, directory: Path, bounds: Bounds) -> tuple[str, ...]:
+def _unpack_members(archive: bytes, directory: Path, bounds: ArchiveBounds) -> tuple[str, ...]:
     names: dict[str, str] = {}
     total = 0
-    for member in _members(archive, bounds):
+    for member in _iterate_members(archive, bounds):
         parts = _safe_parts(member.name)
         name = "/".join(parts)
         key = unicodedata.normalize("NFC", name).casefold()
@@ -108,20 +110,21 @@ def _unpacked(archive: bytes, directory: Path, bounds: Bounds) -> tuple[str, ...
             raise ArchiveRefused(member.name, f"it has more than {bounds.files} files")
         names[key] = name
         room = min(bounds.file_bytes, bounds.total_bytes - total)
+        # One chunk of slack, so that a small archive of compressible files is not a bomb.
         room = min(room, int(bounds.ratio * len(archive)) + CHUNK - total)
-        total += _written(member, directory.joinpath(*parts), directory, room)
+        total += _write_member(member, directory.joinpath(*parts), directory, room)
     return tuple(names.values())
 
 
-def _members(archive: bytes, bounds: Bounds) -> Iterator[_Member]:
+def _iterate_members(archive: bytes, bounds: ArchiveBounds) -> Iterator[_Member]:
     if zipfile.is_zipfile(io.BytesIO(archive)):
         # The standard library reads all entries of the directory before it gives out the first.
         if archive.count(ZIP_ENTRY) > 2 * bounds.files:
             raise ArchiveRefused("", f"it has more than {bounds.files} files")
-        yield from _zip_members(archive)
+        yield from _iterate_zip(archive)
         return
     with (
-        _inflated(archive, bounds) as plain,
+        _decompress_tar(archive, bounds) as plain,
         tarfile.open(fileobj=plain, mode="r:") as opened,
     ):
         for number, info in enumerate(opened):
@@ -138,9 +141,9 @@ def _members(archive: bytes, bounds: Bounds) -> Iterator[_Member]:
 
 
 @contextlib.contextmanager
-def _inflated(archive: bytes, bounds: Bounds) -> Iterator[IO[bytes]]:
-    """A tar without its compression. It is undone before anything of the tar is read: the headers
-    of a member may claim, and hold, any size.
+def _decompress_tar(archive: bytes, bounds: ArchiveBounds) -> Iterator[IO[bytes]]:
+    """Decompress a tar, within the bounds, before any of its members is read: their headers may
+    claim any size.
     """
     opened = next((o for magic, o in _COMPRESSED.items() if archive.startswith(magic)), None)
     if opened is None:
@@ -158,7 +161,7 @@ def _inflated(archive: bytes, bounds: Bounds) -> Iterator[IO[bytes]]:
         yield plain
 
 
-def _zip_members(archive: bytes) -> Iterator[_Member]:
+def _iterate_zip(archive: bytes) -> Iterator[_Member]:
     with zipfile.ZipFile(io.BytesIO(archive)) as opened:
         for info in opened.infolist():
             mode = info.external_attr >> 16
@@ -200,8 +203,8 @@ def _safe_parts(name: str) -> list[str]:
     return parts
 
 
-def _written(member: _Member, path: Path, directory: Path, room: int) -> int:
-    """Write a member's content; how many bytes it had. Parents are made, inside the directory."""
+def _write_member(member: _Member, path: Path, directory: Path, room: int) -> int:
+    """Write a member's content and return its size. Parents are created inside the directory."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if directory.resolve() not in path.parent.resolve().parents and path.parent != directory:
         raise ArchiveRefused(member.name, "its name leads elsewhere")

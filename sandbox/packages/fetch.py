@@ -1,4 +1,4 @@
-"""Packages of npm and PyPI, fetched by the user's own clients and locked by their digests.
+"""Fetching of npm and PyPI packages by the user's own clients, locked by their digests.
 
 None of a package's code runs while it is fetched: no install scripts, no building from source.
 """
@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sandbox.bundle.launch import LockedPackage
 from sandbox.errors import PackageUnusable
-from sandbox.launch import LockedPackage
 
 PLACE = "/opt/server"
-"""Where a fetched tree lies in the image."""
+"""The directory of a fetched tree in the image."""
 SECONDS = 600.0
 MAX_OUTPUT = 2000
 MAX_JSON = 64 * 1024 * 1024
@@ -42,8 +42,8 @@ RUN_ENTRY = (
 
 
 @dataclass(frozen=True)
-class Fetched:
-    """A program in a directory, to be laid at `PLACE`: how it is started there, and its lock."""
+class FetchedProgram:
+    """A fetched program: its command once the tree is copied to `PLACE`, and its lock."""
 
     name: str
     version: str
@@ -52,15 +52,15 @@ class Fetched:
 
 
 @dataclass(frozen=True)
-class Python:
-    """The interpreter that packages are for: its version as `3.12`, and the machine's name."""
+class PythonTarget:
+    """The interpreter that wheels are fetched for: version (`3.12`) and machine (`x86_64`)."""
 
     version: str
     machine: str
 
 
 def fetch_tree(spec: str, directory: Path) -> dict[str, Any]:
-    """Fetch an npm package and all it needs into an empty directory; the lock file that npm wrote.
+    """Fetch an npm package and its dependencies into an empty directory; returns npm's lock file.
 
     `spec` is `NAME[@VERSION]` or the path of a `.tgz`. Raises PackageUnusable.
     """
@@ -70,93 +70,98 @@ def fetch_tree(spec: str, directory: Path) -> dict[str, Any]:
     (directory / "package.json").write_text('{"private": true}\n')
     flags = ("--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--no-progress")
     wanted = str(Path(spec).absolute()) if local else spec
-    _run(("npm", "install", *flags, "--save-exact", "--", wanted), directory)
+    _run_command(("npm", "install", *flags, "--save-exact", "--", wanted), directory)
     return _read_json(directory / "package-lock.json")
 
 
 def fetch_npm(
     spec: str, directory: Path, binary: str = "", arguments: Sequence[str] = ()
-) -> Fetched:
-    """Fetch an npm package (`fetch_tree`). `binary` names one of its programs; by default its only
-    one, or that of its own name. Raises PackageUnusable.
+) -> FetchedProgram:
+    """Fetch an npm package (`fetch_tree`). `binary` names one of its programs, by default its only
+    one, or the one of the package's name. Raises PackageUnusable.
     """
     locked = fetch_tree(spec, directory)
     packages = locked.get("packages")
     if not isinstance(packages, dict):
         raise PackageUnusable("npm wrote no lock file of version 2 or 3. Update npm and try again.")
-    name = _asked_name(packages)
+    name = _find_requested_name(packages)
     top = directory / "node_modules" / name
     about = _read_json(top / "package.json")
-    program = _program(about, name, binary)
+    program = _find_program(about, name, binary)
     if not (top / program).is_file() or ".." in Path(program).parts:
         raise PackageUnusable(f"{name} has no file {program[:200]}, which it says is its program.")
-    return Fetched(
+    return FetchedProgram(
         name,
         str(about.get("version", "")),
         ("node", f"{PLACE}/node_modules/{name}/{os.path.normpath(program)}", *arguments),
-        tuple(_npm_lock(packages)),
+        tuple(_read_npm_lock(packages)),
     )
 
 
 def fetch_pypi(
     specs: Sequence[str],
     directory: Path,
-    python: Python,
+    python: PythonTarget,
     *,
     script: str = "",
     module: str = "",
     arguments: Sequence[str] = (),
-) -> Fetched:
-    """Fetch PyPI packages and all they need into an empty directory, as wheels, by `pip` or `uv`.
+) -> FetchedProgram:
+    """Fetch PyPI packages and their dependencies as wheels into an empty directory.
 
-    What runs is the first one's console script `script`, or its `module` as `python -m` does.
+    The command runs the console script `script`, by default of the first package's name, or
+    `module` as `python -m` does.
     Specs are `NAME[==VERSION]` or paths of wheels. Raises PackageUnusable.
     """
     for spec in specs:
         if not _PYPI.match(spec) and not (spec.endswith(".whl") and Path(spec).is_file()):
             told = f"{spec[:200]!r} is no PyPI package"
             raise PackageUnusable(f"{told}: give NAME[==VERSION] or the path of a wheel.")
-    lock = _installed(("--", *specs), directory, python)
-    first = lock[0] if (wheel := specs[0]).endswith(".whl") else _named(lock, wheel)
+    lock = _install_wheels(("--", *specs), directory, python)
+    first = lock[0] if (wheel := specs[0]).endswith(".whl") else _find_locked(lock, wheel)
     if module:
         command = ("python3", "-P", "-m", module)
     else:
-        command = ("python3", "-P", "-c", _entry(directory, script or first.name))
-    return Fetched(first.name, first.version, (*command, *arguments), lock)
+        command = ("python3", "-P", "-c", _build_entry(directory, script or first.name))
+    return FetchedProgram(first.name, first.version, (*command, *arguments), lock)
 
 
 def fetch_wheels(
-    specs: Sequence[str], directory: Path, python: Python
+    specs: Sequence[str], directory: Path, python: PythonTarget
 ) -> tuple[LockedPackage, ...]:
-    """Fetch PyPI packages (`NAME[==VERSION]`) and all they need into an empty directory, as wheels;
-    what they were locked to. Raises PackageUnusable.
+    """Fetch PyPI packages (`NAME[==VERSION]`) and their dependencies as wheels into an empty
+    directory; returns their lock. Raises PackageUnusable.
     """
     for spec in specs:
         if not _PYPI.match(spec):
             raise PackageUnusable(f"{spec[:200]!r} is no PyPI package: give NAME[==VERSION].")
-    return _installed(("--", *specs), directory, python)
+    return _install_wheels(("--", *specs), directory, python)
 
 
-def fetch_locked(lock: Sequence[LockedPackage], directory: Path, python: Python) -> None:
-    """Fetch just these packages into an empty directory, if they are what they were locked to.
+def fetch_locked(lock: Sequence[LockedPackage], directory: Path, python: PythonTarget) -> None:
+    """Fetch exactly these packages into an empty directory.
 
-    Raises PackageUnusable.
+    Raises PackageUnusable, also if a digest is not the locked one.
     """
     listed = directory.parent / "requirements.txt"
     lines = (f"{p.name}=={p.version} --hash={p.digest}\n" for p in lock)
     listed.write_text("".join(lines))
-    _installed(("--require-hashes", "--no-deps", "-r", str(listed)), directory, python)
+    _install_wheels(("--require-hashes", "--no-deps", "-r", str(listed)), directory, python)
 
 
-def _installed(wanted: Sequence[str], directory: Path, python: Python) -> tuple[LockedPackage, ...]:
+def _install_wheels(
+    wanted: Sequence[str], directory: Path, python: PythonTarget
+) -> tuple[LockedPackage, ...]:
     report = directory.parent / "report.json"
     flags = ["--target", str(directory), "--only-binary", ":all:", "--no-compile", "--quiet"]
     flags += ["--no-input", "--disable-pip-version-check", "--report", str(report)]
-    _run((*_pip(), "install", *flags, *_platform(python), *wanted), directory)
-    return tuple(_pip_lock(_read_json(report)))
+    _run_command(
+        (*_find_pip(), "install", *flags, *_choose_platform_flags(python), *wanted), directory
+    )
+    return tuple(_read_pip_lock(_read_json(report)))
 
 
-def _run(command: Sequence[str], directory: Path) -> None:
+def _run_command(command: Sequence[str], directory: Path) -> None:
     try:
         done = subprocess.run(
             command,
@@ -189,7 +194,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def _asked_name(packages: dict[str, Any]) -> str:
+def _find_requested_name(packages: dict[str, Any]) -> str:
     asked = packages.get("", {}).get("dependencies")
     if not isinstance(asked, dict) or len(asked) != 1:
         raise PackageUnusable("npm's lock file does not say which package was asked for.")
@@ -199,7 +204,7 @@ def _asked_name(packages: dict[str, Any]) -> str:
     return name
 
 
-def _program(about: dict[str, Any], name: str, wanted: str) -> str:
+def _find_program(about: dict[str, Any], name: str, wanted: str) -> str:
     """The file of a package's program (npm docs, package.json, "bin")."""
     own = name.rpartition("/")[2]
     programs = about.get("bin")
@@ -215,7 +220,7 @@ def _program(about: dict[str, Any], name: str, wanted: str) -> str:
     return str(programs[wanted])
 
 
-def _npm_lock(packages: dict[str, Any]) -> list[LockedPackage]:
+def _read_npm_lock(packages: dict[str, Any]) -> list[LockedPackage]:
     locked = []
     for path, package in packages.items():
         if not path:
@@ -229,7 +234,7 @@ def _npm_lock(packages: dict[str, Any]) -> list[LockedPackage]:
     return locked
 
 
-def _pip() -> tuple[str, ...]:
+def _find_pip() -> tuple[str, ...]:
     if importlib.util.find_spec("pip"):
         return sys.executable, "-m", "pip"
     for name in ("pip3", "pip"):
@@ -238,8 +243,8 @@ def _pip() -> tuple[str, ...]:
     raise PackageUnusable("pip is not installed. Install it and try again.")
 
 
-def _platform(python: Python) -> list[str]:
-    """Which wheels to take, where the interpreter is not like ours."""
+def _choose_platform_flags(python: PythonTarget) -> list[str]:
+    """pip's flags for another interpreter or machine than ours; none for the same."""
     ours = f"{sys.version_info.major}.{sys.version_info.minor}"
     if (ours, os.uname().machine) == (python.version, python.machine) and sys.platform == "linux":
         return []
@@ -249,8 +254,8 @@ def _platform(python: Python) -> list[str]:
     return flags
 
 
-def _pip_lock(report: dict[str, Any]) -> list[LockedPackage]:
-    """Of an installation report (pip documentation, "Installation Report")."""
+def _read_pip_lock(report: dict[str, Any]) -> list[LockedPackage]:
+    """The lock of an installation report (pip documentation, "Installation Report")."""
     locked = []
     for item in report.get("install", ()):
         about, origin = item["metadata"], item["download_info"].get("archive_info", {})
@@ -263,21 +268,21 @@ def _pip_lock(report: dict[str, Any]) -> list[LockedPackage]:
     return locked
 
 
-def _named(lock: Sequence[LockedPackage], spec: str) -> LockedPackage:
+def _find_locked(lock: Sequence[LockedPackage], spec: str) -> LockedPackage:
     match = _PYPI.match(spec)
-    wanted = _normal(match["name"] if match else spec)
+    wanted = _normalize_name(match["name"] if match else spec)
     for package in lock:
-        if _normal(package.name) == wanted:
+        if _normalize_name(package.name) == wanted:
             return package
     raise PackageUnusable(f"pip fetched no {spec[:200]}.")
 
 
-def _normal(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _entry(directory: Path, script: str) -> str:
-    """A program that runs a console script (Python packaging, "Entry points specification")."""
+def _build_entry(directory: Path, script: str) -> str:
+    """Python code that runs a console script (Python packaging, "Entry points specification")."""
     known: list[str] = []
     for path in sorted(directory.glob("*.dist-info/entry_points.txt")):
         parser = configparser.ConfigParser(delimiters=("=",), interpolation=None, strict=False)

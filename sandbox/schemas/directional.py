@@ -1,25 +1,23 @@
-"""Whether a value is an instance of a schema (JSON Schema 2020-12), compiled once per schema."""
+"""Judging values that travel in one direction by JSON Schema 2020-12."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.protocols import Validator
-from jsonschema.validators import extend
-from referencing.exceptions import Unresolvable
 
-from sandbox import pattern, steps
-from sandbox.apispec import Schema
+from sandbox.bundle.apispec import Schema
+from sandbox.schemas.steps import StepBudget
+from sandbox.schemas.validator import SchemaViolation, find_problem, validator_type
 
 Direction = Literal["request", "response"]
 HIDDEN = {"request": "readOnly", "response": "writeOnly"}
 """The annotation of properties that do not travel in a direction (OpenAPI 3.1, section 4.8.24)."""
 
 
-class Judge:
+class DirectionalValidator:
     """Judges values that travel in one direction, by schemas that share `definitions`.
 
     Where OpenAPI differs from plain JSON Schema it follows OpenAPI: a required property that does
@@ -35,35 +33,31 @@ class Judge:
         """How many values it has looked at and steps it has taken."""
         self._compiled: dict[int, tuple[Schema, Validator]] = {}
 
-    def problem(self, schema: Schema | None, value: Any) -> str | None:
+    def find_problem(self, schema: Schema | None, value: Any) -> str | None:
         """The first way in which the value breaks the schema, as `/pointer: reason`, or None."""
+        breach = self.breach(schema, value)
+        return None if breach is None else f"{breach.where}: {breach.reason}"
+
+    def breach(self, schema: Schema | None, value: Any) -> SchemaViolation | None:
+        """The first way in which the value breaks the schema, or None."""
         if schema is None or schema is True:
             return None
-        taken = steps.begin(value)
-        try:
-            error = next(self._validator(schema).iter_errors(value), None)
-        except steps.Exhausted:
-            return ": the schema takes too many steps to check"
-        except (Unresolvable, RecursionError, ArithmeticError) as broken:
-            return f": the schema cannot be used: {type(broken).__name__}: {str(broken)[:200]}"
-        finally:
-            self.effort += taken()
-        if error is None:
-            return None
-        pointer = "".join(f"/{step}" for step in error.absolute_path)
-        return f"{pointer}: {error.message[:200]}"
+        budget = StepBudget(value)
+        found = find_problem(self._get_validator(schema), value, budget, _first)
+        self.effort += budget.effort
+        return found
 
     def accepts(self, schema: Schema | None, value: Any) -> bool:
-        return self.problem(schema, value) is None
+        return self.find_problem(schema, value) is None
 
-    def resolve(self, reference: str) -> Schema | None:
+    def resolve_reference(self, reference: str) -> Schema | None:
         """The definition that `#/$defs/NAME` names, or None."""
         name = reference.removeprefix("#/$defs/")
         if name == reference:
             return None
         return self.definitions.get(name.replace("~1", "/").replace("~0", "~"))
 
-    def _validator(self, schema: Schema) -> Validator:
+    def _get_validator(self, schema: Schema) -> Validator:
         # The schema is kept beside its validator, so its id cannot be given to another.
         known = self._compiled.get(id(schema))
         if known is None:
@@ -74,13 +68,11 @@ class Judge:
         return known[1]
 
 
-def _pattern(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-    if isinstance(instance, str) and isinstance(wanted, str):
-        if pattern.matches(wanted, instance) is False:
-            yield ValidationError(f"{instance[:80]!r} does not match {wanted[:80]!r}")
+def _first(errors: Iterator[ValidationError]) -> ValidationError | None:
+    return next(errors, None)
 
 
-def _required(direction: Direction) -> Any:
+def _build_required_check(direction: Direction) -> Any:
     hidden = HIDDEN[direction]
 
     def required(
@@ -90,26 +82,19 @@ def _required(direction: Direction) -> Any:
             return
         properties = schema.get("properties") or {}
         for name in names:
-            if name not in instance and not _flagged(validator, properties.get(name), hidden):
+            if name not in instance and not _is_flagged(validator, properties.get(name), hidden):
                 yield ValidationError(f"{name!r} is a required property")
 
     return required
 
 
-def _flagged(validator: Any, schema: Any, flag: str) -> bool:
+def _is_flagged(validator: Any, schema: Any, flag: str) -> bool:
     if isinstance(schema, Mapping) and "$ref" in schema and flag not in schema:
         schema = validator._resolver.lookup(schema["$ref"]).contents
     return isinstance(schema, Mapping) and schema.get(flag) is True
 
 
 _VALIDATORS = {
-    direction: extend(  # type: ignore[no-untyped-call]
-        Draft202012Validator,
-        {
-            **steps.counted(Draft202012Validator.VALIDATORS),
-            "pattern": _pattern,
-            "required": _required(direction),
-        },
-    )
+    direction: validator_type(required=_build_required_check(direction))
     for direction in ("request", "response")
 }

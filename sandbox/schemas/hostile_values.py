@@ -1,5 +1,6 @@
 """Arguments that somebody means ill with: hostile, nested and combined values, from a schema and a
-seed. `sandbox.extremes` has the plain edges, one property at a time; none of those comes again.
+seed. `sandbox.schemas.boundary_values` has the plain edges, one property at a time; none of those
+comes again.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from sandbox.validation import Checker
+from sandbox.schemas.boundary_values import first_properties
+from sandbox.schemas.keywords import declared_types
+from sandbox.schemas.validator import SchemaChecker
 
-MAX_PROPERTIES = 24
 MAX_DEPTH = 4
 COMBINED = 24
 """So many times several properties are hostile at once."""
@@ -83,46 +85,50 @@ class Attack:
         return ", ".join(f"{name}: {what}" for name, what in self.told.items())
 
 
-def attacks(
-    schema: Mapping[str, Any], base: Mapping[str, Any], judge: Checker, random: Random
+def generate_attacks(
+    schema: Mapping[str, Any], base: Mapping[str, Any], judge: SchemaChecker, random: Random
 ) -> Iterator[Attack]:
     """Attacks that the schema admits: each property by itself, then several at once."""
-    values = {name: _hostile(part, base.get(name)) for name, part in _properties(schema)}
+    values = {
+        name: _list_hostile_values(part, base.get(name)) for name, part in first_properties(schema)
+    }
     for name, listed in values.items():
         for what, value in listed:
             made = {**base, name: value}
-            if judge.problem(made) is None:
+            if judge.find_problem(made) is None:
                 yield Attack(made, {name: what})
     several = [name for name, listed in values.items() if listed]
     for _ in range(COMBINED if len(several) > 1 else 0):
         names = tuple(random.sample(several, random.randint(2, len(several))))
         chosen = {name: random.choice(values[name]) for name in names}
         made = {**base, **{name: value for name, (_, value) in chosen.items()}}
-        if judge.problem(made) is None:
+        if judge.find_problem(made) is None:
             yield Attack(made, {name: what for name, (what, _) in chosen.items()})
 
 
-def simpler(attack: Attack, base: Mapping[str, Any], judge: Checker) -> Iterator[Attack]:
+def simplify_attack(
+    attack: Attack, base: Mapping[str, Any], judge: SchemaChecker
+) -> Iterator[Attack]:
     """Attacks that are less than this one: a property as usual, or half as long."""
     for name in attack.told if len(attack.told) > 1 else ():
         left = {key: value for key, value in attack.arguments.items() if key != name}
         made = {**left, **({name: base[name]} if name in base else {})}
-        if judge.problem(made) is None:
+        if judge.find_problem(made) is None:
             yield Attack(made, {each: what for each, what in attack.told.items() if each != name})
     for name in attack.told:
         value = attack.arguments.get(name)
         if isinstance(value, str | list) and len(value) > 1:
             for part in (value[: len(value) // 2], value[len(value) // 2 :]):
                 made = {**attack.arguments, name: part}
-                if judge.problem(made) is None:
+                if judge.find_problem(made) is None:
                     yield Attack(made, attack.told)
 
 
-def _hostile(schema: Any, usual: Any, depth: int = 0) -> list[tuple[str, Any]]:
-    flat = _flat(schema)
+def _list_hostile_values(schema: Any, usual: Any, depth: int = 0) -> list[tuple[str, Any]]:
+    flat = _to_mapping(schema)
     if isinstance(flat.get("enum"), list):
         return [(f"{json.dumps(value)[:40]}", value) for value in flat["enum"][:8]]
-    kinds = _kinds(flat)
+    kinds = declared_types(flat)
     found: list[tuple[str, Any]] = []
     if not kinds or "string" in kinds:
         longest = flat.get("maxLength", LONGEST)
@@ -134,41 +140,31 @@ def _hostile(schema: Any, usual: Any, depth: int = 0) -> list[tuple[str, Any]]:
         found += _NUMBERS
     if not kinds or "integer" in kinds:
         found += _INTEGERS
-        # Whole arguments are tried so by `sandbox.extremes`.
+        # Whole arguments are tried so by `sandbox.schemas.boundary_values`.
         found += [("2.0, an integer to JSON Schema", 2.0)] if depth else []
     if not kinds:
         found += _JSON
     if depth < MAX_DEPTH:
-        found += _inside(flat, usual, depth) if kinds & {"array", "object"} else []
+        found += _list_inner_values(flat, usual, depth) if kinds & {"array", "object"} else []
     return found
 
 
-def _inside(flat: Mapping[str, Any], usual: Any, depth: int) -> list[tuple[str, Any]]:
+def _list_inner_values(flat: Mapping[str, Any], usual: Any, depth: int) -> list[tuple[str, Any]]:
     """Lists and objects of which one part is hostile."""
     found: list[tuple[str, Any]] = []
     if isinstance(usual, list):
         first = usual[0] if usual else None
-        for what, value in _hostile(flat.get("items", {}), first, depth + 1):
+        for what, value in _list_hostile_values(flat.get("items", {}), first, depth + 1):
             found.append((f"an item {what}", [*usual[1:], value]))
         found += [("the other way round", usual[::-1]), ("twice", [*usual, *usual])]
-        if depth and "number" in _kinds(_flat(flat.get("items"))):
+        if depth and "number" in declared_types(_to_mapping(flat.get("items"))):
             found.append(("a sum that no float holds", [1e308, 1e308]))
     if isinstance(usual, Mapping):
-        for name, part in _properties(flat):
-            for what, value in _hostile(part, usual.get(name), depth + 1):
+        for name, part in first_properties(flat):
+            for what, value in _list_hostile_values(part, usual.get(name), depth + 1):
                 found.append((f"{name} {what}", {**usual, name: value}))
     return found
 
 
-def _flat(schema: Any) -> Mapping[str, Any]:
+def _to_mapping(schema: Any) -> Mapping[str, Any]:
     return schema if isinstance(schema, Mapping) else {}
-
-
-def _properties(schema: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return list((schema.get("properties") or {}).items())[:MAX_PROPERTIES]
-
-
-def _kinds(flat: Mapping[str, Any]) -> frozenset[str]:
-    kind = flat.get("type")
-    named = [kind] if isinstance(kind, str) else kind if isinstance(kind, list) else []
-    return frozenset(name for name in named if isinstance(name, str))

@@ -1,20 +1,21 @@
-"""Strings for regular expressions, and which expressions are safe to match with.
+"""Strings for regular expressions and for what else a schema says of its strings.
 
-Reads the part of ECMA-262 that JSON Schema asks for (2020-12 core, section 6.4). A pattern in a
-document is attacker's text: nested unbounded repeats make `re` take exponential time, so a pattern
-is only matched where that cannot happen.
+Reads the part of ECMA-262 that JSON Schema asks for (2020-12 core, section 6.4).
 """
 
 from __future__ import annotations
 
+import base64
 import random
 import re
 import string
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
-MAX_PATTERN = 2_000
-MAX_STEPS = 2_000_000
+from sandbox.schemas.patterns import MAX_PATTERN, is_expression, matches
+
 _PRINTABLE = "".join(map(chr, range(33, 127)))
 _CLASSES = {
     "d": string.digits,
@@ -26,11 +27,10 @@ _CLASSES = {
 }
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "0": "\0"}
 _FLAGS = re.compile(r"\(\?[ims]{1,3}\)")
-_NAMED_GROUP = re.compile(r"\(\?<(?=[A-Za-z_])")
 _COUNT = re.compile(r"\{(\d{1,6})(?:(,)(\d{1,6})?)?\}")
 
 
-class Unreadable(Exception):
+class PatternUnreadable(Exception):
     """The expression uses something that no string is made for here."""
 
 
@@ -60,96 +60,57 @@ _Node = _Chars | _Sequence | _Alternatives | _Repeat
 
 
 @dataclass(frozen=True)
-class Pattern:
-    """A readable expression; `unbounded` counts its open-ended repeats, `nested` their nesting."""
+class ParsedPattern:
+    """An expression that strings can be made for."""
 
     tree: _Node
-    unbounded: int
-    nested: bool
 
-    def sample(self, rng: random.Random, extent: int) -> str:
+    def sample_text(self, rng: random.Random, extent: int) -> str:
         """A string for the expression; open-ended repeats run at most `extent` times further."""
         out: list[str] = []
-        _write(self.tree, rng, extent, out)
+        _write_sample(self.tree, rng, extent, out)
         return "".join(out)
 
 
 @lru_cache(maxsize=2_000)
-def read(pattern: str) -> Pattern | None:
+def parse_pattern(pattern: str) -> ParsedPattern | None:
     """The expression, or None where it is not one that this module reads."""
     if len(pattern) > MAX_PATTERN:
         return None
     try:
         flags = _FLAGS.match(pattern)
-        tree = _Reader(pattern[flags.end() :] if flags else pattern).whole()
-    except (Unreadable, RecursionError):
+        tree = _PatternParser(pattern[flags.end() :] if flags else pattern).parse_whole()
+    except (PatternUnreadable, RecursionError):
         return None
-    return Pattern(tree, *_repeats(tree))
+    return ParsedPattern(tree)
 
 
-def matches(pattern: str, text: str) -> bool | None:
-    """Whether the expression is found in the text; None where that cannot be told safely."""
-    parsed = read(pattern)
-    compiled = _compiled(pattern)
-    if parsed is None or compiled is None or parsed.nested:
-        return None
-    if (len(text) + 1) ** (parsed.unbounded + 1) > MAX_STEPS:
-        return None
-    return compiled.search(text) is not None
-
-
-def compiles(pattern: str) -> bool:
-    """Whether Python reads the expression at all."""
-    return _compiled(pattern) is not None
-
-
-@lru_cache(maxsize=2_000)
-def _compiled(pattern: str) -> re.Pattern[str] | None:
-    if len(pattern) > MAX_PATTERN:
-        return None
-    try:
-        return re.compile(_NAMED_GROUP.sub("(?P<", pattern))
-    except (re.error, RecursionError, OverflowError):
-        return None
-
-
-def _repeats(node: _Node) -> tuple[int, bool]:
-    if isinstance(node, _Chars):
-        return 0, False
-    if isinstance(node, _Repeat):
-        inner, nested = _repeats(node.item)
-        open_ended = node.high is None or node.high > 64
-        return inner + open_ended, nested or (open_ended and inner > 0)
-    found = [_repeats(item) for item in node.items]
-    return sum(count for count, _ in found), any(nested for _, nested in found)
-
-
-def _write(node: _Node, rng: random.Random, extent: int, out: list[str]) -> None:
+def _write_sample(node: _Node, rng: random.Random, extent: int, out: list[str]) -> None:
     if isinstance(node, _Chars):
         out.append(rng.choice(node.choices))
     elif isinstance(node, _Sequence):
         for item in node.items:
-            _write(item, rng, extent, out)
+            _write_sample(item, rng, extent, out)
     elif isinstance(node, _Alternatives):
-        _write(rng.choice(node.items), rng, extent, out)
+        _write_sample(rng.choice(node.items), rng, extent, out)
     else:
         high = node.low + extent if node.high is None else min(node.high, node.low + extent)
         for _ in range(rng.randint(node.low, max(high, node.low))):
             if len(out) > 10_000:
-                raise Unreadable("too long")
-            _write(node.item, rng, extent, out)
+                raise PatternUnreadable("too long")
+            _write_sample(node.item, rng, extent, out)
 
 
-class _Reader:
+class _PatternParser:
     """A recursive-descent reader; each method takes what it names and moves `at` behind it."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
 
-    def whole(self) -> _Node:
-        node = self._alternatives()
+    def parse_whole(self) -> _Node:
+        node = self._parse_alternatives()
         if self.at != len(self.text):
-            raise Unreadable(f"unexpected {self.text[self.at]!r}")
+            raise PatternUnreadable(f"unexpected {self.text[self.at]!r}")
         return node
 
     def _peek(self) -> str:
@@ -157,26 +118,26 @@ class _Reader:
 
     def _take(self) -> str:
         if self.at >= len(self.text):
-            raise Unreadable("ends too early")
+            raise PatternUnreadable("ends too early")
         self.at += 1
         return self.text[self.at - 1]
 
-    def _alternatives(self) -> _Node:
-        items = [self._sequence()]
+    def _parse_alternatives(self) -> _Node:
+        items = [self._parse_sequence()]
         while self._peek() == "|":
             self.at += 1
-            items.append(self._sequence())
+            items.append(self._parse_sequence())
         return items[0] if len(items) == 1 else _Alternatives(tuple(items))
 
-    def _sequence(self) -> _Node:
+    def _parse_sequence(self) -> _Node:
         items: list[_Node] = []
         while self._peek() not in ("", "|", ")"):
-            atom = self._atom()
+            atom = self._parse_atom()
             if atom is not None:
-                items.append(self._repeated(atom))
+                items.append(self._parse_repeat(atom))
         return _Sequence(tuple(items))
 
-    def _repeated(self, atom: _Node) -> _Node:
+    def _parse_repeat(self, atom: _Node) -> _Node:
         count = _COUNT.match(self.text, self.at)
         if count:
             low = int(count[1])
@@ -191,23 +152,23 @@ class _Reader:
             self.at += 1
         return _Repeat(atom, low, high)
 
-    def _atom(self) -> _Node | None:
+    def _parse_atom(self) -> _Node | None:
         letter = self._take()
         if letter in "^$":
             return None
         if letter == ".":
             return _Chars(string.ascii_lowercase)
         if letter == "(":
-            return self._group()
+            return self._parse_group()
         if letter == "[":
-            return _Chars(self._set())
+            return _Chars(self._parse_set())
         if letter == "\\":
-            return self._escape()
+            return self._parse_escape()
         if letter in "*+?":
-            raise Unreadable("nothing to repeat")
+            raise PatternUnreadable("nothing to repeat")
         return _Chars(letter)
 
-    def _group(self) -> _Node | None:
+    def _parse_group(self) -> _Node | None:
         assertion = False
         if self.text.startswith(("?:", "?=", "?!"), self.at):
             assertion = self.text[self.at + 1] != ":"
@@ -218,22 +179,22 @@ class _Reader:
         elif self._peek() == "?":
             end = self.text.find(">", self.at)
             if not self.text.startswith(("?<", "?P<"), self.at) or end < 0:
-                raise Unreadable("unknown group")
+                raise PatternUnreadable("unknown group")
             self.at = end + 1
-        node = self._alternatives()
+        node = self._parse_alternatives()
         if self._take() != ")":
-            raise Unreadable("open group")
+            raise PatternUnreadable("open group")
         return None if assertion else node
 
-    def _escape(self) -> _Node | None:
+    def _parse_escape(self) -> _Node | None:
         letter = self._take()
         if letter in "bBAZz":
             return None
         if letter in "123456789pPk":
-            raise Unreadable(f"\\{letter}")
-        return _Chars(self._escaped(letter))
+            raise PatternUnreadable(f"\\{letter}")
+        return _Chars(self._resolve_escape(letter))
 
-    def _escaped(self, letter: str) -> str:
+    def _resolve_escape(self, letter: str) -> str:
         if letter in _CLASSES:
             return _CLASSES[letter]
         if letter in "xu":
@@ -242,22 +203,22 @@ class _Reader:
             try:
                 return chr(int(digits, 16))
             except ValueError:
-                raise Unreadable(f"\\{letter}") from None
+                raise PatternUnreadable(f"\\{letter}") from None
         return _CONTROLS.get(letter, letter)
 
-    def _set(self) -> str:
+    def _parse_set(self) -> str:
         negated = self._peek() == "^"
         self.at += negated
         found: list[str] = []
         first = True
         while first or self._peek() != "]":
             first = False
-            low = self._member()
+            low = self._parse_member()
             if self._peek() == "-" and self.text[self.at + 1 : self.at + 2] not in ("]", ""):
                 self.at += 1
-                high = self._member()
+                high = self._parse_member()
                 if len(low) != 1 or len(high) != 1:
-                    raise Unreadable("range of classes")
+                    raise PatternUnreadable("range of classes")
                 end = min(ord(high), ord(low) + 256)
                 found.extend(map(chr, range(ord(low), end + 1)))
             else:
@@ -267,14 +228,136 @@ class _Reader:
             found = [letter for letter in _PRINTABLE if letter not in found]
         usable = "".join(letter for letter in found if letter.isprintable()) or "".join(found)
         if not usable:
-            raise Unreadable("empty set")
+            raise PatternUnreadable("empty set")
         return usable
 
-    def _member(self) -> str:
+    def _parse_member(self) -> str:
         letter = self._take()
         if letter != "\\":
             return letter
         escaped = self._take()
         if escaped in "pPk":
-            raise Unreadable(f"\\{escaped}")
-        return "\b" if escaped == "b" else self._escaped(escaped)
+            raise PatternUnreadable(f"\\{escaped}")
+        return "\b" if escaped == "b" else self._resolve_escape(escaped)
+
+
+MAX_LENGTH = 20_000
+AWKWARD = "/ ?&=#%2F+é\U0001f600"
+"""What a builder that escapes carelessly loses (RFC 3986, section 2.2), and what is not ASCII."""
+
+_FORMATS = {
+    "date": "2024-{month:02d}-{day:02d}",
+    "date-time": "2024-{month:02d}-{day:02d}T10:{minute:02d}:00Z",
+    "datetime": "2024-{month:02d}-{day:02d}T10:{minute:02d}:00Z",
+    "time": "10:{minute:02d}:00Z",
+    "duration": "PT{n}S",
+    "uuid": "{n:08X}-1111-4111-8111-abcd{n:08x}",
+    "guid": "{n:08X}-1111-4111-8111-ABCD{n:08x}",
+    "email": "User{n}@example.com",
+    "idn-email": "User{n}@example.com",
+    "uri": "https://example.com/Item{n}?q=a%20b&c=d+e#f",
+    "url": "https://example.com/Item{n}?q=a%20b&c=d+e#f",
+    "iri": "https://example.com/Item{n}?q=é",
+    "uri-reference": "/Item{n}",
+    "hostname": "Host{n}.example.com",
+    "idn-hostname": "Host{n}.example.com",
+    "ipv4": "192.0.2.{byte}",
+    "ip": "192.0.2.{byte}",
+    "ipv6": "2001:db8::{n:x}",
+    "mac": "02:00:00:00:00:{byte:02x}",
+    "json-pointer": "/Item{n}",
+    "int32": "{n}",
+    "int64": "{n}",
+}
+_WITH_OFFSET = "2024-{month:02d}-{day:02d}T10:{minute:02d}:00.125+02:00"
+_CHECKED = (_FORMATS.keys() - {"int32", "int64"}) | {"byte", "binary"}
+"""Formats that an API may well insist on; other names say nothing of a string's letters."""
+_LAST_RESORTS = ("abc{n}", "ABC", "1234", "a@example.com", "Abcdef1!{n}", "https://example.com/{n}")
+
+
+def sample_string(
+    schema: Mapping[str, Any], n: int, rng: random.Random, suffix: str = ""
+) -> str | None:
+    """A string for the schema's keywords, told apart from others by `n`; None where none is found.
+
+    `suffix` is appended where nothing but the length limits the string.
+    """
+    low, high = _get_length(schema, "minLength", 0), _get_length(schema, "maxLength", MAX_LENGTH)
+    if low > MAX_LENGTH or high < low:
+        return None
+    if schema.get("contentEncoding") == "base64" or schema.get("format") in ("byte", "binary"):
+        return _encode_sample(n, low, high)
+    wanted = schema.get("pattern")
+    if isinstance(wanted, str) and is_expression(wanted):
+        return _find_matching(wanted, schema, n, low, high, rng)
+    formatted = _format_sample(schema.get("format"), n)
+    if formatted is not None:
+        return formatted if low <= len(formatted) <= high else None
+    return _build_plain(n, low, high, suffix)
+
+
+def fit_text(schema: Mapping[str, Any], text: str) -> str | None:
+    """The text, cut or lengthened to what the schema's length asks for; None where the schema says
+    more than that of its strings.
+    """
+    if {"pattern", "contentEncoding", "enum", "const"} & schema.keys():
+        return None
+    if schema.get("format") in _CHECKED:
+        return None
+    low, high = _get_length(schema, "minLength", 0), _get_length(schema, "maxLength", MAX_LENGTH)
+    return text[:high].ljust(low, "x") if low <= MAX_LENGTH and high >= low else None
+
+
+def _get_length(schema: Mapping[str, Any], key: str, default: int) -> int:
+    value = schema.get(key)
+    return int(value) if isinstance(value, int | float) and value >= 0 else default
+
+
+def _format_sample(name: Any, n: int) -> str | None:
+    template = _FORMATS.get(name) if isinstance(name, str) else None
+    if name == "date-time" and n % 2:
+        template = _WITH_OFFSET
+    if template is None:
+        return None
+    return template.format(n=n, month=n % 12 + 1, day=n % 28 + 1, minute=n % 60, byte=n % 250 + 1)
+
+
+def _build_plain(n: int, low: int, high: int, suffix: str) -> str:
+    for text in (f"v{n}W{suffix}", f"v{n}W", f"{n}"):
+        if len(text) <= high:
+            return text.ljust(low, "x")
+    return f"{n}"[-high:] if high else ""
+
+
+def _encode_sample(n: int, low: int, high: int) -> str | None:
+    # Ends, where there is room, in what base64's two letters stand for that URLs write otherwise.
+    for data in ((b"bytes-%d" % n).ljust(12, b".") + b"\xff\xff\xff\xfb\xef\xbe", b"%d\xff" % n):
+        text = base64.b64encode(data.ljust(low * 3 // 4, b"x")).decode()
+        if low <= len(text) <= high:
+            return text
+    return None
+
+
+def _find_matching(
+    wanted: str, schema: Mapping[str, Any], n: int, low: int, high: int, rng: random.Random
+) -> str | None:
+    candidates = [
+        _format_sample(schema.get("format"), n) or "",
+        _build_plain(n, low, min(high, 64), ""),
+    ]
+    parsed = parse_pattern(wanted)
+    if parsed is not None:
+        for extent in (3, 3, 8, 0, 0, low, low, 40):
+            try:
+                candidates.append(parsed.sample_text(rng, min(extent, 1_000)))
+            except PatternUnreadable:
+                break
+    candidates += [text.format(n=n) for text in _LAST_RESORTS]
+    fitting = [text for text in candidates if text and low <= len(text) <= high]
+    fitting = [text for text in fitting if text.strip() == text]
+    verdicts = {text: matches(wanted, text) for text in fitting}
+    for text in fitting:
+        if verdicts[text]:
+            return text
+    # Where no match can be told safely, what was made from the pattern is the likeliest to fit.
+    return next((text for text in fitting[2:] if verdicts[text] is None), None)

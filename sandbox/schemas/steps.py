@@ -1,68 +1,68 @@
-"""How long a check of a value against a schema may take: a budget of steps, the same everywhere.
-
-A step is going on to another schema of the same value. Schemas that refer to each other twice take
-exponential time without.
-"""
+"""The budget of one check of a value: a schema that refers to itself twice doubles at each turn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from jsonschema.exceptions import ValidationError
-
-from sandbox import exactjson
-
 STEPS, STEPS_PER_VALUE = 10_000, 100
 """In all, and more for each value that the instance holds."""
-_COMPOSING = ("$ref", "allOf", "anyOf", "oneOf", "if", "not", "dependentSchemas")
-_LEFT: ContextVar[list[int]] = ContextVar("steps left")
-
-Keyword = Callable[..., Any]
+WORK_PER_STEP = 10_000
+"""How many instructions of a pattern (`LinearPattern.work`) are a step."""
 
 
 class Exhausted(Exception):
     """A check has taken all its steps."""
 
 
-def begin(instance: Any) -> Callable[[], int]:
-    """Start the budget of a check of this JSON value; what is returned tells what it has taken:
-    steps, and one for each value.
-    """
-    values = _values(instance)
-    left = [STEPS + STEPS_PER_VALUE * values]
-    allowed = left[0]
-    _LEFT.set(left)
-    return lambda: allowed - left[0] + values
+class StepBudget:
+    """The steps that a check of a JSON value may take, and has taken."""
 
+    def __init__(self, instance: Any) -> None:
+        self._values = _count_values(instance)
+        self._allowed = self._left = STEPS + STEPS_PER_VALUE * self._values
 
-def are_needed(schema: Any) -> bool:
-    """Whether a schema says anything of going on to another, and so has to be counted."""
-    written = exactjson.dumps(schema)
-    return any(b'"%s"' % name.encode() in written for name in _COMPOSING)
+    @property
+    def effort(self) -> int:
+        """The steps taken, and one for each value."""
+        return self._allowed - self._left + self._values
 
-
-def counted(keywords: Mapping[str, Keyword]) -> dict[str, Keyword]:
-    """The keywords of a jsonschema validator that go on to other schemas, each use a step.
-
-    They raise Exhausted where `begin` allowed no more.
-    """
-    return {name: _counted(keywords[name]) for name in _COMPOSING}
-
-
-def _counted(check: Keyword) -> Callable[..., Iterator[ValidationError]]:
-    def keyword(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
-        left = _LEFT.get()
-        left[0] -= 1
-        if left[0] < 0:
+    def spend(self) -> None:
+        """Take a step. Raises Exhausted where none is left."""
+        self._left -= 1
+        if self._left < 0:
             raise Exhausted
-        yield from check(validator, value, instance, schema) or ()
 
-    return keyword
+    def affords(self, work: int) -> bool:
+        """Whether the steps left allow for a pattern's work; they are taken then."""
+        steps = work // WORK_PER_STEP
+        if steps > self._left:
+            return False
+        self._left -= steps
+        return True
 
 
-def _values(instance: Any) -> int:
+_CURRENT: ContextVar[StepBudget] = ContextVar("budget of the check under way")
+
+
+@contextmanager
+def spending(budget: StepBudget) -> Iterator[None]:
+    """Let the check inside take its steps from the budget."""
+    token = _CURRENT.set(budget)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
+def current_budget() -> StepBudget:
+    """The budget of the check under way."""
+    return _CURRENT.get()
+
+
+def _count_values(instance: Any) -> int:
     """How many values a JSON value holds, itself included."""
     count, pending = 0, [instance]
     while pending:

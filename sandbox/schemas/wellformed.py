@@ -1,4 +1,4 @@
-"""Whether a JSON Schema is one (2020-12), and stands on its own: no reference leads nowhere.
+"""Checking that a JSON Schema (2020-12) is one, and that none of its references leads nowhere.
 
 The metaschema says the first too, but takes milliseconds a schema; a forge has hundreds.
 """
@@ -8,28 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from sandbox.pattern import compiles
+from sandbox.schemas.keywords import DEFINITIONS, MANY, NAMED, held
+from sandbox.schemas.patterns import is_expression
 
 TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 MAX_DEPTH = 100
 
-_ONE = frozenset(
-    {
-        "additionalProperties",
-        "contains",
-        "contentSchema",
-        "else",
-        "if",
-        "items",
-        "not",
-        "propertyNames",
-        "then",
-        "unevaluatedItems",
-        "unevaluatedProperties",
-    }
-)
-_MANY = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
-_NAMED = frozenset({"$defs", "dependentSchemas", "patternProperties", "properties"})
 _COUNTS = frozenset(
     {
         "maxContains",
@@ -52,7 +36,7 @@ _ELSEWHERE = frozenset(
 )
 
 
-def schema_problems(schema: Any) -> Iterator[tuple[str, str]]:
+def find_schema_problems(schema: Any) -> Iterator[tuple[str, str]]:
     """Pointer and reason of whatever is wrong with a self-contained schema."""
     definitions = schema.get("$defs", {}) if isinstance(schema, Mapping) else {}
     if not isinstance(definitions, Mapping):
@@ -70,43 +54,34 @@ def schema_problems(schema: Any) -> Iterator[tuple[str, str]]:
             yield where, "is no schema: neither an object nor a boolean"
             continue
         for key, value in node.items():
-            yield from _keyword(f"{where}/{_step(key)}", key, value, definitions)
-            pending += [(f"{where}/{path}", sub, depth + 1) for path, sub in _inner(key, value)]
+            yield from _check_keyword(f"{where}/{_escape_step(key)}", key, value, definitions)
+            for name, part in held(key, value):
+                inside = "" if name is None else f"/{_escape_step(str(name))}"
+                pending.append((f"{where}/{_escape_step(key)}{inside}", part, depth + 1))
 
 
-def _step(key: str) -> str:
+def _escape_step(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
 
 
-def _inner(key: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if key in _ONE:
-        yield key, value
-    elif key in _MANY and isinstance(value, list):
-        for at, item in enumerate(value):
-            yield f"{key}/{at}", item
-    elif key in _NAMED and isinstance(value, Mapping):
-        for name, item in value.items():
-            yield f"{key}/{_step(name)}", item
-
-
-def _keyword(
+def _check_keyword(
     where: str, key: str, value: Any, definitions: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
     if key == "$ref":
         name = value.removeprefix("#/$defs/") if isinstance(value, str) else None
-        if name is None or name == value or _unstep(name) not in definitions:
+        if name is None or name == value or _unescape_step(name) not in definitions:
             yield where, f"{str(value)[:120]} leads nowhere"
     elif key in _ELSEWHERE:
         yield where, "would make the schema refer beyond itself"
     elif key == "patternProperties" and isinstance(value, Mapping):
         for expression in value:
-            if not compiles(expression):
+            if not is_expression(expression):
                 yield where, f"{expression[:120]!r} is no regular expression"
     if key in _SHAPES and not _SHAPES[key](value):
         yield where, f"may not be {str(value)[:120]!r}"
 
 
-def _unstep(name: str) -> str:
+def _unescape_step(name: str) -> str:
     return name.replace("~1", "/").replace("~0", "~")
 
 
@@ -143,12 +118,12 @@ _SHAPES: dict[str, Callable[[Any], bool]] = {
     "enum": lambda value: isinstance(value, list),
     "examples": lambda value: isinstance(value, list),
     "multipleOf": lambda value: _is_number(value) and value > 0,
-    "pattern": lambda value: isinstance(value, str) and compiles(value),
+    "pattern": lambda value: isinstance(value, str) and is_expression(value),
     "dependentRequired": lambda value: (
         isinstance(value, Mapping) and all(map(_is_names, value.values()))
     ),
-    **{key: lambda value: isinstance(value, list) and bool(value) for key in _MANY},
-    **{key: lambda value: isinstance(value, Mapping) for key in _NAMED},
+    **{key: lambda value: isinstance(value, list) and bool(value) for key in MANY},
+    **{key: lambda value: isinstance(value, Mapping) for key in NAMED | DEFINITIONS},
     **dict.fromkeys(_COUNTS, _is_count),
     **dict.fromkeys(_NUMBERS, _is_number),
     **{key: lambda value: isinstance(value, str) for key in _TEXTS},

@@ -1,4 +1,4 @@
-"""Running a bundle: the interfaces that the Docker and the WASM engine implement."""
+"""Interfaces of engines and sessions, and the values of a call: limits, failure, outcome."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from sandbox.bundle import Bundle
-from sandbox.content import texts
-from sandbox.exchange import Exchange
-from sandbox.recording import Tape
+from sandbox.bundle.model import Bundle
+from sandbox.session.recording import CallLog
+from sandbox.wire.content import join_texts
+from sandbox.wire.exchange import Exchange
 
 if TYPE_CHECKING:
     # Whoever reads what became of a call needs no broker.
-    from sandbox.broker import Broker
+    from sandbox.broker.broker import Broker
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one server may use. Sizes are bytes unless named otherwise, times are seconds."""
+    """Resource limits of one server. Sizes are bytes unless named otherwise, times are seconds."""
 
     memory_mb: int = 128
     cpus: float = 0.5
@@ -37,7 +37,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a call did not succeed. `kind` is one of docs/runtime-protocol.md, section 2."""
+    """The failure of a call. `kind` is one of docs/runtime-protocol.md, section 2."""
 
     kind: str
     message: str
@@ -48,7 +48,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One tool call as it happened: an MCP `CallToolResult`, and every exchange it made."""
+    """The result of a tool call: an MCP `CallToolResult`, its failure if any, and its exchanges."""
 
     tool: str
     result: Mapping[str, Any]
@@ -68,14 +68,14 @@ class Outcome:
     @property
     def text(self) -> str:
         """The text of the result's content blocks, joined by line feeds."""
-        return texts(self.result.get("content"))
+        return join_texts(self.result.get("content"))
 
 
 class Session(Protocol):
     """One running server with one broker policy. Not shared between servers, never reused."""
 
     async def list_tools(self) -> tuple[Mapping[str, Any], ...]:
-        """What the server lists, as sent."""
+        """The server's tool definitions, as sent."""
         ...
 
     async def call(
@@ -83,9 +83,9 @@ class Session(Protocol):
         tool: str,
         arguments: Mapping[str, Any],
         seconds: float | None = None,
-        tape: Tape | None = None,
+        tape: CallLog | None = None,
     ) -> Outcome:
-        """Call a tool; the tape, also where the call raises, has what it took in.
+        """Call a tool. `tape` holds the call's inputs and exchanges, even if the call raises.
 
         Raises CallTimedOut or SessionBroken; both end the session.
         """

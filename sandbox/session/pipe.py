@@ -1,4 +1,4 @@
-"""One running server at the far end of a pipe, spoken to in JSON-RPC and believed in nothing."""
+"""A session with an untrusted server over a pipe, in JSON-RPC."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from functools import partial
 from typing import Any, Protocol
 
 from sandbox import exactjson
-from sandbox.brake import Brake
-from sandbox.broker import Broker
-from sandbox.bundle import Bundle
-from sandbox.content import content_problem, texts, without_secrets
+from sandbox.broker.broker import Broker
+from sandbox.broker.host.local import WITHHELD
+from sandbox.broker.host.requests import encode_answer, encode_refusal, is_secret, read_request
+from sandbox.bundle.model import Bundle
 from sandbox.errors import CallTimedOut, Frozen, LoadFailed, SessionBroken
-from sandbox.exchange import Exchange, WireResponse
-from sandbox.guard import LineGuard, parse_message
-from sandbox.hostrequest import answer_json, read_request, refusal
-from sandbox.localaccess import WITHHELD, is_secret
-from sandbox.recording import Tape
-from sandbox.redaction import Redaction
-from sandbox.runner import Failure, Limits, Outcome
-from sandbox.validation import Checker, checker
+from sandbox.killswitch import KillSwitch
+from sandbox.schemas.validator import SchemaChecker, get_checker
+from sandbox.session.interface import Failure, Limits, Outcome
+from sandbox.session.recording import CallLog
+from sandbox.wire.content import find_content_problem, join_texts, redact_tool_answer
+from sandbox.wire.exchange import Exchange, WireResponse
+from sandbox.wire.framing import LineGuard, parse_message
+from sandbox.wire.redaction import Redaction
 
 PROTOCOL = "2025-11-25"
 ERROR_META = "toolwright/error"
 MAX_MESSAGE = 2000
 MAX_EXCHANGES_AT_ONCE = 16
 CUT = "cut"
-"""In place of a refusal: it may have been sent, and nobody waited for what became of it."""
+"""The refusal of an exchange whose call ended before the answer: it may have been sent."""
 
 
 class Pipe(Protocol):
@@ -45,7 +45,7 @@ class Pipe(Protocol):
 
 
 class Listener(Protocol):
-    """Who hears what a sandbox says."""
+    """Receives a sandbox's output."""
 
     def feed(self, chunk: bytes) -> None: ...
 
@@ -65,37 +65,37 @@ class PipeSession:
         self.bundle, self.broker, self.limits = bundle, broker, limits
         self.stderr = bytearray()
         self.strays = 0
-        self.tapes: dict[str, Tape] = {}
-        """Of the calls that wait for their answer, by the id of the `tools/call`."""
+        self.tapes: dict[str, CallLog] = {}
+        """Logs of the calls that wait for their answer, by the id of the `tools/call`."""
         self._pipe = pipe
         self._guard = LineGuard(limits.line_bytes, limits.session_bytes)
         self._ids = itertools.count(1)
         self._waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._tasks: dict[asyncio.Task[None], str] = {}
-        self._checked: dict[str, tuple[Checker, Checker]] = {}
+        self._checked: dict[str, tuple[SchemaChecker, SchemaChecker]] = {}
         self._broken: Exception | None = None
         self._secrets: set[str] = set()
-        """Values that the server was given, which must not come back."""
+        """Values of `env:` permissions that the server was given, which must not come back."""
 
     @asynccontextmanager
-    async def running(self, brake: Brake) -> AsyncIterator[None]:
-        """Started for the time of the block; ended when it is over, and at once by a freeze.
+    async def run_session(self, kill_switch: KillSwitch) -> AsyncIterator[None]:
+        """Start the session for the duration of the block; a freeze ends it at once.
 
         Raises what `start` raises, and Frozen.
         """
         try:
-            with brake.on_engage(self.freeze):
-                brake.check()
+            with kill_switch.on_engage(self.freeze):
+                kill_switch.raise_if_engaged()
                 await self.start()
                 yield
         finally:
             self.end()
 
     async def start(self) -> None:
-        """Hand over the bundle and shake hands. Raises LoadFailed or SessionBroken."""
+        """Send the bundle and initialize the MCP session. Raises LoadFailed or SessionBroken."""
         load = {
-            "manifest": self.bundle.manifest(),
-            "tools": self.bundle.runtime_tools(),
+            "manifest": self.bundle.build_manifest(),
+            "tools": self.bundle.list_runtime_tools(),
             "source": self.bundle.source_code,
         }
         hello = {
@@ -103,9 +103,9 @@ class PipeSession:
             "capabilities": {"experimental": {"toolwright/request": {}}},
             "clientInfo": {"name": "toolwright", "version": "1"},
         }
-        loaded = self._request("toolwright/load", load)
-        greeted = self._request("initialize", hello)
-        self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        loaded = self._send_request("toolwright/load", load)
+        greeted = self._send_request("initialize", hello)
+        self._send_message({"jsonrpc": "2.0", "method": "notifications/initialized"})
         try:
             async with asyncio.timeout(self.limits.start_seconds):
                 answer, greeting = await asyncio.gather(loaded, greeted)
@@ -113,13 +113,15 @@ class PipeSession:
             self.end(SessionBroken("the server did not start in time; it was stopped"))
             raise SessionBroken("the server did not start in time; it was stopped") from error
         if "error" in answer:
-            raise LoadFailed(_message(answer["error"]))
+            raise LoadFailed(_read_error_message(answer["error"]))
         if "error" in greeting:
-            raise SessionBroken(f"the server refused to start: {_message(greeting['error'])}")
+            raise SessionBroken(
+                f"the server refused to start: {_read_error_message(greeting['error'])}"
+            )
 
     async def list_tools(self) -> tuple[Mapping[str, Any], ...]:
         async with asyncio.timeout(self.limits.start_seconds):
-            answer = await self._request("tools/list", {})
+            answer = await self._send_request("tools/list", {})
         tools = answer.get("result", {}).get("tools")
         if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
             raise SessionBroken("the server's tool list is not one; it was stopped")
@@ -130,27 +132,27 @@ class PipeSession:
         tool: str,
         arguments: Mapping[str, Any],
         seconds: float | None = None,
-        tape: Tape | None = None,
+        tape: CallLog | None = None,
     ) -> Outcome:
         started = time.perf_counter()
-        problem = self._checkers(tool)[0].problem(arguments)
+        problem = self._get_checkers(tool)[0].find_problem(arguments)
         if problem:
             failure = Failure("arguments", f"{problem.where or '/'}: {problem.reason}")
-            return _failed(tool, failure, (), started)
-        tape = tape or Tape()
+            return _build_failed_outcome(tool, failure, (), started)
+        tape = tape or CallLog()
         params = {"name": tool, "arguments": arguments}
-        answer = await self._answer("tools/call", params, tool, tape, seconds)
-        return self._outcome(tool, answer, tuple(tape.exchanges), started)
+        answer = await self._await_answer("tools/call", params, tool, tape, seconds)
+        return self._build_outcome(tool, answer, tuple(tape.exchanges), started)
 
-    async def _answer(
+    async def _await_answer(
         self,
         method: str,
         params: Mapping[str, Any],
         what: str,
-        tape: Tape,
+        tape: CallLog,
         seconds: float | None = None,
     ) -> dict[str, Any]:
-        """The answer to a request, which is cancelled if nobody waits for it any more.
+        """The answer to a request; the request is cancelled with the task that waits for it.
 
         Raises CallTimedOut, which ends the session, or SessionBroken.
         """
@@ -159,15 +161,15 @@ class PipeSession:
         identity = f"{next(self._ids):012}"
         self.tapes[identity] = tape
         patience = seconds or self.limits.call_seconds
-        future = self._request(method, params, identity)
-        timer = future.get_loop().call_later(patience, _give_up, future)
+        future = self._send_request(method, params, identity)
+        timer = future.get_loop().call_later(patience, _time_out, future)
         try:
             return await future
         except TimeoutError as error:
             self.end(SessionBroken(f"{what} did not answer in time"))
             raise CallTimedOut(what, patience) from error
         except asyncio.CancelledError:
-            self._cancel(identity)
+            self._cancel_request(identity)
             raise
         finally:
             timer.cancel()
@@ -177,9 +179,9 @@ class PipeSession:
     def feed(self, chunk: bytes) -> None:
         """Bytes from the sandbox's stdout."""
         try:
-            for line in self._guard.lines(chunk):
+            for line in self._guard.split_lines(chunk):
                 if line:
-                    self._receive(line)
+                    self._receive_line(line)
         except SessionBroken as error:
             self.end(error)
 
@@ -188,7 +190,7 @@ class PipeSession:
         self.stderr += chunk[: max(0, self.limits.stderr_bytes - len(self.stderr))]
 
     def end(self, reason: Exception | None = None) -> None:
-        """End the session: fail what waits, stop the exchanges, kill the sandbox. Idempotent."""
+        """Fail the waiting calls, cancel the exchanges and kill the sandbox. Idempotent."""
         if self._broken:
             return
         self._broken = reason or SessionBroken("its sandbox ended; call again to start another")
@@ -207,7 +209,7 @@ class PipeSession:
         """End the session because Toolwright is frozen."""
         self.end(Frozen())
 
-    def _request(
+    def _send_request(
         self, method: str, params: Mapping[str, Any], identity: str | None = None
     ) -> asyncio.Future[dict[str, Any]]:
         identity = identity or str(next(self._ids))
@@ -216,39 +218,41 @@ class PipeSession:
             future.set_exception(self._broken)
             return future
         self._waiting[identity] = future
-        self._send({"jsonrpc": "2.0", "id": identity, "method": method, "params": params})
+        self._send_message({"jsonrpc": "2.0", "id": identity, "method": method, "params": params})
         return future
 
-    def _cancel(self, identity: str) -> None:
+    def _cancel_request(self, identity: str) -> None:
         if not self._broken:
             for task in [task for task, call in self._tasks.items() if call == identity]:
                 task.cancel()
             params = {"requestId": identity}
-            self._send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+            self._send_message(
+                {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+            )
 
-    def _send(self, message: Mapping[str, Any]) -> None:
+    def _send_message(self, message: Mapping[str, Any]) -> None:
         self._pipe.write(exactjson.dumps(message) + b"\n")
 
-    def _receive(self, line: bytes) -> None:
+    def _receive_line(self, line: bytes) -> None:
         message = parse_message(line, self.limits.nesting)
         if message is None:
-            self._stray()
+            self._count_stray()
         elif "method" in message:
-            self._asked(message)
+            self._handle_request(message)
         else:
             future = self._waiting.get(str(message.get("id")))
             if future is None or future.done() or ("result" in message) == ("error" in message):
-                self._stray()
+                self._count_stray()
             else:
                 del self._waiting[str(message["id"])]
                 future.set_result(message)
 
-    def _stray(self) -> None:
+    def _count_stray(self) -> None:
         self.strays += 1
         if self.strays > self.limits.strays:
             raise SessionBroken("the server sent too much that nobody asked for; it was stopped")
 
-    def _asked(self, message: Mapping[str, Any]) -> None:
+    def _handle_request(self, message: Mapping[str, Any]) -> None:
         identity, params = message.get("id"), message.get("params")
         if (
             message["method"] != "toolwright/request"
@@ -256,48 +260,52 @@ class PipeSession:
             or not isinstance(params, dict)
             or len(self._tasks) >= MAX_EXCHANGES_AT_ONCE
         ):
-            self._stray()
+            self._count_stray()
             if identity is not None:
-                self._reply(identity, refusal("unsupported", "not what the host answers"))
+                self._send_reply(
+                    identity, encode_refusal("unsupported", "not what the host answers")
+                )
             return
-        task = asyncio.get_running_loop().create_task(self._exchange(identity, params))
+        task = asyncio.get_running_loop().create_task(self._answer_exchange(identity, params))
         self._tasks[task] = str(params.get("call"))
-        task.add_done_callback(partial(self._over, identity))
+        task.add_done_callback(partial(self._finish_exchange, identity))
 
-    async def _exchange(self, identity: str | int, params: Mapping[str, Any]) -> None:
-        self._reply(identity, await self.answered(params))
+    async def _answer_exchange(self, identity: str | int, params: Mapping[str, Any]) -> None:
+        self._send_reply(identity, await self.answer_request(params))
 
-    def _over(self, identity: str | int, task: asyncio.Task[None]) -> None:
+    def _finish_exchange(self, identity: str | int, task: asyncio.Task[None]) -> None:
         del self._tasks[task]
         # What fails on our side must not leave the code waiting until its time is up.
         if not task.cancelled() and (error := task.exception()):
-            self._reply(identity, refusal("refused", f"no answer: {type(error).__name__}"))
+            self._send_reply(
+                identity, encode_refusal("refused", f"no answer: {type(error).__name__}")
+            )
 
-    async def answered(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """What the host says to a `toolwright/request`: `result` or `error` of the answer."""
+    async def answer_request(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer a `toolwright/request`: an object with a `result` or an `error`."""
         tape = self.tapes.get(str(params.get("call")))
         if params.get("kind") == "progress" and tape is not None:
-            tape.tell(params)
+            tape.report_progress(params)
             return {"result": {"status": 204, "headers": []}}
         request = read_request(params)
         if tape is None or request is None:
             reason = "no such call" if tape is None else "not a well-formed request"
-            return refusal("unsupported", reason)
+            return encode_refusal("unsupported", reason)
         place = len(tape.exchanges)
         tape.exchanges.append(Exchange(request, None, CUT, "the call ended before an answer came"))
         exchange = tape.exchanges[place] = await self.broker.perform(request, tape.calls)
         if exchange.response is None:
-            return refusal(exchange.refusal, exchange.reason, exchange.retry_after)
+            return encode_refusal(exchange.kind, exchange.reason, exchange.retry_after)
         if is_secret(request):
             tape.exchanges[place] = replace(exchange, response=WireResponse(200, (), WITHHELD))
             self._secrets.add(exchange.response.body.decode())
-        return {"result": answer_json(exchange.response)}
+        return {"result": encode_answer(exchange.response)}
 
-    def _reply(self, identity: Any, answer: Mapping[str, Any]) -> None:
+    def _send_reply(self, identity: Any, answer: Mapping[str, Any]) -> None:
         if not self._broken:
-            self._send({"jsonrpc": "2.0", "id": identity, **answer})
+            self._send_message({"jsonrpc": "2.0", "id": identity, **answer})
 
-    def _outcome(
+    def _build_outcome(
         self,
         tool: str,
         answer: Mapping[str, Any],
@@ -305,48 +313,51 @@ class PipeSession:
         started: float,
     ) -> Outcome:
         if self._secrets:
-            answer = without_secrets(answer, Redaction(self._secrets))
-        answer = self.broker.without_secrets(answer)
+            answer = redact_tool_answer(answer, Redaction(self._secrets))
+        answer = self.broker.redact_answer(answer)
         if "error" in answer:
-            failure = Failure("bug", _message(answer["error"]))
-            return _failed(tool, failure, exchanges, started)
+            failure = Failure("bug", _read_error_message(answer["error"]))
+            return _build_failed_outcome(tool, failure, exchanges, started)
         result = answer["result"]
-        problem = content_problem(result.get("content") if isinstance(result, dict) else None)
+        problem = find_content_problem(result.get("content") if isinstance(result, dict) else None)
         if problem:
             failure = Failure("bug", f"the server's result is not an MCP tool result: {problem}")
-            return _failed(tool, failure, exchanges, started)
+            return _build_failed_outcome(tool, failure, exchanges, started)
         elapsed = (time.perf_counter() - started) * 1000
-        return Outcome(tool, result, self._failure(tool, result), exchanges, elapsed)
+        return Outcome(tool, result, self._find_failure(tool, result), exchanges, elapsed)
 
-    def _checkers(self, tool: str) -> tuple[Checker, Checker]:
-        """What the tool's arguments and results are checked with. Raises KeyError."""
+    def _get_checkers(self, tool: str) -> tuple[SchemaChecker, SchemaChecker]:
+        """The validators of the tool's arguments and of its results. Raises KeyError."""
         if tool not in self._checked:
-            definition = self.bundle.tool(tool)
-            takes, gives = checker(definition.input_schema), checker(definition.output_schema)
+            definition = self.bundle.get_tool(tool)
+            takes, gives = (
+                get_checker(definition.input_schema),
+                get_checker(definition.output_schema),
+            )
             self._checked[tool] = (takes, gives)
         return self._checked[tool]
 
-    def _failure(self, tool: str, result: Mapping[str, Any]) -> Failure | None:
+    def _find_failure(self, tool: str, result: Mapping[str, Any]) -> Failure | None:
         if result.get("isError"):
-            return _told(result)
-        problem = self._checkers(tool)[1].problem(result.get("structuredContent"))
+            return _read_failure(result)
+        problem = self._get_checkers(tool)[1].find_problem(result.get("structuredContent"))
         if problem:
             return Failure("schema", problem.reason, where=problem.where)
         return None
 
 
-def _give_up(future: asyncio.Future[dict[str, Any]]) -> None:
+def _time_out(future: asyncio.Future[dict[str, Any]]) -> None:
     if not future.done():
         future.set_exception(TimeoutError())
 
 
-def _told(result: Mapping[str, Any]) -> Failure:
-    """The failure that an `isError` result describes; hostile, so every field is checked."""
+def _read_failure(result: Mapping[str, Any]) -> Failure:
+    """The failure that an untrusted `isError` result describes; every field is checked."""
     meta = result.get("_meta")
     said = meta.get(ERROR_META) if isinstance(meta, dict) else None
     said = said if isinstance(said, dict) else {}
     status, wait = said.get("status"), said.get("retry_after")
-    text = texts(result["content"])
+    text = join_texts(result["content"])
     return Failure(
         kind=str(said.get("kind") or "tool")[:40],
         message=text[:MAX_MESSAGE],
@@ -356,7 +367,7 @@ def _told(result: Mapping[str, Any]) -> Failure:
     )
 
 
-def _failed(
+def _build_failed_outcome(
     tool: str, failure: Failure, exchanges: tuple[Exchange, ...], started: float
 ) -> Outcome:
     result = {
@@ -367,6 +378,6 @@ def _failed(
     return Outcome(tool, result, failure, exchanges, (time.perf_counter() - started) * 1000)
 
 
-def _message(error: Any) -> str:
+def _read_error_message(error: Any) -> str:
     message = error.get("message") if isinstance(error, dict) else error
     return str(message)[:MAX_MESSAGE]

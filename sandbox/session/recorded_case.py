@@ -1,7 +1,6 @@
-"""Cases made of what really happened: a call, what it was answered then, and that it must come out.
+"""Test cases made of recorded calls, each of which must succeed again.
 
-They are data, kept in a bundle's `tests/`, and hold what was called with and answered, without
-secrets.
+They are JSON in a bundle's `tests/` and hold the arguments and the exchanges, without secrets.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox import exchange as exchange_json
-from sandbox.exchange import Exchange
-from sandbox.pace import Pace
+from sandbox.bundle.ratelimit import Pace
+from sandbox.wire import exchange as exchange_json
+from sandbox.wire.exchange import Exchange
 
 FILE = "recorded.json"
-"""Where a bundle's recorded cases lie, in its `tests/`."""
+"""The file of a bundle's recorded cases, in its `tests/`."""
 MAX_CASES = 40
 MAX_BYTES = 64 * 1024
 """Of one case, as JSON text."""
@@ -25,9 +24,9 @@ MAX_CALLS = 400
 
 @dataclass(frozen=True)
 class RecordedCase:
-    """`tool` called `calls` times at the same moment, each answered by the recorded `exchanges`
-    where it asks the same, else by the mock of the API; by an upstream with a `limit` that answers
-    429 beyond it and says no more. Every call must succeed.
+    """`tool` called `calls` times at once; every call must succeed. A request is answered by the
+    recorded `exchanges` if it is among them, else by the API's mock. With a `limit`, requests past
+    it get 429 without a hint when to retry.
     """
 
     name: str
@@ -38,35 +37,35 @@ class RecordedCase:
     calls: int = 1
 
 
-def fits(case: RecordedCase) -> bool:
-    """Whether a case is small enough to be kept."""
-    return len(json.dumps(_to_json(case))) <= MAX_BYTES and 1 <= case.calls <= MAX_CALLS
+def is_storable(case: RecordedCase) -> bool:
+    """Whether a case is within `MAX_BYTES` and `MAX_CALLS`."""
+    return len(json.dumps(_case_to_json(case))) <= MAX_BYTES and 1 <= case.calls <= MAX_CALLS
 
 
-def added(cases: Iterable[RecordedCase], case: RecordedCase) -> tuple[RecordedCase, ...]:
-    """The cases with one more, in place of one of its name; the oldest goes where they are many."""
+def add_case(cases: Iterable[RecordedCase], case: RecordedCase) -> tuple[RecordedCase, ...]:
+    """The cases with one added, replacing one of the same name; at most the `MAX_CASES` latest."""
     kept = [old for old in cases if old.name != case.name]
     return (*kept, case)[-MAX_CASES:]
 
 
-def render(cases: Iterable[RecordedCase]) -> bytes:
+def render_cases(cases: Iterable[RecordedCase]) -> bytes:
     """The content of FILE."""
-    listed = [_to_json(case) for case in cases]
+    listed = [_case_to_json(case) for case in cases]
     return (json.dumps({"recorded": listed}, ensure_ascii=False, indent=1) + "\n").encode()
 
 
-def read(content: bytes) -> tuple[RecordedCase, ...]:
+def parse_cases(content: bytes) -> tuple[RecordedCase, ...]:
     """The inverse of `render`. Raises ValueError with the place and the reason."""
     try:
         listed = json.loads(content)["recorded"]
         if not isinstance(listed, list) or len(listed) > MAX_CASES:
             raise ValueError(f"recorded is no array of at most {MAX_CASES}")
-        return tuple(_case(at, data) for at, data in enumerate(listed))
+        return tuple(_case_from_json(at, data) for at, data in enumerate(listed))
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from error
 
 
-def _to_json(case: RecordedCase) -> dict[str, Any]:
+def _case_to_json(case: RecordedCase) -> dict[str, Any]:
     return {
         "name": case.name,
         "tool": case.tool,
@@ -77,7 +76,7 @@ def _to_json(case: RecordedCase) -> dict[str, Any]:
     }
 
 
-def _case(at: int, data: Any) -> RecordedCase:
+def _case_from_json(at: int, data: Any) -> RecordedCase:
     limit = data["limit"]
     case = RecordedCase(
         name=str(data["name"])[:200],
@@ -87,6 +86,6 @@ def _case(at: int, data: Any) -> RecordedCase:
         limit=limit and Pace(str(limit["host"]), int(limit["requests"]), float(limit["per"])),
         calls=int(data["calls"]),
     )
-    if not fits(case):
+    if not is_storable(case):
         raise ValueError(f"/recorded/{at}: larger than {MAX_BYTES} bytes or {MAX_CALLS} calls")
     return case

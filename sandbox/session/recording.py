@@ -1,4 +1,4 @@
-"""What a call depends on besides its server's code, kept so that it can be run again."""
+"""Recordings of calls: arguments, time, randomness and exchanges, for deterministic replay."""
 
 from __future__ import annotations
 
@@ -14,72 +14,72 @@ from typing import Any
 
 import orjson
 
-from sandbox import exchange as exchange_json
-from sandbox.bundle import Bundle
-from sandbox.exchange import Exchange
-from sandbox.notices import LogEar
-from sandbox.progress import MAX_TOLD, Hearer, read_progress, unheard
-from sandbox.toolcall import ToolCalls
+from sandbox.broker.host.tools import ToolCalls
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.permissions import CLOCK, RANDOM
+from sandbox.wire import exchange as exchange_json
+from sandbox.wire.exchange import Exchange
+from sandbox.wire.notifications import MAX_TOLD, Hearer, LogListener, ignore_progress, read_progress
 
 MAX_BYTES = 64 * 1024 * 1024
-"""A recording that takes more, written out, is not kept."""
+"""Uncompressed size past which a recording is not kept."""
 FROZEN_TIME_NS = 946_684_800 * 1_000_000_000
-"""2000-01-01T00:00:00Z, the time in tools that have no right to the present one."""
-CLOCK, RANDOM = "clock", "random"
-"""Permissions of a bundle: what its pure tools get of the present time and of fresh randomness."""
+"""2000-01-01T00:00:00Z, the time in pure tools without the permission `clock`."""
 
 
 @dataclass(frozen=True)
-class Inputs:
-    """The time that stands still during a call (nanoseconds since 1970) and the source of all its
-    randomness (64 hexadecimal digits).
+class CallInputs:
+    """Time and randomness of a call: a clock that stands still (nanoseconds since 1970) and the
+    seed of all random bytes (64 hexadecimal digits).
     """
 
     time_ns: int
     seed: str
 
 
-LOADING = Inputs(0, "0" * 64)
-"""What code sees while it is loaded, so that a loaded server is the same every time."""
+LOADING = CallInputs(0, "0" * 64)
+"""Inputs while code is loaded: constant, so that a loaded server is the same every time."""
 
 
-def live_inputs() -> Inputs:
+def create_live_inputs() -> CallInputs:
     """The present time and fresh randomness."""
-    return Inputs(time.time_ns(), os.urandom(32).hex())
+    return CallInputs(time.time_ns(), os.urandom(32).hex())
 
 
-def inputs_for(bundle: Bundle, tool: str, arguments: Mapping[str, Any], live: Inputs) -> Inputs:
-    """What a call is given, where the engine can choose it.
+def choose_inputs(
+    bundle: Bundle, tool: str, arguments: Mapping[str, Any], live: CallInputs
+) -> CallInputs:
+    """Inputs of a call, for engines that can choose them.
 
-    A pure tool, one that may ask the host for nothing, has a time that never changes and
-    randomness made of its code, its name and its arguments, unless the bundle's permissions say
-    `clock` or `random`: then, like any other tool, those of `live`. Raises KeyError.
+    A pure tool (one that declares no requests) gets `FROZEN_TIME_NS` and a seed derived from its
+    code, name and arguments; with the permission `clock` or `random` it gets that part of `live`.
+    All other tools get `live`. Raises KeyError for an unknown tool.
     """
-    if bundle.tool(tool).requests:
+    if bundle.get_tool(tool).requests:
         return live
-    return Inputs(
+    return CallInputs(
         time_ns=live.time_ns if CLOCK in bundle.permissions else FROZEN_TIME_NS,
-        seed=live.seed if RANDOM in bundle.permissions else _seed(bundle, tool, arguments),
+        seed=live.seed if RANDOM in bundle.permissions else _derive_seed(bundle, tool, arguments),
     )
 
 
 @dataclass
-class Tape:
-    """What one call takes in, as it happens. Inputs that are on it before the call are those that
-    the call gets, in an engine that can give them. `heard` is told how far the call has come,
-    `logged` what its server logs meanwhile. `calls` makes the calls of tools that it asks for.
+class CallLog:
+    """Inputs and exchanges of one call, filled while it runs. `inputs` set before the call are used
+    by engines that can choose them. `heard` receives progress, `logged` the server's log messages;
+    `calls` performs the tool calls that the call asks for.
     """
 
-    inputs: Inputs | None = None
+    inputs: CallInputs | None = None
     exchanges: list[Exchange] = field(default_factory=list)
-    heard: Hearer = unheard
-    logged: LogEar | None = None
+    heard: Hearer = ignore_progress
+    logged: LogListener | None = None
     calls: ToolCalls | None = None
     _told: int = 0
     _latest: float = -math.inf
 
-    def tell(self, said: Mapping[str, Any]) -> None:
-        """Pass on what a sandbox said of its progress: what goes forward, up to a limit."""
+    def report_progress(self, said: Mapping[str, Any]) -> None:
+        """Pass on a progress notice if it advances, at most `MAX_TOLD` of them."""
         progress = read_progress(said)
         if progress is None or progress.done <= self._latest or self._told >= MAX_TOLD:
             return
@@ -88,8 +88,8 @@ class Tape:
 
 
 @dataclass(frozen=True)
-class Recording:
-    """All that a call took in: where it ran, and what it was given there.
+class CallRecording:
+    """All inputs of a call and where it ran.
 
     `engine` is `docker`, `wasm` or, for a plain process, `none`; `base` the id of the base image or
     the component, "" where there is neither. Without `inputs`, time and randomness were the
@@ -99,17 +99,17 @@ class Recording:
     engine: str
     base: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    inputs: Inputs | None = None
+    inputs: CallInputs | None = None
     exchanges: tuple[Exchange, ...] = ()
 
 
-class Entropy:
+class SeededRandom:
     """Random bytes that a seed determines: SHA-256 over the seed and a counter."""
 
     def __init__(self, seed: str) -> None:
         self._seed, self._count, self._left = seed.encode(), 0, b""
 
-    def read(self, size: int) -> bytes:
+    def read_bytes(self, size: int) -> bytes:
         parts, missing = [self._left], size - len(self._left)
         while missing > 0:
             parts.append(hashlib.sha256(b"%s %d" % (self._seed, self._count)).digest())
@@ -120,9 +120,9 @@ class Entropy:
         return content[:size]
 
 
-def pack(recording: Recording) -> bytes | None:
+def pack_recording(recording: CallRecording) -> bytes | None:
     """The recording as compressed JSON; None where it takes more than `MAX_BYTES`."""
-    if sum(map(_size, recording.exchanges)) > MAX_BYTES:
+    if sum(map(_measure_exchange, recording.exchanges)) > MAX_BYTES:
         return None
     value = to_json(recording)
     try:
@@ -132,7 +132,7 @@ def pack(recording: Recording) -> bytes | None:
     return zlib.compress(text, 1) if len(text) <= MAX_BYTES else None
 
 
-def unpack(content: bytes) -> Recording:
+def unpack_recording(content: bytes) -> CallRecording:
     """The inverse of `pack`. Raises ValueError on anything else."""
     stream = zlib.decompressobj()
     try:
@@ -144,7 +144,7 @@ def unpack(content: bytes) -> Recording:
         raise ValueError(f"not a recording: {type(error).__name__}: {error}") from error
 
 
-def to_json(recording: Recording) -> dict[str, Any]:
+def to_json(recording: CallRecording) -> dict[str, Any]:
     return {
         "engine": recording.engine,
         "base": recording.base,
@@ -154,25 +154,25 @@ def to_json(recording: Recording) -> dict[str, Any]:
     }
 
 
-def from_json(data: Mapping[str, Any]) -> Recording:
+def from_json(data: Mapping[str, Any]) -> CallRecording:
     """The inverse of `to_json`. Raises KeyError, TypeError, AttributeError or ValueError on
     anything else.
     """
     inputs = data["inputs"]
-    return Recording(
+    return CallRecording(
         engine=str(data["engine"]),
         base=str(data["base"]),
         arguments=dict(data["arguments"]),
-        inputs=inputs and Inputs(int(inputs["time_ns"]), str(inputs["seed"])),
+        inputs=inputs and CallInputs(int(inputs["time_ns"]), str(inputs["seed"])),
         exchanges=tuple(exchange_json.from_json(exchange) for exchange in data["exchanges"]),
     )
 
 
-def _seed(bundle: Bundle, tool: str, arguments: Mapping[str, Any]) -> str:
+def _derive_seed(bundle: Bundle, tool: str, arguments: Mapping[str, Any]) -> str:
     said = json.dumps([bundle.source_code, tool, arguments], sort_keys=True)
     return hashlib.sha256(said.encode()).hexdigest()
 
 
-def _size(exchange: Exchange) -> int:
+def _measure_exchange(exchange: Exchange) -> int:
     answered = len(exchange.response.body) if exchange.response else 0
     return len(exchange.request.url) + len(exchange.request.body) + answered

@@ -1,4 +1,4 @@
-"""The acceptance stage: what somebody who read the task, and nothing else, says it must answer."""
+"""The acceptance stage: checks a server against claims by a reader of the task alone."""
 
 from __future__ import annotations
 
@@ -7,26 +7,38 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from sandbox.bundle import Bundle, ToolDefinition
+from sandbox.bundle.example import Example, is_same_value
+from sandbox.bundle.model import Bundle, ToolDefinition
+from sandbox.bundle.report import CaseResult, Finding, StageReport, Verdict
 from sandbox.errors import LoadFailed
-from sandbox.evidence import MAX_SHOWN, got, shown
-from sandbox.example import Example, same
-from sandbox.report import CaseResult, Finding, StageReport, Verdict
-from sandbox.trials import CALL_SECONDS, Came, OpenSession, Trial, ran, told_failure
+from sandbox.stages.trials import (
+    CALL_SECONDS,
+    MAX_SHOWN,
+    Came,
+    NoOutcome,
+    OpenSession,
+    TrialCall,
+    describe_failure,
+    format_outcome,
+    format_value,
+    run_trials,
+)
 
 REFUSALS = frozenset({"tool", "arguments"})
-"""Failures by which a tool refuses: its own word, or its input schema's."""
+"""Kinds of failure by which a tool refuses a call: its own ToolError, or its input schema."""
 
 Ruling = Literal["claim", "server", "neither", "open"]
-"""Who is right where a claim and a server differ, by a third reading of the task."""
+"""Who is right where claim and server differ, by another independent review of the task; `open`
+where the task does not say.
+"""
 RULINGS: tuple[Ruling, ...] = get_args(Ruling)
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What a reader of the task says of one call; `says` are the task's own words that decide it.
+    """The expected outcome of one call by a reader of the task; `says` quotes the task.
 
-    Its result may leave out what the task does not decide: keys of objects that are not named.
+    Objects in the expected result may leave out keys that the task does not determine.
     """
 
     example: Example
@@ -34,7 +46,7 @@ class Claim:
 
 
 def is_computing(tool: ToolDefinition) -> bool:
-    """Whether what a tool answers follows from its arguments alone, so that a reader can say it."""
+    """Whether a tool's result depends on its arguments alone, so that a reader can predict it."""
     return not tool.operation and not tool.requests
 
 
@@ -49,28 +61,28 @@ async def prove_acceptance(
     started = time.perf_counter()
     tools = {tool.name: tool for tool in bundle.tools}
     trials = [
-        Trial(tools[c.example.tool], f"claim {at}", c.example.arguments, "example", c.example)
+        TrialCall(tools[c.example.tool], f"claim {at}", c.example.arguments, "example", c.example)
         for at, c in enumerate(claims, 1)
     ]
     try:
-        came = await ran(trials, open_session, seconds)
+        came = await run_trials(trials, open_session, seconds)
     except LoadFailed as error:
         finding = Finding("server.py", "", "load", str(error))
         return StageReport("acceptance", "failed", 0.0, findings=(finding,), coverage=0.0)
-    cells = [_judged(t, claim, came[t]) for t, claim in zip(trials, claims, strict=True)]
+    cells = [_judge_claim(t, claim, came[t]) for t, claim in zip(trials, claims, strict=True)]
     elapsed = (time.perf_counter() - started) * 1000
-    return _reported(StageReport("acceptance", "passed", elapsed), cells)
+    return _set_cells(StageReport("acceptance", "passed", elapsed), cells)
 
 
-def settled(report: StageReport, rulings: Mapping[str, Ruling]) -> StageReport:
-    """The report after a third reading of what differs, by the names of its cells."""
-    return _reported(
-        report, [_ruled(cell, rulings.get(cell.case, "claim")) for cell in report.cases]
+def apply_rulings(report: StageReport, rulings: Mapping[str, Ruling]) -> StageReport:
+    """Apply rulings, by name of the cell, to the failed cells of a report."""
+    return _set_cells(
+        report, [_apply_ruling(cell, rulings.get(cell.case, "claim")) for cell in report.cases]
     )
 
 
-def open_points(reports: Iterable[StageReport]) -> tuple[str, ...]:
-    """What a task leaves open and a server decided, in words."""
+def list_open_points(reports: Iterable[StageReport]) -> tuple[str, ...]:
+    """Sentences about what the task leaves open and the server decides."""
     cells = [c for report in reports if report.stage == "acceptance" for c in report.cases]
     return tuple(
         f"the task does not say what {cell.operation} gives for {cell.given}: it gives {cell.got}, "
@@ -80,47 +92,47 @@ def open_points(reports: Iterable[StageReport]) -> tuple[str, ...]:
     )
 
 
-def within(expected: Any, given: Any) -> bool:
-    """Whether a value has all that is expected of it; an object may have more."""
+def is_within(expected: Any, given: Any) -> bool:
+    """Whether a value equals what is expected, except that objects may have more keys."""
     if isinstance(expected, Mapping) and isinstance(given, Mapping):
-        return all(key in given and within(value, given[key]) for key, value in expected.items())
+        return all(key in given and is_within(value, given[key]) for key, value in expected.items())
     if isinstance(expected, list) and isinstance(given, list):
-        return len(expected) == len(given) and all(map(within, expected, given))
-    return same(expected, given)
+        return len(expected) == len(given) and all(map(is_within, expected, given))
+    return is_same_value(expected, given)
 
 
-def _reported(report: StageReport, cells: Iterable[CaseResult]) -> StageReport:
+def _set_cells(report: StageReport, cells: Iterable[CaseResult]) -> StageReport:
     listed = tuple(cells)
     failed = any(cell.verdict == "failed" for cell in listed)
     return replace(report, verdict="failed" if failed else "passed", cases=listed)
 
 
-def _judged(trial: Trial, claim: Claim, came: Came) -> CaseResult:
-    problem = _problem(claim.example, came)
+def _judge_claim(trial: TrialCall, claim: Claim, came: Came) -> CaseResult:
+    problem = _find_problem(claim.example, came)
     verdict: Verdict = "failed" if problem else "passed"
     return CaseResult(
         trial.tool.name,
         trial.name,
         verdict,
         f"{problem}: the task says {claim.says!r}" if problem else "as the task says",
-        given=shown(dict(trial.arguments)),
-        expected=claim.example.expected()[:MAX_SHOWN],
-        got=got(came),
+        given=format_value(dict(trial.arguments)),
+        expected=claim.example.format_expected()[:MAX_SHOWN],
+        got=format_outcome(came),
     )
 
 
-def _problem(expected: Example, came: Came) -> str:
-    if isinstance(came, str):
-        return came
+def _find_problem(expected: Example, came: Came) -> str:
+    if isinstance(came, NoOutcome):
+        return came.reason
     if expected.failure:
         refused = came.failure is not None and came.failure.kind in REFUSALS
         return "" if refused else "it is not refused"
     if came.failure:
-        return told_failure(came)
-    return "" if within(expected.structured, came.structured) else "the result is another"
+        return describe_failure(came)
+    return "" if is_within(expected.structured, came.structured) else "the result is another"
 
 
-def _ruled(cell: CaseResult, ruling: Ruling) -> CaseResult:
+def _apply_ruling(cell: CaseResult, ruling: Ruling) -> CaseResult:
     if cell.verdict != "failed" or ruling == "claim":
         return cell
     if ruling == "server":

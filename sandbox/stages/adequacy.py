@@ -1,44 +1,44 @@
-"""The adequacy stage: would a server's tests and cases notice if its code were wrong?
+"""The adequacy stage: mutation analysis of a server's tests and cases.
 
-Its code is changed in small ways (`sandbox.codemutants`); tests that pass all the same are told
-what they do not notice. And a tool that gives a result for nothing but the arguments of its own
-cases has learned them by rote.
+The code is changed in small ways (`sandbox.stages.mutants`); the report lists the changes that the
+tests do not notice. A tool that has a result only for the arguments of its own cases fails too: it
+has learned them by rote.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.asked import is_asked
-from sandbox.bundle import Bundle, ToolDefinition
-from sandbox.codemutants import CodeMutant, code_mutants
+from sandbox.bundle.example import Example, answer_to_json
+from sandbox.bundle.model import Bundle, ToolDefinition
+from sandbox.bundle.permissions import is_permission_request
+from sandbox.bundle.report import CaseResult, StageReport, Verdict
 from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken
-from sandbox.example import Example, answer_json
-from sandbox.neighbours import neighbours
-from sandbox.report import CaseResult, StageReport, Verdict
-from sandbox.runner import Outcome, Session
-from sandbox.suitestage import RUN
-from sandbox.trials import OpenSession
-from sandbox.validation import checker
+from sandbox.schemas.boundary_values import iterate_neighbours
+from sandbox.schemas.validator import get_checker
+from sandbox.session.interface import Outcome, Session
+from sandbox.stages.mutants import CodeMutant, generate_mutants
+from sandbox.stages.suite import RUN
+from sandbox.stages.trials import OpenSession
 
 ENOUGH = 0.85
-"""The share of mutants that has to be noticed: some change nothing, and some only speed. Drafts
-that models wrote with care came to 92 to 100 % (docs/benchmarks.md).
+"""The share of mutants that has to be noticed; not all, since some are equivalent or only slower.
+Careful drafts of models reached 92 to 100 % (docs/benchmarks.md).
 """
 FEW = 2
-"""So many may always go unnoticed."""
+"""So many mutants may go unnoticed whatever their share."""
 MIN_MUTANTS = 5
 BUDGET_SECONDS = 2.0
+"""No further change, and no further neighbour of a case, is tried after this."""
 CALL_SECONDS = 2.0
 SHORTEST_CALL_SECONDS = 0.5
 SLOWER = 5
 """A change that makes the tests take so many times as long is noticed."""
-ROTE_SECONDS = 2.0
-"""No further neighbour of a case is tried after this."""
 MAX_BREAKS = 4
 MAX_TOLD = 6
 MIN_DISTINCT = 3
@@ -74,12 +74,12 @@ def _holds(tool, arguments, wanted, failure):
 
 
 @dataclass(frozen=True)
-class Survivor:
+class SurvivingMutant:
     """A change that no test and no case noticed."""
 
     mutant: CodeMutant
 
-    def told(self) -> str:
+    def render_change(self) -> str:
         return f"line {self.mutant.line}: {self.mutant.change}"
 
 
@@ -89,9 +89,13 @@ async def prove_adequacy(
     suite: str,
     open_harness: OpenSession,
     open_session: OpenSession,
+    *,
+    budget: float = BUDGET_SECONDS,
 ) -> StageReport:
-    """Judge the tests and cases of the tools that compute. `open_harness` opens sessions with the
-    bundle's `sandbox.suitestage.harness`, `open_session` with the bundle itself.
+    """Check the tests and cases of the tools that compute. `open_harness` opens sessions with the
+    bundle's `sandbox.stages.suite.build_harness`, `open_session` with the bundle itself.
+
+    Changes to the code are tried for `budget` seconds, and neighbours of its cases for as long.
     """
     started = time.perf_counter()
     computing = [tool for tool in bundle.tools if not tool.operation]
@@ -99,62 +103,70 @@ async def prove_adequacy(
         note = "every tool calls its API, which the mock stage imitates"
         return StageReport("adequacy", "skipped", 0.0, coverage=0.0, note=note)
     try:
-        cells, note = await _mutation(bundle, examples, suite, open_harness, started)
-        cells += await _rote(computing, examples, open_session)
+        cells, note = await _test_mutants(bundle, examples, suite, open_harness, budget)
+        cells += await _check_rote(computing, examples, open_session, budget)
     except LoadFailed as error:
-        return StageReport("adequacy", "inconclusive", _since(started), note=str(error)[:400])
+        return StageReport(
+            "adequacy", "inconclusive", _measure_elapsed(started), note=str(error)[:400]
+        )
     failed = any(cell.verdict == "failed" for cell in cells)
     verdict: Verdict = "failed" if failed else "passed"
-    return StageReport("adequacy", verdict, _since(started), tuple(cells), note=note)
+    return StageReport("adequacy", verdict, _measure_elapsed(started), tuple(cells), note=note)
 
 
-def as_tests(bundle: Bundle, examples: Sequence[Example]) -> str:
-    """The cases of the tools that compute as tests, but for those whose arguments the schema is to
-    refuse, which never reach the code.
+def render_tests(bundle: Bundle, examples: Sequence[Example]) -> str:
+    """The cases of the tools that compute as test code, without those whose arguments the schema
+    refuses, since these never reach the code.
     """
     computing = {tool.name: tool for tool in bundle.tools if not tool.operation}
     lines = [_PRELUDE]
     for at, example in enumerate(examples):
         tool = computing.get(example.tool)
-        if tool is None or checker(tool.input_schema).problem(example.arguments) is not None:
+        if (
+            tool is None
+            or get_checker(tool.input_schema).find_problem(example.arguments) is not None
+        ):
             continue
         wanted = json.dumps(example.structured)
         given = [example.tool, json.dumps(dict(example.arguments)), wanted, bool(example.failure)]
-        known = tuple(answer_json(answer) for answer in example.answers)
+        known = tuple(answer_to_json(answer) for answer in example.answers)
         asserted = f"assert _holds{tuple(given)!r}\n"
         body = f"with _tools(*{known!r}):\n        {asserted}" if known else asserted
         lines.append(f"def test_case_{at}():\n    {body}")
     return "\n".join(lines)
 
 
-async def _mutation(
+async def _test_mutants(
     bundle: Bundle,
     examples: Sequence[Example],
     suite: str,
     open_harness: OpenSession,
-    started: float,
+    budget: float,
 ) -> tuple[list[CaseResult], str]:
     """Raises LoadFailed."""
-    mutants = code_mutants(bundle.source_code)
-    judging = [text for text in (as_tests(bundle, examples), suite) if text.strip()]
-    survivors: list[Survivor] = []
+    mutants = generate_mutants(bundle.source_code)
+    judging = [text for text in (render_tests(bundle, examples), suite) if text.strip()]
+    survivors: list[SurvivingMutant] = []
     tried = breaks = 0
     patience = CALL_SECONDS
     pending = list(mutants)
-    while pending and breaks < MAX_BREAKS and time.perf_counter() - started < BUDGET_SECONDS:
+    until = math.inf
+    while pending and breaks < MAX_BREAKS and time.perf_counter() < until:
         async with open_harness() as session:
             if not tried:
                 began = time.perf_counter()
-                if not await _holds(session, judging, bundle.source_code):
+                if not await _passes_in_time(session, judging, bundle.source_code):
                     return [], "the tests do not pass on the code itself here: nothing can be said"
                 taken = SLOWER * (time.perf_counter() - began)
+                # Opening the sandbox does not count: on a busy machine nothing would be tried.
+                until = time.perf_counter() + budget
                 patience = min(max(taken, SHORTEST_CALL_SECONDS), CALL_SECONDS)
-            while pending and time.perf_counter() - started < BUDGET_SECONDS:
+            while pending and time.perf_counter() < until:
                 mutant = pending.pop(0)
                 tried += 1
                 try:
-                    if await _passes(session, judging, mutant.code, patience):
-                        survivors.append(Survivor(mutant))
+                    if await _passes_tests(session, judging, mutant.code, patience):
+                        survivors.append(SurvivingMutant(mutant))
                 except (CallTimedOut, SessionBroken):
                     breaks += 1
                     break
@@ -164,20 +176,23 @@ async def _mutation(
     note = f"{tried - len(survivors)} of {tried} changes to the code were noticed"
     if share >= ENOUGH or len(survivors) <= FEW:
         return [CaseResult(TESTS, "adequacy", "passed", note)], note
-    told = "; ".join(survivor.told() for survivor in survivors[:MAX_TOLD])
+    told = "; ".join(survivor.render_change() for survivor in survivors[:MAX_TOLD])
     reason = f"too little is tested: only {note}. Not noticed: {told}"
-    return [CaseResult(TESTS, "adequacy", "failed", reason)], note
+    line = survivors[0].mutant.line
+    return [CaseResult(TESTS, "adequacy", "failed", reason, line=line)], note
 
 
-async def _holds(session: Session, judging: Sequence[str], code: str) -> bool:
-    """Whether all tests pass on the code and come to an end in time."""
+async def _passes_in_time(session: Session, judging: Sequence[str], code: str) -> bool:
+    """Whether all tests pass on the code within CALL_SECONDS."""
     try:
-        return await _passes(session, judging, code, CALL_SECONDS)
+        return await _passes_tests(session, judging, code, CALL_SECONDS)
     except (CallTimedOut, SessionBroken):
         return False
 
 
-async def _passes(session: Session, judging: Sequence[str], code: str, seconds: float) -> bool:
+async def _passes_tests(
+    session: Session, judging: Sequence[str], code: str, seconds: float
+) -> bool:
     """Whether all tests pass on the code. Raises CallTimedOut, SessionBroken."""
     for tests in judging:
         given = {"tests": tests, "code": code, "skip": []}
@@ -192,21 +207,24 @@ async def _passes(session: Session, judging: Sequence[str], code: str, seconds: 
     return True
 
 
-async def _rote(
-    tools: Sequence[ToolDefinition], examples: Sequence[Example], open_session: OpenSession
+async def _check_rote(
+    tools: Sequence[ToolDefinition],
+    examples: Sequence[Example],
+    open_session: OpenSession,
+    budget: float,
 ) -> list[CaseResult]:
     """Raises LoadFailed."""
     cells: list[CaseResult] = []
-    until = time.perf_counter() + ROTE_SECONDS
     async with open_session() as session:
+        until = time.perf_counter() + budget
         for tool in tools:
-            if any(map(is_asked, tool.requests)):
+            if any(map(is_permission_request, tool.requests)):
                 continue  # What it is asked beside its cases, no answer is known to.
             own = [e for e in examples if e.tool == tool.name and not e.failure]
-            if len({example.expected() for example in own}) < MIN_DISTINCT:
+            if len({example.format_expected() for example in own}) < MIN_DISTINCT:
                 continue
             try:
-                reason = await _learned(tool, own, session, until)
+                reason = await _find_rote_reason(tool, own, session, until)
             except (CallTimedOut, SessionBroken):
                 return cells
             verdict: Verdict = "failed" if reason else "passed"
@@ -214,23 +232,23 @@ async def _rote(
     return cells
 
 
-async def _learned(
+async def _find_rote_reason(
     tool: ToolDefinition, own: Sequence[Example], session: Session, until: float
 ) -> str:
-    """Why a tool seems to know its cases alone; "" where it does not.
+    """The reason to assume that a tool knows only its cases; "" where there is none.
 
     Raises CallTimedOut, SessionBroken.
     """
     known = [example.arguments for example in own]
     results: set[str] = set()
     asked = 0
-    for arguments in _beside(tool, known):
+    for arguments in _iterate_near_arguments(tool, known):
         if time.perf_counter() > until:
             break
         asked += 1
         came = await session.call(tool.name, arguments, CALL_SECONDS)
         if came.failure is None:
-            results.add(_bytes(came))
+            results.add(_encode_result(came))
         if len(results) > 1:
             return ""
     if asked < MIN_NEIGHBOURS:
@@ -243,23 +261,23 @@ async def _learned(
     )
 
 
-def _beside(
+def _iterate_near_arguments(
     tool: ToolDefinition, known: Sequence[Mapping[str, Any]]
 ) -> Iterator[Mapping[str, Any]]:
-    """Arguments close to those of the cases, that the schema admits and no case has."""
-    judge = checker(tool.input_schema)
+    """Arguments near those of the cases that the schema accepts and that no case has."""
+    judge = get_checker(tool.input_schema)
     seen = {json.dumps(dict(arguments), sort_keys=True) for arguments in known}
     for arguments in known:
-        for near in neighbours(arguments):
+        for near in iterate_neighbours(arguments):
             key = json.dumps(near, sort_keys=True)
-            if key not in seen and judge.problem(near) is None:
+            if key not in seen and judge.find_problem(near) is None:
                 seen.add(key)
                 yield near
 
 
-def _bytes(came: Outcome) -> str:
+def _encode_result(came: Outcome) -> str:
     return json.dumps(came.structured, sort_keys=True)
 
 
-def _since(started: float) -> float:
+def _measure_elapsed(started: float) -> float:
     return (time.perf_counter() - started) * 1000

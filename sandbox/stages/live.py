@@ -4,32 +4,34 @@ from __future__ import annotations
 
 import time
 
-from sandbox.answers import Answers
-from sandbox.apispec import Operation
-from sandbox.bundle import Bundle, ToolDefinition
+from sandbox.bundle.apispec import Operation
+from sandbox.bundle.model import Bundle, ToolDefinition
+from sandbox.bundle.report import CaseResult, StageReport, Verdict
 from sandbox.errors import CallTimedOut, SessionBroken
-from sandbox.report import CaseResult, StageReport, Verdict
-from sandbox.runner import Outcome, Session
+from sandbox.session.interface import Outcome, Session
+from sandbox.stages.mock.answers import AnswerBuilder
 
 CANDIDATES = 3
 CASE = "live"
 MAX_EVIDENCE = 300
 
 
-def candidates(bundle: Bundle) -> tuple[tuple[ToolDefinition, Operation], ...]:
+def find_candidates(bundle: Bundle) -> tuple[tuple[ToolDefinition, Operation], ...]:
     """At most three read tools to try: GET, nothing required, those that document JSON first and
     the shorter path before the longer.
     """
     if bundle.spec is None:
         return ()
-    answers = Answers(bundle.spec)
+    answers = AnswerBuilder(bundle.spec)
     operations = {operation.id: operation for operation in bundle.spec.operations}
     safe = [
         (tool, operations[tool.operation])
         for tool in bundle.tools
         if tool.operation in operations and _is_safe(tool, operations[tool.operation])
     ]
-    safe.sort(key=lambda pair: (answers.json_success(pair[1]) is None, pair[1].path.count("/")))
+    safe.sort(
+        key=lambda pair: (answers.find_json_success(pair[1]) is None, pair[1].path.count("/"))
+    )
     return tuple(safe[:CANDIDATES])
 
 
@@ -50,10 +52,10 @@ async def prove_live(bundle: Bundle, session: Session) -> StageReport:
     A candidate that fails is no failure of the bundle: the stage is then inconclusive.
     """
     started = time.perf_counter()
-    chosen = candidates(bundle)
+    chosen = find_candidates(bundle)
     if not chosen or bundle.spec is None:
-        return skipped("no safe read can be called without arguments")
-    answers = Answers(bundle.spec)
+        return build_skipped_report("no safe read can be called without arguments")
+    answers = AnswerBuilder(bundle.spec)
     cases: list[CaseResult] = []
     for tool, operation in chosen:
         try:
@@ -61,7 +63,7 @@ async def prove_live(bundle: Bundle, session: Session) -> StageReport:
         except (SessionBroken, CallTimedOut) as error:
             cases.append(CaseResult(operation.id, CASE, "inconclusive", str(error)))
             break
-        cases.append(_judged(operation, outcome, answers))
+        cases.append(_judge_outcome(operation, outcome, answers))
         if cases[-1].verdict == "passed":
             break
     passed = cases[-1].verdict == "passed"
@@ -75,28 +77,29 @@ async def prove_live(bundle: Bundle, session: Session) -> StageReport:
     )
 
 
-def skipped(why: str) -> StageReport:
+def build_skipped_report(why: str) -> StageReport:
     """The report of a live stage that did not take place."""
     return StageReport("live", "skipped", 0.0, coverage=0.0, note=why)
 
 
-def _judged(operation: Operation, outcome: Outcome, answers: Answers) -> CaseResult:
+def _judge_outcome(operation: Operation, outcome: Outcome, answers: AnswerBuilder) -> CaseResult:
     verdict: Verdict = "inconclusive"
     exchange = outcome.exchanges[-1] if outcome.exchanges else None
     if exchange is None:
         evidence = "no request was made"
     elif exchange.response is None:
-        evidence = f"{_line(exchange.request.method, exchange.request.url)}: {exchange.reason}"
+        line = _format_request_line(exchange.request.method, exchange.request.url)
+        evidence = f"{line}: {exchange.reason}"
     else:
-        problem = answers.problem(operation, exchange.response)
+        problem = answers.find_problem(operation, exchange.response)
         if problem is None and outcome.failure is not None:
             problem = f"told as {outcome.failure.kind}: {outcome.failure.message}"
         verdict = "inconclusive" if problem else "passed"
         told = f"{exchange.response.status}, {len(exchange.response.body)} bytes"
-        line = _line(exchange.request.method, exchange.request.url)
+        line = _format_request_line(exchange.request.method, exchange.request.url)
         evidence = f"{line}: {told}" + (f"; {problem}" if problem else "")
     return CaseResult(operation.id, CASE, verdict, evidence[:MAX_EVIDENCE])
 
 
-def _line(method: str, url: str) -> str:
+def _format_request_line(method: str, url: str) -> str:
     return f"{method} {url[:120]}"

@@ -1,4 +1,4 @@
-"""Small mistakes made in a server's code on purpose: tests that notice none of them prove little.
+"""Mutants of a server's code: copies with one small mistake, which good tests notice.
 
 Mutation analysis (DeMillo, Lipton and Sayward, 1978; operators after Offutt et al., 1996).
 """
@@ -9,7 +9,7 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from sandbox.static.source import Source, Unparsable, parse
+from sandbox.bundle.source import ParsedSource, UnparsableSource, parse_source
 
 MAX_MUTANTS = 40
 MAX_SITES = 2_000
@@ -36,12 +36,14 @@ _ARITHMETIC: dict[type[ast.operator], ast.operator] = {
     ast.Pow: ast.Mult(),
 }
 _TELLING = frozenset({"ToolError"})
-"""Calls whose arguments are words to a person: a change there changes no result."""
+"""Calls whose arguments are messages for people: a change there changes no result."""
 
 
 @dataclass(frozen=True)
 class CodeMutant:
-    """The code with one change. `line` is the original's; `change` says what was done there."""
+    """The code with one change. `line` is the line in the original; `change` describes
+    the change.
+    """
 
     line: int
     change: str
@@ -49,7 +51,7 @@ class CodeMutant:
 
 
 @dataclass(frozen=True)
-class _Site:
+class _MutationSite:
     """A node that can be changed, by its place among the tree's nodes."""
 
     at: int
@@ -58,20 +60,20 @@ class _Site:
     mutate: Callable[[ast.AST], ast.AST]
 
 
-def code_mutants(code: str, limit: int = MAX_MUTANTS) -> tuple[CodeMutant, ...]:
+def generate_mutants(code: str, limit: int = MAX_MUTANTS) -> tuple[CodeMutant, ...]:
     """At most `limit` mutants of a `server.py`, spread over its functions, the same ones each time;
     none of code that does not parse.
     """
-    source = parse(code)
-    if isinstance(source, Unparsable):
+    source = parse_source(code)
+    if isinstance(source, UnparsableSource):
         return ()
-    sites = list(_sites(source))[:MAX_SITES]
+    sites = list(_find_sites(source))[:MAX_SITES]
     step = max(1.0, len(sites) / limit)
     chosen = [sites[int(at * step)] for at in range(min(limit, len(sites)))]
-    return tuple(CodeMutant(site.line, site.change, _changed(code, site)) for site in chosen)
+    return tuple(CodeMutant(site.line, site.change, _apply_change(code, site)) for site in chosen)
 
 
-def _changed(code: str, site: _Site) -> str:
+def _apply_change(code: str, site: _MutationSite) -> str:
     """The code with the node at the site replaced. Trees of one code have their nodes in one order,
     so the place finds it in a fresh tree, which may be changed.
     """
@@ -85,8 +87,8 @@ def _changed(code: str, site: _Site) -> str:
     return ast.unparse(ast.fix_missing_locations(Replacing().visit(tree)))
 
 
-def _sites(source: Source) -> Iterator[_Site]:
-    silent = {id(node) for call in _told(source.tree) for node in ast.walk(call)}
+def _find_sites(source: ParsedSource) -> Iterator[_MutationSite]:
+    silent = {id(node) for call in _find_message_nodes(source.tree) for node in ast.walk(call)}
     inside = {
         id(node)
         for function in ast.walk(source.tree)
@@ -96,12 +98,12 @@ def _sites(source: Source) -> Iterator[_Site]:
     }
     for at, node in enumerate(ast.walk(source.tree)):
         if id(node) in inside and id(node) not in silent:
-            for change, mutate in _changes(node):
-                yield _Site(at, getattr(node, "lineno", 0), change, mutate)
+            for change, mutate in _iterate_changes(node):
+                yield _MutationSite(at, getattr(node, "lineno", 0), change, mutate)
 
 
-def _told(tree: ast.AST) -> Iterator[ast.AST]:
-    """What is only said: arguments of errors, and docstrings."""
+def _find_message_nodes(tree: ast.AST) -> Iterator[ast.AST]:
+    """Nodes that are only messages: arguments of errors, and docstrings."""
     for node in ast.walk(tree):
         named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         if named and node.func.id in _TELLING:  # type: ignore[attr-defined]
@@ -110,44 +112,44 @@ def _told(tree: ast.AST) -> Iterator[ast.AST]:
             yield node
 
 
-def _changes(node: ast.AST) -> Iterator[tuple[str, Callable[[ast.AST], ast.AST]]]:
+def _iterate_changes(node: ast.AST) -> Iterator[tuple[str, Callable[[ast.AST], ast.AST]]]:
     if isinstance(node, ast.Compare) and type(node.ops[0]) in _COMPARISONS:
         other = _COMPARISONS[type(node.ops[0])]
         changed = ast.Compare(node.left, [other, *node.ops[1:]], node.comparators)
-        yield _became(node, changed)
+        yield _describe_change(node, changed)
     elif isinstance(node, ast.BoolOp):
         opposite = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-        yield _became(node, ast.BoolOp(opposite, node.values))
+        yield _describe_change(node, ast.BoolOp(opposite, node.values))
     elif isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
-        yield _became(node, ast.BinOp(node.left, _ARITHMETIC[type(node.op)], node.right))
+        yield _describe_change(node, ast.BinOp(node.left, _ARITHMETIC[type(node.op)], node.right))
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        yield _became(node, node.operand)
+        yield _describe_change(node, node.operand)
     elif isinstance(node, ast.Constant):
-        yield from _constant(node)
+        yield from _change_constant(node)
     elif isinstance(node, ast.Raise):
-        yield _became(node, ast.Pass())
+        yield _describe_change(node, ast.Pass())
     elif isinstance(node, ast.IfExp):
-        yield _became(node, node.orelse)
+        yield _describe_change(node, node.orelse)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if not node.args and not node.keywords:
-            yield _became(node, node.func.value)
+            yield _describe_change(node, node.func.value)
 
 
-def _constant(node: ast.Constant) -> Iterator[tuple[str, Callable[[ast.AST], ast.AST]]]:
+def _change_constant(node: ast.Constant) -> Iterator[tuple[str, Callable[[ast.AST], ast.AST]]]:
     value = node.value
     if isinstance(value, bool):
-        yield _became(node, ast.Constant(not value))
+        yield _describe_change(node, ast.Constant(not value))
     elif isinstance(value, int | float):
-        yield _became(node, ast.Constant(value + 1))
+        yield _describe_change(node, ast.Constant(value + 1))
 
 
-def _became(node: ast.AST, changed: ast.AST) -> tuple[str, Callable[[ast.AST], ast.AST]]:
-    """What the change is in words, and how it is made in another tree of the same code."""
-    before, after = _short(node), _short(changed)
-    return f"{before} became {after}", _like(changed)
+def _describe_change(node: ast.AST, changed: ast.AST) -> tuple[str, Callable[[ast.AST], ast.AST]]:
+    """The description of a change, and the function that makes it in another tree of the code."""
+    before, after = _shorten_source(node), _shorten_source(changed)
+    return f"{before} became {after}", _build_replacement(changed)
 
 
-def _like(changed: ast.AST) -> Callable[[ast.AST], ast.AST]:
+def _build_replacement(changed: ast.AST) -> Callable[[ast.AST], ast.AST]:
     text = ast.unparse(changed)
 
     def made(node: ast.AST) -> ast.AST:
@@ -160,6 +162,6 @@ def _like(changed: ast.AST) -> Callable[[ast.AST], ast.AST]:
     return made
 
 
-def _short(node: ast.AST) -> str:
+def _shorten_source(node: ast.AST) -> str:
     text = ast.unparse(node)
     return text if len(text) <= 60 else f"{text[:60]}…"

@@ -1,15 +1,15 @@
-"""An API that is out of order, in the ways that the mock stage does not try: an upstream."""
+"""An upstream that imitates an API's outages, other than the faults of the mock stage."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
+from sandbox.broker.host.local import is_local
+from sandbox.broker.host.network_requests import is_network
 from sandbox.clock import Clock
 from sandbox.errors import PathRefused, UpstreamUnreachable
-from sandbox.exchange import WireRequest, WireResponse
-from sandbox.localaccess import is_local
-from sandbox.netrequest import is_network
+from sandbox.wire.exchange import WireRequest, WireResponse
 
 _HTML = (("content-type", "text/html"),)
 _PAGE = b"<html><title>Sign in</title><form action=/login></form></html>"
@@ -19,7 +19,7 @@ FOREVER = 1e6
 
 @dataclass(frozen=True)
 class Outage:
-    """What the API does from the first request on; with an `answer` of 2xx a tool may go on."""
+    """The API's behaviour from the first request on; with a 2xx `answer` a tool may succeed."""
 
     name: str
     does: Literal["refuses", "resets", "stalls", "answers"]
@@ -37,7 +37,7 @@ OUTAGES = (
 
 
 class BrokenApi:
-    """Answers as its outage does; what is no request to an API is refused. `asked` counts."""
+    """Answers as its outage says; other requests than HTTP are refused. `asked` counts requests."""
 
     def __init__(self, clock: Clock) -> None:
         self.outage: Outage = OUTAGES[0]

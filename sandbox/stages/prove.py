@@ -1,4 +1,4 @@
-"""Proving a bundle: the stages in their order."""
+"""Proof of a bundle: runs the stages in order, up to the first that fails."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import ParamSpec
 
-from sandbox.adequacy import prove_adequacy
-from sandbox.broker import Broker
-from sandbox.bundle import Bundle
-from sandbox.casestage import check_examples, prove_cases
-from sandbox.cassette import Cassette
+from sandbox.broker.broker import Broker
+from sandbox.broker.cassette import Cassette
+from sandbox.bundle.example import Example
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.report import Proof, Stage, StageReport
 from sandbox.clock import VirtualClock
 from sandbox.errors import LoadFailed, SessionBroken
-from sandbox.example import Example
-from sandbox.livestage import candidates, prove_live, skipped
-from sandbox.mockapi import MockApi
-from sandbox.mockstage import MOCK_CAPS, Bench, OpenBench, prove_mock
-from sandbox.policy import Policy, read_policy
-from sandbox.recordedcase import RecordedCase
-from sandbox.recordedstage import prove_recorded
-from sandbox.redteam import prove_redteam, shooting_range
-from sandbox.report import Proof, Stage, StageReport
-from sandbox.runner import Runner, Session
-from sandbox.static.stage import prove_definitions, prove_static
-from sandbox.suitestage import harness, prove_suite
-from sandbox.trials import OpenSession
+from sandbox.session.interface import Runner, Session
+from sandbox.session.recorded_case import RecordedCase
+from sandbox.stages.adequacy import prove_adequacy
+from sandbox.stages.cases import check_examples, prove_cases
+from sandbox.stages.live import build_skipped_report, find_candidates, prove_live
+from sandbox.stages.mock.api import MockApi
+from sandbox.stages.mock.stage import MOCK_CAPS, MockBench, OpenBench, prove_mock
+from sandbox.stages.recorded import prove_recorded
+from sandbox.stages.redteam import build_attack_opener, prove_redteam
+from sandbox.stages.static.stage import prove_definitions, prove_static
+from sandbox.stages.suite import build_harness, prove_suite
+from sandbox.stages.trials import OpenSession
+from sandbox.wire.policy import Policy, build_read_policy
 
 OnStage = Callable[[StageReport | Stage], None]
-"""Told the name of a stage when it starts and its report when it is over."""
+"""Called with the name of a stage when it starts and with its report when it is over."""
 Stages = Iterator[tuple[Stage, Callable[[], Awaitable[StageReport]]]]
 """The stages of a bundle in their order, and what runs them."""
 P = ParamSpec("P")
 
 
-async def prove(
+async def prove_bundle(
     bundle: Bundle,
     runner: Runner,
     *,
@@ -57,11 +57,13 @@ async def prove(
     `recorded` are cases of what happened to earlier versions, and no stage where there are none.
     `available` are the modules that the engine has, where it has not all that servers may import.
     """
-    stages = _stages(bundle, runner, live, examples, suite, recorded, available, lanes, seed)
-    return await _proof(bundle, stages, on_stage)
+    stages = _iterate_stages(
+        bundle, runner, live, examples, suite, recorded, available, lanes, seed
+    )
+    return await _run_stages(bundle, stages, on_stage)
 
 
-def _stages(
+def _iterate_stages(
     bundle: Bundle,
     runner: Runner,
     live: Broker | None,
@@ -72,21 +74,26 @@ def _stages(
     lanes: int,
     seed: int,
 ) -> Stages:
-    sealed = _sealed(bundle, runner)
-    yield "static", partial(_judged, prove_static, bundle, available)
+    sealed = _build_sealed_opener(bundle, runner)
+    yield "static", partial(_run_judge, prove_static, bundle, available)
     if suite:
-        yield "suite", partial(prove_suite, bundle, suite, _sealed(harness(bundle), runner))
+        yield (
+            "suite",
+            partial(
+                prove_suite, bundle, suite, _build_sealed_opener(build_harness(bundle), runner)
+            ),
+        )
     if examples is not None:
         yield "cases", partial(prove_cases, bundle, examples, sealed)
-        tested = _sealed(harness(bundle), runner)
+        tested = _build_sealed_opener(build_harness(bundle), runner)
         yield "adequacy", partial(prove_adequacy, bundle, examples, suite, tested, sealed)
-    bench = mock_bench(bundle, runner, seed)
+    bench = build_bench_opener(bundle, runner, seed)
     yield "mock", partial(prove_mock, bundle, bench, lanes=lanes, seed=seed)
     if recorded:
         yield "recorded", partial(prove_recorded, bundle, recorded, runner)
-    yield "live", partial(_live, bundle, runner, live)
+    yield "live", partial(_run_live, bundle, runner, live)
     if examples is not None:
-        targets = shooting_range(bundle, runner)
+        targets = build_attack_opener(bundle, runner)
         yield "redteam", partial(prove_redteam, bundle, examples, targets, seed=seed)
 
 
@@ -98,20 +105,25 @@ async def prove_specification(
     *,
     on_stage: OnStage = lambda stage: None,
 ) -> Proof:
-    """What can be said of a bundle without code: of its tools, and whether its tests and examples
+    """Prove a bundle that has no code yet: its tool definitions, and whether its tests and examples
     prove anything.
     """
 
     def stages() -> Stages:
-        yield "static", partial(_judged, prove_definitions, bundle)
-        yield "suite", partial(prove_suite, bundle, suite, _sealed(harness(bundle), runner))
+        yield "static", partial(_run_judge, prove_definitions, bundle)
+        yield (
+            "suite",
+            partial(
+                prove_suite, bundle, suite, _build_sealed_opener(build_harness(bundle), runner)
+            ),
+        )
         if examples:
-            yield "cases", partial(_judged, check_examples, bundle, examples)
+            yield "cases", partial(_run_judge, check_examples, bundle, examples)
 
-    return await _proof(bundle, stages(), on_stage)
+    return await _run_stages(bundle, stages(), on_stage)
 
 
-async def _proof(bundle: Bundle, stages: Stages, on_stage: OnStage) -> Proof:
+async def _run_stages(bundle: Bundle, stages: Stages, on_stage: OnStage) -> Proof:
     """The reports of the stages up to the first that failed; the later ones are not begun."""
     reports: list[StageReport] = []
     for stage, work in stages:
@@ -120,18 +132,18 @@ async def _proof(bundle: Bundle, stages: Stages, on_stage: OnStage) -> Proof:
         on_stage(reports[-1])
         if not reports[-1].passed:
             break
-    return Proof(bundle.digest(), tuple(reports))
+    return Proof(bundle.compute_digest(), tuple(reports))
 
 
-async def _judged(
+async def _run_judge(
     judge: Callable[P, StageReport], *args: P.args, **kwargs: P.kwargs
 ) -> StageReport:
-    """A stage that runs nothing and waits for nothing."""
+    """Run a stage that is a plain function, as a coroutine."""
     return judge(*args, **kwargs)
 
 
-def _sealed(bundle: Bundle, runner: Runner) -> OpenSession:
-    """Opens sessions from which nothing is answered."""
+def _build_sealed_opener(bundle: Bundle, runner: Runner) -> OpenSession:
+    """A function that opens sessions whose requests are all refused."""
 
     def opened() -> AbstractAsyncContextManager[Session]:
         return runner.open(bundle, Broker(Policy(()), Cassette(())))
@@ -139,29 +151,29 @@ def _sealed(bundle: Bundle, runner: Runner) -> OpenSession:
     return opened
 
 
-def mock_bench(bundle: Bundle, runner: Runner, seed: int = 0) -> OpenBench:
-    """Opens benches for the mock stage: a fresh session whose upstream is a mock of the bundle's
-    API on a virtual clock. The bundle must have a spec.
+def build_bench_opener(bundle: Bundle, runner: Runner, seed: int = 0) -> OpenBench:
+    """A function that opens benches for the mock stage: fresh sessions whose upstream is a mock of
+    the bundle's API on a virtual clock. The bundle must have a spec.
     """
 
     @asynccontextmanager
-    async def opened() -> AsyncIterator[Bench]:
+    async def opened() -> AsyncIterator[MockBench]:
         assert bundle.spec is not None
         clock = VirtualClock()
         mock = MockApi(bundle.spec, clock, seed)
         broker = Broker(Policy(()), mock, caps=MOCK_CAPS, clock=clock)
         async with runner.open(bundle, broker) as session:
-            yield Bench(session, broker, mock)
+            yield MockBench(session, broker, mock)
 
     return opened
 
 
-async def _live(bundle: Bundle, runner: Runner, live: Broker | None) -> StageReport:
+async def _run_live(bundle: Bundle, runner: Runner, live: Broker | None) -> StageReport:
     if live is None:
-        return skipped("there is no upstream to try, or the credential is missing")
-    if not candidates(bundle):
-        return skipped("no safe read can be called without arguments")
-    live.policy = read_policy(bundle)
+        return build_skipped_report("there is no upstream to try, or the credential is missing")
+    if not find_candidates(bundle):
+        return build_skipped_report("no safe read can be called without arguments")
+    live.policy = build_read_policy(bundle)
     try:
         async with runner.open(bundle, live) as session:
             return await prove_live(bundle, session)

@@ -1,4 +1,4 @@
-"""The recorded stage: what once failed, or once worked, run again on what was answered then."""
+"""The recorded stage: runs recorded calls again, with the answers of that time."""
 
 from __future__ import annotations
 
@@ -7,37 +7,38 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sandbox.broker import Broker
-from sandbox.bundle import Bundle
-from sandbox.cassette import Cassette
+from sandbox.broker.broker import Broker
+from sandbox.broker.cassette import Cassette
+from sandbox.broker.host.tools import RecordedCalls
+from sandbox.broker.sender import ServerPaces
+from sandbox.broker.throttle import Rate, Throttle
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.ratelimit import Pace
+from sandbox.bundle.report import CaseResult, StageReport, Verdict
 from sandbox.clock import Clock, VirtualClock
 from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken, UpstreamUnreachable
-from sandbox.exchange import Upstream, WireRequest, WireResponse
-from sandbox.mockapi import MockApi
-from sandbox.mockstage import MOCK_CAPS, mock_policy
-from sandbox.pace import Pace
-from sandbox.recordedcase import RecordedCase
-from sandbox.recording import Tape
-from sandbox.report import CaseResult, StageReport, Verdict
-from sandbox.runner import Runner, Session
-from sandbox.sender import Paced
-from sandbox.throttle import Rate, Throttle
-from sandbox.toolcall import RecordedCalls
+from sandbox.session.interface import Runner, Session
+from sandbox.session.recorded_case import RecordedCase
+from sandbox.session.recording import CallLog
+from sandbox.stages.mock.api import MockApi
+from sandbox.stages.mock.stage import MOCK_CAPS, build_mock_policy
+from sandbox.wire.exchange import Upstream, WireRequest, WireResponse
 
 CASE_CAPS = replace(MOCK_CAPS, response_bytes=8 * 1024 * 1024)
 UNLIMITED = Rate(1e6, 1e6)
 MEAN = 0.5
-"""Every wait before another try is the mean of what it would be, so that a case is always alike."""
+"""In place of random jitter, so that every wait before a retry is its mean and cases repeat."""
 
 
-class Remembered:
-    """An upstream that answers as it did, and what it was never asked as the API's document says.
+class RecordedApi:
+    """An upstream that gives the recorded answers, and answers other requests from the API's
+    document.
 
-    It may have a limit, and refuses what is beyond that without a word of when to come back.
+    With a limit it refuses further requests by 429, without Retry-After.
     """
 
     def __init__(self, case: RecordedCase, bundle: Bundle, clock: Clock) -> None:
-        self._cassette = Cassette.of(case.exchanges)
+        self._cassette = Cassette.from_exchanges(case.exchanges)
         self._mock = MockApi(bundle.spec, clock) if bundle.spec else None
         self._limit, self._clock = case.limit, clock
         self._accepted: deque[float] = deque()
@@ -66,9 +67,9 @@ class Remembered:
 async def prove_recorded(
     bundle: Bundle, cases: Sequence[RecordedCase], runner: Runner
 ) -> StageReport:
-    """Try every recorded case; one whose tool the bundle has not is skipped."""
+    """Run every recorded case; one whose tool is not in the bundle is skipped."""
     started = time.perf_counter()
-    results = [await _tried(bundle, case, runner) for case in cases]
+    results = [await _try_case(bundle, case, runner) for case in cases]
     failed = any(result.verdict == "failed" for result in results)
     ran = sum(result.verdict != "skipped" for result in results)
     elapsed = (time.perf_counter() - started) * 1000
@@ -78,23 +79,23 @@ async def prove_recorded(
     )
 
 
-async def _tried(bundle: Bundle, case: RecordedCase, runner: Runner) -> CaseResult:
+async def _try_case(bundle: Bundle, case: RecordedCase, runner: Runner) -> CaseResult:
     if case.tool not in {tool.name for tool in bundle.tools}:
         return CaseResult(case.tool, case.name, "skipped", "the server has no such tool")
     clock = VirtualClock()
-    upstream: Upstream = Remembered(case, bundle, clock)
+    upstream: Upstream = RecordedApi(case, bundle, clock)
     broker = Broker(
-        mock_policy(bundle, case.tool),
+        build_mock_policy(bundle, case.tool),
         upstream,
         caps=CASE_CAPS,
         clock=clock,
         throttle=Throttle(UNLIMITED),
         random=lambda: MEAN,
-        paced=Paced(bundle.name, bundle.paces),
+        paced=ServerPaces(bundle.name, bundle.paces),
     )
     try:
         async with runner.open(bundle, broker) as session:
-            problem = await _problem(session, case, RecordedCalls(upstream))
+            problem = await _find_problem(session, case, RecordedCalls(upstream))
     except (LoadFailed, SessionBroken, CallTimedOut) as error:
         problem = str(error)
     if problem:
@@ -104,10 +105,10 @@ async def _tried(bundle: Bundle, case: RecordedCase, runner: Runner) -> CaseResu
     return CaseResult(case.tool, case.name, "passed", f"{times}{limit}")
 
 
-async def _problem(session: Session, case: RecordedCase, calls: RecordedCalls) -> str:
-    """What is wrong with the first of the case's calls that does not succeed."""
+async def _find_problem(session: Session, case: RecordedCase, calls: RecordedCalls) -> str:
+    """The failure of the first of the case's calls that does not succeed; "" where all do."""
     for number in range(1, case.calls + 1):
-        outcome = await session.call(case.tool, case.arguments, tape=Tape(calls=calls))
+        outcome = await session.call(case.tool, case.arguments, tape=CallLog(calls=calls))
         if outcome.failure is not None:
             failure = outcome.failure
             status = f" {failure.status}" if failure.status else ""

@@ -1,8 +1,8 @@
-"""The red team: code that somebody wrote, tried by one who means it ill.
+"""The red team stage: attacks handwritten code with hostile arguments and API outages.
 
-What the cases and mock stages try already (the plain edges of a schema, refusals by the schema,
-documented and common faults of an API) does not come again. Code that the compiler wrote has
-nothing of its own to attack, and no such stage.
+Inputs of the cases and mock stages (the plain edges of a schema, refusals by the schema, documented
+and common faults of an API) are not repeated. Compiled code has nothing of its own to attack, and
+no such stage.
 """
 
 from __future__ import annotations
@@ -14,44 +14,56 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from sandbox.asked import is_asked
-from sandbox.attacks import Attack, attacks, simpler
-from sandbox.broker import Broker
-from sandbox.bundle import Bundle, ToolDefinition
-from sandbox.caps import Caps
+from sandbox.broker.broker import Broker
+from sandbox.broker.host.network_requests import is_network
+from sandbox.broker.host.tools import (
+    NO_CALLS,
+    KnownCalls,
+    collect_answers,
+    get_called_tool,
+    is_call,
+    list_calls,
+)
+from sandbox.bundle.example import Example
+from sandbox.bundle.model import Bundle, ToolDefinition
+from sandbox.bundle.permissions import CLOCK, RANDOM, is_permission_request, parse_permissions
+from sandbox.bundle.report import CaseResult, Finding, StageReport, Verdict
 from sandbox.clock import VirtualClock
 from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken
-from sandbox.evidence import MAX_SHOWN, got, shown, whole
-from sandbox.example import Example
-from sandbox.exchange import WireRequest
-from sandbox.judge import Judge
-from sandbox.mockstage import mock_policy
-from sandbox.netrequest import is_network
-from sandbox.outages import OUTAGES, BrokenApi, Outage
-from sandbox.permissions import permissions_of
-from sandbox.recording import CLOCK, RANDOM, Tape
-from sandbox.report import CaseResult, Finding, StageReport, Verdict
-from sandbox.runner import Outcome, Runner, Session
-from sandbox.samples import Sampler, Unsatisfiable
-from sandbox.toolcall import NO_CALLS, KnownCalls, answers_in, called_tool, calls_of, is_call
-from sandbox.validation import Checker, checker
+from sandbox.schemas.directional import DirectionalValidator
+from sandbox.schemas.hostile_values import Attack, generate_attacks, simplify_attack
+from sandbox.schemas.samples import Sampler, Unsatisfiable
+from sandbox.schemas.validator import SchemaChecker, get_checker
+from sandbox.session.interface import Outcome, Runner, Session
+from sandbox.session.recording import CallLog
+from sandbox.stages.mock.stage import build_mock_policy
+from sandbox.stages.outages import OUTAGES, BrokenApi, Outage
+from sandbox.stages.trials import (
+    MAX_SHOWN,
+    Came,
+    NoOutcome,
+    format_outcome,
+    format_value,
+    serialize_result,
+)
+from sandbox.wire.exchange import Caps, WireRequest
 
 BUDGET_SECONDS = 1.5
 """No further attack begins after this."""
 OUTAGE_SECONDS = 4.0
-"""Nor does any outage after this."""
+"""No further outage begins after this."""
 CALL_SECONDS = 2.0
 MAX_BREAKS = 1
 MAX_ATTACKS = 150
 MAX_SIMPLER = 12
 MAX_FINDINGS = 3
-"""So many of one tool are told."""
+"""So many findings are reported for one tool."""
 MAX_RESULT = 4 * 1024 * 1024
 CRASHES = ("bug", "schema")
 
 
 @dataclass(frozen=True)
-class Range:
+class AttackSession:
     """A session to attack, the API that its tools reach, and the broker between."""
 
     session: Session
@@ -59,19 +71,21 @@ class Range:
     api: BrokenApi
 
 
-OpenRange = Callable[[], AbstractAsyncContextManager[Range]]
+OpenRange = Callable[[], AbstractAsyncContextManager[AttackSession]]
 
 
-def shooting_range(bundle: Bundle, runner: Runner) -> OpenRange:
-    """Opens fresh sessions of a bundle whose API is out of order, on a virtual clock."""
+def build_attack_opener(bundle: Bundle, runner: Runner) -> OpenRange:
+    """A function that opens fresh sessions of a bundle whose API is broken, on a virtual clock."""
 
     @asynccontextmanager
-    async def opened() -> AsyncIterator[Range]:
+    async def opened() -> AsyncIterator[AttackSession]:
         clock = VirtualClock()
         api = BrokenApi(clock)
-        broker = Broker(mock_policy(bundle, bundle.tools[0].name), api, caps=Caps(), clock=clock)
+        broker = Broker(
+            build_mock_policy(bundle, bundle.tools[0].name), api, caps=Caps(), clock=clock
+        )
         async with runner.open(bundle, broker) as session:
-            yield Range(session, broker, api)
+            yield AttackSession(session, broker, api)
 
     return opened
 
@@ -91,62 +105,77 @@ async def prove_redteam(
     """
     started = time.perf_counter()
     outages_until = started + max(budget, OUTAGE_SECONDS)
-    team = _Team(bundle, open_range, seed, started + budget, outages_until, seconds)
-    targets = [target for tool in bundle.tools if (target := _target(tool, examples, seed))]
+    team = _RedTeam(bundle, open_range, seed, started + budget, outages_until, seconds)
+    targets = [target for tool in bundle.tools if (target := _build_target(tool, examples, seed))]
     try:
         for turn, target in enumerate(targets):
             if team.breaks > MAX_BREAKS:
                 break
             team.share = (started + budget - time.perf_counter()) / (len(targets) - turn)
-            await team.attack(target)
+            await team.attack_target(target)
     except LoadFailed as error:
         finding = Finding("server.py", "", "load", str(error))
-        return StageReport("redteam", "failed", _since(started), findings=(finding,), coverage=0.0)
+        return StageReport(
+            "redteam", "failed", _measure_elapsed(started), findings=(finding,), coverage=0.0
+        )
     finally:
-        await team.leave()
+        await team.close_session()
     failed = any(cell.verdict == "failed" for cell in team.cells)
     verdict: Verdict = "failed" if failed else "passed" if targets else "skipped"
     missed = team.planned - team.ran
     note = f"{team.ran} of {team.planned} attacks were made" if missed else ""
     coverage = team.ran / team.planned if team.planned else 0.0
     return StageReport(
-        "redteam", verdict, _since(started), tuple(team.cells), coverage=coverage, note=note
+        "redteam",
+        verdict,
+        _measure_elapsed(started),
+        tuple(team.cells),
+        coverage=coverage,
+        note=note,
     )
 
 
 @dataclass(frozen=True)
-class Target:
-    """A tool with arguments that it usually gets."""
+class AttackTarget:
+    """A tool with ordinary arguments for it."""
 
     tool: ToolDefinition
     usual: Mapping[str, Any]
-    judge: Checker
+    judge: SchemaChecker
     calls: KnownCalls = NO_CALLS
 
     @property
     def asks_api(self) -> bool:
-        return not all(map(is_asked, self.tool.requests))
+        return not all(map(is_permission_request, self.tool.requests))
 
 
-def _target(tool: ToolDefinition, examples: Sequence[Example], seed: int) -> Target | None:
-    judge = checker(tool.input_schema)
+def _build_target(
+    tool: ToolDefinition, examples: Sequence[Example], seed: int
+) -> AttackTarget | None:
+    judge = get_checker(tool.input_schema)
     own = (e.arguments for e in examples if e.tool == tool.name and not e.failure)
-    usual = next((given for given in own if judge.problem(given) is None), None)
+    usual = next((given for given in own if judge.find_problem(given) is None), None)
     if usual is None:
         definitions = tool.input_schema.get("$defs", {})
         try:
-            made = Sampler(Judge(definitions, "request"), seed).make(tool.input_schema, "minimal")
+            made = Sampler(DirectionalValidator(definitions, "request"), seed).make_sample(
+                tool.input_schema, "minimal"
+            )
         except Unsatisfiable:
             return None
         usual = made if isinstance(made, dict) else None
     return (
-        Target(tool, usual, judge, answers_in(examples, tool.name)) if usual is not None else None
+        AttackTarget(tool, usual, judge, collect_answers(examples, tool.name))
+        if usual is not None
+        else None
     )
 
 
 @dataclass
-class _Team:
-    """Works through the targets. A session that an attack ends is replaced, a few times."""
+class _RedTeam:
+    """Attacks the targets one after another. A session that an attack ends is replaced, MAX_BREAKS
+    times.
+    """
 
     bundle: Bundle
     open_range: OpenRange
@@ -160,20 +189,22 @@ class _Team:
     ran: int = 0
     breaks: int = 0
     crashes: set[tuple[str, str, str]] = field(default_factory=set)
-    """By tool; the same crash is told once."""
-    _range: Range | None = None
-    _context: AbstractAsyncContextManager[Range] | None = None
+    """(tool, kind, message) of the crashes so far; each is reported once."""
+    _range: AttackSession | None = None
+    _context: AbstractAsyncContextManager[AttackSession] | None = None
 
-    async def attack(self, target: Target) -> None:
+    async def attack_target(self, target: AttackTarget) -> None:
         before = len(self.cells)
         end = min(self.until, time.perf_counter() + self.share)
         if target.asks_api:
-            await self._outages(target)
-        first = None if target.asks_api else await self._called(target, target.usual)
-        if isinstance(first, str):
-            self._tell(target, "the usual call", target.usual, first)
+            await self._try_outages(target)
+        first = None if target.asks_api else await self._call_tool(target, target.usual)
+        if isinstance(first, NoOutcome):
+            self._report_finding(target, "the usual call", target.usual, first)
         random = Random(f"{self.seed}:{target.tool.name}")
-        listed = list(attacks(target.tool.input_schema, target.usual, target.judge, random))
+        listed = list(
+            generate_attacks(target.tool.input_schema, target.usual, target.judge, random)
+        )
         random.shuffle(listed)
         planned = listed[:MAX_ATTACKS]
         self.planned += len(planned)
@@ -181,13 +212,13 @@ class _Team:
             found = len(self.cells) - before
             if found >= MAX_FINDINGS or self._is_over() or time.perf_counter() > end:
                 break
-            await self._attacked(target, attack)
+            await self._try_attack(target, attack)
         if isinstance(first, Outcome) and self._is_steady():
-            await self._again(target, first)
+            await self._repeat_usual_call(target, first)
         if len(self.cells) == before:
             self.cells.append(CaseResult(target.tool.name, "attacks", "passed", "all withstood"))
 
-    async def leave(self) -> None:
+    async def close_session(self) -> None:
         """End the session, if one is open."""
         context, self._context, self._range = self._context, None, None
         if context is not None:
@@ -200,10 +231,10 @@ class _Team:
     def _is_steady(self) -> bool:
         return not {CLOCK, RANDOM} & {*self.bundle.permissions}
 
-    async def _attacked(self, target: Target, attack: Attack) -> None:
+    async def _try_attack(self, target: AttackTarget, attack: Attack) -> None:
         self.ran += 1
-        came = await self._called(target, attack.arguments)
-        problem = self._problem(target, came)
+        came = await self._call_tool(target, attack.arguments)
+        problem = self._find_problem(target, came)
         if not problem:
             return
         if isinstance(came, Outcome) and came.failure and came.failure.kind in CRASHES:
@@ -211,19 +242,21 @@ class _Team:
             if crash in self.crashes:
                 return
             self.crashes.add(crash)
-            attack, came = await self._simplest(target, attack, came)
-        self._tell(target, f"attack, seed {self.seed}: {attack.name}", attack.arguments, came)
+            attack, came = await self._simplify_crash(target, attack, came)
+        self._report_finding(
+            target, f"attack, seed {self.seed}: {attack.name}", attack.arguments, came
+        )
 
-    async def _simplest(
-        self, target: Target, attack: Attack, came: Outcome
+    async def _simplify_crash(
+        self, target: AttackTarget, attack: Attack, came: Outcome
     ) -> tuple[Attack, Outcome]:
-        """The same crash of less, where it takes few tries to find."""
+        """Reduce the arguments while the crash stays the same, within MAX_SIMPLER calls."""
         tries = 0
         while tries < MAX_SIMPLER and not self._is_over():
-            for less in simpler(attack, target.usual, target.judge):
+            for less in simplify_attack(attack, target.usual, target.judge):
                 tries += 1
-                again = await self._called(target, less.arguments)
-                if isinstance(again, Outcome) and _same_crash(came, again):
+                again = await self._call_tool(target, less.arguments)
+                if isinstance(again, Outcome) and _is_same_crash(came, again):
                     attack, came = less, again
                     break
                 if tries >= MAX_SIMPLER or self._is_over():
@@ -232,104 +265,104 @@ class _Team:
                 break
         return attack, came
 
-    async def _outages(self, target: Target) -> None:
+    async def _try_outages(self, target: AttackTarget) -> None:
         self.planned += len(OUTAGES)
         for outage in OUTAGES:
             if self.breaks > MAX_BREAKS or time.perf_counter() > self.outages_until:
                 break
             self.ran += 1
-            came = await self._called(target, target.usual, outage)
-            if self._problem(target, came) or self._pretends(came, outage):
-                self._tell(target, f"the API: {outage.name}", target.usual, came, outage)
+            came = await self._call_tool(target, target.usual, outage)
+            if self._find_problem(target, came) or self._pretends_success(came, outage):
+                self._report_finding(target, f"the API: {outage.name}", target.usual, came, outage)
 
-    def _pretends(self, came: Outcome | str, outage: Outage) -> bool:
+    def _pretends_success(self, came: Came, outage: Outage) -> bool:
         lost = outage.does != "answers" or outage.answer.status >= 300
         return lost and isinstance(came, Outcome) and came.failure is None and self._asked > 0
 
-    async def _again(self, target: Target, first: Outcome) -> None:
-        """The usual call after all others, and with its arguments in another order."""
+    async def _repeat_usual_call(self, target: AttackTarget, first: Outcome) -> None:
+        """Repeat the usual call after all others, and with its arguments in another order."""
         for what, given in (
             ("once more, after other calls", target.usual),
             ("the arguments in another order", dict(reversed(list(target.usual.items())))),
         ):
-            came = await self._called(target, given)
-            if isinstance(came, Outcome) and whole(came) != whole(first):
+            came = await self._call_tool(target, given)
+            if isinstance(came, Outcome) and serialize_result(came) != serialize_result(first):
                 self.cells.append(
                     CaseResult(
                         target.tool.name,
                         what,
                         "failed",
                         "the result is another, so it depends on more than its arguments say",
-                        shown(dict(given)),
-                        shown(first.structured),
-                        got(came),
+                        format_value(dict(given)),
+                        format_value(first.structured),
+                        format_outcome(came),
                     )
                 )
 
-    async def _called(
-        self, target: Target, arguments: Mapping[str, Any], outage: Outage = OUTAGES[0]
-    ) -> Outcome | str:
-        place = await self._ready()
-        place.broker.policy = mock_policy(self.bundle, target.tool.name)
+    async def _call_tool(
+        self, target: AttackTarget, arguments: Mapping[str, Any], outage: Outage = OUTAGES[0]
+    ) -> Came:
+        place = await self._ensure_session()
+        place.broker.policy = build_mock_policy(self.bundle, target.tool.name)
         place.api.outage, place.api.asked = outage, 0
         try:
-            tape = Tape(calls=target.calls)
+            tape = CallLog(calls=target.calls)
             return await place.session.call(target.tool.name, arguments, self.seconds, tape)
         except (SessionBroken, CallTimedOut) as error:
             self.breaks += 1
-            await self.leave()
-            return str(error)
+            await self.close_session()
+            return NoOutcome("broke", str(error))
         finally:
             self._asked = place.api.asked
 
-    async def _ready(self) -> Range:
+    async def _ensure_session(self) -> AttackSession:
         if self._range is None:
             self._context = self.open_range()
             self._range = await self._context.__aenter__()
         return self._range
 
-    def _problem(self, target: Target, came: Outcome | str) -> str:
+    def _find_problem(self, target: AttackTarget, came: Came) -> str:
         """What is wrong with what came of a call; "" where nothing is."""
-        if isinstance(came, str):
-            return f"it ended its sandbox: {came}"
-        asked = next(self._beyond(target, came), "")
+        if isinstance(came, NoOutcome):
+            return f"it ended its sandbox: {came.reason}"
+        asked = next(self._find_undeclared(target, came), "")
         if asked:
             return f"it asks for {asked}, which is not declared"
         if came.failure and came.failure.kind in CRASHES:
             where = f" at {came.failure.where}" if came.failure.where else ""
             said = f"({came.failure.kind}{where}): {came.failure.message[:200]}"
             return f"the input schema admits these arguments, but the call failed {said}"
-        size = len(whole(came))
+        size = len(serialize_result(came))
         return f"the result has {size} characters" if size > MAX_RESULT else ""
 
-    def _beyond(self, target: Target, came: Outcome) -> Iterator[str]:
-        """What a call asked the host for without having declared it."""
-        declared = permissions_of(self.bundle.permissions)
+    def _find_undeclared(self, target: AttackTarget, came: Outcome) -> Iterator[str]:
+        """The requests of a call that its bundle does not declare."""
+        declared = parse_permissions(self.bundle.permissions)
         for exchange in came.exchanges:
             request = exchange.request
-            if is_call(request) and called_tool(request) in calls_of(target.tool):
+            if is_call(request) and get_called_tool(request) in list_calls(target.tool):
                 continue
-            if is_network(request) and _kind(request) in _kinds(target.tool):
+            if is_network(request) and _get_scheme(request) in _list_schemes(target.tool):
                 continue
             local = request.url.startswith(("file:", "env:"))
             kind = "fs" if request.url.startswith("file:") else "env"
-            if exchange.refusal in ("refused", "unsupported"):
+            if exchange.kind in ("refused", "unsupported"):
                 if not local or all(each.kind != kind for each in declared):
                     yield f"{request.method} {request.url[:160]}"
 
-    def _tell(
+    def _report_finding(
         self,
-        target: Target,
+        target: AttackTarget,
         name: str,
         arguments: Mapping[str, Any],
-        came: Outcome | str,
+        came: Came,
         outage: Outage | None = None,
     ) -> None:
-        problem = self._problem(target, came)
+        problem = self._find_problem(target, came)
         expected = "a result or a ToolError"
         if not problem:
             problem, expected = "it says that it succeeded", "a failure"
-        given = shown(dict(arguments))
+        given = format_value(dict(arguments))
         self.cells.append(
             CaseResult(
                 target.tool.name,
@@ -338,25 +371,25 @@ class _Team:
                 problem if outage is None else f"where the API is out of order, {problem}",
                 given,
                 expected,
-                got(came),
+                format_outcome(came),
             )
         )
 
 
-def _kind(request: WireRequest) -> str:
+def _get_scheme(request: WireRequest) -> str:
     return request.url.partition(":")[0]
 
 
-def _kinds(tool: ToolDefinition) -> frozenset[str]:
-    """The kinds of what a tool may ask for besides HTTP."""
+def _list_schemes(tool: ToolDefinition) -> frozenset[str]:
+    """The URL schemes of a tool's declared requests."""
     return frozenset(request.url.partition(":")[0] for request in tool.requests)
 
 
-def _same_crash(one: Outcome, other: Outcome) -> bool:
+def _is_same_crash(one: Outcome, other: Outcome) -> bool:
     if one.failure is None or other.failure is None:
         return False
     return (one.failure.kind, one.failure.message) == (other.failure.kind, other.failure.message)
 
 
-def _since(started: float) -> float:
+def _measure_elapsed(started: float) -> float:
     return (time.perf_counter() - started) * 1000

@@ -1,6 +1,7 @@
-"""The suite stage: the tests that were written before the code, first on stubs, then on the code.
+"""The suite stage: runs a server's tests, which are written before its code, on stubs and on the
+code.
 
-A test that passes on a stub proves nothing and is sent back, whatever the code does.
+A test that passes on a stub proves nothing and fails the stage, whatever the code does.
 """
 
 from __future__ import annotations
@@ -8,28 +9,89 @@ from __future__ import annotations
 import ast
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sandbox.bundle import Bundle, ToolDefinition
+from sandbox.bundle.example import Example, is_same_value
+from sandbox.bundle.model import Bundle, ToolDefinition
+from sandbox.bundle.permissions import CLOCK, RANDOM
+from sandbox.bundle.report import CaseResult, StageReport, Verdict, finding_at
 from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken
-from sandbox.progress import Progress
-from sandbox.recording import CLOCK, RANDOM, Tape
-from sandbox.report import CaseResult, Finding, StageReport, Verdict
-from sandbox.runner import Session
-from sandbox.static.suite import FILE, suite_findings
-from sandbox.stub import REFUSING, stubs
+from sandbox.session.interface import Session
+from sandbox.session.recording import CallLog
+from sandbox.stages.static.suite import FILE, check_suite
+from sandbox.wire.notifications import ProgressNotice
+
+MAX_DEPTH = 8
+_EMPTY: tuple[Any, ...] = (None, "", 0, False, [], {})
+_OF_TYPE: Mapping[str, Any] = {
+    "string": "",
+    "number": 0,
+    "integer": 0,
+    "boolean": False,
+    "array": [],
+    "null": None,
+}
+
+
+@dataclass(frozen=True)
+class Stub:
+    """A server without an implementation: the behaviour of all its functions, in words and in the
+    form that the runtime's `toolwright.suite` takes.
+    """
+
+    does: str
+    made: Mapping[str, Any]
+
+
+REFUSING = Stub("always raises ToolError", {"kind": "raises"})
+
+
+def build_stubs(tools: Iterable[ToolDefinition]) -> tuple[Stub, ...]:
+    """The stubs of a server that return a value whatever their arguments."""
+    values = {tool.name: _build_empty_value(tool.output_schema, 0) for tool in tools}
+    constants = (Stub(f"always gives {v!r}", {"kind": "value", "default": v}) for v in _EMPTY)
+    return (
+        *constants,
+        Stub("always gives an empty result", {"kind": "value", "values": values}),
+        Stub("gives its first argument back", {"kind": "argument"}),
+    )
+
+
+def is_satisfied_by_constant(example: Example, tool: ToolDefinition) -> bool:
+    """Whether a tool that always returns the same empty result would satisfy the example."""
+    if example.failure:
+        return False
+    constants = [
+        {},
+        *({"result": value} for value in _EMPTY),
+        _build_empty_value(tool.output_schema, 0),
+    ]
+    return any(is_same_value(example.structured, constant) for constant in constants)
+
+
+def _build_empty_value(schema: Any, depth: int) -> Any:
+    """The emptiest value that a schema describes, by types alone."""
+    flat = schema if isinstance(schema, Mapping) else {}
+    kind = flat.get("type")
+    if isinstance(kind, list):
+        kind = kind[0] if kind else None
+    if kind == "object" and depth < MAX_DEPTH:
+        inner = flat.get("properties") or {}
+        return {name: _build_empty_value(value, depth + 1) for name, value in inner.items()}
+    return {} if kind == "object" else _OF_TYPE.get(str(kind))
+
 
 TEST_SECONDS = 2.0
-"""So long may one test take."""
+"""Limit for one test, in seconds."""
 RUN_SECONDS = 10.0
-"""So long may all of them take on the code, with what is run again because one did not end."""
+"""Limit for all tests on the code, including runs that are repeated because a test did not end."""
 STUB_SECONDS = 4.0
-"""So long may all of them take on all stubs, and the code until the first one begins."""
+"""Limit for all tests on all stubs, and for the code until the first test begins."""
 MAX_ENDED = 2
-"""After so many tests that end their session the others are not run."""
+"""After so many tests that end their session, the others are not run."""
 MAX_SHOWN = 400
 RUN, ON_STUBS = "run", "on_stubs"
 HARNESS = """from toolwright import suite, tool
@@ -51,8 +113,8 @@ OpenSession = Callable[[], AbstractAsyncContextManager[Session]]
 
 
 @dataclass(frozen=True)
-class Ran:
-    """What became of one test, as docs/runtime-protocol.md, section 6, has it."""
+class UnitTestResult:
+    """The outcome of one test, as in docs/runtime-protocol.md, section 6."""
 
     id: str
     verdict: str = "error"
@@ -64,16 +126,16 @@ class Ran:
     right: str = ""
 
 
-class Unrunnable(Exception):
-    """The tests as a whole cannot be run; the report tells it. `line` is the tests'."""
+class SuiteUnrunnable(Exception):
+    """The tests as a whole cannot be run; the stage reports why. `line` is a line of the tests."""
 
     def __init__(self, reason: str, line: int | None = None) -> None:
         self.line = line
         super().__init__(reason)
 
 
-def harness(bundle: Bundle) -> Bundle:
-    """What runs a bundle's tests: a bundle of its own, that may ask for nothing."""
+def build_harness(bundle: Bundle) -> Bundle:
+    """The bundle that runs another bundle's tests; it may send no request."""
     tools = tuple(ToolDefinition(name, "Tests.", ANY, ANY, "read") for name in (RUN, ON_STUBS))
     kept = tuple(p for p in bundle.permissions if p in (CLOCK, RANDOM))
     return replace(
@@ -95,86 +157,94 @@ async def prove_suite(
     seconds: float = TEST_SECONDS,
     budget: float = RUN_SECONDS,
 ) -> StageReport:
-    """Run a bundle's tests; `open_harness` opens sessions with its `harness`. Without code, as of a
-    specification, on stubs alone. A test may take `seconds`, all of them `budget`.
+    """Run a bundle's tests; `open_harness` opens sessions with its `harness`. A bundle without
+    code, as for a specification, is tested on stubs alone. A test may take `seconds`, all of them
+    `budget`.
     """
     started = time.perf_counter()
-    findings = suite_findings(suite)
+    findings = check_suite(suite)
     if findings:
-        return StageReport("suite", "failed", _since(started), findings=findings, coverage=0.0)
+        return StageReport(
+            "suite", "failed", _measure_elapsed(started), findings=findings, coverage=0.0
+        )
     try:
-        cells = await _cells(bundle, suite, open_harness, seconds, budget)
-    except (Unrunnable, LoadFailed) as error:
-        line = error.line if isinstance(error, Unrunnable) else None
-        finding = Finding(FILE, f"line {line}" if line else "", "suite", str(error)[:MAX_SHOWN])
-        return StageReport("suite", "failed", _since(started), findings=(finding,), coverage=0.0)
+        cells = await _run_tests(bundle, suite, open_harness, seconds, budget)
+    except (SuiteUnrunnable, LoadFailed) as error:
+        line = error.line if isinstance(error, SuiteUnrunnable) else None
+        finding = finding_at(FILE, line, "suite", str(error)[:MAX_SHOWN])
+        return StageReport(
+            "suite", "failed", _measure_elapsed(started), findings=(finding,), coverage=0.0
+        )
     failed = any(cell.verdict == "failed" for cell in cells)
     verdict: Verdict = "failed" if failed else "passed"
     note = "" if bundle.source_code else "there is no code yet: tried on stubs"
     lost = sum(cell.verdict == "inconclusive" for cell in cells)
     coverage = 1 - lost / len(cells) if cells else 1.0
     return StageReport(
-        "suite", verdict, _since(started), tuple(cells), coverage=coverage, note=note
+        "suite", verdict, _measure_elapsed(started), tuple(cells), coverage=coverage, note=note
     )
 
 
-async def _cells(
+async def _run_tests(
     bundle: Bundle, suite: str, open_harness: OpenSession, seconds: float, budget: float
 ) -> list[CaseResult]:
     """Raises Unrunnable, LoadFailed."""
     async with open_harness() as session:
-        names, cells = await _on_stubs(bundle, suite, session)
+        names, cells = await _run_on_stubs(bundle, suite, session)
         if not bundle.source_code:
             return cells
-        run = _Run(bundle.source_code, suite, names, seconds, budget)
-        found = await run.through(session)
-    while found is None and run.goes_on():
+        run = _SuiteRun(bundle.source_code, suite, names, seconds, budget)
+        found = await run.run_tests(session)
+    while found is None and run.is_unfinished():
         async with open_harness() as session:
-            found = await run.through(session)
-    return cells + _told_of(names, found or {}, run.ended)
+            found = await run.run_tests(session)
+    return cells + _build_cells(names, found or {}, run.ended)
 
 
-def _told_of(
-    names: Sequence[str], found: Mapping[str, Ran], ended: Mapping[str, Ran]
+def _build_cells(
+    names: Sequence[str], found: Mapping[str, UnitTestResult], ended: Mapping[str, UnitTestResult]
 ) -> list[CaseResult]:
-    """A cell for each test; those that ended their session first, since they keep others from being
+    """A cell for each test; first those that ended their session, since they keep others from being
     run.
     """
     left = [name for name in names if name not in found and name not in ended]
     kept = f"; {len(left)} other tests were not run for it" if left else ""
-    cells = [_cell(replace(ran, reason=ran.reason + kept)) for ran in ended.values()]
-    cells += [_cell(ran) for name in names if (ran := found.get(name)) and name not in ended]
+    cells = [_build_cell(replace(ran, reason=ran.reason + kept)) for ran in ended.values()]
+    cells += [_build_cell(ran) for name in names if (ran := found.get(name)) and name not in ended]
     why = "was not run: other tests do not end"
     return cells + [CaseResult(FILE, name[:MAX_SHOWN], "inconclusive", why) for name in left]
 
 
-async def _on_stubs(
+async def _run_on_stubs(
     bundle: Bundle, suite: str, session: Session
 ) -> tuple[tuple[str, ...], list[CaseResult]]:
-    """The ids of the tests, and what is wrong with those that a stub passes. Raises Unrunnable."""
-    tried = (*stubs(bundle.tools), REFUSING)
+    """The ids of the tests, and failed cells for those that pass on a stub. Raises Unrunnable."""
+    tried = (*build_stubs(bundle.tools), REFUSING)
     given = {"tests": suite, "stubs": [stub.made for stub in tried]}
     try:
-        told = await _told(session, ON_STUBS, given, STUB_SECONDS)
+        told = await _call_harness(session, ON_STUBS, given, STUB_SECONDS)
     except (CallTimedOut, SessionBroken) as error:
-        raise Unrunnable(f"on functions that do nothing the tests do not end: {error}") from error
+        raise SuiteUnrunnable(
+            f"on functions that do nothing the tests do not end: {error}"
+        ) from error
     names = tuple(map(str, told["ids"]))
     passed = [frozenset(map(str, ids)) for ids in told["passed"]]
     cells = []
-    for test in dict.fromkeys(map(_function, names)):
-        own = {name for name in names if _function(name) == test}
+    for test in dict.fromkeys(map(_strip_parameters, names)):
+        own = {name for name in names if _strip_parameters(name) == test}
         does = [stub.does for stub, ids in zip(tried, passed, strict=True) if own <= ids]
         giving = next((each for each in does if each != REFUSING.does), "")
         if giving:
             reason = f"proves nothing: it passes where the server {giving}; {ADVICE}"
-            cells.append(CaseResult(_place(suite, test), test, "failed", reason))
-    claiming = {_function(name) for name in names if name not in passed[-1]}
-    return names, cells + _untested(bundle, suite, claiming)
+            place = _locate_test(suite, test)
+            cells.append(CaseResult(place, test, "failed", reason, code="proves_nothing"))
+    claiming = {_strip_parameters(name) for name in names if name not in passed[-1]}
+    return names, cells + _find_untested(bundle, suite, claiming)
 
 
-def _untested(bundle: Bundle, suite: str, claiming: Set[str]) -> list[CaseResult]:
-    """The tools that compute and of which no test says what they give."""
-    tried = _names_used(suite, claiming)
+def _find_untested(bundle: Bundle, suite: str, claiming: Set[str]) -> list[CaseResult]:
+    """Failed cells for the tools that compute and whose result no test asserts."""
+    tried = _find_used_names(suite, claiming)
     reason = "no test says what this tool gives"
     return [
         CaseResult(tool.name, "tests", "failed", reason)
@@ -183,8 +253,8 @@ def _untested(bundle: Bundle, suite: str, claiming: Set[str]) -> list[CaseResult
     ]
 
 
-def _names_used(suite: str, tests: Set[str]) -> frozenset[str]:
-    """The names that these functions use, and those that the functions they use do."""
+def _find_used_names(suite: str, tests: Set[str]) -> frozenset[str]:
+    """The names that these functions use, directly or through other functions of the suite."""
     functions = {n.name: n for n in ast.parse(suite).body if isinstance(n, ast.FunctionDef)}
     used: set[str] = set()
     pending = [*tests]
@@ -197,26 +267,26 @@ def _names_used(suite: str, tests: Set[str]) -> frozenset[str]:
     return frozenset(used)
 
 
-class _Run:
-    """The tests on the code, in as many sessions as it takes. `ended` are those that ended one, by
-    the order in which they did.
+class _SuiteRun:
+    """Runs the tests on the code, in as many sessions as it takes. `ended` are the tests that ended
+    their session, in order.
     """
 
     def __init__(
         self, code: str, suite: str, names: Sequence[str], seconds: float, budget: float
     ) -> None:
-        self.ended: dict[str, Ran] = {}
+        self.ended: dict[str, UnitTestResult] = {}
         self._code, self._suite, self._names = code, suite, names
         self._seconds, self._budget = seconds, budget
         self._until = asyncio.get_running_loop().time() + budget
 
-    def goes_on(self) -> bool:
-        """Whether the tests that ended no session are to be run again."""
+    def is_unfinished(self) -> bool:
+        """Whether the remaining tests should be run in another session."""
         in_time = asyncio.get_running_loop().time() < self._until
         return in_time and len(self.ended) < min(MAX_ENDED, len(self._names))
 
-    async def through(self, session: Session) -> dict[str, Ran] | None:
-        """What became of the tests that are not among `ended`; None where one joined them.
+    async def run_tests(self, session: Session) -> dict[str, UnitTestResult] | None:
+        """Run the tests that are not in `ended`; None where one of them ended the session.
 
         Raises Unrunnable.
         """
@@ -226,70 +296,75 @@ class _Run:
         try:
             async with asyncio.timeout(STUB_SECONDS) as patience:
 
-                def heard(progress: Progress) -> None:
+                def heard(progress: ProgressNotice) -> None:
                     begun.append(progress.done)
                     if not patience.expired():
                         patience.reschedule(min(clock.time() + self._seconds, self._until))
 
-                told = await _told(session, RUN, given, 2 * self._budget, Tape(heard=heard))
+                told = await _call_harness(
+                    session, RUN, given, 2 * self._budget, CallLog(heard=heard)
+                )
         except TimeoutError:
             if not begun:
-                raise Unrunnable(f"no test begins within {STUB_SECONDS:g} s") from None
+                raise SuiteUnrunnable(f"no test begins within {STUB_SECONDS:g} s") from None
             if clock.time() < self._until:
-                self._end(begun, f"did not end within {self._seconds:g} s")
+                self._mark_ended(begun, f"did not end within {self._seconds:g} s")
             elif not self.ended:
-                raise Unrunnable(
+                raise SuiteUnrunnable(
                     f"the tests take more than {self._budget:g} s in all; one may take "
                     f"{self._seconds:g} s"
                 ) from None
             return None
         except (CallTimedOut, SessionBroken) as error:
-            self._end(begun, f"ended its sandbox: {error}")
+            self._mark_ended(begun, f"ended its sandbox: {error}")
             return None
-        return {ran.id: ran for ran in map(_ran, told["results"])}
+        return {ran.id: ran for ran in map(_parse_result, told["results"])}
 
-    def _end(self, begun: Sequence[float], reason: str) -> None:
-        """Tell it of the test that began last, as far as that is known."""
+    def _mark_ended(self, begun: Sequence[float], reason: str) -> None:
+        """Add the test that began last to `ended`, as far as it is known."""
         left = [name for name in self._names if name not in self.ended]
         at = min(max(int(begun[-1]), 1), len(self._names)) if begun else 0
         name = self._names[at - 1] if at and self._names[at - 1] in left else left[0]
-        self.ended[name] = Ran(name, reason=reason)
+        self.ended[name] = UnitTestResult(name, reason=reason)
 
 
-async def _told(
+async def _call_harness(
     session: Session,
     tool: str,
     given: Mapping[str, Any],
     seconds: float,
-    tape: Tape | None = None,
+    tape: CallLog | None = None,
 ) -> Mapping[str, Any]:
-    """What the runtime says of a run. Raises Unrunnable, CallTimedOut, SessionBroken."""
+    """Call a tool of the harness and return its result, checked for form.
+
+    Raises Unrunnable, CallTimedOut, SessionBroken.
+    """
     outcome = await session.call(tool, given, seconds, tape)
     told = outcome.structured
     if outcome.failure or not isinstance(told, Mapping):
         reason = outcome.failure.message if outcome.failure else "no result"
-        raise Unrunnable(f"the tests cannot be run: {reason}")
+        raise SuiteUnrunnable(f"the tests cannot be run: {reason}")
     if "error" in told:
         line = told.get("line")
-        raise Unrunnable(str(told["error"]), line if isinstance(line, int) else None)
+        raise SuiteUnrunnable(str(told["error"]), line if isinstance(line, int) else None)
     wanted = ("results",) if tool == RUN else ("ids", "passed")
     if not all(isinstance(told.get(key), list) for key in wanted):
-        raise Unrunnable("the tests cannot be run: the server meddles with how they are run")
+        raise SuiteUnrunnable("the tests cannot be run: the server meddles with how they are run")
     return told
 
 
-def _ran(told: Any) -> Ran:
-    """Of what a stranger's process says; what is no result of a test is one that failed."""
+def _parse_result(told: Any) -> UnitTestResult:
+    """Parse a test's outcome from an untrusted process; a malformed one is an error of the test."""
     flat = told if isinstance(told, Mapping) else {}
     texts = {key: str(flat.get(key) or "")[: 2 * MAX_SHOWN] for key in _TEXTS}
     line = flat.get("line")
-    return Ran(**texts, line=line if isinstance(line, int) else None)
+    return UnitTestResult(**texts, line=line if isinstance(line, int) else None)
 
 
 _TEXTS = ("id", "verdict", "reason", "tool", "call", "left", "right")
 
 
-def _cell(ran: Ran) -> CaseResult:
+def _build_cell(ran: UnitTestResult) -> CaseResult:
     at = f"{FILE}:{ran.line}: " if ran.line else ""
     passed = ran.verdict == "passed"
     return CaseResult(
@@ -303,16 +378,16 @@ def _cell(ran: Ran) -> CaseResult:
     )
 
 
-def _place(suite: str, test: str) -> str:
+def _locate_test(suite: str, test: str) -> str:
     nodes = (n for n in ast.parse(suite).body if isinstance(n, ast.FunctionDef))
     line = next((node.lineno for node in nodes if node.name == test), 0)
     return f"{FILE}:{line}"
 
 
-def _function(name: str) -> str:
-    """The function of a test's id."""
+def _strip_parameters(name: str) -> str:
+    """The function name in a test's id, without its parameters."""
     return name.partition("[")[0]
 
 
-def _since(started: float) -> float:
+def _measure_elapsed(started: float) -> float:
     return (time.perf_counter() - started) * 1000

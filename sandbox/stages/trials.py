@@ -1,37 +1,48 @@
-"""Calls of code that computes, each with what it has to come to, and how they came out."""
+"""Trials of code that computes: calls with an expected outcome, and running them."""
 
 from __future__ import annotations
 
-import time
+import json
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sandbox.bundle import ToolDefinition
+from sandbox.broker.host.tools import NO_CALLS, KnownCalls
+from sandbox.bundle.example import Example
+from sandbox.bundle.model import ToolDefinition
+from sandbox.clock import Clock, SystemClock
 from sandbox.errors import CallTimedOut, SessionBroken
-from sandbox.example import Example
-from sandbox.recording import Tape
-from sandbox.runner import Outcome, Session
-from sandbox.toolcall import NO_CALLS, KnownCalls
+from sandbox.session.interface import Outcome, Session
+from sandbox.session.recording import CallLog
 
 CALL_SECONDS = 2.0
 BUDGET_SECONDS = 10.0
 """No further call begins after this."""
 MAX_BREAKS = 1
-BROKEN = "not run: other calls end their session"
-LATE = "not run: the calls before it took too long"
-
 OpenSession = Callable[[], AbstractAsyncContextManager[Session]]
-Came = Outcome | str
-"""What a call came to; a text where there was no outcome, saying why."""
+
+
+@dataclass(frozen=True)
+class NoOutcome:
+    """A call that came to nothing: it broke its session, or was not run because others did, or
+    because those before it took too long. `reason` says so.
+    """
+
+    kind: Literal["broke", "broken", "late"]
+    reason: str
+
+
+BROKEN = NoOutcome("broken", "not run: other calls end their session")
+LATE = NoOutcome("late", "not run: the calls before it took too long")
+Came = Outcome | NoOutcome
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class TrialCall:
     """One call, and what it has to come to: as `example` says, a refusal of the arguments, or
-    anything but a crash.
+    anything but a crash. `number` counts the examples of its tool from 1.
     """
 
     tool: ToolDefinition
@@ -40,45 +51,76 @@ class Trial:
     kind: Literal["example", "malformed", "extreme"]
     example: Example | None = None
     calls: KnownCalls = NO_CALLS
+    number: int = 0
 
 
-async def ran(
-    trials: Iterable[Trial],
+async def run_trials(
+    trials: Iterable[TrialCall],
     open_session: OpenSession,
     seconds: float = CALL_SECONDS,
     budget: float = BUDGET_SECONDS,
-) -> dict[Trial, Came]:
-    """What every trial came to; a session that breaks is replaced once. What was not run is told as
-    BROKEN or LATE. A call may take `seconds`, and none begins after `budget`.
+    clock: Clock | None = None,
+) -> dict[TrialCall, Came]:
+    """Run trials and return their outcomes; BROKEN or LATE for those that were not run. A session
+    that breaks is replaced once. A call may take `seconds`, and none begins after `budget` seconds.
 
     Raises LoadFailed.
     """
-    came: dict[Trial, Came] = {}
+    came: dict[TrialCall, Came] = {}
     left, breaks = deque(trials), 0
-    until = time.perf_counter() + budget
-    while left and breaks <= MAX_BREAKS and time.perf_counter() < until:
+    clock = clock or SystemClock()
+    until = clock.now() + budget
+    while left and breaks <= MAX_BREAKS and clock.now() < until:
         async with open_session() as session:
-            breaks += await _until_broken(session, left, came, seconds, until)
+            breaks += await _run_until_broken(session, left, came, seconds, until, clock)
     return came | dict.fromkeys(left, BROKEN if breaks > MAX_BREAKS else LATE)
 
 
-async def _until_broken(
-    session: Session, left: deque[Trial], came: dict[Trial, Came], seconds: float, until: float
+async def _run_until_broken(
+    session: Session,
+    left: deque[TrialCall],
+    came: dict[TrialCall, Came],
+    seconds: float,
+    until: float,
+    clock: Clock,
 ) -> bool:
     """Work through the trials for so long; whether the session broke on the way."""
-    while left and time.perf_counter() < until:
+    while left and clock.now() < until:
         trial = left.popleft()
         try:
-            tape = Tape(calls=trial.calls)
+            tape = CallLog(calls=trial.calls)
             came[trial] = await session.call(trial.tool.name, trial.arguments, seconds, tape)
         except (SessionBroken, CallTimedOut) as error:
-            came[trial] = str(error)
+            came[trial] = NoOutcome("broke", str(error))
             return True
     return False
 
 
-def told_failure(came: Outcome) -> str:
-    """A failed call in words."""
+def describe_failure(came: Outcome) -> str:
+    """A failed call as a sentence."""
     assert came.failure is not None
     where = f" at {came.failure.where}" if came.failure.where else ""
     return f"the call failed ({came.failure.kind}{where}): {came.failure.message[:300]}"
+
+
+MAX_SHOWN = 400
+
+
+def format_value(value: Any) -> str:
+    """JSON for a reader, bounded."""
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}… ({len(text)} characters)"
+
+
+def format_outcome(came: Came) -> str:
+    """What a call gave; of one without an outcome, the text that says why."""
+    if isinstance(came, NoOutcome):
+        return came.reason[:MAX_SHOWN]
+    if came.failure:
+        return format_value({"failure": came.failure.kind, "message": came.failure.message[:300]})
+    return format_value(came.structured)
+
+
+def serialize_result(came: Outcome) -> str:
+    """The result as one text, equal for equal results."""
+    return json.dumps(came.result, sort_keys=True)

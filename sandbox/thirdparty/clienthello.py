@@ -1,4 +1,4 @@
-"""The server name that a TLS client asks for (RFC 8446, section 4.1.2; RFC 6066, section 3)."""
+"""Parser of the TLS client hello (RFC 8446, section 4.1.2) and its server name (RFC 6066)."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ MAX_RECORD = 2**14
 
 
 class NotTls(Exception):
-    """These bytes do not begin a TLS connection that can be judged. The message says why."""
+    """The bytes are no acceptable TLS client hello. The message gives the reason."""
 
 
 @dataclass(frozen=True)
 class ClientHello:
-    """What is in the clear of a first message. `name` is None where the client sends none."""
+    """The server name of a client hello, None if it has none, and whether it is `encrypted`."""
 
     name: str | None
     encrypted: bool
 
 
 def read_client_hello(data: bytes) -> ClientHello | None:
-    """The message at the beginning of a connection, None where more bytes are needed.
+    """Parse the client hello at the beginning of a connection; None if more bytes are needed.
 
     Raises NotTls.
     """
-    message = _handshake(data)
+    message = _read_handshake(data)
     if message is None:
         return None
     try:
-        return _parsed(_Cursor(message))
+        return _parse_hello(_Cursor(message))
     except (IndexError, UnicodeDecodeError) as error:
         raise NotTls("the TLS client hello is malformed") from error
 
 
-def _handshake(data: bytes) -> bytes | None:
+def _read_handshake(data: bytes) -> bytes | None:
     """The body of the first handshake message, joined from its records."""
     message, at = b"", 0
     while True:
@@ -66,49 +66,50 @@ def _handshake(data: bytes) -> bytes | None:
 
 
 class _Cursor:
-    """Takes fields off the front of bytes. Raises IndexError where there are too few."""
+    """Reads fields from the front of bytes. Raises IndexError if there are too few."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
 
-    def take(self, size: int) -> bytes:
+    def read_bytes(self, size: int) -> bytes:
         end = self._at + size
         if end > len(self._data):
             raise IndexError(end)
         self._at, taken = end, self._data[self._at : end]
         return taken
 
-    def number(self, size: int) -> int:
-        return int.from_bytes(self.take(size), "big")
+    def read_number(self, size: int) -> int:
+        return int.from_bytes(self.read_bytes(size), "big")
 
-    def vector(self, size: int) -> _Cursor:
-        """What a length of so many bytes stands before."""
-        return _Cursor(self.take(self.number(size)))
+    def read_vector(self, size: int) -> _Cursor:
+        """Read a vector whose length field has `size` bytes (RFC 8446, section 3.4)."""
+        return _Cursor(self.read_bytes(self.read_number(size)))
 
-    def rest(self) -> bytes:
-        return self.take(len(self._data) - self._at)
+    def read_rest(self) -> bytes:
+        return self.read_bytes(len(self._data) - self._at)
 
     def __bool__(self) -> bool:
         return self._at < len(self._data)
 
 
-def _parsed(hello: _Cursor) -> ClientHello:
-    hello.take(2 + 32)
-    hello.vector(1)
-    hello.vector(2)
-    hello.vector(1)
+def _parse_hello(hello: _Cursor) -> ClientHello:
+    # Version and random, session id, cipher suites, compression methods (RFC 8446, 4.1.2).
+    hello.read_bytes(2 + 32)
+    hello.read_vector(1)
+    hello.read_vector(2)
+    hello.read_vector(1)
     names: list[str] = []
     encrypted = False
-    extensions = hello.vector(2) if hello else _Cursor(b"")
+    extensions = hello.read_vector(2) if hello else _Cursor(b"")
     while extensions:
-        kind, content = extensions.number(2), extensions.vector(2)
+        kind, content = extensions.read_number(2), extensions.read_vector(2)
         encrypted |= kind == ENCRYPTED_CLIENT_HELLO
         if kind == SERVER_NAME:
-            entries = content.vector(2)
+            entries = content.read_vector(2)
             while entries:
-                if entries.number(1) != HOST_NAME:
+                if entries.read_number(1) != HOST_NAME:
                     raise NotTls("the TLS client hello names something that is no host")
-                names.append(entries.vector(2).rest().decode("ascii"))
+                names.append(entries.read_vector(2).read_rest().decode("ascii"))
     if len(names) > 1:
         raise NotTls("the TLS client hello names two hosts")
     return ClientHello(names[0] if names else None, encrypted)

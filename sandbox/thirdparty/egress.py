@@ -1,7 +1,8 @@
-"""The exit of a third-party server: connections to declared hosts, judged and made on the host.
+"""Egress proxy of a third-party server: allows connections to declared hosts only.
 
-The server reaches an HTTP proxy and, for programs that know no proxy, addresses that stand for the
-declared hosts; both are ends of one pipe (`sandbox.link`). There is no bridge, gateway or resolver.
+The server reaches an HTTP proxy and, for programs without proxy support, loopback addresses that
+stand for the declared hosts; both are carried over one pipe (`sandbox.thirdparty.link`) to this
+process, which connects. The container has no bridge, gateway or resolver.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from sandbox.addresses import Resolver, checked_addresses, system_resolver
-from sandbox.brake import Brake
-from sandbox.clienthello import NotTls, read_client_hello
+from sandbox.broker.addresses import Resolver, resolve_allowed_addresses, resolve_by_system
+from sandbox.broker.throttle import Throttle
+from sandbox.bundle.target import NetworkTarget
 from sandbox.clock import Clock, SystemClock
 from sandbox.errors import SandboxError, UpstreamUnreachable
-from sandbox.exchange import Upstream, WireRequest, WireResponse
-from sandbox.link import CHUNK, Stream
-from sandbox.policy import Origin
-from sandbox.proxyhead import BadRequest, answer_bytes, read_asked
-from sandbox.target import Target
-from sandbox.throttle import Throttle
+from sandbox.killswitch import KillSwitch
+from sandbox.thirdparty.clienthello import NotTls, read_client_hello
+from sandbox.thirdparty.link import CHUNK, LinkStream
+from sandbox.thirdparty.proxy_request import BadRequest, encode_response, read_proxy_request
+from sandbox.wire.exchange import Upstream, WireRequest, WireResponse
+from sandbox.wire.policy import Origin
 
 Refusal = Literal["", "refused", "unreachable", "timeout", "too_large", "frozen"]
 PROXY_PORT = 3128
@@ -33,8 +34,8 @@ TLS_ANSWERS = (b"\x15", b"\x16")
 
 
 @dataclass(frozen=True)
-class ExitCaps:
-    """What a session's connections may use. Sizes are bytes, times seconds."""
+class EgressCaps:
+    """Limits of a session's connections. Sizes are bytes, times are seconds."""
 
     head_seconds: float = 10.0
     connect_seconds: float = 10.0
@@ -48,10 +49,10 @@ class ExitCaps:
 
 @dataclass(frozen=True)
 class Tunnel:
-    """One connection that a server made, or wanted to: what the audit keeps of it.
+    """The audit record of one connection that a server made or attempted.
 
-    `sent` and `received` count bytes as the server sees them; `refusal` says why it did not come
-    about, or how it ended.
+    `sent` and `received` count bytes as the server sees them; `refusal` and `reason` tell why it
+    was refused or how it ended.
     """
 
     host: str
@@ -64,8 +65,8 @@ class Tunnel:
     reason: str = ""
 
 
-class Refused(SandboxError):
-    """A connection that is not made, or not held any longer."""
+class EgressRefused(SandboxError):
+    """A connection is refused or broken off."""
 
     def __init__(self, refusal: Refusal, reason: str) -> None:
         self.refusal, self.reason = refusal, reason
@@ -73,29 +74,29 @@ class Refused(SandboxError):
 
 
 @dataclass
-class Exit:
-    """The connections of one session, to the `allowed` targets and no others.
+class EgressProxy:
+    """Serves the connections of one session, to the `allowed` targets only.
 
-    `private` are the targets whose address may be outside the global range. Plain HTTP goes by
-    `upstream`, which has to hold to the same addresses. `told` gets every connection once, at its
-    end. Cut it to break all of them off.
+    `private` are the targets whose address may be outside the global range. Plain HTTP is sent by
+    `upstream`, which has to apply the same rule. `told` receives the record of every connection at
+    its end; past the cap `tunnels`, of the first refused one only.
     """
 
-    allowed: frozenset[Target]
+    allowed: frozenset[NetworkTarget]
     upstream: Upstream
-    private: frozenset[Target] = frozenset()
+    private: frozenset[NetworkTarget] = frozenset()
     told: Callable[[Tunnel], None] = lambda tunnel: None
-    caps: ExitCaps = field(default_factory=ExitCaps)
-    brake: Brake = field(default_factory=Brake)
+    caps: EgressCaps = field(default_factory=EgressCaps)
+    kill_switch: KillSwitch = field(default_factory=KillSwitch)
     throttle: Throttle | None = None
     clock: Clock = field(default_factory=SystemClock)
-    resolve: Resolver = system_resolver
+    resolve: Resolver = resolve_by_system
     _made: int = 0
     _open: int = 0
     _bytes: int = 0
 
     def __post_init__(self) -> None:
-        named = sorted({target.host for target in self.allowed if _can_stand(target)})
+        named = sorted({target.host for target in self.allowed if _can_stand_in(target)})
         self._hosts = {name: f"127.1.0.{n}" for n, name in enumerate(named[:MAX_HOSTS], 1)}
         self._doors = [
             target
@@ -105,107 +106,115 @@ class Exit:
 
     @property
     def hosts(self) -> Mapping[str, str]:
-        """The address inside that stands for each declared name."""
+        """The loopback address in the container that stands for each declared name."""
         return self._hosts
 
     @property
     def listeners(self) -> tuple[tuple[str, int], ...]:
-        """Where the far side listens: the proxy, then what stands for the declared targets."""
+        """The addresses that the forwarder listens on: the proxy, then one for each declared
+        target.
+        """
         return (PROXY, *((self._hosts[door.host], door.port) for door in self._doors))
 
-    async def serve(self, stream: Stream) -> None:
-        """Answer for one connection, until it ends."""
+    async def serve_stream(self, stream: LinkStream) -> None:
+        """Serve one connection until it ends, and report it."""
         tally = _Tally(self)
         self._made += 1
         self._open += 1
         try:
             async with asyncio.timeout(self.caps.tunnel_seconds):
-                await self._served(stream, tally)
-        except Refused as refused:
-            tally.refuse(refused.refusal, refused.reason)
+                await self._judge_stream(stream, tally)
+        except EgressRefused as refused:
+            tally.set_refusal(refused.refusal, refused.reason)
         except UpstreamUnreachable as error:
-            tally.refuse("unreachable", str(error))
+            tally.set_refusal("unreachable", str(error))
         except TimeoutError:
-            tally.refuse("timeout", "it took too long")
+            tally.set_refusal("timeout", "it took too long")
         except asyncio.CancelledError:
-            tally.refuse("frozen" if self.brake.engaged else "", "it was cut off")
+            tally.set_refusal("frozen" if self.kill_switch.engaged else "", "it was cut off")
             raise
         except OSError as error:
-            tally.refuse("", f"it broke off: {error}")
+            tally.set_refusal("", f"it broke off: {error}")
         finally:
             self._open -= 1
             if self._made <= self.caps.tunnels + 1:
-                self.told(tally.tunnel())
+                self.told(tally.to_tunnel())
 
-    async def _served(self, stream: Stream, tally: _Tally) -> None:
+    async def _judge_stream(self, stream: LinkStream, tally: _Tally) -> None:
         self._check_room()
         if stream.listener > len(self._doors):
-            raise Refused("refused", "there is no such door")
+            raise EgressRefused("refused", "there is no such door")
         door = self._doors[stream.listener - 1] if stream.listener else None
         try:
             async with asyncio.timeout(self.caps.head_seconds):
-                asked = await read_asked(stream, door)
+                asked = await read_proxy_request(stream, door)
         except BadRequest as error:
-            await stream.write(_told(400, str(error)))
+            await stream.write(_render_refusal(400, str(error)))
             stream.end()
-            raise Refused("refused", str(error)) from error
-        tally.of(asked.target, asked.kind)
+            raise EgressRefused("refused", str(error)) from error
+        tally.set_target(asked.target, asked.kind)
         try:
             if asked.target not in self.allowed:
-                raise Refused("refused", f"{asked.target} is not among the declared hosts")
+                raise EgressRefused("refused", f"{asked.target} is not among the declared hosts")
             if asked.request is not None:
-                await self._forwarded(stream, asked.request, tally)
+                await self._forward_request(stream, asked.request, tally)
                 return
-        except (Refused, UpstreamUnreachable) as error:
-            await stream.write(_told(403 if isinstance(error, Refused) else 502, str(error)))
+        except (EgressRefused, UpstreamUnreachable) as error:
+            await stream.write(
+                _render_refusal(403 if isinstance(error, EgressRefused) else 502, str(error))
+            )
             stream.end()
             raise
-        await self._tunnelled(stream, tally, proxied=door is None)
+        await self._open_tunnel(stream, tally, proxied=door is None)
 
     def _check_room(self) -> None:
-        if self.brake.engaged:
-            raise Refused("frozen", "Toolwright is frozen")
+        if self.kill_switch.engaged:
+            raise EgressRefused("frozen", "Toolwright is frozen")
         if self._made > self.caps.tunnels or self._open > self.caps.at_once:
-            raise Refused("refused", "the session made too many connections")
+            raise EgressRefused("refused", "the session made too many connections")
 
-    async def _forwarded(self, stream: Stream, request: WireRequest, tally: _Tally) -> None:
-        """Send one plain HTTP request, and its answer back."""
-        await self._admitted("http", tally.target)
-        tally.count(sent=len(request.body))
+    async def _forward_request(
+        self, stream: LinkStream, request: WireRequest, tally: _Tally
+    ) -> None:
+        """Forward one plain HTTP request and its answer."""
+        await self._wait_admitted("http", tally.target)
+        tally.count_bytes(sent=len(request.body))
         async with asyncio.timeout(self.caps.idle_seconds):
             try:
                 response = await self.upstream.send(request)
             except UpstreamUnreachable:
                 raise
             except SandboxError as error:
-                raise Refused("too_large", str(error)) from error
-        tally.count(received=len(response.body))
-        await stream.write(answer_bytes(response, request.method))
+                raise EgressRefused("too_large", str(error)) from error
+        tally.count_bytes(received=len(response.body))
+        await stream.write(encode_response(response, request.method))
         stream.end()
 
-    async def _tunnelled(self, stream: Stream, tally: _Tally, proxied: bool) -> None:
-        """Connect to the target, if the client speaks TLS and asks for that very host."""
+    async def _open_tunnel(self, stream: LinkStream, tally: _Tally, proxied: bool) -> None:
+        """Connect to the target if the client hello asks for exactly that host, and copy bytes."""
         if proxied:
             await stream.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         async with asyncio.timeout(self.caps.head_seconds):
-            hello = await _client_hello(stream, tally.target)
-        await self._admitted("https", tally.target)
-        reader, writer = await self._connected(tally.target)
-        with _closed(writer):
+            hello = await _receive_client_hello(stream, tally.target)
+        await self._wait_admitted("https", tally.target)
+        reader, writer = await self._connect_target(tally.target)
+        with _close_at_end(writer):
             writer.write(hello)
-            tally.count(sent=len(hello))
+            tally.count_bytes(sent=len(hello))
             await writer.drain()
-            await self._piped(stream, reader, writer, tally)
+            await self._pipe_bytes(stream, reader, writer, tally)
 
-    async def _admitted(self, scheme: str, target: Target) -> None:
+    async def _wait_admitted(self, scheme: str, target: NetworkTarget) -> None:
         if self.throttle:
-            await self.throttle.admit(Origin(scheme, target.host, target.port), self.clock)
+            await self.throttle.admit_request(Origin(scheme, target.host, target.port), self.clock)
 
-    async def _connected(self, target: Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _connect_target(
+        self, target: NetworkTarget
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         private = {(granted.host, granted.port) for granted in self.private}
         failure = ""
         async with asyncio.timeout(self.caps.connect_seconds):
-            found = await checked_addresses(target.host, target.port, private, self.resolve)
+            found = await resolve_allowed_addresses(target.host, target.port, private, self.resolve)
             for address in found:
                 try:
                     return await asyncio.open_connection(address, target.port, limit=CHUNK)
@@ -213,17 +222,17 @@ class Exit:
                     failure = error.strerror or str(error)
         raise UpstreamUnreachable(f"{target} could not be reached: {failure}")
 
-    async def _piped(
+    async def _pipe_bytes(
         self,
-        stream: Stream,
+        stream: LinkStream,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         tally: _Tally,
     ) -> None:
         async with asyncio.timeout(self.caps.idle_seconds) as patience:
             ways = (
-                asyncio.ensure_future(self._outward(stream, writer, tally, patience)),
-                asyncio.ensure_future(self._inward(reader, stream, tally, patience)),
+                asyncio.ensure_future(self._copy_outward(stream, writer, tally, patience)),
+                asyncio.ensure_future(self._copy_inward(reader, stream, tally, patience)),
             )
             try:
                 await asyncio.gather(*ways)
@@ -232,42 +241,42 @@ class Exit:
                     way.cancel()
                 await asyncio.gather(*ways, return_exceptions=True)
 
-    async def _outward(
+    async def _copy_outward(
         self,
-        stream: Stream,
+        stream: LinkStream,
         writer: asyncio.StreamWriter,
         tally: _Tally,
         patience: asyncio.Timeout,
     ) -> None:
         while data := await stream.read():
-            self._alive(patience)
-            tally.count(sent=len(data))
+            self._extend_patience(patience)
+            tally.count_bytes(sent=len(data))
             writer.write(data)
             await writer.drain()
         writer.write_eof()
 
-    async def _inward(
+    async def _copy_inward(
         self,
         reader: asyncio.StreamReader,
-        stream: Stream,
+        stream: LinkStream,
         tally: _Tally,
         patience: asyncio.Timeout,
     ) -> None:
         first = True
         while data := await reader.read(CHUNK):
             if first and data[:1] not in TLS_ANSWERS:
-                raise Refused("refused", f"{tally.target} does not answer in TLS")
+                raise EgressRefused("refused", f"{tally.target} does not answer in TLS")
             first = False
-            self._alive(patience)
-            tally.count(received=len(data))
+            self._extend_patience(patience)
+            tally.count_bytes(received=len(data))
             await stream.write(data)
         stream.end()
 
-    def _alive(self, patience: asyncio.Timeout) -> None:
+    def _extend_patience(self, patience: asyncio.Timeout) -> None:
         patience.reschedule(asyncio.get_running_loop().time() + self.caps.idle_seconds)
 
 
-async def _client_hello(stream: Stream, target: Target) -> bytes:
+async def _receive_client_hello(stream: LinkStream, target: NetworkTarget) -> bytes:
     """The bytes of a TLS client hello that asks for the target's host. Raises Refused."""
     data = b""
     while True:
@@ -276,31 +285,31 @@ async def _client_hello(stream: Stream, target: Target) -> bytes:
         try:
             hello = read_client_hello(data)
         except NotTls as error:
-            raise Refused("refused", str(error)) from error
+            raise EgressRefused("refused", str(error)) from error
         if hello is not None:
             break
         if not part:
-            raise Refused("refused", "the connection ended before it said what it is")
+            raise EgressRefused("refused", "the connection ended before it said what it is")
     if hello.encrypted:
-        raise Refused("refused", "the TLS client hello is encrypted: its host cannot be seen")
+        raise EgressRefused("refused", "the TLS client hello is encrypted: its host cannot be seen")
     name = (hello.name or "").lower().removesuffix(".")
-    if name != (target.host if target.named else ""):
-        raise Refused("refused", f"TLS asks for {name[:200]!r} in a tunnel to {target}")
+    if name != (target.host if target.is_named else ""):
+        raise EgressRefused("refused", f"TLS asks for {name[:200]!r} in a tunnel to {target}")
     return data
 
 
-def _can_stand(target: Target) -> bool:
-    return target.named and target.host != "localhost"
+def _can_stand_in(target: NetworkTarget) -> bool:
+    return target.is_named and target.host != "localhost"
 
 
-def _told(status: int, reason: str) -> bytes:
+def _render_refusal(status: int, reason: str) -> bytes:
     body = f"{reason}\n".encode()
-    return answer_bytes(WireResponse(status, (("content-type", "text/plain"),), body), "GET")
+    return encode_response(WireResponse(status, (("content-type", "text/plain"),), body), "GET")
 
 
 @contextlib.contextmanager
-def _closed(writer: asyncio.StreamWriter) -> Iterator[None]:
-    """Close the connection to the target, at once, however the block is left."""
+def _close_at_end(writer: asyncio.StreamWriter) -> Iterator[None]:
+    """Abort the connection to the target however the block is left."""
     try:
         yield
     finally:
@@ -308,10 +317,10 @@ def _closed(writer: asyncio.StreamWriter) -> Iterator[None]:
 
 
 class _Tally:
-    """What one connection is and has used so far; an exit holds all of its own to its caps."""
+    """The target, byte counts and refusal of one connection; enforces the byte limits."""
 
-    def __init__(self, exit: Exit) -> None:
-        self.target = Target("", 0)
+    def __init__(self, exit: EgressProxy) -> None:
+        self.target = NetworkTarget("", 0)
         self._exit = exit
         self._kind = ""
         self._sent = self._received = 0
@@ -319,24 +328,24 @@ class _Tally:
         self._reason = ""
         self._started = time.monotonic()
 
-    def of(self, target: Target, kind: str) -> None:
+    def set_target(self, target: NetworkTarget, kind: str) -> None:
         self.target, self._kind = target, kind
 
-    def count(self, sent: int = 0, received: int = 0) -> None:
+    def count_bytes(self, sent: int = 0, received: int = 0) -> None:
         """Add bytes. Raises Refused past a cap."""
         self._sent += sent
         self._received += received
         self._exit._bytes += sent + received
         caps = self._exit.caps
         if self._sent + self._received > caps.tunnel_bytes:
-            raise Refused("too_large", "a connection carried more than allowed")
+            raise EgressRefused("too_large", "a connection carried more than allowed")
         if self._exit._bytes > caps.session_bytes:
-            raise Refused("too_large", "a session's connections carried more than allowed")
+            raise EgressRefused("too_large", "a session's connections carried more than allowed")
 
-    def refuse(self, refusal: Refusal, reason: str) -> None:
+    def set_refusal(self, refusal: Refusal, reason: str) -> None:
         self._refusal, self._reason = refusal, reason[:300]
 
-    def tunnel(self) -> Tunnel:
+    def to_tunnel(self) -> Tunnel:
         return Tunnel(
             host=self.target.host[:255],
             port=self.target.port,

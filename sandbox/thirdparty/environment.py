@@ -1,4 +1,4 @@
-"""What a third-party server is started with, and who says so."""
+"""The environment that a third-party server is started with, and the interface that provides it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from sandbox.bundle import Bundle
-from sandbox.egress import Exit
-from sandbox.permissions import Permission
-from sandbox.runner import Limits
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.permissions import Permission
+from sandbox.session.interface import Limits
+from sandbox.thirdparty.egress import EgressProxy
 
 LIMITS = Limits(
     memory_mb=512,
@@ -20,21 +20,23 @@ LIMITS = Limits(
     start_seconds=30.0,
     line_bytes=16 * 1024 * 1024,
 )
-"""What a third-party server may use where nobody says otherwise: a Node process takes 80 MB."""
+"""Default limits of a third-party server: a Node process alone takes 80 MB."""
 
 
 @dataclass(frozen=True)
-class Outfit:
-    """What a session is started with. Values of `environment` are secrets, by variable."""
+class LaunchEnvironment:
+    """Variables, paths and egress proxy of a session. Values of `environment` are secrets."""
 
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     paths: tuple[Permission, ...] = ()
-    exit: Exit | None = None
+    exit: EgressProxy | None = None
 
 
-class Outfitter(Protocol):
-    """Says what a server may have at this moment: what it declares and a person granted."""
+class EnvironmentProvider(Protocol):
+    """Provides the environment of a server: what it declares and a person granted by now."""
 
-    def __call__(self, bundle: Bundle) -> Outfit:
-        """Raises PermissionMissing, for a secret that is not in the vault."""
+    def __call__(self, bundle: Bundle) -> LaunchEnvironment:
+        """The environment of the bundle's server. Raises PermissionMissing, also for a secret that
+        is not in the vault.
+        """
         ...

@@ -1,7 +1,7 @@
-"""Connections that a sandbox makes, carried over the pipe of its exit (`images/exit/`).
+"""Multiplexed connections of a sandbox over one pipe to the forwarder (`images/exit/`).
 
-The far side shares a loopback with foreign code, so what comes over the pipe is hostile: a frame
-that breaks the rules ends the link and all its streams.
+The forwarder shares a loopback with foreign code, so its frames are untrusted: one that breaks the
+rules ends the link and all its streams.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_STREAMS = 64
 Write = Callable[[bytes], None]
 
 
-class Stream:
+class LinkStream:
     """One connection. `listener` is the number of the address it was made to."""
 
     def __init__(self, number: int, listener: int, write: Write) -> None:
@@ -33,48 +33,48 @@ class Stream:
         self._ended = self._broken = self._closed = False
 
     async def read(self) -> bytes:
-        """The next bytes, or nothing at their end. Raises ConnectionResetError."""
+        """The next bytes; empty at the end. Raises ConnectionResetError."""
         while not self._parts:
             if self._broken:
                 raise ConnectionResetError
             if self._ended:
                 return b""
-            await self._change()
+            await self._wait_change()
         part = self._parts.popleft()
         self._held -= len(part)
-        self._send(CREDIT, struct.pack("!I", len(part)))
+        self._send_frame(CREDIT, struct.pack("!I", len(part)))
         return part
 
     def unread(self, data: bytes) -> None:
-        """Put back what was read too far."""
+        """Put bytes back at the front."""
         if data:
             self._held += len(data)
             self._parts.appendleft(data)
 
     async def write(self, data: bytes) -> None:
-        """Send, as fast as the far side takes it. Raises ConnectionResetError."""
+        """Send data, within the credit of the far side. Raises ConnectionResetError."""
         while data:
             if self._broken:
                 raise ConnectionResetError
             size = min(self._credit, CHUNK)
             if size:
                 self._credit -= len(data[:size])
-                self._send(DATA, data[:size])
+                self._send_frame(DATA, data[:size])
                 data = data[size:]
             else:
-                await self._change()
+                await self._wait_change()
 
     def end(self) -> None:
-        """Say that no more data comes."""
-        self._send(END)
+        """Signal the end of our data."""
+        self._send_frame(END)
 
     def reset(self) -> None:
         """Break the connection off. Idempotent."""
-        self._send(RESET)
-        self.broken()
+        self._send_frame(RESET)
+        self.mark_broken()
 
-    def received(self, kind: int, payload: bytes) -> bool:
-        """Take in a frame; whether it was allowed."""
+    def receive_frame(self, kind: int, payload: bytes) -> bool:
+        """Process a frame; False if it breaks the rules."""
         if kind == DATA:
             self._held += len(payload)
             self._parts.append(payload)
@@ -89,35 +89,34 @@ class Stream:
         self._changed.set()
         return self._held <= 2 * WINDOW and self._credit <= 2 * WINDOW
 
-    def broken(self) -> None:
+    def mark_broken(self) -> None:
         self._broken = self._closed = True
         self._changed.set()
 
-    async def _change(self) -> None:
+    async def _wait_change(self) -> None:
         self._changed.clear()
         await self._changed.wait()
 
-    def _send(self, kind: int, payload: bytes = b"") -> None:
+    def _send_frame(self, kind: int, payload: bytes = b"") -> None:
         if not self._closed:
             self._write(HEADER.pack(kind, self.number, len(payload)) + payload)
 
 
 class Link:
-    """The host's end of an exit's pipe. `serve` answers for each stream, in a task of its own.
-
-    Fed by a container; `ready` returns when the far side listens.
+    """The host's end of a forwarder's pipe: a `Listener` of its container. `serve` handles each
+    stream in a task of its own.
     """
 
-    def __init__(self, write: Write, serve: Callable[[Stream], Awaitable[None]]) -> None:
+    def __init__(self, write: Write, serve: Callable[[LinkStream], Awaitable[None]]) -> None:
         self._write, self._serve = write, serve
         self._buffer = bytearray()
-        self._streams: dict[int, Stream] = {}
+        self._streams: dict[int, LinkStream] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._ready: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._over = False
 
-    async def ready(self) -> bool:
-        """Whether the far side listens; False where it ended before."""
+    async def wait_ready(self) -> bool:
+        """Wait until the forwarder listens; False if it ended before."""
         return await asyncio.shield(self._ready)
 
     def feed(self, chunk: bytes) -> None:
@@ -131,12 +130,12 @@ class Link:
                 return
             payload = bytes(self._buffer[HEADER.size : end])
             del self._buffer[:end]
-            if not self._received(kind, number, payload):
+            if not self._receive_frame(kind, number, payload):
                 self.end()
                 return
 
     def feed_stderr(self, chunk: bytes) -> None:
-        """What the far side says of itself helps nobody."""
+        """Ignore the forwarder's stderr."""
 
     def end(self, reason: Exception | None = None) -> None:
         """Break off every stream. Idempotent."""
@@ -146,37 +145,37 @@ class Link:
         if not self._ready.done():
             self._ready.set_result(False)
         for stream in self._streams.values():
-            stream.broken()
+            stream.mark_broken()
         for task in self._tasks:
             task.cancel()
 
-    async def ended(self) -> None:
-        """End, and return when nothing of it runs any more."""
+    async def end_and_wait(self) -> None:
+        """End the link and wait for its tasks."""
         self.end()
         if self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _received(self, kind: int, number: int, payload: bytes) -> bool:
+    def _receive_frame(self, kind: int, number: int, payload: bytes) -> bool:
         if kind == READY:
             if not self._ready.done():
                 self._ready.set_result(True)
             return True
         if kind == OPEN:
-            return self._opened(number, payload)
+            return self._open_stream(number, payload)
         stream = self._streams.get(number)
-        return stream is None or stream.received(kind, payload)
+        return stream is None or stream.receive_frame(kind, payload)
 
-    def _opened(self, number: int, payload: bytes) -> bool:
+    def _open_stream(self, number: int, payload: bytes) -> bool:
         if number in self._streams or len(payload) != 2 or len(self._streams) > 2 * MAX_STREAMS:
             return False
-        stream = Stream(number, struct.unpack("!H", payload)[0], self._write)
+        stream = LinkStream(number, struct.unpack("!H", payload)[0], self._write)
         self._streams[number] = stream
-        task = asyncio.get_running_loop().create_task(self._served(stream))
+        task = asyncio.get_running_loop().create_task(self._serve_stream(stream))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return True
 
-    async def _served(self, stream: Stream) -> None:
+    async def _serve_stream(self, stream: LinkStream) -> None:
         try:
             await self._serve(stream)
         except (ConnectionError, TimeoutError):

@@ -1,4 +1,4 @@
-"""What a client of the exit asks for: a tunnel (RFC 9110, section 9.3.6), or one plain request."""
+"""Requests of the egress proxy's clients: CONNECT (RFC 9110, section 9.3.6) or plain HTTP."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 import h11
 
-from sandbox.exchange import Headers, WireRequest, WireResponse
-from sandbox.link import Stream
-from sandbox.target import Target, parse_target
+from sandbox.bundle.target import NetworkTarget, parse_target
+from sandbox.thirdparty.link import LinkStream
+from sandbox.wire.exchange import Headers, WireRequest, WireResponse
 
 MAX_HEAD = 16 * 1024
 MAX_BODY = 8 * 1024 * 1024
@@ -25,14 +25,14 @@ _DROPPED = frozenset(
 
 
 class BadRequest(Exception):
-    """What came is no request of a proxy's client. The message says what is wrong with it."""
+    """The bytes are no valid proxy request. The message gives the reason."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A tunnel to a target, or, where `request` is there, that plain HTTP request to it."""
+class ProxyRequest:
+    """A tunnel to a target, or with `request` a plain HTTP request to it."""
 
-    target: Target
+    target: NetworkTarget
     request: WireRequest | None = None
 
     @property
@@ -40,29 +40,29 @@ class Asked:
         return "http" if self.request else "tls"
 
 
-async def read_asked(stream: Stream, door: Target | None) -> Asked:
-    """What a new connection is for. `door` is the target that its address stands for, or None for
-    the proxy's. What follows the head of a tunnel stays in the stream. Raises BadRequest.
+async def read_proxy_request(stream: LinkStream, door: NetworkTarget | None) -> ProxyRequest:
+    """Parse the request of a new connection. `door` is the target that its address stands for, None
+    for the proxy's own. Bytes after a CONNECT head stay in the stream. Raises BadRequest.
     """
     first = await stream.read()
     stream.unread(first)
     if door is not None and first[:1] == TLS_HANDSHAKE:
-        return Asked(door)
+        return ProxyRequest(door)
     connection = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
     try:
-        head = await _event(connection, stream)
+        head = await _read_event(connection, stream)
         if not isinstance(head, h11.Request) or len(head.headers) > MAX_HEADERS:
             raise BadRequest("that is no HTTP request")
         if door is None and head.method == b"CONNECT":
-            return await _tunnel(connection, stream, head)
-        body = await _body(connection, stream)
-        return _plain(head, body, door)
+            return await _read_tunnel(connection, stream, head)
+        body = await _read_body(connection, stream)
+        return _build_plain_request(head, body, door)
     except (h11.RemoteProtocolError, UnicodeDecodeError, ValueError) as error:
         raise BadRequest(f"that is no HTTP request: {error}") from error
 
 
-def answer_bytes(response: WireResponse, method: str) -> bytes:
-    """An answer as it goes back, with the connection's end behind it."""
+def encode_response(response: WireResponse, method: str) -> bytes:
+    """Encode a response as HTTP/1.1 with `connection: close`."""
     lines = [f"HTTP/1.1 {response.status} {responses.get(response.status, 'Other')}"]
     for name, value in response.headers:
         if name.lower() not in _DROPPED and "\r" not in value and "\n" not in value:
@@ -74,7 +74,7 @@ def answer_bytes(response: WireResponse, method: str) -> bytes:
     return head if bodiless else head + response.body
 
 
-async def _event(connection: h11.Connection, stream: Stream) -> object:
+async def _read_event(connection: h11.Connection, stream: LinkStream) -> object:
     while True:
         event = connection.next_event()
         if event is not h11.NEED_DATA:
@@ -85,17 +85,19 @@ async def _event(connection: h11.Connection, stream: Stream) -> object:
         connection.receive_data(await stream.read())
 
 
-async def _tunnel(connection: h11.Connection, stream: Stream, head: h11.Request) -> Asked:
+async def _read_tunnel(
+    connection: h11.Connection, stream: LinkStream, head: h11.Request
+) -> ProxyRequest:
     target = parse_target(head.target.decode("ascii"), None)
-    if target is None or not isinstance(await _event(connection, stream), h11.EndOfMessage):
+    if target is None or not isinstance(await _read_event(connection, stream), h11.EndOfMessage):
         raise BadRequest("CONNECT takes a host and a port, and no body")
     stream.unread(bytes(connection.trailing_data[0]))
-    return Asked(target)
+    return ProxyRequest(target)
 
 
-async def _body(connection: h11.Connection, stream: Stream) -> bytes:
+async def _read_body(connection: h11.Connection, stream: LinkStream) -> bytes:
     parts, size = [], 0
-    while isinstance(event := await _event(connection, stream), h11.Data):
+    while isinstance(event := await _read_event(connection, stream), h11.Data):
         size += len(event.data)
         if size > MAX_BODY:
             raise BadRequest(f"the request is larger than {MAX_BODY} bytes")
@@ -105,7 +107,9 @@ async def _body(connection: h11.Connection, stream: Stream) -> bytes:
     return b"".join(parts)
 
 
-def _plain(head: h11.Request, body: bytes, door: Target | None) -> Asked:
+def _build_plain_request(
+    head: h11.Request, body: bytes, door: NetworkTarget | None
+) -> ProxyRequest:
     headers = [(name.decode("ascii"), value.decode("latin-1")) for name, value in head.headers]
     written = head.target.decode("ascii")
     if door is not None:
@@ -122,4 +126,4 @@ def _plain(head: h11.Request, body: bytes, door: Target | None) -> Asked:
         for name, value in headers
         if name not in _DROPPED and not name.startswith("proxy-")
     )
-    return Asked(target, WireRequest(head.method.decode("ascii"), written, kept, body))
+    return ProxyRequest(target, WireRequest(head.method.decode("ascii"), written, kept, body))

@@ -1,4 +1,4 @@
-"""Third-party servers in their cage: a container, and where they have hosts, an exit beside it."""
+"""Sessions with third-party servers in containers, with an egress proxy if they have hosts."""
 
 from __future__ import annotations
 
@@ -10,18 +10,25 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import resources
 from pathlib import Path
 
-from sandbox.brake import Brake
-from sandbox.broker import Broker
-from sandbox.bundle import Bundle
-from sandbox.containers import NOBODY, SCRATCH, Attached, Containers, Design, Mount
-from sandbox.egress import PROXY_PORT, Exit
+from sandbox.broker.broker import Broker
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.permissions import Permission, check_nesting, check_path
+from sandbox.engines.docker.containers import (
+    NOBODY,
+    SCRATCH,
+    AttachedContainer,
+    ContainerManager,
+    ContainerSpec,
+    Mount,
+)
 from sandbox.errors import PathRefused, SessionBroken
-from sandbox.link import Link
-from sandbox.mcp_session import McpSession
-from sandbox.outfit import LIMITS, Outfit, Outfitter
-from sandbox.permissions import Permission, check_nesting, check_path
-from sandbox.redaction import Redaction
-from sandbox.runner import Limits, Session
+from sandbox.killswitch import KillSwitch
+from sandbox.session.interface import Limits, Session
+from sandbox.thirdparty.egress import PROXY_PORT, EgressProxy
+from sandbox.thirdparty.environment import LIMITS, EnvironmentProvider, LaunchEnvironment
+from sandbox.thirdparty.link import Link
+from sandbox.thirdparty.session import McpSession
+from sandbox.wire.redaction import Redaction
 
 PROFILE = "seccomp-thirdparty.json"
 HOME = "/home/server"
@@ -50,24 +57,24 @@ text = take(int.from_bytes(take(4), "big"))
 sys.argv[0] = "server.py"
 exec(compile(text, "server.py", "exec"), {"__name__": "__main__", "__file__": "server.py"})
 """
-"""Takes the script from the pipe, before the first message, so that no image is built for it."""
+"""Reads the script from the pipe before the first message, so that it needs no image."""
 
 
 class ThirdPartyRunner:
     """Opens sessions with bundles that have a `launch`; a `Runner` for those.
 
-    `image` is our base image, for exits and scripts. `private` are places of ours that no server
-    may be given; `local` says whether the engine sees our file system.
+    `image` is the base image, for forwarders and scripts. `private` are Toolwright's own paths,
+    which are never given; `local` tells whether the engine sees this machine's file system.
     """
 
     def __init__(
         self,
-        containers: Containers,
+        containers: ContainerManager,
         image: str,
         labels: Mapping[str, str],
-        outfit: Outfitter,
+        outfit: EnvironmentProvider,
         *,
-        brake: Brake | None = None,
+        kill_switch: KillSwitch | None = None,
         limits: Limits | None = None,
         runtime: str | None = None,
         private: Iterable[Path] = (),
@@ -75,7 +82,7 @@ class ThirdPartyRunner:
     ) -> None:
         self._containers, self._image, self._labels = containers, image, labels
         self._outfit, self._runtime = outfit, runtime
-        self._brake = brake or Brake()
+        self._kill_switch = kill_switch or KillSwitch()
         self._limits = limits or LIMITS
         self._private = tuple(private)
         self._local = local
@@ -89,37 +96,37 @@ class ThirdPartyRunner:
         Raises SessionBroken, DefinitionsChanged, PermissionMissing, PathRefused, EngineUnavailable,
         BaseImageMissing, Frozen.
         """
-        self._brake.check()
+        self._kill_switch.raise_if_engaged()
         outfit = self._outfit(bundle)
         limits = limits or self._limits
         async with AsyncExitStack() as stack:
             network = "none"
             if outfit.exit is not None:
-                network = await stack.enter_async_context(self._exit(outfit.exit))
-            design = self._design(bundle, outfit, network)
-            container = await self._containers.start(design, limits)
-            stack.push_async_callback(container.removed)
+                network = await stack.enter_async_context(self._start_egress(outfit.exit))
+            design = self._build_spec(bundle, outfit, network)
+            container = await self._containers.start_container(design, limits)
+            stack.push_async_callback(container.kill_and_wait)
             self._check_paths(outfit.paths)
             secrets = Redaction(outfit.environment.values())
             session = McpSession(bundle, broker, limits, container, secrets)
-            container.bind(session)
+            container.bind_listener(session)
             stack.callback(session.end)
-            with self._brake.on_engage(session.freeze):
-                self._brake.check()
+            with self._kill_switch.on_engage(session.freeze):
+                self._kill_switch.raise_if_engaged()
                 if bundle.launch and bundle.launch.way == "script":
                     script = bundle.source_code.encode()
                     container.write(len(script).to_bytes(4, "big") + script)
                 await session.start()
                 yield session
 
-    def _design(self, bundle: Bundle, outfit: Outfit, network: str) -> Design:
+    def _build_spec(self, bundle: Bundle, outfit: LaunchEnvironment, network: str) -> ContainerSpec:
         launch = bundle.launch
         assert launch is not None
         self._check_paths(outfit.paths)
         proxy = PROXY_SETTINGS if outfit.exit is not None else {}
         writable = [path.name for path in outfit.paths if path.writable]
         script = ("-I", "-B", "-c", RUN_SCRIPT) if launch.way == "script" else ()
-        return Design(
+        return ContainerSpec(
             image=self._image if launch.way == "script" else launch.image,
             labels=self._labels,
             entrypoint=("python3",) if script else launch.entrypoint,
@@ -127,7 +134,7 @@ class ThirdPartyRunner:
             environment={**launch.environment, **SETTINGS, **proxy, **outfit.environment},
             network=network,
             profile=PROFILE,
-            user=_owner(writable[0]) if writable else NOBODY,
+            user=_find_owner(writable[0]) if writable else NOBODY,
             scratch=(HOME,),
             mounts=tuple(Mount(path.name, path.writable) for path in outfit.paths),
             directory=SCRATCH if launch.way == "script" else "",
@@ -143,40 +150,40 @@ class ThirdPartyRunner:
             check_path(path.name, self._private)
 
     @asynccontextmanager
-    async def _exit(self, way_out: Exit) -> AsyncIterator[str]:
-        """The network of a container beside which our forwarder listens; cut with the brake."""
-        design = Design(
+    async def _start_egress(self, way_out: EgressProxy) -> AsyncIterator[str]:
+        """Start a container with the forwarder; yields its network. The kill switch cuts it."""
+        design = ContainerSpec(
             image=self._image,
             labels=self._labels,
             entrypoint=("python3", "-I", "-S", "-B"),
-            command=("-c", forwarder(), json.dumps(way_out.listeners)),
+            command=("-c", load_forwarder(), json.dumps(way_out.listeners)),
             profile=PROFILE,
             hosts=way_out.hosts,
             sysctls={"net.ipv4.ip_unprivileged_port_start": "0"},
             runtime=self._runtime,
         )
-        container = await self._containers.start(design, EXIT_LIMITS)
-        link = Link(container.write, way_out.serve)
-        container.bind(link)
-        with self._brake.on_engage(_cut(link, container)):
+        container = await self._containers.start_container(design, EXIT_LIMITS)
+        link = Link(container.write, way_out.serve_stream)
+        container.bind_listener(link)
+        with self._kill_switch.on_engage(_create_cut(link, container)):
             try:
                 async with asyncio.timeout(EXIT_LIMITS.start_seconds):
-                    if not await link.ready():
+                    if not await link.wait_ready():
                         raise SessionBroken("the server's exit did not start")
                 yield f"container:{container.identity}"
             except TimeoutError as error:
                 raise SessionBroken("the server's exit did not start in time") from error
             finally:
-                await link.ended()
-                await container.removed()
+                await link.end_and_wait()
+                await container.kill_and_wait()
 
 
-def forwarder() -> str:
-    """The program that listens inside."""
+def load_forwarder() -> str:
+    """The source of the forwarder that runs in the container."""
     return resources.files("images").joinpath("exit", "forwarder.py").read_text()
 
 
-def _cut(link: Link, container: Attached) -> Callable[[], None]:
+def _create_cut(link: Link, container: AttachedContainer) -> Callable[[], None]:
     def cut() -> None:
         link.end()
         container.kill()
@@ -184,8 +191,8 @@ def _cut(link: Link, container: Attached) -> Callable[[], None]:
     return cut
 
 
-def _owner(path: str) -> str:
-    """Who may write a path that a person granted for writing: its owner, never root."""
+def _find_owner(path: str) -> str:
+    """The user that a server with this writable path runs as: the path's owner, never root."""
     try:
         status = os.stat(path, follow_symlinks=False)
     except OSError as error:

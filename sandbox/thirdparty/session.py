@@ -1,7 +1,7 @@
-"""A session with a third-party MCP server, of either protocol era, believed in nothing.
+"""Sessions with untrusted third-party MCP servers, of either protocol era.
 
-https://modelcontextprotocol.io/specification/2025-11-25 and 2026-07-28. The server is offered
-nothing: no brokering, sampling, elicitation or roots. What it asks for is refused and counted.
+https://modelcontextprotocol.io/specification/2025-11-25 and 2026-07-28. The server is offered no
+capabilities: no brokering, sampling, elicitation or roots. Its requests are refused and counted.
 """
 
 from __future__ import annotations
@@ -11,29 +11,36 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from sandbox import exactjson
-from sandbox.broker import Broker
-from sandbox.bundle import Bundle
-from sandbox.cleantext import clean_json, clean_text
-from sandbox.content import without_secrets
+from sandbox.broker.broker import Broker
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.offer import KINDS, RESOURCE, DefinitionKind, ListedDefinitions
 from sandbox.errors import DefinitionsChanged, SessionBroken
-from sandbox.exchange import Exchange
-from sandbox.material import READ, Material, read_material, refused
-from sandbox.notices import read_message
-from sandbox.offer import KINDS, RESOURCE, Kind, Listed, offer_changes
-from sandbox.progress import unheard
-from sandbox.recording import Tape
-from sandbox.redaction import Redaction
-from sandbox.remoteanswers import (
+from sandbox.sanitize import clean_json, clean_text
+from sandbox.session.interface import Failure, Limits, Outcome
+from sandbox.session.pipe import MAX_MESSAGE, Pipe, PipeSession
+from sandbox.session.recording import CallLog
+from sandbox.thirdparty.answers import (
     METHOD_NOT_FOUND,
+    READ,
+    RemoteAnswer,
+    build_refused_answer,
+    filter_result,
     is_unknown,
-    presentable,
     read_abilities,
+    read_answer,
     read_page,
 )
-from sandbox.remotetools import changes
-from sandbox.runner import Failure, Limits, Outcome
-from sandbox.session import MAX_MESSAGE, Pipe, PipeSession
-from sandbox.watches import MAX_WATCHED, Watch, Watches
+from sandbox.thirdparty.offers import list_offer_changes
+from sandbox.thirdparty.subscriptions import (
+    MAX_WATCHED,
+    ResourceSubscription,
+    ResourceSubscriptions,
+)
+from sandbox.thirdparty.tools import list_changes
+from sandbox.wire.content import redact_tool_answer
+from sandbox.wire.exchange import Exchange
+from sandbox.wire.notifications import ignore_progress, read_log_message
+from sandbox.wire.redaction import Redaction
 
 T = TypeVar("T")
 LEGACY = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
@@ -41,7 +48,7 @@ MODERN = "2026-07-28"
 MAX_PAGES, MAX_TOOLS, MAX_LIST_BYTES = 64, 1000, 8 * 1024 * 1024
 MAX_RESOURCES = 10_000
 MAX_NOTICES = 100_000
-"""How many notifications a session may send: servers log by them, so they are no strays."""
+"""Notifications that a session may send. Servers log by them, so they are not strays."""
 NOTICES = frozenset(
     "notifications/" + name
     for name in "cancelled message progress prompts/list_changed resources/list_changed "
@@ -59,10 +66,10 @@ _META = {
 
 
 class McpSession(PipeSession):
-    """A session whose bundle has a `launch`. `secrets` are taken out of all that comes back.
+    """A session whose bundle has a `launch`. `secrets` are redacted in all that comes back.
 
-    Every start compares what the server lists with the bundle's pins, as does a call after the
-    server has said that its list changed.
+    The server's lists are compared with the bundle's pins at every start, and before a call after
+    the server announced a change.
     """
 
     def __init__(
@@ -76,90 +83,104 @@ class McpSession(PipeSession):
         super().__init__(bundle, broker, limits, pipe)
         self.refused = self.notices = 0
         self.dropped = 0
-        """Log messages that were none, or that nobody asked for."""
+        """Log messages that were malformed or could not be assigned to one call."""
         self.abilities: frozenset[str] = frozenset()
-        self.watches = Watches()
+        self.watches = ResourceSubscriptions()
         self._redaction = secrets or Redaction(())
         self._modern = False
         self._stale = False
         self._level = ""
 
     async def start(self) -> None:
-        """Shake hands, and list. Raises SessionBroken or DefinitionsChanged."""
+        """Initialize and check the pins. Raises SessionBroken or DefinitionsChanged."""
         try:
             async with asyncio.timeout(self.limits.start_seconds):
-                await self._greet()
-                await self._verify()
+                await self._greet_server()
+                await self._verify_pins()
         except TimeoutError as error:
-            late = SessionBroken(f"the server did not start in time; it was stopped{self._said()}")
+            late = SessionBroken(
+                f"the server did not start in time; it was stopped{self._read_stderr_end()}"
+            )
             self.end(late)
             raise late from error
         except DefinitionsChanged as error:
             self.end(error)
             raise
         except SessionBroken as error:
-            raise SessionBroken(f"{error}{self._said()}") from error
+            raise SessionBroken(f"{error}{self._read_stderr_end()}") from error
 
     async def list_tools(self) -> tuple[Mapping[str, Any], ...]:
-        """All that the server lists, as sent, over all pages. Raises SessionBroken."""
-        return await self._listed("tools/list", "tools", MAX_TOOLS)
+        """All tool definitions, as sent, over all pages. Raises SessionBroken."""
+        return await self._list_pages("tools/list", "tools", MAX_TOOLS)
 
-    async def listed(self) -> Listed:
-        """What else the server lists, as sent. Raises SessionBroken."""
+    async def list_offers(self) -> ListedDefinitions:
+        """Prompts, resources and templates, redacted but else as sent. Raises SessionBroken."""
         kinds = [kind for kind in KINDS if kind.ability in self.abilities]
-        definitions = {kind.name: await self._of(kind) for kind in kinds}
-        return Listed(self.abilities, definitions)
+        definitions = {kind.name: await self._list_definitions(kind) for kind in kinds}
+        return ListedDefinitions(self.abilities, definitions)
 
-    async def resources(self) -> tuple[Mapping[str, Any], ...]:
-        """The resources that there are at the moment, as sent, their words held against the pins.
+    async def list_resources(self) -> tuple[Mapping[str, Any], ...]:
+        """The present resources, redacted but else as sent, compared with the pins.
 
         Raises SessionBroken or DefinitionsChanged; both end the session.
         """
-        await self._fresh()
-        found = await self._in_time(self._of(RESOURCE))
-        self._hold(offer_changes(self._pins(RESOURCE), Listed(self.abilities, {"resource": found})))
+        await self._refresh_stale()
+        found = await self._limit_time(self._list_definitions(RESOURCE))
+        self._end_if_changed(
+            list_offer_changes(
+                self._select_pins(RESOURCE), ListedDefinitions(self.abilities, {"resource": found})
+            )
+        )
         return found
 
-    async def ask(self, method: str, params: Mapping[str, Any], tape: Tape) -> Material:
-        """The answer to `resources/read`, `prompts/get` or `completion/complete`.
+    async def fetch_answer(
+        self, method: str, params: Mapping[str, Any], tape: CallLog
+    ) -> RemoteAnswer:
+        """Send `resources/read`, `prompts/get` or `completion/complete`; the answer is sanitized.
 
         Raises CallTimedOut, SessionBroken or DefinitionsChanged, which end the session.
         """
-        await self._fresh()
-        answer = await self._answer(method, params, method, tape)
-        return read_material(method, answer, self._redaction)
+        await self._refresh_stale()
+        answer = await self._await_answer(method, params, method, tape)
+        return read_answer(method, answer, self._redaction)
 
-    async def watch(self, uri: str, hear: Callable[[str], None]) -> Material:
-        """Have `hear` told that a resource changed, or that the session ended."""
+    async def watch_resource(self, uri: str, hear: Callable[[str], None]) -> RemoteAnswer:
+        """Subscribe to a resource: `hear` is called when it changes and when the session ends."""
         if len(self.watches) >= MAX_WATCHED:
-            return refused(f"more than {MAX_WATCHED} resources are watched")
-        watch = Watch(uri, hear)
+            return build_refused_answer(f"more than {MAX_WATCHED} resources are watched")
+        watch = ResourceSubscription(uri, hear)
         self.watches.add(watch)
-        agreed = Material(None)
+        agreed = RemoteAnswer(None)
         try:
-            agreed = await (self._listen(watch) if self._modern else self._subscribe(uri))
+            agreed = await (
+                self._listen_resource(watch) if self._modern else self._subscribe_resource(uri)
+            )
         finally:
             if agreed.result is None:
                 self.watches.remove(uri)
         return agreed
 
-    async def _subscribe(self, uri: str) -> Material:
-        answer = await self._answer("resources/subscribe", {"uri": uri}, "subscribing", Tape())
+    async def _subscribe_resource(self, uri: str) -> RemoteAnswer:
+        answer = await self._await_answer(
+            "resources/subscribe", {"uri": uri}, "subscribing", CallLog()
+        )
         refusal = "error" in answer
-        return read_material(READ, answer, self._redaction) if refusal else Material({})
+        return read_answer(READ, answer, self._redaction) if refusal else RemoteAnswer({})
 
-    async def unwatch(self, uri: str) -> None:
+    async def unwatch_resource(self, uri: str) -> None:
         watch = self.watches.remove(uri)
         if watch is not None and watch.identity:
-            self._cancel(watch.identity)
+            self._cancel_request(watch.identity)
         elif watch is not None:
-            await self._answer("resources/unsubscribe", {"uri": uri}, "unsubscribing", Tape())
+            await self._await_answer(
+                "resources/unsubscribe", {"uri": uri}, "unsubscribing", CallLog()
+            )
 
-    async def _listen(self, watch: Watch) -> Material:
-        """A subscription of the newer era: a request that is answered when it is over."""
+    async def _listen_resource(self, watch: ResourceSubscription) -> RemoteAnswer:
+        """Subscribe in the 2026-07-28 protocol: a request that is answered when it is over."""
         watch.identity = f"listen{next(self._ids)}"
         wanted = {"notifications": {"resourceSubscriptions": [watch.uri]}}
-        over = self._request("subscriptions/listen", wanted, watch.identity)
+        over = self._send_request("subscriptions/listen", wanted, watch.identity)
         over.add_done_callback(lambda future: future.cancelled() or future.exception())
         agreed = asyncio.ensure_future(watch.agreed.wait())
         either: set[asyncio.Future[Any]] = {over, agreed}
@@ -168,174 +189,178 @@ class McpSession(PipeSession):
         )
         agreed.cancel()
         if watch.agreed.is_set():
-            return Material({})
-        self._cancel(watch.identity)
-        return refused("the server did not take up the subscription")
+            return RemoteAnswer({})
+        self._cancel_request(watch.identity)
+        return build_refused_answer("the server did not take up the subscription")
 
     def end(self, reason: Exception | None = None) -> None:
         super().end(reason)
-        self.watches.end()
+        self.watches.end_all()
 
-    async def _of(self, kind: Kind) -> tuple[Mapping[str, Any], ...]:
+    async def _list_definitions(self, kind: DefinitionKind) -> tuple[Mapping[str, Any], ...]:
         most = MAX_RESOURCES if kind is RESOURCE else MAX_TOOLS
-        found = await self._listed(kind.method, kind.member, most)
-        return tuple(self._redaction.value(item) for item in found)
+        found = await self._list_pages(kind.method, kind.member, most)
+        return tuple(self._redaction.redact_json(item) for item in found)
 
-    async def _listed(self, method: str, member: str, most: int) -> tuple[Mapping[str, Any], ...]:
+    async def _list_pages(
+        self, method: str, member: str, most: int
+    ) -> tuple[Mapping[str, Any], ...]:
         items: list[Mapping[str, Any]] = []
         size, cursors = 0, {""}
         cursor = ""
         for _ in range(MAX_PAGES):
-            answer = await self._request(method, {"cursor": cursor} if cursor else {})
+            answer = await self._send_request(method, {"cursor": cursor} if cursor else {})
             if not items and is_unknown(answer):
                 return ()
             page, cursor = read_page(answer, member)
             size += len(exactjson.dumps(page))
             items += page
             if len(items) > most or size > MAX_LIST_BYTES:
-                raise self._wrong(f"the server lists more {member} than allowed")
+                raise self._end_broken(f"the server lists more {member} than allowed")
             if not cursor:
                 return tuple(items)
             if cursor in cursors:
                 break
             cursors.add(cursor)
-        raise self._wrong(f"the server's list of {member} does not end")
+        raise self._end_broken(f"the server's list of {member} does not end")
 
     async def call(
         self,
         tool: str,
         arguments: Mapping[str, Any],
         seconds: float | None = None,
-        tape: Tape | None = None,
+        tape: CallLog | None = None,
     ) -> Outcome:
-        await self._fresh()
+        await self._refresh_stale()
         return await super().call(tool, arguments, seconds, tape)
 
-    async def _fresh(self) -> None:
-        """Look again at what is listed, where the server has said that it changed."""
+    async def _refresh_stale(self) -> None:
+        """Compare the lists with the pins again if the server announced a change."""
         if self._stale:
-            await self._in_time(self._verify())
+            await self._limit_time(self._verify_pins())
 
-    async def _in_time(self, work: Awaitable[T]) -> T:
-        """What the work gives. Raises SessionBroken where the server takes too long over it."""
+    async def _limit_time(self, work: Awaitable[T]) -> T:
+        """The result of `work`. Raises SessionBroken if it takes longer than a start may."""
         try:
             async with asyncio.timeout(self.limits.start_seconds):
                 return await work
         except TimeoutError as error:
-            raise self._wrong("the server did not say in time what it has") from error
+            raise self._end_broken("the server did not say in time what it has") from error
 
-    async def _greet(self) -> None:
+    async def _greet_server(self) -> None:
         hello = {"protocolVersion": LEGACY[0], "capabilities": {}, "clientInfo": _CLIENT}
-        greeting = await self._request("initialize", hello)
+        greeting = await self._send_request("initialize", hello)
         result = greeting.get("result")
         if isinstance(result, dict):
             if result.get("protocolVersion") not in LEGACY:
-                raise self._wrong("the server answered with a protocol version that is none")
+                raise self._end_broken("the server answered with a protocol version that is none")
             self.abilities = read_abilities(result.get("capabilities"))
-            self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+            self._send_message({"jsonrpc": "2.0", "method": "notifications/initialized"})
             return
         self._modern = True
-        found = (await self._request("server/discover", {})).get("result")
+        found = (await self._send_request("server/discover", {})).get("result")
         versions = found.get("supportedVersions") if isinstance(found, dict) else None
         if not isinstance(versions, list) or MODERN not in versions:
             told = clean_text(str(greeting.get("error")))[:200]
-            raise self._wrong(f"the server refused to start: {told}")
+            raise self._end_broken(f"the server refused to start: {told}")
         self.abilities = read_abilities(
             found.get("capabilities") if isinstance(found, dict) else None
         )
 
-    async def _verify(self) -> None:
-        """Hold what is listed against the pins. Raises DefinitionsChanged; a draft has no pins."""
+    async def _verify_pins(self) -> None:
+        """Compare the lists with the pins; a draft has none. Raises DefinitionsChanged."""
         self._stale = False
         launch = self.bundle.launch
         if launch is None or not (launch.pins or launch.offer.pins):
             return
-        differing = changes(launch.pins, await self.list_tools())
-        kinds = [kind for kind in KINDS if self._pins(kind)]
-        found = {kind.name: await self._of(kind) for kind in kinds}
-        pins = {key: pin for kind in kinds for key, pin in self._pins(kind).items()}
-        self._hold((*differing, *offer_changes(pins, Listed(self.abilities, found))))
+        differing = list_changes(launch.pins, await self.list_tools())
+        kinds = [kind for kind in KINDS if self._select_pins(kind)]
+        found = {kind.name: await self._list_definitions(kind) for kind in kinds}
+        pins = {key: pin for kind in kinds for key, pin in self._select_pins(kind).items()}
+        self._end_if_changed(
+            (*differing, *list_offer_changes(pins, ListedDefinitions(self.abilities, found)))
+        )
 
-    def _pins(self, kind: Kind) -> dict[str, str]:
+    def _select_pins(self, kind: DefinitionKind) -> dict[str, str]:
         pins = self.bundle.launch.offer.pins if self.bundle.launch else {}
         return {key: pin for key, pin in pins.items() if key.startswith(f"{kind.name} ")}
 
-    def _hold(self, differing: tuple[str, ...]) -> None:
+    def _end_if_changed(self, differing: tuple[str, ...]) -> None:
         if differing:
             changed = DefinitionsChanged(self.bundle.name, differing)
             self.end(changed)
             raise changed
 
-    def _request(
+    def _send_request(
         self, method: str, params: Mapping[str, Any], identity: str | None = None
     ) -> asyncio.Future[dict[str, Any]]:
         if method == "tools/call" and self.bundle.launch is not None:
-            params = {**params, "name": self.bundle.launch.tool(params["name"]).original}
+            params = {**params, "name": self.bundle.launch.get_tool(params["name"]).original}
         meta: dict[str, Any] = dict(_META) if self._modern else {}
         tape = self.tapes.get(identity or "")
-        if tape is not None and tape.heard is not unheard:
+        if tape is not None and tape.heard is not ignore_progress:
             meta["progressToken"] = identity
         if tape is not None and tape.logged is not None and "logging" in self.abilities:
-            meta |= self._at(tape.logged.level)
+            meta |= self._set_log_level(tape.logged.level)
         if meta:
             params = {**params, "_meta": meta}
-        return super()._request(method, params, identity)
+        return super()._send_request(method, params, identity)
 
-    def _at(self, level: str) -> dict[str, Any]:
-        """Have the server log from that level on: what of `_meta` says so in the newer era."""
+    def _set_log_level(self, level: str) -> dict[str, Any]:
+        """Set the server's log level: the members of `_meta` in 2026-07-28, else a request."""
         if self._modern:
             return {"io.modelcontextprotocol/logLevel": level}
         if level != self._level:
             self._level = level
-            told = super()._request("logging/setLevel", {"level": level})
+            told = super()._send_request("logging/setLevel", {"level": level})
             told.add_done_callback(lambda future: future.cancelled() or future.exception())
         return {}
 
-    def _asked(self, message: Mapping[str, Any]) -> None:
+    def _handle_request(self, message: Mapping[str, Any]) -> None:
         method, identity = message["method"], message.get("id")
         if self.notices > MAX_NOTICES:
             raise SessionBroken("the server sent too many notifications; it was stopped")
         if identity is None and method in NOTICES:
             self.notices += 1
-            self._noticed(method, message.get("params"))
+            self._handle_notice(method, message.get("params"))
         elif method == "ping" and isinstance(identity, str | int):
             self.notices += 1
-            self._reply(identity, {"result": {}})
+            self._send_reply(identity, {"result": {}})
         else:
             self.refused += 1
-            self._stray()
+            self._count_stray()
             if isinstance(identity, str | int):
                 error = {"code": METHOD_NOT_FOUND, "message": "the client does not offer this"}
-                self._reply(identity, {"error": error})
+                self._send_reply(identity, {"error": error})
 
-    def _noticed(self, method: str, params: Any) -> None:
+    def _handle_notice(self, method: str, params: Any) -> None:
         self._stale |= method in CHANGED
         if method == "notifications/progress":
-            self._progressed(params)
+            self._pass_progress(params)
         elif method == "notifications/message":
-            self._logged(params)
+            self._pass_log(params)
         elif method == "notifications/resources/updated":
-            self.watches.updated(params)
+            self.watches.notify_watcher(params)
         elif method == "notifications/subscriptions/acknowledged":
-            self.watches.agreed(params)
+            self.watches.mark_agreed(params)
 
-    def _logged(self, params: Any) -> None:
-        """Tell a log message to the client for whom the session works, if it is one alone."""
+    def _pass_log(self, params: Any) -> None:
+        """Pass a log message on if one call alone is running: messages do not name their call."""
         ears = [tape.logged for tape in self.tapes.values()]
-        message = read_message(self._redaction.value(params)) if ears else None
+        message = read_log_message(self._redaction.redact_json(params)) if ears else None
         if message is None or any(ear is None for ear in ears):
             self.dropped += 1
             return
         if ears[0] is not None:
-            ears[0].tell(message)
+            ears[0].deliver_message(message)
 
-    def _progressed(self, params: Any) -> None:
+    def _pass_progress(self, params: Any) -> None:
         token = params.get("progressToken") if isinstance(params, dict) else None
         tape = self.tapes.get(token) if isinstance(token, str) else None
         if tape is not None:
-            tape.tell(self._shown(params))
+            tape.report_progress(self._clean_value(params))
 
-    def _outcome(
+    def _build_outcome(
         self,
         tool: str,
         answer: Mapping[str, Any],
@@ -343,28 +368,28 @@ class McpSession(PipeSession):
         started: float,
     ) -> Outcome:
         said = {key: value for key, value in answer.items() if key != "id"}
-        told = clean_json(without_secrets(said, self._redaction))
+        told = clean_json(redact_tool_answer(said, self._redaction))
         if isinstance(told.get("result"), dict):
-            told["result"] = presentable(told["result"])
-        return super()._outcome(tool, told, exchanges, started)
+            told["result"] = filter_result(told["result"])
+        return super()._build_outcome(tool, told, exchanges, started)
 
-    def _failure(self, tool: str, result: Mapping[str, Any]) -> Failure | None:
+    def _find_failure(self, tool: str, result: Mapping[str, Any]) -> Failure | None:
         launch = self.bundle.launch
-        if result.get("isError") or launch is None or launch.tool(tool).checked:
-            return super()._failure(tool, result)
+        if result.get("isError") or launch is None or launch.get_tool(tool).checked:
+            return super()._find_failure(tool, result)
         return None
 
-    def _shown(self, value: Any) -> Any:
-        return clean_json(self._redaction.value(value))
+    def _clean_value(self, value: Any) -> Any:
+        return clean_json(self._redaction.redact_json(value))
 
-    def _said(self) -> str:
-        """The end of what the server said on its stderr, for a person who wonders why."""
-        text = self._redaction.text(bytes(self.stderr[-4096:]).decode(errors="replace"))
+    def _read_stderr_end(self) -> str:
+        """The end of the server's stderr as a sentence for an error message; "" if it is empty."""
+        text = self._redaction.redact_text(bytes(self.stderr[-4096:]).decode(errors="replace"))
         told = clean_text(text).strip()[-MAX_MESSAGE:]
         return f". It said:\n{told}" if told else ""
 
-    def _wrong(self, reason: str) -> SessionBroken:
-        """End the session for that reason."""
+    def _end_broken(self, reason: str) -> SessionBroken:
+        """End the session for a reason; returns the exception to raise."""
         broken = SessionBroken(f"{reason}; it was stopped")
         self.end(broken)
         return broken

@@ -1,4 +1,4 @@
-"""A third-party server's `tools/list`, read as hostile text into definitions of ours."""
+"""Parsing of a third-party server's untrusted `tools/list` into tool definitions and pins."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.apispec import Access
-from sandbox.bundle import NAME, ToolDefinition
-from sandbox.cleantext import clean_json, clean_text
-from sandbox.launch import RemoteTool
-from sandbox.report import Finding
-from sandbox.static.schemas import schema_problems
+from sandbox.bundle.apispec import Access
+from sandbox.bundle.launch import RemoteTool
+from sandbox.bundle.model import NAME, ToolDefinition
+from sandbox.bundle.report import Finding
+from sandbox.sanitize import clean_json, clean_text
+from sandbox.schemas.keywords import convert_held
+from sandbox.schemas.wellformed import find_schema_problems
 
 MAX_NAME = 40
 MAX_ORIGINAL = 200
@@ -36,23 +37,20 @@ WRITING = frozenset(
     "restore revert revoke run save send set share sign start stop store submit subscribe sync "
     "terminate toggle transfer trigger uninstall unlock update upload upsert write".split()
 )
-"""A tool reads where it says so, its name begins with a reading verb, and none in it writes."""
+"""A tool is taken for a read if it is annotated so, one of the first two words of its name is in
+READING, and none is in WRITING.
+"""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _OTHER = re.compile(r"[^a-z0-9]+")
 _DIALECT = frozenset({"$schema", "$id", "$comment"})
 _RENAMED = {"definitions": "$defs"}
-_NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
-_HELD = frozenset(
-    "additionalProperties allOf anyOf contains else if items not oneOf prefixItems propertyNames "
-    "then unevaluatedItems unevaluatedProperties".split()
-)
 
 
 @dataclass(frozen=True)
-class Listing:
-    """The tools that can be used, and how their server calls each; the problems of the rest; the
-    pins of all.
+class ToolListing:
+    """The usable tools and their original names, the pins of all listed ones, and findings for
+    those that cannot be used.
     """
 
     tools: tuple[ToolDefinition, ...]
@@ -67,48 +65,50 @@ def read_listing(
     reads: Collection[str] = (),
     writes: Collection[str] = (),
     clean: bool = True,
-) -> Listing:
-    """The definitions of a `tools/list`, in its order.
+) -> ToolListing:
+    """Parse the definitions of a `tools/list`, in its order.
 
-    `reads` and `writes` are the server's names of tools that a person classified; of all others,
-    whatever is doubtful is a write. Without `clean`, texts are as they were sent, for whoever
-    judges them. A tool whose name or schema cannot be used is left out, and said to be.
+    `reads` and `writes` are the server's names of tools that a person classified; any other is a
+    write if in doubt. Without `clean`, texts stay as sent, for checks of them. A tool whose name or
+    schema cannot be used is left out, with a finding.
     """
     tools: list[ToolDefinition] = []
     remote: list[RemoteTool] = []
     problems: list[Finding] = []
     for number, tool in enumerate(listed):
-        problem = _problem(tool, {made.original for made in remote})
+        problem = _find_problem(tool, {made.original for made in remote})
         if problem:
             where = clean_text(str(tool.get("name", number)))[:MAX_NAME]
             problems.append(Finding("tools/list", where, *problem))
             continue
         original = tool["name"]
-        access = access_of(tool, reads, writes)
-        made = _definition(tool, _free(original, {other.name for other in tools}), access, clean)
+        access = classify_tool_access(tool, reads, writes)
+        made = _build_definition(
+            tool, _choose_name(original, {other.name for other in tools}), access, clean
+        )
         tools.append(made)
         checked = isinstance(tool.get("outputSchema"), Mapping)
         remote.append(RemoteTool(made.name, original, checked))
-    pins = {str(tool.get("name")): definition_digest(tool) for tool in listed}
-    return Listing(tuple(tools), tuple(remote), pins, tuple(problems))
+    pins = {str(tool.get("name")): digest_definition(tool) for tool in listed}
+    return ToolListing(tuple(tools), tuple(remote), pins, tuple(problems))
 
 
-def definition_digest(tool: Mapping[str, Any]) -> str:
-    """sha256 (hex) of a definition as listed: all of it but `_meta`, which nobody is shown."""
+def digest_definition(tool: Mapping[str, Any]) -> str:
+    """sha256 (hex) of a definition as listed, except `_meta`, which is not passed on."""
     kept = {key: value for key, value in tool.items() if key != "_meta"}
     text = json.dumps(kept, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def changes(pins: Mapping[str, str], listed: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """What differs from the pinned definitions, in words; empty where nothing does."""
+def list_changes(pins: Mapping[str, str], listed: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The differences to the pinned definitions, in words; empty if there are none."""
     now: dict[str, str] = {}
     twice: set[str] = set()
     for tool in listed:
         name = str(tool.get("name"))
         if name in now:
             twice.add(name)
-        now[name] = definition_digest(tool)
+        now[name] = digest_definition(tool)
     differing = {name for name in pins.keys() & now.keys() if pins[name] != now[name]}
     told = [
         *(f"{name} is listed twice" for name in sorted(twice)),
@@ -119,10 +119,12 @@ def changes(pins: Mapping[str, str], listed: Sequence[Mapping[str, Any]]) -> tup
     return tuple(clean_text(line)[:200] for line in told)
 
 
-def access_of(
+def classify_tool_access(
     tool: Mapping[str, Any], reads: Collection[str] = (), writes: Collection[str] = ()
 ) -> Access:
-    """Whether a listed tool reads or writes. Its own annotations alone are not believed."""
+    """The access of a listed tool. Its annotations are hints of an untrusted server (MCP, Tool
+    annotations), so `readOnlyHint` counts only if the name agrees.
+    """
     if tool["name"] in writes:
         return "write"
     if tool["name"] in reads:
@@ -130,49 +132,44 @@ def access_of(
     hints = tool.get("annotations")
     said = isinstance(hints, Mapping) and hints.get("readOnlyHint") is True
     denied = isinstance(hints, Mapping) and hints.get("destructiveHint") is True
-    words = _snake(str(tool["name"])).split("_")
+    words = _to_snake_case(str(tool["name"])).split("_")
     plausible = bool(READING & set(words[:2])) and not WRITING & set(words)
     return "read" if said and plausible and not denied else "write"
 
 
-def plain_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema of any draft as 2020-12 says it: `definitions` are `$defs`, and the root is, where
-    it does not say what it is, an object.
+def modernize_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert a schema of an older draft to JSON Schema 2020-12: `definitions` become `$defs`, an
+    array of `items` becomes `prefixItems`. A root without a type becomes an object.
     """
-    made: dict[str, Any] = _modern(schema, 0)
+    made: dict[str, Any] = _modernize_node(schema, 0)
     if made.get("type") in (None, ["object"]):
         made["type"] = "object"
     return made
 
 
-def _modern(node: Any, depth: int) -> Any:
+def _modernize_node(node: Any, depth: int) -> Any:
     if not isinstance(node, Mapping) or depth > MAX_DEPTH:
         return node
-    made = {
-        _RENAMED.get(key, key): _inner(key, value, depth + 1)
-        for key, value in node.items()
-        if key not in _DIALECT
-    }
+    made: dict[str, Any] = {}
+    for key, value in node.items():
+        if key not in _DIALECT:
+            name = _name_today(key, value)
+            made[name] = convert_held(name, value, lambda part: _modernize_node(part, depth + 1))
     if isinstance(made.get("$ref"), str):
         made["$ref"] = made["$ref"].replace("#/definitions/", "#/$defs/", 1)
-    if isinstance(made.get("items"), list):
-        made["prefixItems"] = made.pop("items")
     for bound in ("exclusiveMinimum", "exclusiveMaximum"):
         if isinstance(made.get(bound), bool):
             del made[bound]
     return made
 
 
-def _inner(key: str, value: Any, depth: int) -> Any:
-    if key in _NAMED and isinstance(value, Mapping):
-        return {name: _modern(schema, depth) for name, schema in value.items()}
-    if key in _HELD and isinstance(value, list):
-        return [_modern(schema, depth) for schema in value]
-    return _modern(value, depth) if key in _HELD else value
+def _name_today(key: str, value: Any) -> str:
+    """What 2020-12 calls a keyword of earlier drafts."""
+    return "prefixItems" if key == "items" and isinstance(value, list) else _RENAMED.get(key, key)
 
 
-def _problem(tool: Mapping[str, Any], known: Collection[str]) -> tuple[str, str] | None:
-    """The rule that a listed tool breaks, and how; None where it can be used."""
+def _find_problem(tool: Mapping[str, Any], known: Collection[str]) -> tuple[str, str] | None:
+    """The rule that a listed tool breaks, and the reason; None if it can be used."""
     name = tool.get("name")
     if not isinstance(name, str) or not 0 < len(name) <= MAX_ORIGINAL:
         return "tool-name", "the name is no text of reasonable length"
@@ -180,25 +177,27 @@ def _problem(tool: Mapping[str, Any], known: Collection[str]) -> tuple[str, str]
         return "tool-name", "the name is listed twice"
     for key in ("inputSchema", "outputSchema"):
         if key == "inputSchema" or tool.get(key) is not None:
-            reason = _schema_problem(tool.get(key))
+            reason = _find_schema_problem(tool.get(key))
             if reason:
                 return "invalid-schema", f"{key}: {reason}"[:300]
     return None
 
 
-def _schema_problem(schema: Any) -> str:
+def _find_schema_problem(schema: Any) -> str:
     if not isinstance(schema, Mapping):
         return "is no object"
     if len(json.dumps(schema)) > MAX_SCHEMA:
         return f"takes more than {MAX_SCHEMA} characters"
-    made = plain_schema(schema)
+    made = modernize_schema(schema)
     if made.get("type") != "object":
         return "its root is no object"
-    found = next(schema_problems(made), None)
+    found = next(find_schema_problems(made), None)
     return f"{found[0]}: {found[1]}" if found else ""
 
 
-def _definition(tool: Mapping[str, Any], name: str, access: Access, clean: bool) -> ToolDefinition:
+def _build_definition(
+    tool: Mapping[str, Any], name: str, access: Access, clean: bool
+) -> ToolDefinition:
     hints = tool.get("annotations")
     hints = hints if isinstance(hints, Mapping) else {}
     title = tool.get("title") or hints.get("title")
@@ -208,21 +207,21 @@ def _definition(tool: Mapping[str, Any], name: str, access: Access, clean: bool)
         name=name,
         title=tidy(title)[:MAX_TITLE] if isinstance(title, str) else "",
         description=tidy(str(tool.get("description") or ""))[:MAX_DESCRIPTION],
-        input_schema=tidy_schema(plain_schema(tool["inputSchema"])),
-        output_schema=OPEN if output is None else tidy_schema(plain_schema(output)),
+        input_schema=tidy_schema(modernize_schema(tool["inputSchema"])),
+        output_schema=OPEN if output is None else tidy_schema(modernize_schema(output)),
         access=access,
         idempotent=hints.get("idempotentHint") is True,
         destructive=access == "write" and hints.get("destructiveHint") is not False,
     )
 
 
-def _snake(text: str) -> str:
+def _to_snake_case(text: str) -> str:
     return _OTHER.sub("_", _CAMEL.sub("_", text).lower()).strip("_")
 
 
-def _free(original: str, taken: Collection[str]) -> str:
-    """A name of ours for a tool: its own in small letters, told apart from others by a number."""
-    base = _snake(original)[:MAX_NAME]
+def _choose_name(original: str, taken: Collection[str]) -> str:
+    """An unused name for a tool: its own in snake case, with a number if it is taken."""
+    base = _to_snake_case(original)[:MAX_NAME]
     base = base if base[:1].isalpha() else f"tool_{base}"[:MAX_NAME]
     name, number = base.rstrip("_"), 1
     while name in taken or not NAME.match(name):

@@ -1,4 +1,4 @@
-"""A child process that does not outlive us: a guard process kills its group when our pipe ends."""
+"""Third-party servers as plain child processes without isolation, by a person's choice."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
+from sandbox.broker.broker import Broker
+from sandbox.bundle.model import Bundle
 from sandbox.errors import SessionBroken
-from sandbox.session import Listener
+from sandbox.killswitch import KillSwitch
+from sandbox.session.interface import Limits, Session
+from sandbox.session.pipe import Listener
+from sandbox.thirdparty.environment import LIMITS, EnvironmentProvider
+from sandbox.thirdparty.session import McpSession
+from sandbox.wire.redaction import Redaction
 
 STDOUT, STDERR = 1, 2
 GUARD = """import os, select, signal, subprocess, sys
@@ -33,11 +40,11 @@ except ProcessLookupError:
     pass
 sys.exit(child.wait() & 255)
 """
-"""Run with the read end of a pipe of ours, and the command. It holds none of the child's pipes."""
+"""Guard process: starts the command and kills its process group when our end of a pipe closes."""
 
 
-class Leashed(asyncio.SubprocessProtocol):
-    """The pipe of such a child. What it says before somebody is bound to hear it is kept."""
+class GuardedProcess(asyncio.SubprocessProtocol):
+    """The pipe of a guarded child process. Output is kept until a listener is bound."""
 
     def __init__(self, leash: int) -> None:
         self._leash: int | None = leash
@@ -46,7 +53,7 @@ class Leashed(asyncio.SubprocessProtocol):
         self._early: list[tuple[int, bytes]] = []
         self._exited = asyncio.Event()
 
-    def bind(self, listener: Listener) -> None:
+    def bind_listener(self, listener: Listener) -> None:
         self._listener = listener
         for descriptor, data in self._early:
             self.pipe_data_received(descriptor, data)
@@ -59,13 +66,13 @@ class Leashed(asyncio.SubprocessProtocol):
             pipe.write(data)
 
     def kill(self) -> None:
-        """Let the guard kill the child and all of its group."""
+        """Have the guard kill the child and its process group."""
         if self._leash is not None:
             os.close(self._leash)
             self._leash = None
 
-    async def killed(self) -> None:
-        """Kill, and return when the guard has seen the child's end."""
+    async def kill_and_wait(self) -> None:
+        """Kill the child and wait until the guard has seen its end."""
         self.kill()
         await self._exited.wait()
         if self._transport:
@@ -93,14 +100,14 @@ class Leashed(asyncio.SubprocessProtocol):
 
 
 @asynccontextmanager
-async def leashed(
+async def run_guarded(
     command: tuple[str, ...], environment: Mapping[str, str]
-) -> AsyncIterator[Leashed]:
-    """A running command, killed with its process group when the block is left. Raises
+) -> AsyncIterator[GuardedProcess]:
+    """Run a command for the duration of the block; its process group is killed at the end. Raises
     SessionBroken.
     """
     held, leash = os.pipe()
-    child = Leashed(leash)
+    child = GuardedProcess(leash)
     try:
         await asyncio.get_running_loop().subprocess_exec(
             lambda: child,
@@ -116,4 +123,44 @@ async def leashed(
     try:
         yield child
     finally:
-        await child.killed()
+        await child.kill_and_wait()
+
+
+class UnconfinedRunner:
+    """A `Runner` for servers that a person chose to run without isolation.
+
+    They are child processes: their declared permissions are not enforced. They are killed by the
+    kill switch, at the session's end, and when this process dies. `inherited` is all they get of
+    this process's environment.
+    """
+
+    def __init__(
+        self,
+        outfit: EnvironmentProvider,
+        *,
+        inherited: Mapping[str, str],
+        kill_switch: KillSwitch | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self._outfit, self._inherited = outfit, dict(inherited)
+        self._kill_switch = kill_switch or KillSwitch()
+        self._limits = limits or LIMITS
+
+    @asynccontextmanager
+    async def open(
+        self, bundle: Bundle, broker: Broker, limits: Limits | None = None
+    ) -> AsyncIterator[Session]:
+        """A session with the server. Raises SessionBroken, DefinitionsChanged, PermissionMissing,
+        Frozen.
+        """
+        self._kill_switch.raise_if_engaged()
+        launch = bundle.launch
+        assert launch is not None
+        outfit = self._outfit(bundle)
+        environment = {**self._inherited, **launch.environment, **outfit.environment}
+        async with run_guarded(launch.command, environment) as process:
+            secrets = Redaction(outfit.environment.values())
+            session = McpSession(bundle, broker, limits or self._limits, process, secrets)
+            process.bind_listener(session)
+            async with session.run_session(self._kill_switch):
+                yield session

@@ -1,7 +1,7 @@
-"""Whether a request that a sandbox wrote can only mean what it says, to whoever reads it.
+"""Checks that a request written by a sandbox has one reading only.
 
-Servers differ in what they take for a path, a method or a host; where they do, somebody can be
-made to do what the policy did not see. Such requests are refused before they are matched.
+Servers parse paths, methods and hosts differently. A request that two of them could read in two
+ways may do what the policy did not see, so it is refused before it is matched.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ import json
 import re
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from sandbox.caps import Caps
-from sandbox.exchange import WireRequest
+from sandbox.wire.exchange import Caps, WireRequest
 
 MAX_DECODINGS = 4
 MAX_CONTAINERS = 250_000
-"""Of a JSON body that has the word; reading more would hold up everything else."""
+"""Brackets in a JSON body that is parsed; more would hold up the event loop."""
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+\Z")
 _REFUSED_HEADERS = re.compile(
     r"(?:host|connection|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|via|forwarded"
@@ -26,25 +25,25 @@ _REFUSED_HEADERS = re.compile(
 _METHOD_NAMES = frozenset(
     {"_method", "_http_method", "x-http-method", "x-http-method-override", "x-method-override"}
 )
-"""Parameters by which frameworks take another method than the request's."""
+"""Parameters by which frameworks override the request's method."""
 _FORM, _JSON = "application/x-www-form-urlencoded", "json"
 _PART = re.compile(
     rb'name="?(?:_method|_http_method|x-http-method(?:-override)?|x-method-override)"?[;\r\n]',
     re.IGNORECASE,
 )
 _MAY_NAME = re.compile(rb"method|\\u00", re.IGNORECASE)
-"""One of these is in every JSON text with such a member; most texts hold none."""
+"""Matches every JSON text that may have such a member; most texts are not parsed at all."""
 _NOT_PRINTABLE = re.compile(r"[^!-~]")
 _NOT_IN_PATH = re.compile(r"[^!-~]|[\\?#]")
 _CONTROL, _CONTROL_OR_TAB = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]"), re.compile(r"[\x00-\x1f\x7f]")
 _SEPARATOR = re.compile(r"[/\\]")
 _MALFORMED = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _OVERLONG = re.compile(r"%c[01]%[89ab][0-9a-f]|%e0%[89][0-9a-f]", re.IGNORECASE)
-"""UTF-8 that is none, and that old decoders take for ASCII."""
+"""Overlong UTF-8 (RFC 3629 section 3), which old decoders take for ASCII."""
 
 
-def problem_of(request: WireRequest, caps: Caps) -> str:
-    """What is wrong with a request, in words; "" where nothing is."""
+def find_request_problem(request: WireRequest, caps: Caps) -> str:
+    """The reason to refuse a request, in words; "" if there is none."""
     if len(request.url) > caps.url_bytes or len(request.body) > caps.request_bytes:
         return "the request is larger than the caps allow"
     if not is_plain_url(request.url):
@@ -59,11 +58,11 @@ def problem_of(request: WireRequest, caps: Caps) -> str:
             return f"the header {name[:60]!r} is not the sandbox's to set"
         if len(value) > caps.header_bytes or _CONTROL.search(value):
             return f"the value of header {name[:60]!r} is not allowed"
-    return "it may name another method in a parameter" if _names_method(request) else ""
+    return "it may name another method in a parameter" if _overrides_method(request) else ""
 
 
 def is_plain_url(url: str) -> bool:
-    """Whether it is printable ASCII that can be taken apart."""
+    """Whether a URL is printable ASCII that can be parsed."""
     try:
         urlsplit(url)
     except ValueError:
@@ -71,21 +70,21 @@ def is_plain_url(url: str) -> bool:
     return not _NOT_PRINTABLE.search(url)
 
 
-def canonical(path: str) -> bool:
-    """Whether a path can only mean what it says.
+def is_canonical_path(path: str) -> bool:
+    """Whether a path has one reading only.
 
-    False for control characters, a back slash, a fragment or query mark; and for what becomes, how
-    often it may be decoded and whatever separates it, a `.` or `..` segment or a control character.
-    An escaped slash stays inside its segment.
+    False for control characters, a backslash, `?`, `#` and malformed escapes; and for a segment
+    that becomes `.`, `..` or a control character, however often it is percent-decoded (up to
+    `MAX_DECODINGS`). An escaped slash stays inside its segment.
     """
     if _NOT_IN_PATH.search(path):
         return False
     if _MALFORMED.search(path) or _OVERLONG.search(path):
         return False
-    return all(map(_means_itself, path.split("/")))
+    return all(map(_is_unambiguous, path.split("/")))
 
 
-def _means_itself(segment: str) -> bool:
+def _is_unambiguous(segment: str) -> bool:
     for _ in range(MAX_DECODINGS):
         if _CONTROL_OR_TAB.search(segment):
             return False
@@ -99,26 +98,26 @@ def _means_itself(segment: str) -> bool:
     return False
 
 
-def _names_method(request: WireRequest) -> bool:
+def _overrides_method(request: WireRequest) -> bool:
     query = urlsplit(request.url).query
-    kind = (request.header("content-type") or "").partition(";")[0].strip().lower()
-    named = _names(query)
+    kind = (request.get_header("content-type") or "").partition(";")[0].strip().lower()
+    named = _parse_names(query)
     if kind == _FORM:
-        named |= _names(request.body.decode("latin-1"))
+        named |= _parse_names(request.body.decode("latin-1"))
     elif kind.endswith(_JSON) and _MAY_NAME.search(request.body):
-        named |= _members(request.body)
+        named |= _parse_member_names(request.body)
     return bool(named & _METHOD_NAMES) or (
         kind.startswith("multipart/") and _PART.search(request.body) is not None
     )
 
 
-def _names(query: str) -> set[str]:
+def _parse_names(query: str) -> set[str]:
     if "ethod" not in unquote(query).lower():
         return set()
     return {name.strip().lower() for name, _ in parse_qsl(query, keep_blank_values=True)}
 
 
-def _members(body: bytes) -> set[str]:
+def _parse_member_names(body: bytes) -> set[str]:
     if body.count(b"{") + body.count(b"[") > MAX_CONTAINERS:
         return set(_METHOD_NAMES)
     try:

@@ -1,4 +1,4 @@
-"""The content blocks of a tool's result, as what comes out of a sandbox may have them.
+"""Content blocks of a tool result: validation, extraction and redaction.
 
 https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-result
 """
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sandbox import exactjson
-from sandbox.redaction import Redaction
+from sandbox.wire.redaction import Redaction
 
 MAX_BLOCKS = 1000
 MAX_MEDIA = 16 * 1024 * 1024
@@ -21,15 +21,15 @@ _MIME = re.compile(r"[\w.+-]{1,80}/[\w.+-]{1,120}(?:; ?[\w.+-]{1,40}=[\w.+\"-]{1
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}:[!-~]{1,2000}\Z")
 
 
-def content_problem(content: Any) -> str:
-    """What keeps a value from being the `content` of a tool's result; empty where nothing does."""
+def find_content_problem(content: Any) -> str:
+    """The reason why a value is no valid `content` of a tool result; "" if it is valid."""
     if not isinstance(content, list) or len(content) > MAX_BLOCKS:
         return f"its content is no list of at most {MAX_BLOCKS} blocks"
     if not all(isinstance(block, dict) for block in content):
         return "a block of its content is no object"
-    if sum(map(_media_size, content)) > MAX_MEDIA:
+    if sum(map(_measure_media, content)) > MAX_MEDIA:
         return f"its content has more than {MAX_MEDIA} characters of base64"
-    return next(filter(None, map(_block_problem, content)), "")
+    return next(filter(None, map(_find_block_problem, content)), "")
 
 
 def is_media_type(text: str) -> bool:
@@ -40,14 +40,14 @@ def is_uri(value: Any) -> bool:
     return isinstance(value, str) and _URI.match(value) is not None
 
 
-def texts(content: Any) -> str:
-    """The text blocks of a result's content, joined by line feeds."""
+def join_texts(content: Any) -> str:
+    """The text of a result's text blocks, joined by line feeds."""
     blocks = content if isinstance(content, list) else ()
     return "\n".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
 
 
-def media(block: Mapping[str, Any]) -> str | None:
-    """The base64 of an image, a recording or an embedded resource; None for other blocks."""
+def get_media_data(block: Mapping[str, Any]) -> str | None:
+    """The base64 data of an image, audio or embedded resource block; None for other blocks."""
     inner = block.get("resource")
     data = None
     if block.get("type") == "resource" and isinstance(inner, Mapping):
@@ -57,37 +57,40 @@ def media(block: Mapping[str, Any]) -> str | None:
     return data if isinstance(data, str) else None
 
 
-def without_secrets(answer: Mapping[str, Any], hide: Redaction) -> Mapping[str, Any]:
-    """A server's answer to a call without the secrets; without any, the very same one.
+def redact_tool_answer(answer: Mapping[str, Any], hide: Redaction) -> Mapping[str, Any]:
+    """A server's answer to `tools/call` without the secrets; the same object if it holds none.
 
-    What blocks hold in base64 is judged by its bytes, and stays base64: as text a long one has any
-    four letters somewhere.
+    Base64 data is searched in its decoded bytes and stays base64: searched as text, a long one
+    contains any four letters somewhere.
     """
     result = answer.get("result")
     content = result.get("content") if isinstance(result, Mapping) else None
     blocks = content if isinstance(content, list) else []
-    held = [media(block) if isinstance(block, Mapping) else None for block in blocks]
+    held = [get_media_data(block) if isinstance(block, Mapping) else None for block in blocks]
     if not isinstance(result, Mapping) or not any(held):
-        return _without(answer, hide)
-    bare = [_with_media(*pair, "") for pair in zip(blocks, held, strict=True)]
-    left = _without({**answer, "result": {**result, "content": bare}}, hide)
-    kept = [data and hide.base64(data) for data in held]
+        return _redact_json(answer, hide)
+    bare = [_replace_media(*pair, "") for pair in zip(blocks, held, strict=True)]
+    left = _redact_json({**answer, "result": {**result, "content": bare}}, hide)
+    kept = [data and hide.redact_base64(data) for data in held]
     if left["result"]["content"] is bare and kept == held:
         return answer
     full = zip(left["result"]["content"], kept, kept, strict=True)
-    return {**left, "result": {**left["result"], "content": [_with_media(*each) for each in full]}}
+    return {
+        **left,
+        "result": {**left["result"], "content": [_replace_media(*each) for each in full]},
+    }
 
 
-def _without(answer: Mapping[str, Any], hide: Redaction) -> Mapping[str, Any]:
+def _redact_json(answer: Mapping[str, Any], hide: Redaction) -> Mapping[str, Any]:
     written = exactjson.dumps(answer)
-    if hide.data(written) == written:
+    if hide.redact_bytes(written) == written:
         return answer
-    clean: Mapping[str, Any] = hide.value(answer)
+    clean: Mapping[str, Any] = hide.redact_json(answer)
     return clean
 
 
-def _with_media(block: Any, held: str | None, data: str | None) -> Any:
-    """The block with other base64, where it is one that holds some."""
+def _replace_media(block: Any, held: str | None, data: str | None) -> Any:
+    """The block with `data` in place of its base64; unchanged if it holds none."""
     if held is None or not isinstance(block, Mapping):
         return block
     inner = block.get("resource")
@@ -96,27 +99,27 @@ def _with_media(block: Any, held: str | None, data: str | None) -> Any:
     return {**block, "data": data}
 
 
-def _block_problem(block: Mapping[str, Any]) -> str:
+def _find_block_problem(block: Mapping[str, Any]) -> str:
     kind = block.get("type")
     if kind == "text":
         return "" if isinstance(block.get("text"), str) else "a text block has no text"
     if kind in ("image", "audio"):
-        return _media_problem(block)
+        return _find_media_problem(block)
     if kind == "resource":
-        return _resource_problem(block.get("resource"))
+        return _find_resource_problem(block.get("resource"))
     if kind == "resource_link":
-        return "" if _is_uri(block) and isinstance(block.get("name"), str) else "a link is none"
+        return "" if _has_uri(block) and isinstance(block.get("name"), str) else "a link is none"
     return "a block of its content is of an unknown type"
 
 
-def _media_problem(block: Mapping[str, Any]) -> str:
+def _find_media_problem(block: Mapping[str, Any]) -> str:
     if not isinstance(block.get("mimeType"), str) or not _MIME.match(block["mimeType"]):
         return "an image or a recording has no media type"
     return "" if _is_base64(block.get("data")) else "an image or a recording is not base64"
 
 
-def _resource_problem(resource: Any) -> str:
-    if not isinstance(resource, dict) or not _is_uri(resource):
+def _find_resource_problem(resource: Any) -> str:
+    if not isinstance(resource, dict) or not _has_uri(resource):
         return "an embedded resource has no URI"
     kind = resource.get("mimeType")
     if kind is not None and (not isinstance(kind, str) or not _MIME.match(kind)):
@@ -127,13 +130,13 @@ def _resource_problem(resource: Any) -> str:
     return "" if sound else "an embedded resource's content is neither text nor base64"
 
 
-def _media_size(block: Mapping[str, Any]) -> int:
+def _measure_media(block: Mapping[str, Any]) -> int:
     resource = block.get("resource")
     data = resource.get("blob") if isinstance(resource, dict) else block.get("data")
     return len(data) if isinstance(data, str) else 0
 
 
-def _is_uri(value: Mapping[str, Any]) -> bool:
+def _has_uri(value: Mapping[str, Any]) -> bool:
     return is_uri(value.get("uri"))
 
 

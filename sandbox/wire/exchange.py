@@ -1,4 +1,4 @@
-"""HTTP as the broker sees it: the request a container asked for, the answer, and who answers."""
+"""HTTP values of the broker: request, response, exchange, limits, and the upstream interface."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ from typing import Any, Protocol
 
 Headers = tuple[tuple[str, str], ...]
 
+REFUSED = frozenset({"refused", "redirect", "credential"})
+"""Refusals of an `Exchange` that are reported to the sandbox as `refused`."""
+
 
 @dataclass(frozen=True)
 class WireRequest:
-    """A request as it will be sent, credentials not yet added. `url` is absolute and encoded."""
+    """A request as it will be sent, before credentials. `url` is absolute and percent-encoded."""
 
     method: str
     url: str
     headers: Headers = ()
     body: bytes = b""
 
-    def header(self, name: str) -> str | None:
-        return first(self.headers, name)
+    def get_header(self, name: str) -> str | None:
+        return find_header(self.headers, name)
 
 
 @dataclass(frozen=True)
@@ -30,18 +33,18 @@ class WireResponse:
     headers: Headers = ()
     body: bytes = b""
 
-    def header(self, name: str) -> str | None:
-        return first(self.headers, name)
+    def get_header(self, name: str) -> str | None:
+        return find_header(self.headers, name)
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """One request that the broker was asked for and what became of it.
+    """A request that a sandbox asked the broker for, and its result.
 
-    `response` is None where none arrived; `refusal` then says why (see `sandbox.sender.Refusal`),
-    and `retry_after` when another try makes sense, in seconds. `attempts` counts what was sent,
-    `sent_at` when (seconds since 1970): all but the last were refused for a while (429, 503) or
-    wanted another credential (401).
+    `response` is None if none arrived; `refusal` then holds the code (see
+    `sandbox.broker.sender.Refusal`), `reason` a sentence, and `retry_after` the seconds after which
+    another try makes sense. `attempts` counts the requests sent, `sent_at` holds their times
+    (seconds since 1970); all but the last got 429 or 503, or 401 for want of a credential.
     """
 
     request: WireRequest
@@ -53,8 +56,13 @@ class Exchange:
     retry_after: float | None = None
     sent_at: tuple[float, ...] = field(default=(), compare=False)
 
-    def lasting(self, elapsed_ms: float) -> Exchange:
-        """The same with its duration; `replace` takes five times as long."""
+    @property
+    def kind(self) -> str:
+        """The refusal as reported to the sandbox (docs/runtime-protocol.md, section 2)."""
+        return "refused" if self.refusal in REFUSED else self.refusal
+
+    def replace_elapsed(self, elapsed_ms: float) -> Exchange:
+        """A copy with this duration. `dataclasses.replace` takes five times as long."""
         return Exchange(
             self.request,
             self.response,
@@ -71,17 +79,17 @@ class Upstream(Protocol):
     """The broker's far side: a mock, a cassette, or the live network."""
 
     async def send(self, request: WireRequest) -> WireResponse:
-        """Answer the request. Raises `UpstreamUnreachable` where no answer can be had."""
+        """Send the request and return the response. Raises `UpstreamUnreachable`."""
         ...
 
 
-def first(headers: Headers, name: str) -> str | None:
+def find_header(headers: Headers, name: str) -> str | None:
     """The first value of a header; names compare without case (RFC 9110 section 5.1)."""
     wanted = name.lower()
     return next((value for key, value in headers if key.lower() == wanted), None)
 
 
-def wire_digest(request: WireRequest) -> str:
+def digest_request(request: WireRequest) -> str:
     """sha256 (hex) over method, URL, headers in order with lower-case names, and body."""
     total = hashlib.sha256(f"{request.method}\n{request.url}\n".encode())
     for name, value in request.headers:
@@ -91,7 +99,7 @@ def wire_digest(request: WireRequest) -> str:
 
 
 def to_json(exchange: Exchange) -> dict[str, Any]:
-    """An exchange as plain JSON values, whole: bodies as text where they are UTF-8, else base64."""
+    """All of an exchange as plain JSON values; bodies are text if they are UTF-8, else base64."""
     response = exchange.response
     return {
         **vars(exchange),
@@ -113,36 +121,70 @@ def from_json(data: Mapping[str, Any]) -> Exchange:
 
 def request_to_json(request: WireRequest) -> dict[str, Any]:
     head = {"method": request.method, "url": request.url, "headers": request.headers}
-    return {**head, **_body_to_json(request.body)}
+    return {**head, **_encode_body(request.body)}
 
 
 def request_from_json(data: Mapping[str, Any]) -> WireRequest:
     return WireRequest(
-        str(data["method"]), str(data["url"]), _headers_from_json(data), _body_from_json(data)
+        str(data["method"]), str(data["url"]), _parse_headers(data), _decode_body(data)
     )
 
 
 def response_to_json(response: WireResponse) -> dict[str, Any]:
     head = {"status": response.status, "headers": response.headers}
-    return {**head, **_body_to_json(response.body)}
+    return {**head, **_encode_body(response.body)}
 
 
 def response_from_json(data: Mapping[str, Any]) -> WireResponse:
-    return WireResponse(int(data["status"]), _headers_from_json(data), _body_from_json(data))
+    return WireResponse(int(data["status"]), _parse_headers(data), _decode_body(data))
 
 
-def _headers_from_json(data: Mapping[str, Any]) -> Headers:
+def _parse_headers(data: Mapping[str, Any]) -> Headers:
     return tuple((str(name), str(value)) for name, value in data["headers"])
 
 
-def _body_to_json(body: bytes) -> dict[str, str]:
+def _encode_body(body: bytes) -> dict[str, str]:
     try:
         return {"body": body.decode()}
     except UnicodeDecodeError:
         return {"body_base64": base64.b64encode(body).decode()}
 
 
-def _body_from_json(data: Mapping[str, Any]) -> bytes:
+def _decode_body(data: Mapping[str, Any]) -> bytes:
     if "body_base64" in data:
         return base64.b64decode(data["body_base64"], validate=True)
     return str(data["body"]).encode()
+
+
+@dataclass(frozen=True)
+class Caps:
+    """Limits of one session's requests. Sizes are bytes after decompression, times are seconds.
+    `attempts`, and `retry_budget_seconds` for all waits between them, concern requests that may be
+    repeated.
+    """
+
+    request_bytes: int = 8 * 1024 * 1024
+    response_bytes: int = 8 * 1024 * 1024
+    url_bytes: int = 16 * 1024
+    headers: int = 64
+    header_bytes: int = 16 * 1024
+    seconds: float = 30.0
+    attempts: int = 3
+    retry_budget_seconds: float = 20.0
+    redirects: int = 3
+    exchanges: int = 1000
+
+
+@dataclass(frozen=True)
+class Release:
+    """One write may be sent: the request with this digest, or the first one if it is None."""
+
+    digest: str | None
+
+
+@dataclass(frozen=True)
+class Capture:
+    """Writes are captured and not sent."""
+
+
+WriteMode = Release | Capture | None

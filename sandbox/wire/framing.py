@@ -1,4 +1,4 @@
-"""What comes out of a sandbox, bounded: lines, bytes, nesting, strays."""
+"""Bounded parsing of a sandbox's output: lines, bytes, values and nesting."""
 
 from __future__ import annotations
 
@@ -9,35 +9,36 @@ from sandbox import exactjson
 from sandbox.errors import SessionBroken
 
 MAX_CONTAINERS, MAX_VALUES = 1_000_000, 4_000_000
-"""Of one line. What an API's 8 MiB hold comes twice at most: as values, and written in a text."""
+"""Of one line. An API's answer of 8 MiB may come twice: as values, and as text in a block."""
 
 
 class LineGuard:
-    """Splits a byte stream into lines, holding it to a size per line and for the whole session."""
+    """Splits a byte stream into lines, with a limit of bytes per line and per session."""
 
     def __init__(self, line_bytes: int, session_bytes: int) -> None:
         self._line_bytes, self._left = line_bytes, session_bytes
         self._parts: list[bytes] = []
         self._size = 0
 
-    def lines(self, chunk: bytes) -> Iterator[bytes]:
+    def split_lines(self, chunk: bytes) -> Iterator[bytes]:
         """The lines that this chunk completes. Raises SessionBroken past a limit."""
         self._left -= len(chunk)
         if self._left < 0:
             raise SessionBroken("the server sent more than a session may; it was stopped")
         last = len(chunk) - 1
+        # The usual chunk is one whole line, which needs no copy of its parts.
         if not self._parts and 0 <= last <= self._line_bytes and chunk.find(b"\n") == last:
             yield chunk[:last]
             return
         head, *rest = chunk.split(b"\n")
-        self._keep(head)
+        self._keep_part(head)
         for part in rest:
             line = b"".join(self._parts)
             self._parts, self._size = [], 0
-            self._keep(part)
+            self._keep_part(part)
             yield line
 
-    def _keep(self, part: bytes) -> None:
+    def _keep_part(self, part: bytes) -> None:
         self._size += len(part)
         if self._size > self._line_bytes:
             raise SessionBroken("the server sent a line longer than allowed; it was stopped")
@@ -46,8 +47,8 @@ class LineGuard:
 
 
 def parse_message(line: bytes, nesting: int) -> dict[str, Any] | None:
-    """The JSON-RPC message of a line, or None where it is none, nested too deep, or made of so many
-    values that reading it would hold up everything else.
+    """The JSON-RPC message of a line; None if it is not one, nested deeper than `nesting`, or made
+    of so many values that parsing it would hold up the event loop.
     """
     if line.count(b"[") + line.count(b"{") > MAX_CONTAINERS or line.count(b",") > MAX_VALUES:
         return None
@@ -61,13 +62,13 @@ def parse_message(line: bytes, nesting: int) -> dict[str, Any] | None:
 
 
 def is_deep(written: bytes, value: Any, limit: int) -> bool:
-    """Whether a JSON value, which was written so, is nested deeper."""
+    """Whether a JSON value is nested deeper than `limit`; `written` is its text."""
     brackets = written.count(b"[") + written.count(b"{")
-    return brackets > limit and depth(value, limit) > limit
+    return brackets > limit and measure_depth(value, limit) > limit
 
 
-def depth(value: Any, limit: int) -> int:
-    """How deep arrays and objects are nested in a JSON value; stops counting past `limit`."""
+def measure_depth(value: Any, limit: int) -> int:
+    """Levels of arrays and objects in a JSON value; counting stops past `limit`."""
     level, layer = 0, [value]
     while layer and level <= limit:
         inner: list[Any] = []

@@ -1,4 +1,4 @@
-"""Which GraphQL document a request carries (https://graphql.github.io/graphql-over-http)."""
+"""GraphQL documents in request bodies (https://graphql.github.io/graphql-over-http)."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _MEMBERS = frozenset({"query", "variables"})
 Kind = Literal["query", "mutation"]
 
 
-def kind_of(document: str) -> Kind | None:
-    """What a document of one operation does; None for any other, and for one with texts or comments
-    in it, in which a second operation could hide.
+def classify_document(document: str) -> Kind | None:
+    """The kind of a document with one operation; None for any other, and for a document with string
+    literals or comments, in which a second operation could hide.
     """
     if len(document) > MAX_DOCUMENT or not _PLAIN.match(document):
         return None
     head = _OPERATION.match(document)
-    if head is None or _end(document, head.end()) != len(document.rstrip()):
+    if head is None or _find_end(document, head.end()) != len(document.rstrip()):
         return None
     return "mutation" if head[1] == "mutation" else "query"
 
 
-def _end(document: str, start: int) -> int:
-    """Where the brace that was opened just before `start` is closed; -1 where it is not."""
+def _find_end(document: str, start: int) -> int:
+    """The position behind the brace that closes the one opened before `start`; -1 if none does."""
     depth = 1
     for at in range(start, len(document)):
         depth += {"{": 1, "}": -1}.get(document[at], 0)
@@ -36,12 +36,12 @@ def _end(document: str, start: int) -> int:
     return -1
 
 
-def carried(body: bytes) -> str | None:
-    """The document of a request's JSON body; None where there is not just one, or the body says
-    more than which document and with which variables.
+def extract_document(body: bytes) -> str | None:
+    """The document of a request's JSON body; None if the body has members other than `query` and
+    `variables`, or a member twice.
     """
     try:
-        given = json.loads(body, object_pairs_hook=_once)
+        given = json.loads(body, object_pairs_hook=_reject_duplicates)
     except (ValueError, RecursionError):
         return None
     if not isinstance(given, dict) or not given.keys() <= _MEMBERS:
@@ -50,8 +50,8 @@ def carried(body: bytes) -> str | None:
     return document if isinstance(document, str) else None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose names are all different: two readers could take another of two."""
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build an object. Raises ValueError for duplicate names, which parsers read differently."""
     made = dict(pairs)
     if len(made) != len(pairs):
         raise ValueError("a name stands twice")

@@ -1,4 +1,4 @@
-"""What a session may ask the network for. Comes from the bundle and the session's class alone."""
+"""Network policy of a session, derived from its bundle and class (read, or one tool) alone."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from sandbox.apispec import Access
-from sandbox.authscheme import Credential
-from sandbox.bundle import Bundle, ToolDefinition
-from sandbox.graphql import carried
-from sandbox.plainrequest import canonical
+from sandbox.bundle.apispec import Access
+from sandbox.bundle.credential import Credential
+from sandbox.bundle.model import Bundle, ToolDefinition
+from sandbox.wire.canonical import is_canonical_path
+from sandbox.wire.graphql import extract_document
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -30,9 +30,9 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Rule:
-    """One request that is allowed: method, origin and path template, with its credentials; where
-    there is a GraphQL `document`, with a body that carries that one.
+class RequestRule:
+    """An allowed request: method, origin and path template, and the credentials to add. With a
+    GraphQL `document`, the body must carry exactly that document.
     """
 
     method: str
@@ -46,7 +46,7 @@ class Rule:
 
     @property
     def repeatable(self) -> bool:
-        """Whether the request may be sent again unasked: it reads, by its method and its tool."""
+        """Whether the request may be retried: both its method and its tool are read-only."""
         return self.access == "read" and self.method in SAFE_METHODS
 
 
@@ -54,40 +54,40 @@ class Rule:
 class Policy:
     """The requests of one session."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[RequestRule, ...]
 
-    def match(self, method: str, url: str, body: bytes = b"") -> Rule | None:
+    def find_rule(self, method: str, url: str, body: bytes = b"") -> RequestRule | None:
         """The rule that allows this request, or None.
 
-        The path is compared as sent: a literal part of a template must stand there letter for
-        letter, a placeholder takes one or more characters but no `/`, `?` or `#`, and a `;` only
-        from its beginning on, as the matrix style writes it.
+        The path is compared as sent: a literal part of a template must match exactly, a placeholder
+        takes one or more characters but no `/`, `?` or `#`, and a `;` only as its first one, as in
+        the matrix style (OpenAPI 3.1, Parameter Object; RFC 6570 section 3.2.7).
         """
-        origin = origin_of(url)
+        origin = parse_origin(url)
         if origin is None:
             return None
         path = urlsplit(url).path or "/"
-        if not canonical(path):
+        if not is_canonical_path(path):
             return None
         for rule in self.rules:
             if rule.method == method and rule.origin == origin and rule.path.match(path):
-                if not rule.document or carried(body) == rule.document:
+                if not rule.document or extract_document(body) == rule.document:
                     return rule
         return None
 
 
-def read_policy(bundle: Bundle) -> Policy:
+def build_read_policy(bundle: Bundle) -> Policy:
     """The policy of a read session: the requests of the bundle's read tools."""
-    return _policy(bundle, tuple(t for t in bundle.tools if t.access == "read"))
+    return _build_policy(bundle, tuple(t for t in bundle.tools if t.access == "read"))
 
 
-def tool_policy(bundle: Bundle, tool: str) -> Policy:
+def build_tool_policy(bundle: Bundle, tool: str) -> Policy:
     """The policy of a single-use session: the requests of that tool. Raises KeyError."""
-    return _policy(bundle, (bundle.tool(tool),))
+    return _build_policy(bundle, (bundle.get_tool(tool),))
 
 
-def origin_of(url: str) -> Origin | None:
-    """The origin of an absolute http(s) URL, or None where it has none or carries user info."""
+def parse_origin(url: str) -> Origin | None:
+    """The origin of an absolute http(s) URL; None if it has none or carries user info."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -98,32 +98,32 @@ def origin_of(url: str) -> Origin | None:
     return Origin(parts.scheme, host.rstrip("."), port or DEFAULT_PORTS[parts.scheme])
 
 
-def token_origins(credentials: Iterable[Credential]) -> frozenset[Origin]:
-    """The origins at which the broker itself may have to ask for these credentials' tokens."""
-    urls = (url for credential in credentials for url in credential.token_urls())
-    return frozenset(origin for origin in map(origin_of, urls) if origin)
+def list_token_origins(credentials: Iterable[Credential]) -> frozenset[Origin]:
+    """Origins that the broker itself may have to ask for these credentials' tokens."""
+    urls = (url for credential in credentials for url in credential.list_token_urls())
+    return frozenset(origin for origin in map(parse_origin, urls) if origin)
 
 
-def granted_hosts(bundle: Bundle) -> frozenset[str]:
+def list_granted_hosts(bundle: Bundle) -> frozenset[str]:
     """The `host` or `host:port` names of the bundle's network permissions."""
     prefix = "network:"
     return frozenset(p.removeprefix(prefix) for p in bundle.permissions if p.startswith(prefix))
 
 
-def _policy(bundle: Bundle, tools: tuple[ToolDefinition, ...]) -> Policy:
-    hosts = granted_hosts(bundle)
+def _build_policy(bundle: Bundle, tools: tuple[ToolDefinition, ...]) -> Policy:
+    hosts = list_granted_hosts(bundle)
     rules = []
     for tool in tools:
         for request in tool.requests:
-            origin = origin_of(_PLACEHOLDER.sub("x", request.url))
+            origin = parse_origin(_PLACEHOLDER.sub("x", request.url))
             if origin is None or not ({origin.host, f"{origin.host}:{origin.port}"} & hosts):
                 continue
             template = "/" + request.url.split("://", 1)[1].partition("/")[2]
             rules.append(
-                Rule(
+                RequestRule(
                     method=request.method,
                     origin=origin,
-                    path=_path_pattern(template),
+                    path=_compile_path(template),
                     template=template,
                     tool=tool.name,
                     security=tool.security,
@@ -134,6 +134,6 @@ def _policy(bundle: Bundle, tools: tuple[ToolDefinition, ...]) -> Policy:
     return Policy(tuple(rules))
 
 
-def _path_pattern(template: str) -> re.Pattern[str]:
+def _compile_path(template: str) -> re.Pattern[str]:
     literals = _PLACEHOLDER.split(template.partition("?")[0].partition("#")[0])
     return re.compile("(?:[^/?#;]+|;[^/?#]+)".join(map(re.escape, literals)) + r"\Z")

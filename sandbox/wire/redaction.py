@@ -1,4 +1,4 @@
-"""Taking secrets out of what comes back, in every form in which an API may echo one."""
+"""Redaction of secrets in answers, in every encoding in which an API may echo one."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from sandbox.exchange import Headers, WireResponse
+from sandbox.wire.exchange import Headers, WireResponse
 
 MARK = "[redacted]"
 ANYWHERE = 4
-"""A shorter secret is only found where it stands by itself: it would blot out ordinary text."""
+"""A shorter secret is only matched as a whole word; anywhere, it would redact ordinary text."""
 UNLIKELY = 12
-"""So many letters do not stand in megabytes of base64 by chance."""
+"""A text of this length does not occur in megabytes of base64 by chance."""
 MAX_SECRET = 32 * 1024
 _MIN_ENCODED = 6
 _JOINED = 64 * 1024
 
 
 class Redaction:
-    """Removes some secrets: as they are, in any case, and with any of their characters escaped as
-    in URLs, JSON, HTML or C; in base64 at any alignment, plain or URL-safe; in hex; and split over
-    headers. Each run of one is replaced by a mark.
+    """Replaces secrets by `MARK`: as they are, in any letter case, and with any character escaped
+    as in URLs, JSON, HTML or C; in base64 at any alignment, plain or URL-safe; in hex; and split
+    over several headers.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
         kept = sorted({s for s in secrets if s and len(s) <= MAX_SECRET}, key=len, reverse=True)
-        self._patterns = tuple(pattern for secret in kept for pattern in _patterns(secret))
+        self._patterns = tuple(pattern for secret in kept for pattern in _compile_patterns(secret))
         self._long = tuple(secret for secret in kept if len(secret) >= UNLIKELY)
 
-    def also(self, passing: Iterable[str]) -> Redaction:
-        """This redaction, and of values that live for one request: plain or percent-encoded."""
+    def extend_with(self, passing: Iterable[str]) -> Redaction:
+        """This redaction extended by values of one request, plain or percent-encoded."""
         values = {text for text in passing if len(text) >= ANYWHERE}
         if not values:
             return self
@@ -48,60 +48,63 @@ class Redaction:
         made._long = (*self._long, *(text for text in values if len(text) >= UNLIKELY))
         return made
 
-    def data(self, content: bytes) -> bytes:
+    def redact_bytes(self, content: bytes) -> bytes:
         """Bytes without the secrets."""
         for pattern in self._patterns:
             content = pattern.sub(MARK.encode(), content)
         return content
 
-    def text(self, text: str) -> str:
-        """A text without the secrets; without any, the very same one."""
+    def redact_text(self, text: str) -> str:
+        """A text without the secrets; the same object if it holds none."""
         if not self._patterns or not text:
             return text
         raw = text.encode("utf-8", "surrogatepass")
-        clean = self.data(raw)
+        clean = self.redact_bytes(raw)
         return text if clean == raw else clean.decode("utf-8", "replace")
 
-    def base64(self, text: str) -> str:
-        """Base64 whose bytes hold no secret, nor its own letters one that is too long for chance;
-        without any, the very same text. What is no base64 is a text.
+    def redact_base64(self, text: str) -> str:
+        """Base64 without the secrets, searched in its bytes, and in its letters for secrets too
+        long to occur by chance; the same object if it holds none. Invalid base64 is treated as
+        text.
         """
         try:
             raw = binascii.a2b_base64(text.encode(), strict_mode=True)
         except (binascii.Error, UnicodeEncodeError):
-            return self.text(text)
+            return self.redact_text(text)
         letters = text.casefold()
         is_told = any(secret.casefold() in letters for secret in self._long)
-        clean = MARK.encode() if is_told else self.data(raw)
+        clean = MARK.encode() if is_told else self.redact_bytes(raw)
         return text if clean == raw else binascii.b2a_base64(clean, newline=False).decode()
 
-    def headers(self, headers: Headers) -> Headers:
-        """Headers without the secrets, also those whose values hold a secret only together."""
-        cleaned = tuple((self.text(name), self.text(value)) for name, value in headers)
+    def redact_headers(self, headers: Headers) -> Headers:
+        """Headers without the secrets, including one that is split over several values."""
+        cleaned = tuple(
+            (self.redact_text(name), self.redact_text(value)) for name, value in headers
+        )
         whole = "".join(value for _, value in cleaned)
-        if len(whole) > _JOINED or self.text(whole) == whole:
+        if len(whole) > _JOINED or self.redact_text(whole) == whole:
             return cleaned
-        return self._unsplit(cleaned, whole)
+        return self._redact_split(cleaned, whole)
 
-    def response(self, response: WireResponse) -> WireResponse:
-        """An answer without the secrets."""
+    def redact_response(self, response: WireResponse) -> WireResponse:
+        """A response without the secrets, in its headers and its body."""
         if not self._patterns:
             return response
-        body = self.data(response.body)
-        return replace(response, headers=self.headers(response.headers), body=body)
+        body = self.redact_bytes(response.body)
+        return replace(response, headers=self.redact_headers(response.headers), body=body)
 
-    def value(self, value: Any) -> Any:
-        """Plain JSON values without the secrets, names included."""
+    def redact_json(self, value: Any) -> Any:
+        """A plain JSON value without the secrets, member names included."""
         if isinstance(value, str):
-            return self.text(value)
+            return self.redact_text(value)
         if isinstance(value, Mapping):
-            return {self.value(key): self.value(item) for key, item in value.items()}
+            return {self.redact_json(key): self.redact_json(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
-            return [self.value(item) for item in value]
+            return [self.redact_json(item) for item in value]
         return value
 
-    def _unsplit(self, headers: Headers, whole: str) -> Headers:
-        """The headers with every value blotted out that a secret over their seams has part of."""
+    def _redact_split(self, headers: Headers, whole: str) -> Headers:
+        """The headers, with each value that holds a part of a split secret replaced by `MARK`."""
         raw = [value.encode("utf-8", "surrogatepass") for _, value in headers]
         joined, spans = b"".join(raw), []
         for pattern in self._patterns:
@@ -115,9 +118,9 @@ class Redaction:
         return tuple(made)
 
 
-def sensitive(secret: str) -> tuple[str, ...]:
-    """What of a vault's secret must not be shown: all of it, what stands behind the colon of
-    `user:password`, and of a JSON object the texts that are not plainly public.
+def list_sensitive_parts(secret: str) -> tuple[str, ...]:
+    """The parts of a vault's secret to redact: all of it, the password of `user:password`, and the
+    texts of a JSON object except members that are public (`client_id`, `scope`, ...).
     """
     found = [secret]
     try:
@@ -155,23 +158,25 @@ _PUBLIC = frozenset(
 )
 
 
-def _patterns(secret: str) -> tuple[re.Pattern[bytes], ...]:
+def _compile_patterns(secret: str) -> tuple[re.Pattern[bytes], ...]:
     raw = secret.encode("utf-8", "surrogatepass")
-    escaped = b"".join(map(_escapes, secret))
+    escaped = b"".join(map(_build_character_pattern, secret))
     if len(secret) < ANYWHERE or (secret.isdigit() and len(secret) < 8):
         escaped = rb"(?<![A-Za-z0-9])(?:" + escaped + rb")(?![A-Za-z0-9])"
     made = [re.compile(escaped)]
-    encoded = {form for form in _base64(raw) if len(form) >= _MIN_ENCODED}
+    encoded = {form for form in _encode_alignments(raw) if len(form) >= _MIN_ENCODED}
     for form in sorted(encoded, key=len, reverse=True):
-        made.append(re.compile(b"".join(map(_symbol, form)) + rb"(?:=|%3[dD]|\\u003[dD])*"))
+        made.append(
+            re.compile(b"".join(map(_build_symbol_pattern, form)) + rb"(?:=|%3[dD]|\\u003[dD])*")
+        )
     if len(raw) >= ANYWHERE:
         pairs = (b"%02x" % byte for byte in raw)
         made.append(re.compile(rb"(?:[:\- ]|%3[aA]|0x|\\x)?".join(pairs), re.IGNORECASE))
     return tuple(made)
 
 
-def _escapes(character: str) -> bytes:
-    """One character as it may be written."""
+def _build_character_pattern(character: str) -> bytes:
+    """A pattern of one character in every escape form."""
     forms: list[bytes] = []
     for form in dict.fromkeys((character, character.lower(), character.upper())):
         if len(form) != 1:
@@ -181,10 +186,18 @@ def _escapes(character: str) -> bytes:
         units = form.encode("utf-16-be", "surrogatepass").hex()
         escapes = "".join("\\u" + units[at : at + 4] for at in range(0, len(units), 4)).encode()
         code = ord(form)
-        forms += [re.escape(raw), _anycase(percent), _anycase(percent.replace(b"%", b"%25"))]
-        forms += [_anycase(escapes), b"&#0*%d;" % code, b"&#[xX]0*" + _anycase(b"%x;" % code)]
+        forms += [
+            re.escape(raw),
+            _build_anycase_pattern(percent),
+            _build_anycase_pattern(percent.replace(b"%", b"%25")),
+        ]
+        forms += [
+            _build_anycase_pattern(escapes),
+            b"&#0*%d;" % code,
+            b"&#[xX]0*" + _build_anycase_pattern(b"%x;" % code),
+        ]
         if code < 256:
-            forms.append(_anycase(b"\\x%02x" % code))
+            forms.append(_build_anycase_pattern(b"\\x%02x" % code))
         if code < 128 and not form.isalnum():
             forms += [b"\\\\" + re.escape(raw), re.escape(html.escape(form).encode())]
     if character == " ":
@@ -197,8 +210,8 @@ def _escapes(character: str) -> bytes:
 _NAMED = {"\n": b"\\n", "\r": b"\\r", "\t": b"\\t", "'": b"&apos;"}
 
 
-def _anycase(text: bytes) -> bytes:
-    """A pattern of an escape whose hex digits are of either case."""
+def _build_anycase_pattern(text: bytes) -> bytes:
+    """A pattern of an escape whose hex digits may be of either case."""
     made = []
     for byte in text:
         letter = bytes([byte])
@@ -208,8 +221,10 @@ def _anycase(text: bytes) -> bytes:
     return b"".join(made)
 
 
-def _symbol(byte: int) -> bytes:
-    """One symbol of a base64 text, in either alphabet and escaped or not."""
+def _build_symbol_pattern(byte: int) -> bytes:
+    """A pattern of one base64 symbol, in either alphabet (RFC 4648 sections 4 and 5), escaped or
+    not.
+    """
     if byte in b"+-":
         return rb"(?:[+\- ]|%2[bBdD]|\\u002[bBdD]|&#43;)"
     if byte in b"/_":
@@ -217,8 +232,8 @@ def _symbol(byte: int) -> bytes:
     return bytes([byte])
 
 
-def _base64(raw: bytes) -> set[bytes]:
-    """The symbols of base64 that the secret alone decides, at each of its three alignments."""
+def _encode_alignments(raw: bytes) -> set[bytes]:
+    """The base64 symbols that depend on the secret alone, at each of the three alignments."""
     forms = set()
     for shift in range(3):
         encoded = base64.b64encode(b"\0" * shift + raw).rstrip(b"=")

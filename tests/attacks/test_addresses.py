@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 import pytest
 
-from sandbox.addresses import is_public
-from sandbox.exchange import Exchange, WireRequest
-from sandbox.permissions import parse_permission
-from sandbox.policy import Origin
-from sandbox.target import parse_target
+from sandbox.broker.addresses import is_public
+from sandbox.bundle.permissions import parse_permission
+from sandbox.bundle.target import parse_target
+from sandbox.wire.exchange import Exchange, WireRequest
+from sandbox.wire.policy import Origin
 from tests.attacks.wire import brokered, listener, rule
 from tests.sandbox.upstreams import HOST
 

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.archive import Bounds
-from sandbox.bundle import read_bundle
-from sandbox.cage import unpack
+from sandbox.bundle.model import read_bundle
 from sandbox.errors import ArchiveRefused, BundleInvalid
-from tests.sandbox.test_archive import a_tar, a_zip
+from sandbox.packages.archive import ArchiveBounds, unpack_archive
+from tests.sandbox.packages.test_archive import a_tar, a_zip
 
 GOOD = Path(__file__).parents[1] / "fixtures" / "bad_bundles" / "good"
 
@@ -74,7 +73,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_archive_leaves_nothing(name: str, tmp_path: Path) -> None:
     with pytest.raises(ArchiveRefused):
-        unpack(HOSTILE[name], tmp_path / "out")
+        unpack_archive(HOSTILE[name], tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
     assert not (tmp_path.parent / "outside").exists()
 
@@ -84,7 +83,7 @@ def test_a_plain_archive_is_unpacked(
     pack: Callable[[dict[str, bytes]], bytes], tmp_path: Path
 ) -> None:
     files = {"a": b"content", "d/caf\u00e9.txt": b"x"}
-    assert set(unpack(pack(files), tmp_path / "out")) == set(files)
+    assert set(unpack_archive(pack(files), tmp_path / "out")) == set(files)
     assert (tmp_path / "out" / "a").read_bytes() == b"content"
 
 
@@ -94,9 +93,9 @@ def test_a_directory_of_very_many_entries_is_refused_before_it_is_read(tmp_path:
     count = 500_000
     end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 65535, 65535, count * 46, 0, 0)
     with pytest.raises(ArchiveRefused, match="more than"):
-        unpack(entry * count + end, tmp_path / "out")
+        unpack_archive(entry * count + end, tmp_path / "out")
     few = stored({str(n): b"" for n in range(40)})
-    assert len(unpack(few, tmp_path / "few", Bounds(files=40))) == 40
+    assert len(unpack_archive(few, tmp_path / "few", ArchiveBounds(files=40))) == 40
 
 
 def a_link(path: Path) -> None:

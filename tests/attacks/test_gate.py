@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.bundle import ToolDefinition
+from sandbox.bundle.model import ToolDefinition
+from sandbox.bundle.modules import MODULES, RUNTIME, list_public_names
 from sandbox.cage import admit
-from sandbox.static.code import RULES
-from sandbox.static.modules import MODULES, RUNTIME, public_names
+from sandbox.stages.static.code import RULES
 
 EXAMPLES = Path(__file__).parents[1] / "fixtures" / "gate"
 RUNTIME_SOURCE = Path(__file__).parents[2] / "images" / "base" / "runtime" / "toolwright"
@@ -91,8 +91,15 @@ def test_what_code_may_use_of_the_runtime_is_there() -> None:
 
 def test_no_module_lends_another_that_servers_may_not_import() -> None:
     for module in MODULES:
-        assert not public_names(module) & {"os", "sys", "open", "builtins", "eval", "subprocess"}
-    assert public_names("os") == frozenset()
+        assert not list_public_names(module) & {
+            "os",
+            "sys",
+            "open",
+            "builtins",
+            "eval",
+            "subprocess",
+        }
+    assert list_public_names("os") == frozenset()
 
 
 def test_a_large_hostile_source_is_judged_in_linear_time() -> None:

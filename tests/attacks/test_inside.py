@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from sandbox.authscheme import Credential
-from sandbox.broker import Broker
-from sandbox.credentials import CredentialSource
-from sandbox.docker_engine import Client, DockerRunner, Labels, list_containers
-from sandbox.exchange import WireRequest, WireResponse
-from sandbox.policy import read_policy
-from sandbox.runner import Session
+from sandbox.broker.broker import Broker
+from sandbox.bundle.credential import Credential
+from sandbox.credentials.source import CredentialSource
+from sandbox.engines.docker.engine import Client, ContainerLabels, DockerRunner, list_containers
+from sandbox.session.interface import Session
+from sandbox.wire.exchange import WireRequest, WireResponse
+from sandbox.wire.policy import build_read_policy
 from tests.engine.samples import RUN, bundle
 
 pytestmark = pytest.mark.docker
@@ -184,8 +184,8 @@ def inside(docker_engine: tuple[Client, str]) -> Inside:
     )
 
     async def run() -> None:
-        runner = DockerRunner(client, image, Labels(INSTANCE, "attacks"))
-        broker = Broker(read_policy(SERVER), made.api, credentials=secrets)
+        runner = DockerRunner(client, image, ContainerLabels(INSTANCE, "attacks"))
+        broker = Broker(build_read_policy(SERVER), made.api, credentials=secrets)
         async with runner as opened, opened.open(SERVER, broker) as session:
             made.seen = the_container(client)
             for name, code in DENIED.items():
@@ -223,7 +223,7 @@ def test_what_leads_out_of_the_cage_is_denied(name: str, inside: Inside) -> None
 
 def test_what_a_server_needs_is_not_denied(inside: Inside) -> None:
     assert inside.told["asks"]["you"]["x-key"] == "[redacted]"
-    assert [request.header("x-key") for request in inside.api.heard] == [SECRET]
+    assert [request.get_header("x-key") for request in inside.api.heard] == [SECRET]
 
 
 def test_a_secret_in_use_is_in_no_argument_and_no_environment_of_the_machine(

@@ -26,21 +26,20 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from orchestrator.calls import Call
-from orchestrator.innercalls import InnerCalls
-from sandbox.addresses import Resolver, system_resolver
-from sandbox.asked import pattern_of
-from sandbox.broker import Broker, Capture, Release, WriteMode
-from sandbox.bundle import Bundle
-from sandbox.exchange import Exchange, WireRequest, wire_digest
-from sandbox.netaccess import NetworkAccess
-from sandbox.netrequest import network_request
-from sandbox.permissions import Permission, parse_permission
-from sandbox.policy import Policy
-from sandbox.toolcall import Called, call_request, given
+from orchestrator.gateway.nested import InnerCalls
+from sandbox.broker.addresses import Resolver, resolve_by_system
+from sandbox.broker.broker import Broker
+from sandbox.broker.host.network import NetworkAccess
+from sandbox.broker.host.network_requests import parse_network_request
+from sandbox.broker.host.tools import ToolCallResult, build_success, parse_call_request
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.permissions import Permission, build_request_pattern, parse_permission
+from sandbox.wire.exchange import Capture, Exchange, Release, WireRequest, WriteMode, digest_request
+from sandbox.wire.policy import Policy
 from tests.attacks.wire import brokered, listener, rule
 from tests.engine.samples import body, bundle
 
-SECONDS, SHORT = 5.0, 0.4
+SECONDS, SHORT = 60.0, 0.4
 """What an exchange may take; the short one is for those that are to take too long."""
 HERE = "127.0.0.1"
 Connected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -50,18 +49,19 @@ Datagrams = Callable[[bytes], list[bytes]]
 def broker(
     *granted: str,
     private: Collection[tuple[str, int]] = (),
-    resolve: Resolver = system_resolver,
+    resolve: Resolver = resolve_by_system,
     writes: WriteMode = None,
     seconds: float = SECONDS,
+    server_seconds: float = SECONDS,
 ) -> Broker:
     """What stands before the network of a session that has these permissions."""
     allowed = tuple(map(parse_permission, granted))
-    access = NetworkAccess(lambda: allowed, lambda: private, resolve, seconds)
+    access = NetworkAccess(lambda: allowed, lambda: private, resolve, seconds, server_seconds)
     return Broker(Policy(()), body(b"{}"), writes=writes, local=access)
 
 
 def wire(data: bytes = b"", **params: Any) -> WireRequest:
-    request = network_request(params, data)
+    request = parse_network_request(params, data)
     assert request is not None
     return request
 
@@ -84,7 +84,7 @@ class Peer:
 
     async def gone(self) -> None:
         """Return once all connections ended, as the server sees it."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(SECONDS):
             while self.open:
                 self.changed.clear()
                 await self.changed.wait()
@@ -140,21 +140,23 @@ class Carrier:
     def __init__(self) -> None:
         self.called: list[str] = []
 
-    async def within(self, call: Call, request: WireRequest, writes: WriteMode) -> Called:
+    async def carry_call(
+        self, call: Call, request: WireRequest, writes: WriteMode
+    ) -> ToolCallResult:
         self.called.append(f"{call.server}.{call.tool}")
-        return Called(Exchange(request, given({"n": 1})))
+        return ToolCallResult(Exchange(request, build_success({"n": 1})))
 
 
 class All:
     """Everything is granted to everybody."""
 
-    def permissions(self, server: str) -> Mapping[str, str]:
+    def find_permissions(self, server: str) -> Mapping[str, str]:
         return {"call:leaf.one": ""}
 
 
 def relay() -> Bundle:
     made = bundle("", "relay", pure=True)
-    (asked,) = filter(None, [pattern_of("call:leaf.one")])
+    (asked,) = filter(None, [build_request_pattern("call:leaf.one")])
     tool = made.tools[0]
     tools = (type(tool)(**{**vars(tool), "requests": (asked,)}),)
     return type(made)(**{**vars(made), "tools": tools, "permissions": ("call:leaf.one",)})
@@ -163,7 +165,7 @@ def relay() -> Bundle:
 def called(tool: object, arguments: bytes = b"{}") -> tuple[Exchange | None, list[str]]:
     """What becomes of a call, None where it is no request at all; and what was called."""
     carrier = Carrier()
-    request = call_request({"tool": tool}, arguments)
+    request = parse_call_request({"tool": tool}, arguments)
     if request is None:
         return None, carrier.called
     made = relay()
@@ -419,7 +421,7 @@ def certificate(
     return context
 
 
-def shaken(context: ssl.SSLContext | None, *granted: str, seconds: float = 5.0) -> Exchange:
+def shaken(context: ssl.SSLContext | None, *granted: str, seconds: float = SECONDS) -> Exchange:
     """What becomes of a handshake with that server, called localhost."""
 
     async def run() -> Exchange:
@@ -588,7 +590,7 @@ def test_no_other_bytes_leave_than_those_that_a_person_saw(data: bytes) -> None:
             held = await holding.perform(wire(b"hello\n", **place))
             assert holding.captured is not None
             assert holding.captured.body == b"hello\n"
-            release = Release(wire_digest(holding.captured))
+            release = Release(digest_request(holding.captured))
             other = await broker(permission, writes=release).perform(wire(data, **place))
             return held.refusal, other.refusal, server.heard
 
@@ -599,7 +601,7 @@ def test_bytes_that_a_person_saw_leave_once() -> None:
     async def run() -> tuple[list[str], list[bytes]]:
         async with peer(polite) as server:
             request = wire(b"hello\n", kind="tcp", host=HERE, port=server.port)
-            asking = broker(f"tcp:{HERE}:{server.port}", writes=Release(wire_digest(request)))
+            asking = broker(f"tcp:{HERE}:{server.port}", writes=Release(digest_request(request)))
             return [(await asking.perform(request)).refusal for _ in range(3)], server.heard
 
     assert asyncio.run(run()) == (["", "refused", "refused"], [b"hello\n"])

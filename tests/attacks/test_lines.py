@@ -7,7 +7,7 @@ import json
 import pytest
 
 from sandbox.errors import SessionBroken
-from sandbox.guard import LineGuard, parse_message
+from sandbox.wire.framing import LineGuard, parse_message
 
 HEAD = b'{"jsonrpc":"2.0","id":1,"result":'
 
@@ -50,11 +50,11 @@ def test_a_large_answer_is_read() -> None:
 
 def test_a_line_and_a_session_have_an_end() -> None:
     guard = LineGuard(line_bytes=1000, session_bytes=5000)
-    assert [len(line) for line in guard.lines(b"x" * 999 + b"\n")] == [999]
+    assert [len(line) for line in guard.split_lines(b"x" * 999 + b"\n")] == [999]
     with pytest.raises(SessionBroken, match="longer"):
-        list(guard.lines(b"x" * 1001))
+        list(guard.split_lines(b"x" * 1001))
     guard = LineGuard(line_bytes=1000, session_bytes=5000)
     for _ in range(5):
-        list(guard.lines(b"x" * 999 + b"\n"))
+        list(guard.split_lines(b"x" * 999 + b"\n"))
     with pytest.raises(SessionBroken, match="more than a session may"):
-        list(guard.lines(b"x" * 999 + b"\n"))
+        list(guard.split_lines(b"x" * 999 + b"\n"))

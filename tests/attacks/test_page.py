@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from orchestrator.control import COOKIE
-from orchestrator.safeheaders import DEFAULTS
+from orchestrator.control.middleware import DEFAULTS
+from orchestrator.control.server import COOKIE
 from registry.store import Store
 from tests.orchestrator.plane import BEARER, Plane, logged_in
 
@@ -19,7 +19,7 @@ PLACES = ("/", "/healthz", "/page.js", "/page.css", "/docs", "/approvals", "/rul
 def raw(plane: Plane, request: str) -> str:
     """The status line and headers that answer these very bytes."""
     parts = urlsplit(plane.url)
-    with socket.create_connection((parts.hostname, parts.port), 5) as connection:
+    with socket.create_connection((parts.hostname, parts.port), 60) as connection:
         connection.sendall(request.replace("\n", "\r\n").encode("latin-1"))
         return connection.recv(4096).decode("latin-1")
 
@@ -73,9 +73,9 @@ def test_only_a_post_to_its_very_path_freezes(
     bearer = f"Authorization: {BEARER['Authorization']}\n"
     answer = raw(plane, f"{request_line}Host: {host}\n{bearer}Content-Length: 0\n\n")
     assert answer.startswith(("HTTP/1.1 404", "HTTP/1.1 405"))
-    assert not store.freeze_state().frozen
+    assert not store.processes.get_freeze().frozen
     assert plane.ask("POST", "/kill").status_code == 200
-    assert store.freeze_state().frozen
+    assert store.processes.get_freeze().frozen
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_form_of_another_site_changes_nothing(kind: str, plane: Plane, store: 
         headers = {**browser, "Content-Type": kind, **origin}
         answer = plane.ask("POST", "/kill", headers=headers, content=b'{"by": "me"}')
         assert answer.status_code == 403
-    assert not store.freeze_state().frozen
+    assert not store.processes.get_freeze().frozen
     own = plane.ask("POST", "/kill", headers={**browser, "Origin": plane.url}, content=b"{}")
     assert own.status_code == 200
 

@@ -10,8 +10,7 @@ import json
 
 import pytest
 
-from sandbox.caps import Caps
-from sandbox.exchange import Exchange, WireRequest
+from sandbox.wire.exchange import Caps, Exchange, WireRequest
 from tests.attacks.wire import asked, brokered, listener, rule
 
 FORM = (("content-type", "application/x-www-form-urlencoded"),)

@@ -8,14 +8,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from sandbox.addresses import Resolver
-from sandbox.broker import Broker, WriteMode
-from sandbox.bundle import Bundle, Provenance, RequestPattern, ToolDefinition
-from sandbox.caps import Caps
-from sandbox.credentials import CredentialSource
-from sandbox.exchange import Exchange, WireRequest
-from sandbox.livehttp import LiveHttp
-from sandbox.policy import Origin, Policy, Rule, read_policy
+from sandbox.broker.addresses import Resolver
+from sandbox.broker.broker import Broker
+from sandbox.broker.live import LiveHttp
+from sandbox.bundle.model import Bundle, Provenance, RequestPattern, ToolDefinition
+from sandbox.credentials.source import CredentialSource
+from sandbox.wire.exchange import Caps, Exchange, WireRequest, WriteMode
+from sandbox.wire.policy import Origin, Policy, RequestRule, build_read_policy
 from tests.sandbox.upstreams import HOST, to_this_machine
 
 FINE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfine"
@@ -66,7 +65,9 @@ async def listener(answer: bytes | Writer = FINE) -> AsyncIterator[Listener]:
         server.close()
 
 
-def rule(origin: Origin, method: str = "GET", security: tuple[tuple[str, ...], ...] = ()) -> Rule:
+def rule(
+    origin: Origin, method: str = "GET", security: tuple[tuple[str, ...], ...] = ()
+) -> RequestRule:
     """What a session may ask for whose bundle declares `/items/{key}` there, and nothing else."""
     tool = ToolDefinition(
         "tool",
@@ -87,13 +88,13 @@ def rule(origin: Origin, method: str = "GET", security: tuple[tuple[str, ...], .
         provenance=Provenance("test", "0" * 64),
         permissions=(f"network:{origin.host}:{origin.port}",),
     )
-    (made,) = read_policy(bundle).rules
+    (made,) = build_read_policy(bundle).rules
     return made
 
 
 @asynccontextmanager
 async def brokered(
-    *rules: Rule,
+    *rules: RequestRule,
     granted: Iterable[Origin] = (),
     resolve: Resolver = to_this_machine,
     caps: Caps | None = None,
@@ -107,7 +108,7 @@ async def brokered(
 
 
 async def asked(
-    api: Listener, request: WireRequest, *rules: Rule, caps: Caps | None = None
+    api: Listener, request: WireRequest, *rules: RequestRule, caps: Caps | None = None
 ) -> Exchange:
     """What becomes of one request to that server, whose address is granted."""
     allowed = rules or tuple(rule(api.origin, method) for method in ("GET", "POST"))

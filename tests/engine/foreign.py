@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sandbox.bundle import Bundle, Provenance
-from sandbox.launch import Launch
+from sandbox.bundle.launch import Launch
+from sandbox.bundle.model import Bundle, Provenance
 
 PRELUDE = """
 import json, os, sys

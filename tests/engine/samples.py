@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from sandbox.broker import Broker, Caps
-from sandbox.bundle import Bundle, Provenance, RequestPattern, ToolDefinition
-from sandbox.exchange import WireRequest, WireResponse
-from sandbox.policy import read_policy
+from sandbox.broker.broker import Broker
+from sandbox.bundle.model import Bundle, Provenance, RequestPattern, ToolDefinition
+from sandbox.wire.exchange import Caps, WireRequest, WireResponse
+from sandbox.wire.policy import build_read_policy
 
 OBJECT: dict[str, Any] = {"type": "object"}
 ITEMS = (RequestPattern("GET", "https://api.test/v1/items/{key}"),)
@@ -84,4 +84,4 @@ def body(content: bytes, status: int = 200) -> Api:
 
 
 def broker(of: Bundle, upstream: Any, caps: Caps | None = None) -> Broker:
-    return Broker(read_policy(of), upstream, caps=caps)
+    return Broker(build_read_policy(of), upstream, caps=caps)

@@ -9,22 +9,23 @@ from typing import Any
 
 import pytest
 
-from forge.compile import compile_document
-from forge.document import parse
-from sandbox.brake import Brake
-from sandbox.broker import Broker, Caps
-from sandbox.bundle import Bundle, read_bundle
-from sandbox.credentials import CredentialSource
+from forge.compiler.compile import compile_document
+from forge.readers.document import parse_document
+from sandbox.broker.broker import Broker
+from sandbox.broker.live import LiveHttp
+from sandbox.bundle.model import Bundle, read_bundle
+from sandbox.bundle.report import Proof
+from sandbox.credentials.source import CredentialSource
 from sandbox.errors import CallTimedOut, Frozen, LoadFailed, SessionBroken
-from sandbox.livehttp import LiveHttp
-from sandbox.policy import Origin, Policy
-from sandbox.prove import prove
-from sandbox.report import Proof
-from sandbox.runner import Outcome, Runner
+from sandbox.killswitch import KillSwitch
+from sandbox.session.interface import Outcome, Runner
+from sandbox.stages.prove import prove_bundle
+from sandbox.wire.exchange import Caps
+from sandbox.wire.policy import Origin, Policy
 from tests.engine.conftest import Engine
 from tests.engine.samples import FETCH, RUN, Gate, body, broker, bundle
 from tests.sandbox.local import LocalRunner
-from tests.sandbox.test_stages import BAD, BUNDLES, check_bad, check_good
+from tests.sandbox.stages.test_prove import BAD, BUNDLES, check_bad, check_good
 from tests.world.powerdns import PowerDNS, powerdns
 
 __all__ = ["powerdns"]
@@ -57,7 +58,7 @@ def test_good_and_bad_bundles_get_the_verdicts_they_deserve(engine: Engine) -> N
     async def run() -> dict[str, Proof]:
         async with engine() as runner:
             names = ("good", *BAD)
-            return {name: await prove(read_bundle(BUNDLES / name), runner) for name in names}
+            return {name: await prove_bundle(read_bundle(BUNDLES / name), runner) for name in names}
 
     proofs = asyncio.run(run())
     check_good(proofs.pop("good"))
@@ -69,7 +70,9 @@ def test_every_cell_is_what_an_uncaged_runtime_gets(engine: Engine) -> None:
     async def run(name: str) -> None:
         made = read_bundle(BUNDLES / name)
         async with engine() as runner:
-            assert matrix(await prove(made, runner)) == matrix(await prove(made, LocalRunner()))
+            assert matrix(await prove_bundle(made, runner)) == matrix(
+                await prove_bundle(made, LocalRunner())
+            )
 
     for name in ("good", "unvalidated_answer"):
         asyncio.run(run(name))
@@ -79,7 +82,7 @@ def test_powerdns_is_proved_against_its_own_document_and_itself(
     engine: Engine, powerdns: PowerDNS
 ) -> None:
     at = f"{powerdns.url}/api/docs"
-    document = parse(powerdns.ask("GET", "/api/docs").body, "powerdns", url=at)
+    document = parse_document(powerdns.ask("GET", "/api/docs").body, "powerdns", url=at)
     made = compile_document(document).bundle
     here = frozenset({Origin("http", powerdns.host, powerdns.port)})
     declared = {credential.name: credential for credential in made.credentials}
@@ -88,7 +91,7 @@ def test_powerdns_is_proved_against_its_own_document_and_itself(
     async def run() -> Proof:
         async with LiveHttp(here) as live, engine() as runner:
             real = Broker(Policy(()), live, credentials=credentials)
-            return await prove(made, runner, live=real)
+            return await prove_bundle(made, runner, live=real)
 
     proof = asyncio.run(run())
     assert [report.verdict for report in proof.reports] == ["passed"] * 3
@@ -176,14 +179,14 @@ def test_the_brake_cuts_what_computes_and_what_waits(engine: Engine) -> None:
     wait = {"code": "http.request('GET', '/items/a')"}
 
     async def run() -> None:
-        brake, gate = Brake(), Gate(2)
-        async with engine(brake=brake) as runner:
+        kill_switch, gate = KillSwitch(), Gate(2)
+        async with engine(kill_switch=kill_switch) as runner:
             async with runner.open(of, broker(of, gate)) as session:
                 waiting = asyncio.ensure_future(session.call("run", wait))
                 await gate.arrived.wait()
                 computing = asyncio.ensure_future(session.call("run", {"code": "while 1: pass"}))
                 await asyncio.sleep(0)
-                brake.engage()
+                kill_switch.engage()
                 for task in (waiting, computing):
                     with pytest.raises(Frozen):
                         await task
@@ -275,6 +278,6 @@ def test_the_listed_tools_are_the_bundles(engine: Engine) -> None:
         async with engine() as runner, runner.open(of, broker(of, body(b"{}"))) as session:
             listed = await session.list_tools()
             assert [tool["name"] for tool in listed] == ["fetch"]
-            assert listed[0] == {**of.tools[0].listed(of.base_url)}
+            assert listed[0] == {**of.tools[0].build_listing(of.base_url)}
 
     asyncio.run(run())

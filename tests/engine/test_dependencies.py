@@ -13,18 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.broker import Broker
-from sandbox.bundle import Bundle
-from sandbox.cassette import Cassette
-from sandbox.docker_engine import Client, DockerRunner, Labels
+from sandbox.broker.broker import Broker
+from sandbox.broker.cassette import Cassette
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.report import StageReport
+from sandbox.engines.docker.engine import Client, ContainerLabels, DockerRunner
+from sandbox.engines.docker.image import export_image
+from sandbox.engines.docker.layers import build_dependency_layer, remove_layer, resolve_packages
 from sandbox.errors import PackageUnusable
-from sandbox.image import export_image
-from sandbox.layers import dependency_layer, remove_layer, resolved
-from sandbox.packages import Python, fetch_locked, fetch_wheels
-from sandbox.policy import Policy
-from sandbox.report import StageReport
-from sandbox.static.stage import prove_static
-from sandbox.suitestage import harness, prove_suite
+from sandbox.packages.fetch import PythonTarget, fetch_locked, fetch_wheels
+from sandbox.stages.static.stage import prove_static
+from sandbox.stages.suite import build_harness, prove_suite
+from sandbox.wire.policy import Policy
 from tests.sandbox.computing import HALVE, computing
 
 pytestmark = pytest.mark.docker
@@ -66,14 +66,14 @@ def test_a_server_with_packages_runs_its_tests_and_is_exported(
     docker_engine: tuple[Client, str], index: Path
 ) -> None:
     client, base = docker_engine
-    found = resolved(client, ["halving==1.0"], print)
+    found = resolve_packages(client, ["halving==1.0"], print)
     assert {(p.name, p.version, p.modules) for p in found} == {
         ("halving", "1.0", ("halving",)),
         ("dividing", "2.0", ("dividing",)),
     }
     bundle = replace(computing(CODE), packages=found)
     assert prove_static(bundle).passed
-    layer = dependency_layer(client, bundle, print)
+    layer = build_dependency_layer(client, bundle, print)
     try:
         assert asyncio.run(ran(client, base, bundle)).passed
         assert '"half":1.5' in exported(client, bundle, layer)
@@ -82,8 +82,8 @@ def test_a_server_with_packages_runs_its_tests_and_is_exported(
 
 
 async def ran(client: Client, base: str, bundle: Bundle) -> StageReport:
-    async with DockerRunner(client, base, Labels("test", "engine")) as runner:
-        made = harness(bundle)
+    async with DockerRunner(client, base, ContainerLabels("test", "engine")) as runner:
+        made = build_harness(bundle)
         return await prove_suite(
             bundle, SUITE, lambda: runner.open(made, Broker(Policy(()), Cassette(())))
         )
@@ -104,7 +104,7 @@ def exported(client: Client, bundle: Bundle, layer: str) -> str:
             input="".join(json.dumps(message) + "\n" for message in said),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
     finally:
@@ -113,7 +113,7 @@ def exported(client: Client, bundle: Bundle, layer: str) -> str:
 
 
 def test_a_package_that_is_not_what_was_locked_is_not_taken(index: Path, tmp_path: Path) -> None:
-    ours = Python(f"{sys.version_info.major}.{sys.version_info.minor}", os.uname().machine)
+    ours = PythonTarget(f"{sys.version_info.major}.{sys.version_info.minor}", os.uname().machine)
     place = tmp_path / "fetched" / "tree"
     place.mkdir(parents=True)
     lock = fetch_wheels(["dividing"], place, ours)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.errors import CallTimedOut, SessionBroken
-from sandbox.runner import Limits
+from sandbox.session.interface import Limits
 from tests.engine.conftest import Engine
 from tests.engine.samples import RUN, body, broker, bundle
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from sandbox.broker import Broker, Capture, Release, WriteMode
-from sandbox.bundle import Bundle
-from sandbox.exchange import wire_digest
-from sandbox.localaccess import LocalAccess
-from sandbox.permissions import Permission
-from sandbox.policy import Policy
-from sandbox.recording import Tape
-from sandbox.runner import Outcome
-from sandbox.static.stage import prove_static
+from sandbox.broker.broker import Broker
+from sandbox.broker.host.local import LocalAccess
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.permissions import Permission
+from sandbox.session.interface import Outcome
+from sandbox.session.recording import CallLog
+from sandbox.stages.static.stage import prove_static
+from sandbox.wire.exchange import Capture, Release, WriteMode, digest_request
+from sandbox.wire.policy import Policy
 from tests.engine.conftest import Engine
 from tests.engine.samples import body, bundle
 
@@ -60,7 +60,7 @@ def called(
     granted: tuple[Permission, ...],
     tool: str,
     writes: WriteMode = None,
-    tape: Tape | None = None,
+    tape: CallLog | None = None,
     **arguments: Any,
 ) -> tuple[Outcome, Broker]:
     local = LocalAccess(lambda: granted, {"TOKEN": "token-4711-4711", "OTHER": "x"}.get)
@@ -111,7 +111,7 @@ def test_what_was_not_granted_is_refused_whatever_the_bundle_declares(
 def test_a_value_reaches_the_code_and_nothing_else(
     engine: Engine, made: tuple[Bundle, Path]
 ) -> None:
-    tape = Tape()
+    tape = CallLog()
     outcome, _ = called(
         engine, made[0], (Permission("env", "TOKEN"),), "secret", tape=tape, name="TOKEN"
     )
@@ -133,7 +133,7 @@ def test_a_write_is_held_for_approval_like_a_request(
     assert broker.captured.method == "WRITE"
     assert broker.captured.body == b"content"
     assert not (place / "held").exists()
-    digest = Release(wire_digest(broker.captured))
+    digest = Release(digest_request(broker.captured))
     other, _ = called(engine, server, given, "write", digest, **{**arguments, "text": "other"})
     assert not other.ok
     assert not (place / "held").exists()

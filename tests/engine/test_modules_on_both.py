@@ -6,8 +6,8 @@ import asyncio
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
-from sandbox.runner import Runner
-from sandbox.static.code import MODULES
+from sandbox.bundle.modules import MODULES
+from sandbox.session.interface import Runner
 from tests.engine.conftest import Engine
 from tests.engine.samples import RUN, body, broker, bundle
 from tests.sandbox.local import LocalRunner

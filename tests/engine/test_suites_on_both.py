@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import asyncio
 
-from sandbox.broker import Broker
-from sandbox.cassette import Cassette
-from sandbox.policy import Policy
-from sandbox.prove import prove
-from sandbox.report import Proof
-from sandbox.suitestage import harness, prove_suite
+from sandbox.broker.broker import Broker
+from sandbox.broker.cassette import Cassette
+from sandbox.bundle.report import Proof
+from sandbox.stages.prove import prove_bundle
+from sandbox.stages.suite import build_harness, prove_suite
+from sandbox.wire.policy import Policy
 from tests.engine.conftest import Engine
 from tests.sandbox.computing import CASES, computing
-from tests.sandbox.test_suitestage import API, CODE, GOOD
+from tests.sandbox.stages.test_suite import API, CODE, GOOD
 
 
 def test_a_server_is_proved_with_its_tests_and_attacked(engine: Engine) -> None:
     async def work() -> Proof:
         async with engine() as runner:
-            return await prove(computing(CODE), runner, examples=CASES, suite=GOOD)
+            return await prove_bundle(computing(CODE), runner, examples=CASES, suite=GOOD)
 
     proof = asyncio.run(work())
     assert proof.passed, proof
@@ -33,7 +33,7 @@ def test_answers_of_an_api_and_endless_code_are_tried_in_both(engine: Engine) ->
     bundle = computing(
         CODE.replace("number / 2", "number / 2 if number != 4 else [x for x in iter(int, 1)]")
     )
-    made = harness(bundle)
+    made = build_harness(bundle)
 
     async def work() -> tuple[dict[str, str], dict[str, str]]:
         async with engine() as runner:
@@ -42,7 +42,7 @@ def test_answers_of_an_api_and_endless_code_are_tried_in_both(engine: Engine) ->
                 return runner.open(made, Broker(Policy(()), Cassette(())))
 
             api = await prove_suite(bundle, API, opened)
-            endless = await prove_suite(bundle, GOOD, opened, seconds=1.5)
+            endless = await prove_suite(bundle, GOOD, opened, seconds=5.0, budget=120.0)
             told = [{c.case: c.verdict for c in r.cases} for r in (api, endless)]
             return told[0], told[1]
 

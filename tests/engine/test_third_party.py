@@ -16,7 +16,7 @@ import pytest
 
 from sandbox.cage import Cage, CagedServer, opened_cage
 from sandbox.errors import CallTimedOut, Frozen, PathRefused, SessionBroken
-from sandbox.outfit import LIMITS
+from sandbox.thirdparty.environment import LIMITS
 from tests.engine.foreign import BENIGN, PRELUDE, PROBE
 from tests.sandbox.upstreams import HOST, Outside, outside, to_this_machine
 
@@ -43,9 +43,9 @@ def run(base_image: str) -> Callable[[Callable[[Cage], Awaitable[None]]], None]:
 
     def running(work: Callable[[Cage], Awaitable[None]]) -> None:
         async def bounded() -> None:
-            async with asyncio.timeout(60), opened_cage() as cage:
+            async with asyncio.timeout(240), opened_cage() as cage:
                 await work(cage)
-                await cage._containers.drained()
+                await cage._containers.wait_drained()
                 assert cage.leftovers() == ()
 
         asyncio.run(bounded())
@@ -231,8 +231,8 @@ def test_the_brake_stops_servers_and_exits_at_once(run: Callable[..., None]) -> 
         async with probe(cage, "network:api.test") as server:
             await server.list()
             assert len(cage.leftovers()) == 2
-            cage.brake.engage()
-            await cage._containers.drained()
+            cage.kill_switch.engage()
+            await cage._containers.wait_drained()
             assert cage.leftovers() == ()
             with pytest.raises(Frozen):
                 await server.call("run", {"code": "got = 1"})
@@ -299,7 +299,7 @@ def fetch(url, **proxies):
     handlers = [urllib.request.HTTPSHandler(context=context)]
     if proxies.get("direct"):
         handlers.append(urllib.request.ProxyHandler({}))
-    return urllib.request.build_opener(*handlers).open(url, timeout=10).read().decode()
+    return urllib.request.build_opener(*handlers).open(url, timeout=60).read().decode()
 """
 
 
@@ -336,7 +336,7 @@ def test_nothing_but_the_declared_host_is_reached(run: Callable[..., None]) -> N
             ) as server:
                 code = f"""
 def raw(first, *lines):
-    with socket.create_connection(("127.0.0.1", 3128), 5) as proxy:
+    with socket.create_connection(("127.0.0.1", 3128), 60) as proxy:
         proxy.sendall(first)
         answer = proxy.recv(4096)
         for line in lines:
@@ -344,7 +344,7 @@ def raw(first, *lines):
             answer += b"|" + proxy.recv(4096)
         return answer.decode("latin-1")
 def fronted():
-    with socket.create_connection(("{HOST}", {api.port}), 5) as connection:
+    with socket.create_connection(("{HOST}", {api.port}), 60) as connection:
         return context.wrap_socket(connection, server_hostname="evil.test").recv(1)
 got = repr([
     attempt(lambda: fetch("https://evil.test/")),

@@ -13,10 +13,15 @@ from pathlib import Path
 import pytest
 
 from sandbox.cage import opened_cage
-from sandbox.docker_engine import Client
+from sandbox.engines.docker.engine import Client
+from sandbox.engines.docker.layers import (
+    build_node_layer,
+    build_python_layer,
+    detect_python,
+    remove_layer,
+)
 from sandbox.errors import BaseImageBuildFailed, PackageUnusable
-from sandbox.layers import node_layer, python_layer, python_of, remove_layer
-from sandbox.packages import Fetched, fetch_npm, fetch_pypi
+from sandbox.packages.fetch import FetchedProgram, fetch_npm, fetch_pypi
 from tests.engine.foreign import BENIGN
 from tests.sandbox.upstreams import HOST, outside, to_this_machine
 
@@ -38,7 +43,7 @@ readline.createInterface({ input: process.stdin }).on("line", (line) => {
     text(id, params.arguments.a + params.arguments.b);
   } else if (method === "tools/call") {
     const { url, ca } = params.arguments;
-    https.get(url, { ca, timeout: 5000, agent: new https.Agent() }, (answer) => {
+    https.get(url, { ca, timeout: 60000, agent: new https.Agent() }, (answer) => {
       answer.setEncoding("utf8");
       answer.on("data", (part) => text(id, part));
     }).on("error", (error) => text(id, error.code));
@@ -100,7 +105,7 @@ def test_a_server_from_npm_runs_and_its_node_knows_no_proxy(
     place = tree(tmp_path)
     try:
         fetched = fetch_npm(str(npm_package(tmp_path)), place)
-        image = node_layer(client, "tiny", fetched, place, print)
+        image = build_node_layer(client, "tiny", fetched, place, print)
     except (PackageUnusable, BaseImageBuildFailed) as reason:
         pytest.skip(f"Node: {reason}")
     assert not list(tmp_path.rglob("install-script-ran"))
@@ -135,11 +140,11 @@ def test_a_server_from_pypi_runs_by_its_script_and_as_a_module(
     docker_engine: tuple[Client, str], tmp_path: Path
 ) -> None:
     client, _ = docker_engine
-    place, made, python = tree(tmp_path), [str(wheel(tmp_path))], python_of(client, print)
+    place, made, python = tree(tmp_path), [str(wheel(tmp_path))], detect_python(client, print)
     fetched = fetch_pypi(made, place, python, script="tiny-server")
     assert [(p.name, p.version) for p in fetched.lock] == [("tiny-server", "1.2.3")]
     assert fetched.lock[0].digest.startswith("sha256:")
-    image = python_layer(client, "tiny", fetched, place, print)
+    image = build_python_layer(client, "tiny", fetched, place, print)
 
     async def work() -> None:
         async with opened_cage() as cage:
@@ -156,7 +161,7 @@ def test_a_server_from_pypi_runs_by_its_script_and_as_a_module(
         remove_layer(client, image)
 
 
-def from_npm(place: Path, **about: object) -> Fetched:
+def from_npm(place: Path, **about: object) -> FetchedProgram:
     return fetch_npm(str(npm_package(place, **about)), tree(place))
 
 
@@ -173,7 +178,7 @@ def from_npm(place: Path, **about: object) -> Fetched:
     ],
 )
 def test_what_cannot_be_fetched_safely_is_refused(
-    fetch: Callable[[Path], Fetched], told: str, tmp_path: Path
+    fetch: Callable[[Path], FetchedProgram], told: str, tmp_path: Path
 ) -> None:
     with pytest.raises(PackageUnusable, match=told):
         fetch(tmp_path)
@@ -185,6 +190,6 @@ def test_what_cannot_be_fetched_safely_is_refused(
 def test_a_pypi_spec_is_a_name_or_a_wheel(
     docker_engine: tuple[Client, str], tmp_path: Path, spec: str
 ) -> None:
-    python = python_of(docker_engine[0], print)
+    python = detect_python(docker_engine[0], print)
     with pytest.raises(PackageUnusable, match="no PyPI package"):
         fetch_pypi([spec], tmp_path, python, script="x")

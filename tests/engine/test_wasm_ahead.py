@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from sandbox.brake import Brake
-from sandbox.bundle import Bundle
+from sandbox.bundle.model import Bundle
+from sandbox.engines.wasm.component import LoadedComponent
+from sandbox.engines.wasm.engine import WasmRunner
+from sandbox.engines.wasm.pool import MAX_KNOWN
 from sandbox.errors import LoadFailed
-from sandbox.recording import Inputs, Tape
-from sandbox.wasm_component import LoadedComponent
-from sandbox.wasm_engine import WasmRunner
-from sandbox.wasm_pool import MAX_KNOWN
+from sandbox.killswitch import KillSwitch
+from sandbox.session.recording import CallInputs, CallLog
 from tests.engine.samples import body, broker, bundle
 
 COUNTING = """
@@ -32,13 +32,15 @@ def count(text=""):
     return {"seen": SEEN, "chance": [random.random(), str(uuid.uuid4())], "where": where}
 """
 SERVER = bundle(COUNTING, "count")
-AT = Inputs(1_700_000_000_123_456_789, "ab" * 32)
+AT = CallInputs(1_700_000_000_123_456_789, "ab" * 32)
 Use = Callable[[WasmRunner], Awaitable[None]]
 
 
 def with_spares(component: LoadedComponent, use: Use, **options: Any) -> None:
     async def run() -> None:
-        made = WasmRunner(component, spares=1, make_inputs=lambda: AT, **options)
+        made = WasmRunner(
+            component, spares=1, make_inputs=lambda: AT, opening_seconds=60.0, **options
+        )
         async with made as runner:
             await use(runner)
 
@@ -55,7 +57,7 @@ async def counted(runner: WasmRunner, of: Bundle = SERVER) -> tuple[Any, bytes]:
 def test_an_instance_that_was_opened_ahead_gives_the_same_bytes(component: LoadedComponent) -> None:
     async def use(runner: WasmRunner) -> None:
         first = await counted(runner)
-        await runner.pool.replenished()
+        await runner.pool.wait_replenished()
         assert runner.pool.ahead == 1
         assert await counted(runner) == first
         assert first[0]["seen"] == ["a"]
@@ -67,7 +69,7 @@ def test_an_instance_that_was_opened_ahead_gives_the_same_bytes(component: Loade
 def test_two_sessions_never_get_the_same_instance(component: LoadedComponent) -> None:
     async def use(runner: WasmRunner) -> None:
         await counted(runner)
-        await runner.pool.replenished()
+        await runner.pool.wait_replenished()
         async with (
             runner.open(SERVER, broker(SERVER, body(b"{}"))) as one,
             runner.open(SERVER, broker(SERVER, body(b"{}"))) as other,
@@ -93,7 +95,7 @@ def test_an_instance_is_for_the_very_bundle_it_was_opened_with(
 ) -> None:
     async def use(runner: WasmRunner) -> None:
         await counted(runner)
-        await runner.pool.replenished()
+        await runner.pool.wait_replenished()
         found, _ = await counted(runner, other)
         assert found["seen"] == ([1, "a"] if "[1]" in other.source_code else ["a"])
         assert runner.pool.ahead == 1
@@ -102,17 +104,17 @@ def test_an_instance_is_for_the_very_bundle_it_was_opened_with(
 
 
 def test_a_freeze_ends_what_was_opened_ahead(component: LoadedComponent) -> None:
-    brake = Brake()
+    kill_switch = KillSwitch()
 
     async def use(runner: WasmRunner) -> None:
         await counted(runner)
-        await runner.pool.replenished()
-        brake.engage()
+        await runner.pool.wait_replenished()
+        kill_switch.engage()
         assert runner.pool.ahead == 0
-        await runner.pool.replenished()
+        await runner.pool.wait_replenished()
         assert runner.pool.ahead == 0
 
-    with_spares(component, use, brake=brake)
+    with_spares(component, use, kill_switch=kill_switch)
 
 
 def test_only_the_servers_that_were_opened_last_are_opened_ahead(
@@ -121,7 +123,7 @@ def test_only_the_servers_that_were_opened_last_are_opened_ahead(
     async def use(runner: WasmRunner) -> None:
         for version in range(MAX_KNOWN + 2):
             await counted(runner, replace(SERVER, version=version + 1))
-        await runner.pool.replenished()
+        await runner.pool.wait_replenished()
         assert runner.pool.ahead == MAX_KNOWN
 
     with_spares(component, use)
@@ -133,7 +135,7 @@ def test_code_that_does_not_load_is_not_opened_ahead(component: LoadedComponent)
     async def use(runner: WasmRunner) -> None:
         with pytest.raises(LoadFailed):
             await counted(runner, broken)
-        await runner.pool.replenished()
+        await runner.pool.wait_replenished()
         assert runner.pool.ahead == 0
 
     with_spares(component, use)
@@ -149,7 +151,7 @@ def test_code_can_ask_the_host_for_nothing_while_it_is_loaded(component: LoadedC
 
     async def use(runner: WasmRunner) -> None:
         of = bundle(asking, "count")
-        tape = Tape()
+        tape = CallLog()
         async with runner.open(of, broker(of, body(b"{}"))) as session:
             outcome = await session.call("count", {"text": "a"}, tape=tape)
         assert "no such call" in outcome.structured["seen"][0]
@@ -162,7 +164,7 @@ def test_without_spares_nothing_is_opened_ahead(component: LoadedComponent) -> N
     async def run() -> None:
         async with WasmRunner(component) as runner:
             await counted(runner)
-            await runner.pool.replenished()
+            await runner.pool.wait_replenished()
             assert runner.pool.ahead == 0
 
     asyncio.run(run())

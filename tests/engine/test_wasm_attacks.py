@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from sandbox.engines.wasm.component import LoadedComponent, list_modules
 from sandbox.errors import CallTimedOut, LoadFailed
-from sandbox.recording import Inputs
-from sandbox.runner import Limits, Outcome
-from sandbox.wasm_component import LoadedComponent, modules
+from sandbox.session.interface import Limits, Outcome
+from sandbox.session.recording import CallInputs
 from tests.engine.samples import FETCH, RUN, Api, Gate, body, broker, bundle
 
 Wasm = Callable[..., Any]
-AT = Inputs(1_700_000_000_123_456_789, "ab" * 32)
+AT = CallInputs(1_700_000_000_123_456_789, "ab" * 32)
 PROBES = bundle(RUN, "run")
 BUILTIN = """
 import _imp, importlib.machinery as m
@@ -222,7 +222,7 @@ def test_a_module_that_is_not_there_is_refused_with_the_way_out(wasm: Wasm) -> N
 
 
 def test_every_module_of_the_static_stage_can_be_imported(wasm: Wasm) -> None:
-    imports = "\n".join(f"import {name}" for name in modules() if name != "__future__")
+    imports = "\n".join(f"import {name}" for name in list_modules() if name != "__future__")
     assert got(wasm, f"from __future__ import annotations\n{imports}\ngot = 1") == 1
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.settings import load_engine_settings
+from sandbox.engines.wasm.component import LoadedComponent, build_component, load_component
 from sandbox.errors import ComponentMissing
-from sandbox.wasm_component import LoadedComponent, build_component, load_component
 
 CACHE = load_engine_settings().cache
 

@@ -13,26 +13,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.bundle import Bundle
-from sandbox.exchange import WireRequest, WireResponse
-from sandbox.recording import (
+from sandbox.broker.cassette import ReplayBroker
+from sandbox.bundle.model import Bundle
+from sandbox.engines.wasm.purity import keeps_state
+from sandbox.session.interface import Outcome
+from sandbox.session.recording import (
     FROZEN_TIME_NS,
-    Entropy,
-    Inputs,
-    Recording,
-    Tape,
-    inputs_for,
-    live_inputs,
-    pack,
-    unpack,
+    CallInputs,
+    CallLog,
+    CallRecording,
+    SeededRandom,
+    choose_inputs,
+    create_live_inputs,
+    pack_recording,
+    unpack_recording,
 )
-from sandbox.replay import Replay
-from sandbox.runner import Outcome
-from sandbox.wasm_state import keeps_state
+from sandbox.wire.exchange import WireRequest, WireResponse
 from tests.engine.samples import FETCH, JSON, body, broker, bundle
 
 Wasm = Callable[..., Any]
-AT = Inputs(1_700_000_000_123_456_789, "cd" * 32)
+AT = CallInputs(1_700_000_000_123_456_789, "cd" * 32)
 SOURCE = """
 import datetime, random, statistics, time, uuid
 from toolwright import http, tool
@@ -108,21 +108,21 @@ def content(outcome: Outcome) -> bytes:
 
 async def call(
     runner: Any, of: Bundle, tool: str, upstream: Any = None, times: int = 1
-) -> list[tuple[Outcome, Tape]]:
+) -> list[tuple[Outcome, CallLog]]:
     """Calls of a tool in one session, with what each took in."""
     made = []
     async with runner.open(of, broker(of, upstream or Counting())) as session:
         for _ in range(times):
-            tape = Tape()
+            tape = CallLog()
             made.append((await session.call(tool, {"n": 7}, tape=tape), tape))
     return made
 
 
-async def replayed(runner: Any, tool: str, recording: Recording, times: int) -> set[bytes]:
-    replay = Replay(recording.exchanges * times)
+async def replayed(runner: Any, tool: str, recording: CallRecording, times: int) -> set[bytes]:
+    replay = ReplayBroker(recording.exchanges * times)
     async with runner.open(SERVER, replay) as session:
         found = {
-            content(await session.call(tool, {"n": 7}, tape=Tape(recording.inputs)))
+            content(await session.call(tool, {"n": 7}, tape=CallLog(recording.inputs)))
             for _ in range(times)
         }
     # What asks for nothing that it was refused is not asked for again.
@@ -131,12 +131,12 @@ async def replayed(runner: Any, tool: str, recording: Recording, times: int) -> 
     return found
 
 
-def on_two_days(wasm: Wasm, of: Bundle, tool: str, times: int = 1) -> list[tuple[Outcome, Tape]]:
+def on_two_days(wasm: Wasm, of: Bundle, tool: str, times: int = 1) -> list[tuple[Outcome, CallLog]]:
     """The same calls in two engines that live at different times."""
 
-    async def run() -> list[tuple[Outcome, Tape]]:
+    async def run() -> list[tuple[Outcome, CallLog]]:
         made = []
-        for live in (AT, Inputs(AT.time_ns + 86_400_000_000_000, "ef" * 32)):
+        for live in (AT, CallInputs(AT.time_ns + 86_400_000_000_000, "ef" * 32)):
             async with wasm(make_inputs=lambda live=live: live) as runner:
                 made += await call(runner, of, tool, times=times)
         return made
@@ -152,12 +152,12 @@ def test_a_recording_gives_the_same_bytes_a_hundred_times_in_two_sessions(
         async with wasm(spares=1) as runner:
             ((first, tape),) = await call(runner, SERVER, tool)
             assert first.ok, first.failure
-            made = Recording("wasm", "sha256", {"n": 7}, tape.inputs, tuple(tape.exchanges))
-            packed = pack(made)
+            made = CallRecording("wasm", "sha256", {"n": 7}, tape.inputs, tuple(tape.exchanges))
+            packed = pack_recording(made)
             assert packed is not None
-            assert unpack(packed) == made
+            assert unpack_recording(packed) == made
             found = await asyncio.gather(
-                *(replayed(runner, tool, unpack(packed), times=50) for _ in range(2))
+                *(replayed(runner, tool, unpack_recording(packed), times=50) for _ in range(2))
             )
             assert found == [{content(first)}] * 2
 
@@ -201,11 +201,11 @@ def test_a_pure_tool_gets_what_its_bundle_declares(
 
 
 def test_a_pure_tool_s_time_stands_still_and_its_chance_depends_on_what_is_asked() -> None:
-    def inputs(tool: str, of: Bundle = PURE, n: int = 7) -> Inputs:
-        return inputs_for(of, tool, {"n": n, "m": 1}, AT)
+    def inputs(tool: str, of: Bundle = PURE, n: int = 7) -> CallInputs:
+        return choose_inputs(of, tool, {"n": n, "m": 1}, AT)
 
     assert inputs("chances").time_ns == FROZEN_TIME_NS
-    assert inputs_for(PURE, "chances", {"m": 1, "n": 7}, AT) == inputs("chances")
+    assert choose_inputs(PURE, "chances", {"m": 1, "n": 7}, AT) == inputs("chances")
     mended = replace(PURE, source_code=SOURCE + "#")
     others = (inputs("names"), inputs("chances", n=8), inputs("chances", mended))
     assert len({inputs("chances").seed, *(other.seed for other in others)}) == 4
@@ -218,7 +218,7 @@ def test_a_fault_is_replayed_like_an_answer(wasm: Wasm) -> None:
         async with wasm() as runner:
             async with runner.open(made, broker(made, body(b"{", 503))) as session:
                 first = await session.call("fetch", {"key": "a"})
-            replay = Replay(first.exchanges)
+            replay = ReplayBroker(first.exchanges)
             async with runner.open(made, replay) as session:
                 again = await session.call("fetch", {"key": "a"})
                 other = await session.call("fetch", {"key": "b"})
@@ -264,12 +264,12 @@ def chance(mode):
 
 @given(st.text("0123456789abcdef", min_size=64, max_size=64), st.lists(st.integers(0, 300)))
 def test_entropy_is_one_stream_however_it_is_read(seed: str, sizes: list[int]) -> None:
-    pieces = Entropy(seed)
-    assert b"".join(map(pieces.read, sizes)) == Entropy(seed).read(sum(sizes))
+    pieces = SeededRandom(seed)
+    assert b"".join(map(pieces.read_bytes, sizes)) == SeededRandom(seed).read_bytes(sum(sizes))
 
 
 def test_live_inputs_differ() -> None:
-    one, other = live_inputs(), live_inputs()
+    one, other = create_live_inputs(), create_live_inputs()
     assert one.seed != other.seed
     assert len(one.seed) == 64
     assert one.time_ns <= other.time_ns

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from forge.compile import compile_document
-from forge.document import parse
+from forge.compiler.compile import compile_document
 from forge.errors import ForgeError
-from sandbox.bundle import render_files
+from forge.readers.document import parse_document
+from sandbox.bundle.model import render_files
 
 
 def _api(schema: Any, more: dict[str, Any] | None = None, media: str = "application/json") -> bytes:
@@ -132,7 +132,7 @@ DOCUMENTS: dict[str, Callable[[], bytes]] = {
 def main(name: str) -> None:
     """Print how many tools the document makes, or why it is refused."""
     try:
-        document = parse(DOCUMENTS[name](), "hostile")
+        document = parse_document(DOCUMENTS[name](), "hostile")
         bundle = compile_document(document, base_url="https://api.test").bundle
     except ForgeError as error:
         print(f"refused: {error}")

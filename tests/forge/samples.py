@@ -5,16 +5,16 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-from forge.compile import Compilation, compile_document
-from forge.document import Document, parse
-from forge.openapi import Reading, read
-from sandbox.apispec import Operation
+from forge.compiler.compile import Compilation, compile_document
+from forge.readers.document import Document, parse_document
+from forge.readers.openapi.reader import ParsedApi, read_openapi
+from sandbox.bundle.apispec import Operation
 
 BASE = "https://api.example.com/v1"
 
 
 def document(text: str, name: str = "api.yaml") -> Document:
-    return parse(textwrap.dedent(text).encode(), name)
+    return parse_document(textwrap.dedent(text).encode(), name)
 
 
 def api(paths: str, rest: str = "", version: str = "3.0.3") -> Document:
@@ -31,8 +31,8 @@ def swagger(paths: str, rest: str = "") -> Document:
     return document(f"{head}{server}paths:\n{body}\n{textwrap.dedent(rest)}")
 
 
-def reading(paths: str, rest: str = "", version: str = "3.0.3") -> Reading:
-    return read(api(paths, rest, version))
+def reading(paths: str, rest: str = "", version: str = "3.0.3") -> ParsedApi:
+    return read_openapi(api(paths, rest, version))
 
 
 def operation(paths: str, rest: str = "", version: str = "3.0.3") -> Operation:
@@ -44,7 +44,7 @@ def operation(paths: str, rest: str = "", version: str = "3.0.3") -> Operation:
 
 
 def swagger_operation(paths: str, rest: str = "") -> Operation:
-    found = read(swagger(paths, rest))
+    found = read_openapi(swagger(paths, rest))
     assert found.problems == ()
     (only,) = found.spec.operations
     return only

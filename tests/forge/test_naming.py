@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forge.naming import API, argument_names, body_name, server_name, tool_names
-from sandbox.apispec import Location, Operation, Parameter
-from sandbox.bundle import NAME
+from forge.naming import API, name_arguments, name_body_argument, name_server, name_tools
+from sandbox.bundle.apispec import Location, Operation, Parameter
+from sandbox.bundle.model import NAME
 
 LOCATIONS: list[Location] = ["path", "query", "header", "cookie"]
 
@@ -19,7 +19,7 @@ def _operation(id: str, method: str = "GET", path: str = "/x") -> Operation:
 
 
 def _name(id: str, method: str = "GET", path: str = "/x") -> str:
-    return tool_names([_operation(id, method, path)])[id]
+    return name_tools([_operation(id, method, path)])[id]
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,8 @@ def test_a_long_name_is_cut_at_a_word_and_marked() -> None:
 
 def test_names_that_collide_do_not_depend_on_the_order() -> None:
     operations = [_operation("a.b", path="/1"), _operation("a_b", path="/2"), _operation("c")]
-    names = tool_names(operations)
-    assert names == tool_names(operations[::-1])
+    names = name_tools(operations)
+    assert names == name_tools(operations[::-1])
     assert len(set(names.values())) == 3
     assert names["c"] == "c"
 
@@ -71,7 +71,7 @@ def test_names_that_collide_do_not_depend_on_the_order() -> None:
 def test_other_operations_do_not_change_a_name() -> None:
     alone = _name("listZones")
     assert (
-        tool_names([_operation("x"), _operation("listZones"), _operation("y")])["listZones"]
+        name_tools([_operation("x"), _operation("listZones"), _operation("y")])["listZones"]
         == alone
     )
 
@@ -85,7 +85,7 @@ def test_tool_names_are_legal_and_unique_for_any_ids_and_paths(
     pairs: list[tuple[str, str]],
 ) -> None:
     operations = [_operation(id, path="/" + path) for id, path in pairs]
-    names = list(tool_names(operations).values())
+    names = list(name_tools(operations).values())
     assert len(names) == len(operations) == len(set(names))
     for name in names:
         assert NAME.match(name)
@@ -110,23 +110,23 @@ def test_tool_names_are_legal_and_unique_for_any_ids_and_paths(
     ],
 )
 def test_an_argument_keeps_its_name_where_python_can(written: str, name: str) -> None:
-    assert argument_names([Parameter(written, "query")]) == [name]
+    assert name_arguments([Parameter(written, "query")]) == [name]
 
 
 def test_arguments_of_one_name_are_told_apart_by_their_place() -> None:
     parameters = [Parameter("id", location) for location in LOCATIONS]
-    assert argument_names(parameters) == ["id", "id_query", "id_header", "id_cookie"]
+    assert name_arguments(parameters) == ["id", "id_query", "id_header", "id_cookie"]
 
 
 def test_the_body_gives_way_to_a_parameter_called_body() -> None:
-    assert body_name([]) == "body"
-    assert body_name(["body"]) == "request_body"
-    assert body_name(["body", "request_body"]) == "request_body_2"
+    assert name_body_argument([]) == "body"
+    assert name_body_argument(["body"]) == "request_body"
+    assert name_body_argument(["body", "request_body"]) == "request_body_2"
 
 
 @given(st.lists(st.tuples(st.text(max_size=80), st.sampled_from(LOCATIONS)), max_size=15))
 def test_argument_names_are_identifiers_and_unique(written: list[tuple[str, Location]]) -> None:
-    names = argument_names([Parameter(name, location) for name, location in written])
+    names = name_arguments([Parameter(name, location) for name, location in written])
     assert len(set(names)) == len(written)
     for name in names:
         assert re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", name)
@@ -145,9 +145,9 @@ def test_argument_names_are_identifiers_and_unique(written: list[tuple[str, Loca
     ],
 )
 def test_a_server_is_named_after_the_title(title: str, name: str) -> None:
-    assert server_name(title) == name
+    assert name_server(title) == name
 
 
 @given(st.text(max_size=200))
 def test_any_title_gives_a_legal_name(title: str) -> None:
-    assert NAME.match(server_name(title))
+    assert NAME.match(name_server(title))

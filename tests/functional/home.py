@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,13 +17,17 @@ from typing import Any, TypeVar
 import httpx
 import psutil
 
-from orchestrator.control_process import Address, answering
+from orchestrator.processes.control_client import ControlAddress, find_control
 from orchestrator.settings import Settings, load_settings
 from registry.store import Store
-from sandbox.docker_engine import connect, list_containers
+from sandbox.engines.docker.engine import connect_engine, list_containers
 
 ROOT = Path(__file__).parents[2]
 PIN = "2468-test"
+SECONDS = 120.0
+"""What anything may take on a busy machine: only against hanging."""
+SILENCE_SECONDS = 10.0
+"""How long `kill` waits for a process: the usual half a second can pass on a busy machine."""
 T = TypeVar("T")
 
 
@@ -57,7 +62,7 @@ class Home:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=SECONDS,
             check=False,
         )
 
@@ -78,14 +83,14 @@ class Home:
         with Store.open(self.settings.database_url) as store:
             yield store
 
-    def control(self) -> Address:
+    def control(self) -> ControlAddress:
         """Where the control plane answers that this home's processes start without waiting for."""
-        return until(lambda: answering(self.settings), "a control plane answers")
+        return until(lambda: find_control(self.settings), "a control plane answers")
 
     def post(self, path: str, **body: Any) -> httpx.Response:
         """Ask the control plane, with its token."""
         address = self.control()
-        with httpx.Client(trust_env=False, timeout=20) as client:
+        with httpx.Client(trust_env=False, timeout=SECONDS) as client:
             return client.post(address.url + path, json=body, headers=address.headers)
 
     def approve(self, approval: str, pin: str = PIN) -> httpx.Response:
@@ -96,7 +101,7 @@ class Home:
         """How many containers of this home the engine runs; WASM has none."""
         if self.engine == "wasm":
             return 0
-        client = connect()
+        client = connect_engine()
         try:
             return len(list_containers(client, instance=self.settings.instance))
         finally:
@@ -114,6 +119,7 @@ def new_home(directory: Path, engine: str, **environment: str) -> Iterator[Home]
             **os.environ,
             "TOOLWRIGHT_HOME": str(directory / "home"),
             "TOOLWRIGHT_ENGINE": engine,
+            "TOOLWRIGHT_SILENCE_SECONDS": str(SILENCE_SECONDS),
             "PYTHONPATH": str(ROOT),
             **environment,
         },
@@ -128,20 +134,18 @@ def new_home(directory: Path, engine: str, **environment: str) -> Iterator[Home]
 
 
 def _end_control(home: Home) -> None:
-    address = answering(home.settings)
+    address = find_control(home.settings)
     if address is None:
         return
     process = psutil.Process(address.pid)
     process.terminate()
-    process.wait(10)
+    process.wait(SECONDS)
 
 
-def until(happened: Callable[[], T | None], what: str, seconds: float = 15.0) -> T:
+def until(happened: Callable[[], T | None], what: str, seconds: float = SECONDS) -> T:
     """The first true value of a condition. Fails the test where there is none in time."""
-    pause = threading.Event()
-    for _ in range(int(seconds / 0.03)):
-        value = happened()
-        if value:
-            return value
+    pause, end = threading.Event(), time.monotonic() + seconds
+    while not (value := happened()):
+        assert time.monotonic() < end, f"it did not happen that {what}"
         pause.wait(0.03)
-    raise AssertionError(f"it did not happen that {what}")
+    return value

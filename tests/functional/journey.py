@@ -11,6 +11,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
 from tests.functional.home import Home
+from tests.functional.peer import MOVING
 from tests.world.dns import DnsAnswer, query
 from tests.world.powerdns import PowerDNS
 
@@ -89,11 +90,12 @@ class _Traveller:
         journey, host = self.journey, self.powerdns.url.removeprefix("http://")
         journey.found_at_first = (await self._call("find", task=TASK))["candidates"]
         job = (await self._call("forge", task=TASK, source=host, name="powerdns"))["job"]
-        journey.first_wait = (await self._until(job, lambda j: j["state"] == "waiting"))["message"]
+        waits = await self._until("job", job, lambda j: j["state"] == "waiting")
+        journey.first_wait = waits["message"]
         journey.asked_before_allowed = self.powerdns.requests
         await self._person("source", "allow", host)
         waits_anew = await self._until(
-            job, lambda j: j["state"] == "waiting" and j["message"] != journey.first_wait
+            "job", job, lambda j: j["state"] == "waiting" and j["message"] != journey.first_wait
         )
         journey.second_wait = waits_anew["message"]
         key = self.home.path.parent / "key"
@@ -101,7 +103,7 @@ class _Traveller:
         await self._person("secret", "set", "pdns", "--value-file", str(key))
         key.unlink()
         await self._person("source", "add", self.powerdns.url, "--header", "X-API-Key=@pdns")
-        journey.done = await self._until(job, lambda j: j["state"] in ("done", "failed"))
+        journey.done = await self._until("job", job, lambda j: j["state"] in ("done", "failed"))
 
     async def use(self) -> None:
         journey = self.journey
@@ -122,13 +124,18 @@ class _Traveller:
         waiting = (await self._call("status"))["approvals"]
         before = self.powerdns.requests
         await self._person("approve", pending["approval"])
-        settled = await self._call("status", approval=pending["approval"], wait=20)
+        settled = await self._until(
+            "approval", pending["approval"], lambda a: a["state"] not in MOVING
+        )
         listed = next(a for a in waiting if a["approval"] == pending["approval"])
         return Write(pending, listed, before, settled, self.powerdns.requests)
 
-    async def _until(self, job: str, reached: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    async def _until(
+        self, kind: str, identity: str, reached: Callable[[dict[str, Any]], bool]
+    ) -> dict[str, Any]:
+        """The status of a `job` or an `approval` once it is so, or has ended."""
         for _ in range(300):
-            state: dict[str, Any] = await self._call("status", job=job, wait=5)
+            state: dict[str, Any] = await self._call("status", **{kind: identity}, wait=5)
             if reached(state) or state["state"] in ("done", "failed"):
                 return state
             await asyncio.sleep(0.05)

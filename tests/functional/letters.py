@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.functional.home import Home, new_home
+from tests.functional.home import SECONDS, Home, new_home
 from tests.world.loopback import Answering, served
 
 LETTER = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
@@ -68,7 +68,7 @@ class _Answering(Answering):
         letter = json.loads(self.body())
         here.sent.append(letter["text"])
         if here.held.is_set():
-            here.release.wait(30)
+            here.release.wait(SECONDS)
         with suppress(OSError):
             self.answer_json(201, letter)
 

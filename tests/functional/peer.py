@@ -10,9 +10,10 @@ import threading
 from types import TracebackType
 from typing import Any
 
-from tests.functional.home import Home
+from tests.functional.home import SECONDS, Home, until
 
-SECONDS = 40.0
+MOVING = frozenset({"queued", "running", "approved", "claimed"})
+"""States of jobs and approvals that somebody is working on."""
 MODERN = "2026-07-28"
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -118,6 +119,15 @@ class Peer:
         assert not result.get("isError"), result["content"]
         return result["structuredContent"]
 
+    def settled(self, **of: str) -> dict[str, Any]:
+        """The status of a `job` or an `approval` that has ended or waits for somebody."""
+
+        def reached() -> dict[str, Any] | None:
+            status: dict[str, Any] = self.value("status", **of, wait=20)
+            return None if status["state"] in MOVING else status
+
+        return until(reached, f"{of} settles")
+
     def notify(self, method: str, **params: Any) -> None:
         message = {"jsonrpc": "2.0", "method": method, "params": params}
         self.send(json.dumps(message).encode())
@@ -135,7 +145,7 @@ class Peer:
         except BrokenPipeError:
             pass
         try:
-            return self.process.wait(15)
+            return self.process.wait(SECONDS)
         finally:
             self.process.kill()
             self._reader.join()

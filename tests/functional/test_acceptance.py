@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from forge.brief import EXAMPLE, EXAMPLE_CODE, EXAMPLE_TESTS
+from forge.drafts.brief import EXAMPLE, EXAMPLE_CODE, EXAMPLE_TESTS
 from orchestrator.app import App
 from orchestrator.settings import Settings, load_settings
-from registry.records import Job
+from registry.models import Job
 from tests.functional.test_authors import SPECIFICATION, carried, registered, story
 from tests.world.model import Model, Said, purpose, said
 
@@ -84,7 +84,7 @@ def settings(tmp_path: Path, any_engine: str) -> Settings:
 
 async def forged(app: App, **more: Any) -> Job:
     given = {"task": TASK, "name": "roman", "source": "none", **more}
-    return await carried(app, app.jobs.create("forge", given))
+    return await carried(app, app.jobs.create_job("forge", given))
 
 
 def test_a_mistake_that_its_own_tests_agree_with_is_mended_without_a_person(
@@ -96,14 +96,15 @@ def test_a_mistake_that_its_own_tests_agree_with_is_mended_without_a_person(
         assert here.purposes() == [
             *("specification", "code", "acceptance", "verdict", "repair"),
         ]
-        _, misread, mended = app.store.drafts(job.id)
+        _, misread, mended = app.store.drafts.find(job.id)
         assert [misread.verdict, mended.verdict] == ["failed", "passed"]
         (diagnosis,) = misread.diagnosis
         assert diagnosis["stage"] == "acceptance"
         assert SAYS in diagnosis["reason"]
         assert diagnosis["expected"] == '{"number": 9}'
-        assert mended.reports[-1]["verdict"] == "passed"
-        assert "read by openai" in mended.reports[-1]["note"]
+        assert mended.reports[-1].verdict == "passed"
+        assert mended.reports[-1].code == "read_independently"
+        assert "read by openai" in mended.reports[-1].note
 
     right = {key: EXAMPLE[key] for key in ("code", "tests", "cases")}
     story(settings, answering(MISREAD, MISREAD, right, right="reader"), told)
@@ -126,8 +127,10 @@ def test_a_reading_that_another_does_not_uphold_stands_in_nobodys_way(
     async def told(app: App, here: Model) -> None:
         job = await forged(app)
         assert job.state == "done", job.message
-        (report,) = [r for r in app.store.drafts(job.id)[-1].reports if r["stage"] == "acceptance"]
-        assert [case["verdict"] for case in report["cases"]] == [cell, "passed"]
+        (report,) = [
+            r for r in app.store.drafts.find(job.id)[-1].reports if r.stage == "acceptance"
+        ]
+        assert [case.verdict for case in report.cases] == [cell, "passed"]
         told = " ".join(job.result["problems"])
         assert ('it gives {"number": 11}' in told) == (right == "open")
 
@@ -145,9 +148,9 @@ def test_a_reading_that_says_nothing_is_told_as_none(settings: Settings, reading
     async def told(app: App, here: Model) -> None:
         job = await forged(app)
         assert job.state == "done", job.message
-        report = app.store.drafts(job.id)[-1].reports[-1]
-        assert (report["stage"], report["verdict"]) == ("acceptance", "skipped")
-        assert "said nothing" in report["note"]
+        report = app.store.drafts.find(job.id)[-1].reports[-1]
+        assert (report.stage, report.verdict) == ("acceptance", "skipped")
+        assert "said nothing" in report.note
 
     story(settings, answering(EXAMPLE, reading=reading), told)
 
@@ -158,7 +161,7 @@ def test_a_model_does_not_judge_its_own_code_by_claims_that_it_sends_along(
     async def told(app: App, here: Model) -> None:
         job = await forged(app)
         assert job.state == "failed"
-        assert not any("acceptance" in row.content for row in app.store.drafts(job.id))
+        assert not any("acceptance" in row.content for row in app.store.drafts.find(job.id))
 
     sent = {**MISREAD, "acceptance": [claim("IX", 11)]}
     story(settings, answering(sent, right="reader"), told)
@@ -176,8 +179,8 @@ def test_what_waits_for_its_reader_is_not_registered_and_goes_on_with_it(
         assert job.state == "waiting"
         assert registered(app) == []
         here.answer, before = good, len(here.asked)
-        app.store.resume_job(job.id, "test", 0.0)
-        assert (await carried(app, app.store.job(job.id))).state == "done"
+        app.store.jobs.resume(job.id, "test", 0.0)
+        assert (await carried(app, app.store.jobs.get(job.id))).state == "done"
         assert here.purposes()[before:] == ["acceptance"]
 
     story(settings, answering(EXAMPLE), told)
@@ -190,9 +193,9 @@ def handed_in(settings: Settings, *drafts: Mapping[str, Any], **order: Any) -> l
     async def told(app: App, here: Model) -> None:
         job = await forged(app, author="client", **order)
         for draft in drafts:
-            taken = app.submissions.hand_in(job.id, draft)
+            taken = app.submissions.submit_draft(job.id, draft)
             assert not isinstance(taken, tuple), taken
-            jobs.append(await carried(app, app.store.job(job.id)))
+            jobs.append(await carried(app, app.store.jobs.get(job.id)))
         assert here.asked == []
 
     story(settings, answering(EXAMPLE), told)
@@ -210,17 +213,17 @@ def test_a_client_may_hand_in_another_reading_which_its_draft_is_held_against(
     assert refused.state == "waiting"
     assert SAYS in refused.message
     # The reading is of the same hand as the tests: to change these is a person's to allow.
-    assert (waiting.state, waiting.needs["kind"]) == ("waiting", "tests")
+    assert (waiting.state, waiting.needs and waiting.needs.kind) == ("waiting", "tests")
 
 
 def test_a_reading_without_the_tasks_words_is_no_draft(settings: Settings) -> None:
     async def told(app: App, here: Model) -> None:
         job = await forged(app, author="client")
         wrong = [claim("IX", 9, "says who?")]
-        taken = app.submissions.hand_in(job.id, {**MISREAD, "acceptance": wrong})
+        taken = app.submissions.submit_draft(job.id, {**MISREAD, "acceptance": wrong})
         assert isinstance(taken, tuple)
         assert taken[0].where == "/acceptance/0"
-        assert app.store.drafts(job.id) == ()
+        assert app.store.drafts.find(job.id) == ()
 
     story(settings, answering(EXAMPLE), told)
 

@@ -51,7 +51,7 @@ def sent(harbour: HarbourApi, boat: str) -> int:
 
 def state(home: Home, approval: str) -> str:
     with home.store() as store:
-        return store.approval(approval).state
+        return store.approvals.get(approval).state
 
 
 def closed(home: Home, approval: str) -> str:
@@ -153,7 +153,7 @@ def forged(peer: Peer, document: dict[str, Any], path: Path) -> dict[str, Any]:
     """The result of forging the server `quay` from a document."""
     path.write_text(json.dumps(document))
     job = peer.value("forge", task="berths", source=str(path), name="quay")["job"]
-    done = peer.value("status", job=job, wait=25)
+    done = peer.settled(job=job)
     assert done["state"] == "done", done["message"]
     return dict(done["result"])
 

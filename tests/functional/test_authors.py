@@ -18,14 +18,14 @@ from typing import Any
 
 import pytest
 
-from forge.brief import EXAMPLE, EXAMPLE_CODE
+from forge.drafts.brief import EXAMPLE, EXAMPLE_CODE
 from orchestrator.app import App, open_app
+from orchestrator.approvals.needs import allow_needs as allow_needs
+from orchestrator.approvals.needs import is_met
 from orchestrator.errors import OrchestratorError
-from orchestrator.needs import allow as allow_needs
-from orchestrator.needs import is_met
 from orchestrator.settings import Settings, load_settings
-from registry.records import Job
-from registry.vault import Secret
+from registry.models import Job
+from registry.secrets.vault import Secret
 from tests.functional.home import ROOT
 from tests.granted import person
 from tests.world.model import Answers, Model, Said, model, purpose, said
@@ -81,14 +81,14 @@ async def authored(settings: Settings, here: Model, **more: str) -> AsyncIterato
 
 
 async def carried(app: App, job: Job) -> Job:
-    claimed = app.store.claim_job(job.id, app.process, time.time())
+    claimed = app.store.jobs.claim(job.id, app.process, time.time())
     assert claimed is not None
-    await app.jobs.run(claimed)
-    return app.store.job(job.id)
+    await app.jobs.run_job(claimed)
+    return app.store.jobs.get(job.id)
 
 
 async def forged(app: App, **more: Any) -> Job:
-    return await carried(app, app.jobs.create("forge", {"task": TASK, "name": "roman", **more}))
+    return await carried(app, app.jobs.create_job("forge", {"task": TASK, "name": "roman", **more}))
 
 
 def story(
@@ -106,7 +106,7 @@ def story(
 
 
 def registered(app: App) -> list[str]:
-    return [summary.name for summary in app.store.summaries()]
+    return [summary.name for summary in app.store.servers.find_summaries()]
 
 
 def test_tests_come_first_then_code_then_its_repair_and_no_secret_is_ever_told(
@@ -118,7 +118,7 @@ def test_tests_come_first_then_code_then_its_repair_and_no_secret_is_ever_told(
         job = await forged(app)
         assert job.state == "done", job.message
         assert here.purposes() == ["specification", "code", "repair", "acceptance"]
-        specification, first, second = app.store.drafts(job.id)
+        specification, first, second = app.store.drafts.find(job.id)
         assert [row.verdict for row in (specification, first, second)] == [
             "passed",
             "failed",
@@ -127,13 +127,13 @@ def test_tests_come_first_then_code_then_its_repair_and_no_secret_is_ever_told(
         assert "code" not in specification.content
         assert (second.author, second.model) == ("openai", "m-1")
         assert second.content["tests"] == specification.content["tests"]
-        entry = app.store.entry("roman")
+        entry = app.store.servers.get("roman")
         assert (entry.state, entry.created_by) == ("active", "openai m-1")
-        spent = app.store.spent_on("roman")
+        spent = app.store.model_usage.sum_for_server("roman")
         assert (spent.calls, spent.tokens_in, spent.tokens_out) == (4, 400, 40)
         assert any("m-1 at 127.0.0.1" in event.message for event in job.log)
         everything = json.dumps(here.asked) + "".join(
-            call.prompt for call in app.store.model_calls(job.id)
+            call.prompt for call in app.store.model_usage.find(job.id)
         )
         secrets = (CANARY, "vault-canary", app.settings.instance, os.environ.get("HOME", "/home"))
         assert not [secret for secret in secrets if secret in everything]
@@ -156,7 +156,7 @@ def test_a_weak_or_hostile_author_gets_nothing_registered(
         assert ("--experimental" in job.message) == (stage != "static")
         if stage == "static":
             with pytest.raises(OrchestratorError, match="not fit to run"):
-                app.submissions.as_experimental(job.id)
+                app.submissions.queue_experimental(job.id)
         assert registered(app) == []
         assert here.purposes() == ["specification", "code", "repair"]
 
@@ -199,7 +199,7 @@ def test_the_repair_of_a_specification_gives_only_what_changes(settings: Setting
     async def told(app: App, here: Model) -> None:
         job = await forged(app)
         assert job.state == "done", job.message
-        weak, whole, _ = app.store.drafts(job.id)
+        weak, whole, _ = app.store.drafts.find(job.id)
         assert [weak.verdict, whole.verdict] == ["failed", "passed"]
         assert whole.content["cases"] == SPECIFICATION["cases"]
         assert whole.content["tests"] == mended
@@ -220,7 +220,7 @@ def test_the_repair_of_a_specification_gives_only_what_changes(settings: Setting
 def test_a_path_of_our_own_is_refused_to_a_model_at_once(settings: Settings) -> None:
     async def told(app: App, here: Model) -> None:
         job = await forged(app)
-        first = app.store.drafts(job.id)[0]
+        first = app.store.drafts.find(job.id)[0]
         assert (first.verdict, first.diagnosis[0]["where"]) == ("failed", "/tools")
         assert "is granted to no server" in first.diagnosis[0]["reason"]
         assert job.state == "failed"
@@ -239,12 +239,12 @@ def test_three_repairs_are_the_most_and_then_only_a_person_registers_it(
         assert here.purposes() == ["specification", "code", "repair", "repair", "repair"]
         assert "--experimental" in job.message
         assert registered(app) == []
-        ended = await carried(app, app.submissions.as_experimental(job.id))
+        ended = await carried(app, app.submissions.queue_experimental(job.id))
         assert ended.state == "done", ended.message
-        assert app.store.entry("roman").state == "experimental"
+        assert app.store.servers.get("roman").state == "experimental"
         assert len(here.asked) == 5
         with pytest.raises(OrchestratorError):
-            app.submissions.as_experimental(ended.id)
+            app.submissions.queue_experimental(ended.id)
 
     story(settings, writing(*(f"{WRONG}\n# {turn}\n" for turn in range(9))), told)
 
@@ -252,23 +252,23 @@ def test_three_repairs_are_the_most_and_then_only_a_person_registers_it(
 def test_a_spent_budget_waits_for_a_person_and_goes_on_where_it_was(settings: Settings) -> None:
     async def told(app: App, here: Model) -> None:
         job = await forged(app)
-        assert (job.state, job.needs["kind"]) == ("waiting", "budget")
+        assert (job.state, job.needs and job.needs.kind) == ("waiting", "budget")
         assert "brief" in job.result
         assert here.asked == []
         assert not is_met(app.consents, job)
-        allow_needs(app.store, app.consents, job, "test", person(app.settings.pin))
+        allow_needs(app.store.grants, app.consents, job, "test", person(app.settings.pin))
         assert is_met(app.consents, job)
-        app.store.resume_job(job.id, "test", time.time())
-        waiting = await carried(app, app.store.job(job.id))
-        assert (waiting.state, waiting.needs["kind"]) == ("waiting", "budget")
+        app.store.jobs.resume(job.id, "test", time.time())
+        waiting = await carried(app, app.store.jobs.get(job.id))
+        assert (waiting.state, waiting.needs and waiting.needs.kind) == ("waiting", "budget")
         assert here.purposes() == ["specification"]
-        allow_needs(app.store, app.consents, waiting, "test", person(app.settings.pin))
-        app.store.resume_job(job.id, "test", time.time())
-        unread = await carried(app, app.store.job(job.id))
-        assert (unread.state, unread.needs["kind"]) == ("waiting", "budget")
-        allow_needs(app.store, app.consents, unread, "test", person(app.settings.pin))
-        app.store.resume_job(job.id, "test", time.time())
-        done = await carried(app, app.store.job(job.id))
+        allow_needs(app.store.grants, app.consents, waiting, "test", person(app.settings.pin))
+        app.store.jobs.resume(job.id, "test", time.time())
+        unread = await carried(app, app.store.jobs.get(job.id))
+        assert (unread.state, unread.needs and unread.needs.kind) == ("waiting", "budget")
+        allow_needs(app.store.grants, app.consents, unread, "test", person(app.settings.pin))
+        app.store.jobs.resume(job.id, "test", time.time())
+        done = await carried(app, app.store.jobs.get(job.id))
         assert done.state == "done", done.message
         assert here.purposes() == ["specification", "code", "acceptance"]
 
@@ -285,13 +285,13 @@ def test_more_permissions_than_a_task_needs_are_a_persons_to_allow(settings: Set
 
     async def told(app: App, here: Model) -> None:
         job = await forged(app)
-        assert (job.state, job.needs["kind"]) == ("waiting", "permission")
+        assert (job.state, job.needs and job.needs.kind) == ("waiting", "permission")
         assert "clock" in job.message
         assert here.purposes() == ["specification"]
-        allow_needs(app.store, app.consents, job, "test", person(app.settings.pin))
+        allow_needs(app.store.grants, app.consents, job, "test", person(app.settings.pin))
         assert is_met(app.consents, job)
-        app.store.resume_job(job.id, "test", time.time())
-        await carried(app, app.store.job(job.id))
+        app.store.jobs.resume(job.id, "test", time.time())
+        await carried(app, app.store.jobs.get(job.id))
         assert here.purposes()[:2] == ["specification", "code"]
 
     story(settings, writing(EXAMPLE_CODE, specification={**SPECIFICATION, "tools": tools}), told)
@@ -310,12 +310,12 @@ def test_a_model_that_gives_no_usable_answer_leaves_a_job_that_can_go_on(
         here.answer = lambda request: (
             Said(status=401, body=b"{}") if purpose(request) == "code" else good(request)
         )
-        app.store.resume_job(job.id, "test", time.time())
-        halfway = await carried(app, app.store.job(job.id))
+        app.store.jobs.resume(job.id, "test", time.time())
+        halfway = await carried(app, app.store.jobs.get(job.id))
         assert halfway.state == "waiting"
         here.answer, before = good, len(here.asked)
-        app.store.resume_job(job.id, "test", time.time())
-        done = await carried(app, app.store.job(job.id))
+        app.store.jobs.resume(job.id, "test", time.time())
+        done = await carried(app, app.store.jobs.get(job.id))
         assert done.state == "done", done.message
         assert here.purposes()[before:] == ["code", "acceptance"]
 
@@ -325,16 +325,16 @@ def test_a_model_that_gives_no_usable_answer_leaves_a_job_that_can_go_on(
 def test_a_freeze_stops_a_model_and_the_job_goes_on_after_it(settings: Settings) -> None:
     async def told(app: App, here: Model) -> None:
         def freezing(request: Mapping[str, Any]) -> Said:
-            app.store.freeze(time.time(), "test", "look")
+            app.store.processes.freeze(time.time(), "test", "look")
             return Said(chunks=lambda: itertools.repeat(b""))
 
         here.answer = freezing
         job = await forged(app)
-        assert (job.state, job.needs["kind"]) == ("waiting", "unfreeze")
+        assert (job.state, job.needs and job.needs.kind) == ("waiting", "unfreeze")
         assert not is_met(app.consents, job)
-        app.store.unfreeze(time.time(), "test")
+        app.store.processes.unfreeze(time.time(), "test")
         assert is_met(app.consents, job)
-        (cut,) = app.store.model_calls(job.id)
+        (cut,) = app.store.model_usage.find(job.id)
         assert (cut.state, cut.message) == ("failed", "cut: Frozen")
 
     story(settings, writing(EXAMPLE_CODE), told)
@@ -354,11 +354,11 @@ def test_a_key_of_the_vault_goes_only_where_a_person_let_it(settings: Settings) 
     async def told(app: App, here: Model) -> None:
         app.vault.put("sources", "OPENAI_API_KEY", Secret("vault-key-99"))
         job = await forged(app)
-        assert (job.state, job.needs["kind"]) == ("waiting", "host")
+        assert (job.state, job.needs and job.needs.kind) == ("waiting", "host")
         assert here.asked == []
-        allow_needs(app.store, app.consents, job, "test", person(app.settings.pin))
-        app.store.resume_job(job.id, "test", time.time())
-        await carried(app, app.store.job(job.id))
+        allow_needs(app.store.grants, app.consents, job, "test", person(app.settings.pin))
+        app.store.jobs.resume(job.id, "test", time.time())
+        await carried(app, app.store.jobs.get(job.id))
         assert here.headers[0]["authorization"] == "Bearer vault-key-99"
 
     story(settings, lambda request: Said(status=401, body=b"{}"), told, OPENAI_API_KEY="")
@@ -383,7 +383,7 @@ def killed(settings: Settings) -> Iterator[tuple[Model, Settings]]:
         command = [sys.executable, "-m", "orchestrator", "forge", TASK, "--name", "roman"]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), **person_of, **home}
         running.append(subprocess.Popen(command, env=environment))
-        assert running[0].wait(40) == -signal.SIGKILL
+        assert running[0].wait(120) == -signal.SIGKILL
         here.answer = good
         yield here, settings
 
@@ -395,11 +395,11 @@ def test_a_killed_process_loses_nothing_that_was_paid_for(
 
     async def told() -> None:
         async with authored(settings, here) as app:
-            (job,) = app.store.jobs("queued")
+            (job,) = app.store.jobs.find("queued")
             done = await carried(app, job)
             assert done.state == "done", done.message
             assert here.purposes() == ["specification", "code", "code", "acceptance"]
-            calls = app.store.model_calls(job.id)
+            calls = app.store.model_usage.find(job.id)
             assert [call.state for call in calls] == ["answered", "asked", *["answered"] * 2]
 
     asyncio.run(told())

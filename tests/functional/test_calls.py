@@ -12,22 +12,27 @@ from typing import Any, TypeVar
 
 import pytest
 
-from orchestrator.allowing import classify
 from orchestrator.app import App, open_app
-from orchestrator.calls import Call, Done, Pending, Refused, Reply
-from orchestrator.needs import allow as allow_needs
-from orchestrator.people import Decision, decide
-from orchestrator.replay import Replays
+from orchestrator.approvals.decide import Decision, decide_with_pin
+from orchestrator.approvals.needs import allow_needs as allow_needs
+from orchestrator.approvals.rules import classify_operation
+from orchestrator.calls import Call, Done, Pending, RefusedCall, Reply
 from orchestrator.settings import Settings, load_settings
-from registry.overrides import Level
-from registry.records import Approval, Invocation, Job, entry_from
-from sandbox.asked import pattern_of
-from sandbox.brake import Brake
-from sandbox.broker import Broker, WriteMode
-from sandbox.bundle import Bundle
-from sandbox.exchange import Exchange, WireRequest
-from sandbox.policy import Policy
-from sandbox.toolcall import Called, call_request, called_tool, given
+from registry.models import Approval, Invocation, Job, build_entry
+from registry.needs import PermissionNeed
+from registry.servers.classifications import Level
+from sandbox.broker.broker import Broker
+from sandbox.broker.host.tools import (
+    ToolCallResult,
+    build_success,
+    get_called_tool,
+    parse_call_request,
+)
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.permissions import build_request_pattern
+from sandbox.killswitch import KillSwitch
+from sandbox.wire.exchange import Exchange, WireRequest, WriteMode
+from sandbox.wire.policy import Policy
 from tests.engine.samples import body, bundle
 from tests.functional.home import ROOT
 from tests.granted import PIN, allow, person
@@ -78,51 +83,55 @@ class Place:
     def call(self, tool: str, **arguments: Any) -> Reply:
         server, _, name = tool.partition(".")
         made = Call(server, name, arguments, task="the task", reason="the reason", session="s")
-        reply: Reply = self.run(self.app.dispatch.call(made))
+        reply: Reply = self.run(self.app.dispatch.call_tool(made))
         return reply
 
     def publish(self, made: Bundle, *granted: str) -> None:
-        self.app.forge.shelf.publish(made, entry_from(made, 1.0), (), None)
-        self.app.roster.forget()
+        self.app.forge.shelf.publish_bundle(made, build_entry(made, 1.0), (), None)
+        self.app.roster.forget_servers()
         for permission in granted:
             self.grant(made.name, permission)
 
     def grant(self, server: str, *permissions: str) -> None:
         job = Job("x", "forge", {}, created=0, updated=0, state="waiting")
-        what = " ".join(f"{server}:{permission}" for permission in permissions)
-        needs = {"kind": "permission", "what": what, "how": ""}
+        needs = PermissionNeed(server, permissions)
         signer = person(self.settings.pin)
         store = self.app.store
-        allow_needs(store, self.app.consents, replace(job, needs=needs), "test", signer)
+        allow_needs(store.grants, self.app.consents, replace(job, needs=needs), "test", signer)
 
     def classify(self, server: str, tool: str, level: Level, *, signed: bool = True) -> None:
         """As `toolwright classify` does, with the PIN or as somebody who has only the files."""
-        store, made = self.app.store, self.app.forge.shelf.bundle(self.app.store.entry(server))
-        assert classify(store, made, tool, level, person(self.settings.pin), time.time())
+        store, made = (
+            self.app.store,
+            self.app.forge.shelf.load_bundle(self.app.store.servers.get(server)),
+        )
+        assert classify_operation(
+            store.classifications, made, tool, level, person(self.settings.pin), time.time()
+        )
         if not signed:
-            (said,) = store.overrides(server).values()
-            store.set_override(replace(said, signature=""))
-        self.app.roster.forget()
+            (said,) = store.classifications.find(server).values()
+            store.classifications.store_classification(replace(said, signature=""))
+        self.app.roster.forget_servers()
 
     def records(self, server: str) -> tuple[Invocation, ...]:
         """Of a server's calls, newest first."""
         self.run(self.app.dispatch.ledger.close())
-        return self.app.store.invocations(server)
+        return self.app.store.calls.find(server)
 
     def approve(self, approval: Approval) -> Reply:
         now, store = time.time(), self.app.store
         wanted = Decision(approval.id, True, PIN, "test", "", approval.wire_digest)
-        assert not decide(self.settings, store, wanted, now).refused
-        forgery = self.app.clearance.forgery
-        claimed = store.claim(approval.id, self.app.process, now, forgery)
+        assert not decide_with_pin(self.settings, store, wanted, now).refused
+        forgery = self.app.signed_policy.check_forgery
+        claimed = store.approvals.claim(approval.id, self.app.process, now, forgery)
         assert claimed is not None
-        reply: Reply = self.run(self.app.dispatch.carry_out(claimed))
+        reply: Reply = self.run(self.app.dispatch.carry_out_approval(claimed))
         return reply
 
 
 def relaying(name: str, *calls: str, access: Any = "read") -> Bundle:
     """A server whose two tools may call these."""
-    asked = tuple(pattern for call in calls if (pattern := pattern_of(f"call:{call}")))
+    asked = tuple(pattern for call in calls if (pattern := build_request_pattern(f"call:{call}")))
     made = bundle(RELAY, "relay", "often", pure=True)
     tools = tuple(replace(tool, requests=asked, access=access) for tool in made.tools)
     permissions = tuple(f"call:{call}" for call in calls)
@@ -130,10 +139,10 @@ def relaying(name: str, *calls: str, access: Any = "read") -> Bundle:
 
 
 async def worked(app: App, job: str) -> Job:
-    claimed = app.store.claim_job(job, app.process, time.time())
+    claimed = app.store.jobs.claim(job, app.process, time.time())
     assert claimed is not None
-    await app.jobs.run(claimed)
-    return app.store.job(job)
+    await app.jobs.run_job(claimed)
+    return app.store.jobs.get(job)
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +156,7 @@ def place(any_engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         app = runner.run(stack.enter_async_context(open_app(settings, "do")))
         try:
             allow(settings, app.store, api.url)
-            forge = app.jobs.create("forge", {"source": api.url, "name": "harbour"})
+            forge = app.jobs.create_job("forge", {"source": api.url, "name": "harbour"})
             assert runner.run(worked(app, forge.id)).state == "done"
             here = Place(app, settings, api, runner.run)
             here.publish(replace(bundle(LEAF, "one", "fail", pure=True), name="leaf"))
@@ -165,15 +174,17 @@ def drafted() -> dict[str, Any]:
 def mooring(place: Place) -> tuple[Job, Job]:
     """The example's job, when it waits for a person and when it is done."""
     order = {"task": "find and book a berth for a boat", "source": "none", "name": "mooring"}
-    job = place.app.jobs.create("forge", order).id
+    job = place.app.jobs.create_job("forge", order).id
     assert place.run(worked(place.app, job)).state == "waiting"
-    place.app.submissions.hand_in(job, drafted())
+    place.app.submissions.submit_draft(job, drafted())
     waiting = place.run(worked(place.app, job))
-    allow_needs(place.app.store, place.app.consents, waiting, "test", person(place.settings.pin))
-    place.app.store.resume_job(job, "test", time.time())
+    allow_needs(
+        place.app.store.grants, place.app.consents, waiting, "test", person(place.settings.pin)
+    )
+    place.app.store.jobs.resume(job, "test", time.time())
     done = place.run(worked(place.app, job))
     assert done.state == "done", (done.message, done.result)
-    place.app.roster.forget()
+    place.app.roster.forget_servers()
     return waiting, done
 
 
@@ -201,8 +212,9 @@ def test_a_draft_that_calls_tools_waits_until_a_person_allows_each(
 ) -> None:
     waiting, done = mooring
     assert waiting.state == "waiting"
-    assert waiting.needs["kind"] == "permission"
-    assert "mooring:call:harbour.book_berth" in waiting.needs["what"].split()
+    assert isinstance(waiting.needs, PermissionNeed)
+    assert waiting.needs.server == "mooring"
+    assert "call:harbour.book_berth" in waiting.needs.permissions
     assert isinstance(done.result, dict)
     assert done.result["tools"] == ["mooring.find_berth", "mooring.move_boat"]
 
@@ -237,8 +249,8 @@ def test_a_replay_answers_calls_from_the_recording(place: Place, mooring: tuple[
     before = len(place.records("harbour"))
 
     async def replayed() -> Any:
-        async with Replays(place.app) as replays:
-            return await replays.replay(reply.invocation)
+        async with place.app.replays() as replays:
+            return await replays.replay_recorded(reply.invocation)
 
     (again,) = place.run(replayed())
     assert (again.verdict, again.reason) == ("same", "")
@@ -262,7 +274,7 @@ def test_the_write_of_a_called_tool_is_shown_and_made_once_and_exactly_so(
     assert len(place.api.received("POST")) == sent
     done = ok(place.approve(pending.approval))
     assert len(place.api.received("POST")) == sent + 1
-    assert place.app.store.approval(pending.approval.id).state == "done"
+    assert place.app.store.approvals.get(pending.approval.id).state == "done"
     (record,) = [each for each in place.records("harbour") if each.access == "write"]
     assert (record.tool, record.state) == ("book_berth", "done")
     assert f"call {done.invocation}" in record.reason
@@ -290,7 +302,7 @@ def test_an_approval_is_of_one_request_whatever_the_calls_answer_later(
 
 def test_a_tool_has_the_class_of_its_strongest_step(place: Place) -> None:
     place.publish(relaying("modest", "harbour.book_berth"), "call:harbour.book_berth")
-    assert place.app.tool("modest", "relay").access == "write"
+    assert place.app.roster.find_tool("modest", "relay").access == "write"
     sent = len(place.api.received("POST"))
     reply = place.call("modest.relay", to="harbour.book_berth", arguments={"body": BOOKING})
     assert isinstance(reply, Pending)
@@ -310,7 +322,7 @@ def test_a_draft_that_says_wrongly_what_it_calls_is_sent_back(
     place: Place, said: dict[str, Any], wanted: str
 ) -> None:
     order = {"task": "call something", "source": "none", "name": "again"}
-    job = place.app.jobs.create("forge", order).id
+    job = place.app.jobs.create_job("forge", order).id
     place.run(worked(place.app, job))
     (permission,) = said["permissions"]
     code = f"""
@@ -324,12 +336,12 @@ def relay(n):
     tool = {"name": "relay", "description": "Calls.", "input_schema": schema, **said}
     tool["output_schema"] = {"type": "object"}
     assert not isinstance(
-        place.app.submissions.hand_in(job, {"code": code, "tools": [tool]}), tuple
+        place.app.submissions.submit_draft(job, {"code": code, "tools": [tool]}), tuple
     )
     told = place.run(worked(place.app, job))
     assert told.state == "waiting"
     assert wanted in told.message
-    place.app.store.cancel_job(job, "test", time.time())
+    place.app.store.jobs.cancel(job, "test", time.time())
 
 
 def test_what_is_not_declared_or_not_granted_is_not_called(place: Place) -> None:
@@ -339,7 +351,7 @@ def test_what_is_not_declared_or_not_granted_is_not_called(place: Place) -> None
     place.grant("narrow", "call:leaf.one", "call:leaf.fail")
     assert ok(place.call("narrow.relay", to="leaf.one")).outcome.structured == {"got": {"n": 1}}
     assert "declares" in refusal(place.call("narrow.relay", to="leaf.fail"))
-    place.app.store.remove_grant("narrow call:leaf.one", "permission", "test", time.time())
+    place.app.store.grants.remove_grant("narrow call:leaf.one", "permission", "test", time.time())
     assert "nobody granted" in refusal(place.call("narrow.relay", to="leaf.one"))
 
 
@@ -381,8 +393,8 @@ def test_a_call_does_not_come_back_to_a_server_above_it(place: Place) -> None:
 def test_a_called_server_keeps_its_gate(place: Place) -> None:
     place.publish(replace(bundle(LEAF, "one", "fail", pure=True), name="shut"))
     place.publish(relaying("hopeful", "shut.one"), "call:shut.one")
-    place.app.store.set_state("shut", "quarantined", time.time(), "test", "")
-    place.app.roster.forget()
+    place.app.store.servers.set_state("shut", "quarantined", time.time(), "test", "")
+    place.app.roster.forget_servers()
     assert "quarantined" in refusal(place.call("hopeful.relay", to="shut.one"))
 
 
@@ -416,17 +428,17 @@ def test_nothing_is_called_while_all_is_frozen_or_from_where_nothing_answers() -
         def __init__(self) -> None:
             self.names: list[str] = []
 
-        async def perform(self, request: WireRequest, writes: WriteMode) -> Called:
-            self.names.append(called_tool(request))
-            return Called(Exchange(request, given({"n": 1})))
+        async def perform(self, request: WireRequest, writes: WriteMode) -> ToolCallResult:
+            self.names.append(get_called_tool(request))
+            return ToolCallResult(Exchange(request, build_success({"n": 1})))
 
-    request = call_request({"tool": "leaf.one"}, b"{}")
+    request = parse_call_request({"tool": "leaf.one"}, b"{}")
     assert request
-    calls, brake = Asked(), Brake()
-    broker = Broker(Policy(()), body(b"{}"), brake=brake)
+    calls, kill_switch = Asked(), KillSwitch()
+    broker = Broker(Policy(()), body(b"{}"), kill_switch=kill_switch)
     assert asyncio.run(broker.perform(request, calls)).response
     assert asyncio.run(broker.perform(request)).refusal == "refused"
-    brake.engage()
+    kill_switch.engage()
     assert asyncio.run(broker.perform(request, calls)).refusal == "frozen"
     assert calls.names == ["leaf.one"]
 
@@ -449,7 +461,7 @@ def test_a_tool_that_talks_waits_for_a_person_and_lends_its_right_to_no_other(
 ) -> None:
     with line_server({b"hello": b"hi", b"look": b"seen"}) as lines:
         permission = f"tcp:127.0.0.1:{lines.port}"
-        asked = pattern_of(permission)
+        asked = build_request_pattern(permission)
         assert asked
         made = replace(bundle(TALKER, "talk", "look", pure=True), name="talker")
         talk = replace(made.tools[0], requests=(asked,), access="write")
@@ -466,13 +478,13 @@ def test_a_tool_that_talks_waits_for_a_person_and_lends_its_right_to_no_other(
         assert lines.asked == []
         assert ok(place.approve(pending.approval)).outcome.structured == {"got": "hi"}
         assert lines.asked == [b"hello"]
-        assert place.app.store.approval(pending.approval.id).state == "done"
+        assert place.app.store.approvals.get(pending.approval.id).state == "done"
 
 
 def talker(name: str, port: int, version: int = 1) -> tuple[Bundle, str]:
     """A server whose tool `talk` may talk to that port, and the permission."""
     permission = f"tcp:127.0.0.1:{port}"
-    (asked,) = filter(None, [pattern_of(permission)])
+    (asked,) = filter(None, [build_request_pattern(permission)])
     made = replace(bundle(TALKER, "talk", "look", pure=True), name=name, version=version)
     talk = replace(made.tools[0], requests=(asked,), access="write")
     return replace(made, tools=(talk, made.tools[1]), permissions=(permission,)), permission
@@ -484,7 +496,7 @@ def test_a_person_may_say_that_a_tool_that_talks_reads_and_nobody_else(place: Pl
         place.publish(made, permission)
         wanted: dict[str, Any] = {"port": lines.port, "line": "hello"}
         store, now = place.app.store, time.time()
-        assert not classify(store, made, "talk", "read", None, now)
+        assert not classify_operation(store.classifications, made, "talk", "read", None, now)
         place.classify("chatty", "talk", "read", signed=False)
         assert isinstance(place.call("chatty.talk", **wanted), Pending)
         assert lines.asked == []
@@ -508,7 +520,7 @@ def test_a_tool_that_reads_by_a_persons_word_talks_to_no_other_place(place: Plac
         later, elsewhere = talker("wordy", others.port, version=2)
         place.publish(later, elsewhere)
         assert isinstance(place.call("wordy.talk", **{**wanted, "port": others.port}), Pending)
-        place.app.store.remove_grant(f"wordy {elsewhere}", "permission", "test", time.time())
+        place.app.store.grants.remove_grant(f"wordy {elsewhere}", "permission", "test", time.time())
         place.classify("wordy", "talk", "read")
         assert "toolwright grant" in refusal(place.call("wordy.talk", port=others.port, line="x"))
         assert (lines.asked, others.asked) == ([], [])
@@ -521,12 +533,12 @@ def test_a_tool_that_reads_by_a_persons_word_waits_where_its_server_always_asks(
         made, permission = talker("raw", lines.port)
         place.publish(made, permission)
         place.classify("raw", "talk", "read")
-        place.app.store.set_state("raw", "experimental", time.time(), "test", "")
-        place.app.roster.forget()
+        place.app.store.servers.set_state("raw", "experimental", time.time(), "test", "")
+        place.app.roster.forget_servers()
         held = place.call("raw.talk", port=lines.port, line="hello")
         assert isinstance(held, Pending)
         assert lines.asked == []
-        place.app.store.set_state("raw", "quarantined", time.time(), "test", "")
-        place.app.roster.forget()
-        assert isinstance(place.call("raw.talk", port=lines.port, line="hello"), Refused)
+        place.app.store.servers.set_state("raw", "quarantined", time.time(), "test", "")
+        place.app.roster.forget_servers()
+        assert isinstance(place.call("raw.talk", port=lines.port, line="hello"), RefusedCall)
         assert lines.asked == []

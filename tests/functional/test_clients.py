@@ -119,4 +119,4 @@ def test_end_of_file_ends_the_process_well_and_leaves_no_container(
         assert peer.process.returncode == 0
         assert home.containers() == 0
         with home.store() as store:
-            assert store.processes() == ()
+            assert store.processes.find() == ()

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from forge.brief import EXAMPLE_CODE
+from forge.drafts.brief import EXAMPLE_CODE
 from orchestrator.app import App
 from orchestrator.settings import Settings, load_settings
 from registry.errors import DraftRefused
-from registry.records import Job
+from registry.models import Job
 from tests.functional.test_authors import carried, forged, registered, story, writing
 from tests.world.model import Model, purpose, said
 
@@ -30,7 +30,7 @@ def test_a_model_that_declines_ends_the_job_and_says_why(settings: Settings, at:
         assert "openai m-1 declined: it would forge invoices\n" in job.message
         assert here.purposes()[-1] == at
         assert registered(app) == []
-        assert app.store.job(job.id).needs == {}
+        assert app.store.jobs.get(job.id).needs is None
 
     good = writing(EXAMPLE_CODE)
     story(
@@ -41,7 +41,7 @@ def test_a_model_that_declines_ends_the_job_and_says_why(settings: Settings, at:
 
 
 async def _awaiting(app: App) -> Job:
-    job = await carried(app, app.jobs.create("forge", {"task": "x", "author": "client"}))
+    job = await carried(app, app.jobs.create_job("forge", {"task": "x", "author": "client"}))
     assert job.state == "waiting"
     return job
 
@@ -50,18 +50,18 @@ def test_a_client_declines_alone_and_once(settings: Settings) -> None:
     async def told(app: App, here: Model) -> None:
         job = await _awaiting(app)
         for given in ({"decline": ""}, {"decline": REASON, "code": "x = 1"}):
-            problems = app.submissions.decline(job.id, given)
+            problems = app.submissions.decline_job(job.id, given)
             assert isinstance(problems, tuple)
             assert [problem.where for problem in problems] == ["/decline"]
-        assert app.store.job(job.id).state == "waiting"
-        ended = app.submissions.decline(job.id, {"decline": REASON, "why": "so"})
+        assert app.store.jobs.get(job.id).state == "waiting"
+        ended = app.submissions.decline_job(job.id, {"decline": REASON, "why": "so"})
         assert isinstance(ended, Job)
         assert (ended.state, ended.owner) == ("failed", app.process)
         assert "the client declined: it would forge invoices\n" in ended.message
         with pytest.raises(DraftRefused):
-            app.submissions.decline(job.id, {"decline": REASON})
+            app.submissions.decline_job(job.id, {"decline": REASON})
         with pytest.raises(DraftRefused):
-            app.submissions.hand_in(job.id, {"code": "x = 1"})
+            app.submissions.submit_draft(job.id, {"code": "x = 1"})
         assert here.asked == []
 
     story(settings, lambda request: said({}), told)

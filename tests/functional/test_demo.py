@@ -19,7 +19,7 @@ def test_in_an_empty_home_everything_that_the_demo_claims_holds(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

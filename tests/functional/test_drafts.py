@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from forge.brief import EXAMPLE
+from forge.drafts.brief import EXAMPLE
 from tests.functional.home import Home, until
 from tests.functional.peer import Peer, text
 
@@ -100,11 +100,7 @@ class Authoring:
 
 def settled(peer: Peer, job: str) -> dict[str, Any]:
     """A job when it has ended or waits for its client."""
-    for _ in range(200):
-        state: dict[str, Any] = peer.value("status", job=job, wait=3)
-        if state["state"] in ("done", "failed", "waiting"):
-            return state
-    raise AssertionError(state)
+    return peer.settled(job=job)
 
 
 @pytest.fixture(scope="module")
@@ -317,7 +313,7 @@ def test_a_permission_of_this_machine_waits_for_a_person(
     assert lines[0].startswith("filed asks for env:NUMERALS, to read the value")
     assert lines[1].strip().startswith("and for fs:/srv/numerals:ro, to read the file /srv/num")
     with toolwright_home.store() as store:
-        assert "filed" not in [summary.name for summary in store.summaries()]
+        assert "filed" not in [summary.name for summary in store.servers.find_summaries()]
     toolwright_home.person("jobs", job, "--allow")
     assert settled(client, job)["state"] == "done"
 
@@ -333,9 +329,9 @@ def test_an_edit_by_hand_is_held_to_the_cases_and_named_in_the_lineage(
     written = code.read_text()
     code.write_text(written.replace('"X": 10', '"X": 11'))
     with toolwright_home.store() as store:
-        until(lambda: [a for a in store.audit() if a.kind == "edit.refused"], "it is refused")
+        until(lambda: [a for a in store.audit.find() if a.kind == "edit.refused"], "it is refused")
         code.write_text(written.replace('"""Roman numerals."""', '"""Roman numerals, edited."""'))
-        until(lambda: store.entry("numerals").version == 2, "it is published")
+        until(lambda: store.servers.get("numerals").version == 2, "it is published")
     (tree,) = toolwright_home.read("show", "numerals")["lineage"]
     (edited,) = tree["children"]
     assert (edited["version"], edited["author"]) == ("numerals@2", "person")

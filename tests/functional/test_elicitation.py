@@ -72,6 +72,6 @@ def test_what_the_client_says_may_reject_and_nothing_else(
         assert bool(result.is_error) == (name == "reject")
         value: Any = result.structured_content
         with home.store() as store:
-            states[name] = store.approval(value["approval"]).state
+            states[name] = store.approvals.get(value["approval"]).state
     assert states == {name: "rejected" if name == "reject" else "pending" for name in ANSWERS}
     assert letters.sent == []

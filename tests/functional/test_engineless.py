@@ -11,14 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from forge.brief import EXAMPLE_CODE
+from forge.drafts.brief import EXAMPLE_CODE
 from orchestrator.app import App, open_app
+from orchestrator.approvals.needs import check_allowable
 from orchestrator.errors import OrchestratorError
-from orchestrator.needs import check_allowed
 from orchestrator.settings import Settings, load_settings
-from registry.drafts import awaits_draft
-from registry.records import Job
-from sandbox.wasm_component import LoadedComponent
+from registry.jobs.drafts import awaits_draft
+from registry.models import Job, JobKind
+from registry.needs import EngineNeed
+from sandbox.engines.wasm.component import LoadedComponent
 from tests.crash.documents import OBJECT, described, reading
 from tests.functional.test_authors import TASK, carried, writing
 from tests.granted import allow
@@ -41,7 +42,7 @@ async def engineless(settings: Settings) -> AsyncIterator[App]:
 
 
 def resumed(app: App, job: Job) -> Job:
-    taken = app.store.take_job(job.id, app.process, time.time())
+    taken = app.store.jobs.claim_waiting(job.id, app.process, time.time())
     assert taken is not None
     return taken
 
@@ -54,36 +55,41 @@ def test_what_a_model_wrote_waits_for_the_engine_and_is_not_asked_for_again(
             given = {"OPENAI_BASE_URL": here.url, "OPENAI_MODEL": "m-1", "OPENAI_API_KEY": "k"}
             own = replace(settings, of_model=load_settings(given, home=settings.home).of_model)
             async with engineless(own) as app:
-                job = await carried(app, app.jobs.create("forge", {"task": TASK, "name": "roman"}))
+                job = await carried(
+                    app, app.jobs.create_job("forge", {"task": TASK, "name": "roman"})
+                )
                 assert (job.state, job.owner) == ("waiting", "")
-                assert job.needs["kind"] == "engine"
-                assert job.needs["how"] == "toolwright setup --engine-only --engine wasm"
+                assert isinstance(job.needs, EngineNeed)
+                assert job.needs.missing == "component"
                 assert f"toolwright jobs {job.id} --resume" in job.message
                 assert here.purposes() == ["specification"]
                 with pytest.raises(OrchestratorError):
-                    check_allowed(job)
+                    check_allowable(job)
             async with open_app(own, "forge") as app:
-                await app.jobs.run(resumed(app, job))
-                done = app.store.job(job.id)
+                await app.jobs.run_job(resumed(app, job))
+                done = app.store.jobs.get(job.id)
                 assert done.state == "done", done.message
                 assert [here.purposes().count(each) for each in ("specification", "code")] == [1, 1]
 
     asyncio.run(told())
 
 
-def test_a_description_is_compiled_once_the_engine_is_back(settings: Settings) -> None:
+@pytest.mark.parametrize(("kind", "choice"), [("forge", {}), ("do", {"tool": "none"})])
+def test_a_description_is_compiled_once_the_engine_is_back(
+    settings: Settings, kind: JobKind, choice: dict[str, str]
+) -> None:
     document = described({"/a": reading(OBJECT)}, API).decode()
 
     async def told() -> None:
         async with engineless(settings) as app:
             allow(settings, app.store, API)
             order = {"task": "read a", "name": "here", "document": document}
-            job = await carried(app, app.jobs.create("forge", order))
-            assert (job.state, job.owner, job.needs["kind"]) == ("waiting", "", "engine")
+            job = await carried(app, app.jobs.create_job(kind, {**order, **choice}))
+            assert (job.state, job.owner, job.needs and job.needs.kind) == ("waiting", "", "engine")
             assert not awaits_draft(job)
-            assert app.store.summaries() == ()
+            assert app.store.servers.find_summaries() == ()
         async with open_app(settings, "forge") as app:
-            await app.jobs.run(resumed(app, job))
-            assert app.store.job(job.id).state == "done", app.store.job(job.id).message
+            await app.jobs.run_job(resumed(app, job))
+            assert app.store.jobs.get(job.id).state == "done", app.store.jobs.get(job.id).message
 
     asyncio.run(told())

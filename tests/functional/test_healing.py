@@ -16,17 +16,17 @@ from click.testing import CliRunner
 from bench.heal import PIN, allow, healed, limited_api
 from orchestrator.app import App, open_app
 from orchestrator.calls import Call, Done, Reply
-from orchestrator.cli import toolwright
-from orchestrator.drift import Drift
-from orchestrator.orders import Order
-from orchestrator.replacing import Replacing
-from orchestrator.reproving import Reproving
+from orchestrator.cli.main import toolwright
+from orchestrator.forging.order import ForgeOrder
+from orchestrator.healing.drift import Drift
+from orchestrator.healing.replace import VersionReplacer
+from orchestrator.healing.reprove import Reprover
+from orchestrator.healing.versions import find_version
 from orchestrator.settings import load_settings
-from orchestrator.versions import version_of
-from registry.health import REPAIRS_A_DAY
-from registry.records import ENDED_JOBS, DraftRow, Entry, Invocation, Job, entry_from
-from sandbox.pace import Pace
-from sandbox.recordedcase import RecordedCase
+from registry.health.repairs import REPAIRS_A_DAY
+from registry.models import ENDED_JOBS, DraftRow, Entry, Invocation, Job, build_entry
+from sandbox.bundle.ratelimit import Pace
+from sandbox.session.recorded_case import RecordedCase
 from tests.crash.documents import described, reading
 from tests.engine.samples import bundle
 from tests.world.site import Asked, Page, Site, site
@@ -48,7 +48,9 @@ class World:
     entry: Entry
 
     async def call(self, tool: str = "get_thing", **arguments: Any) -> Reply:
-        reply = await self.app.dispatch.call(Call(self.entry.name, tool, arguments, task="look"))
+        reply = await self.app.dispatch.call_tool(
+            Call(self.entry.name, tool, arguments, task="look")
+        )
         return reply
 
     async def failing(self, times: int, **arguments: Any) -> None:
@@ -59,17 +61,17 @@ class World:
 
     async def repaired(self) -> Job:
         """The server's newest repair, once it has ended."""
-        async for _ in self.app.changes(30.0):
-            jobs = self.app.store.repairs(self.entry.name, time.time())
+        async for _ in self.app.watch_changes(120.0):
+            jobs = self.app.store.repairs.find(self.entry.name, time.time())
             if jobs and jobs[0].state in ENDED_JOBS:
                 return jobs[0]
         raise AssertionError("no repair has ended")
 
     def current(self) -> Entry:
-        return self.app.store.entry(self.entry.name)
+        return self.app.store.servers.get(self.entry.name)
 
     def kinds(self) -> list[str]:
-        return [row.kind for row in self.app.store.audit(200)]
+        return [row.kind for row in self.app.store.audit.find(200)]
 
 
 def page(value: Any, status: int = 200) -> Page:
@@ -113,8 +115,8 @@ def play(played: Played, request: pytest.FixtureRequest) -> Player:
         paths = {"/thing": reading(THING, operationId="get_thing")}
         with site({DOCUMENT: Page(described(paths)), "/thing": page({"name": "oar"})}) as api:
             allow(played.app, api.url)
-            order = Order(source=f"{api.url}{DOCUMENT}", name=name)
-            forged = await played.app.forge.forge(order, lambda step: None)
+            order = ForgeOrder(source=f"{api.url}{DOCUMENT}", name=name)
+            forged = await played.app.forge.forge_server(order, lambda step: None)
             await act(World(played.app, api, forged.entry))
 
     return lambda act: played.run(acted(act))
@@ -128,19 +130,19 @@ def test_an_api_that_refuses_a_crowd_teaches_its_server_the_rate(played: Played)
             job, _ = await healed(app, api, crowd=20)
         assert (job.state, job.message) == ("done", "")
         assert job.result["retried"]["succeeded"], job.result
-        entry = app.store.entry(job.result["server"])
+        entry = app.store.servers.get(job.result["server"])
         assert (entry.version, entry.state) == (2, "active")
-        (pace,) = app.forge.shelf.bundle(entry).paces
+        (pace,) = app.forge.shelf.load_bundle(entry).paces
         assert 0.5 <= pace.per_second <= 5
-        (case,) = app.forge.shelf.recorded(entry.name)
+        (case,) = app.forge.shelf.load_recorded_cases(entry.name)
         assert isinstance(case.limit, Pace)
-        reports = app.store.reports(entry.name, 2)
+        reports = app.store.servers.get_reports(entry.name, 2)
         assert [r.verdict for r in reports if r.stage == "recorded"] == ["passed"]
         retried = await stored(app, job.result["retried"]["call"])
         assert (retried.version, retried.task) == (2, "the number of 1")
         # Where the home's other processes see whose turn it is.
         assert [*(app.settings.home / "turns").iterdir()]
-        kinds = {row.kind for row in app.store.audit(500)}
+        kinds = {row.kind for row in app.store.audit.find(500)}
         assert {"repair.opened", "publish", "trial.began"} <= kinds
 
     played.run(act())
@@ -153,7 +155,7 @@ def test_a_new_word_in_an_answer_is_learned_with_a_note(play: Player) -> None:
         await world.failing(2)
         job = await world.repaired()
         assert job.state == "done", job.message
-        bundle = world.app.forge.shelf.bundle(world.current())
+        bundle = world.app.forge.shelf.load_bundle(world.current())
         assert sorted(map(str, bundle.widened)) == [
             "get_thing: /body/name may also be null",
             'get_thing: /body/state may also be "paused"',
@@ -171,7 +173,7 @@ def test_an_answer_that_would_admit_anything_is_not_learned(play: Player) -> Non
         job = await world.repaired()
         assert job.state == "failed"
         assert world.current().version == 1
-        jobs = [job for job in world.app.store.jobs() if job.kind == "forge"]
+        jobs = [job for job in world.app.store.jobs.find() if job.kind == "forge"]
         mine = [job for job in jobs if job.request["parent"] == world.entry.name]
         assert [job.request["name"] for job in mine] == [world.entry.name]
 
@@ -234,10 +236,12 @@ def test_an_api_cannot_drive_repairs_in_a_loop(play: Player) -> None:
         world.api.pages["/thing"] = lying
         for _ in range(REPAIRS_A_DAY * 4):
             await world.call()
-            for job in world.app.store.repairs(world.entry.name, time.time()):
-                while world.app.store.job(job.id).state not in ENDED_JOBS:
-                    await world.app.pulse.changed()
-        assert 1 <= len(world.app.store.repairs(world.entry.name, time.time())) <= REPAIRS_A_DAY
+            for job in world.app.store.repairs.find(world.entry.name, time.time()):
+                while world.app.store.jobs.get(job.id).state not in ENDED_JOBS:
+                    await world.app.pulse.wait_for_change()
+        assert (
+            1 <= len(world.app.store.repairs.find(world.entry.name, time.time())) <= REPAIRS_A_DAY
+        )
         assert world.current().version <= 1 + REPAIRS_A_DAY
 
     play(act)
@@ -247,12 +251,12 @@ def test_nothing_is_repaired_while_frozen(play: Player) -> None:
     async def act(world: World) -> None:
         world.api.pages["/thing"] = page({"name": None})
         await world.failing(1)
-        world.app.store.freeze(time.time(), "test")
+        world.app.store.processes.freeze(time.time(), "test")
         try:
             await world.call()
-            assert world.app.store.repairs(world.entry.name, time.time()) == ()
+            assert world.app.store.repairs.find(world.entry.name, time.time()) == ()
         finally:
-            world.app.store.unfreeze(time.time(), "test")
+            world.app.store.processes.unfreeze(time.time(), "test")
 
     play(act)
 
@@ -262,7 +266,7 @@ def test_an_outage_and_a_callers_own_mistake_mend_nothing(play: Player) -> None:
         for status in (500, 503, 400, 401):
             world.api.pages["/thing"] = page({"error": "no"}, status)
             await world.failing(1)
-        assert world.app.store.repairs(world.entry.name, time.time()) == ()
+        assert world.app.store.repairs.find(world.entry.name, time.time()) == ()
 
     play(act)
 
@@ -275,20 +279,20 @@ def test_a_version_on_trial_that_does_worse_is_taken_back_and_nobody_notices(pla
         narrow = {"type": "object", "properties": {"name": {"type": "string", "enum": ["oar"]}}}
         paths = {"/thing": reading(narrow, operationId="get_thing")}
         world.api.pages[DOCUMENT] = Page(described(paths))
-        after = await world.app.forge.compiled_again(world.entry, lambda step: None)
-        replacing = Replacing(world.app.store, world.app.forge)
-        replaced = await replacing.replace(world.entry, after, lambda step: None)
+        after = await world.app.forge.compile_again(world.entry, lambda step: None)
+        replacing = VersionReplacer(world.app.store, world.app.forge)
+        replaced = await replacing.replace_version(world.entry, after, lambda step: None)
         assert (replaced.entry.version, replaced.rehearsed.again) == (2, 1)
-        world.app.roster.forget()
+        world.app.roster.forget_servers()
         world.api.pages["/thing"] = page({"name": "sail"})
         for _ in range(3):
             reply = await world.call()
             assert isinstance(reply, Done)
             assert reply.outcome.ok
-        async for _ in world.app.changes(10.0):
+        async for _ in world.app.watch_changes(120.0):
             if world.current().version == 3:
                 break
-        assert world.app.forge.shelf.bundle(world.current()).tools == _tools(world, 1)
+        assert world.app.forge.shelf.load_bundle(world.current()).tools == _tools(world, 1)
         assert {"trial.ended", "rollback"} <= set(world.kinds())
 
     play(act)
@@ -297,11 +301,11 @@ def test_a_version_on_trial_that_does_worse_is_taken_back_and_nobody_notices(pla
 def test_versions_are_listed_compared_and_gone_back_to_by_command(play: Player) -> None:
     async def act(world: World) -> None:
         name, forge = world.entry.name, world.app.forge
-        paced = replace(forge.shelf.bundle(world.entry), paces=(Pace("127.0.0.1", 5),))
-        replacing = Replacing(world.app.store, forge)
+        paced = replace(forge.shelf.load_bundle(world.entry), paces=(Pace("127.0.0.1", 5),))
+        replacing = VersionReplacer(world.app.store, forge)
         crowd = RecordedCase("a crowd", "get_thing", {}, (), Pace("127.0.0.1", 6), 9)
-        await replacing.replace(world.entry, paced, lambda step: None, case=crowd)
-        assert forge.shelf.recorded(name) == (crowd,)
+        await replacing.replace_version(world.entry, paced, lambda step: None, case=crowd)
+        assert forge.shelf.load_recorded_cases(name) == (crowd,)
         home = str(world.app.settings.home)
 
         def read(*words: str) -> Any:
@@ -314,7 +318,7 @@ def test_versions_are_listed_compared_and_gone_back_to_by_command(play: Player) 
         assert listed[0]["learned"] == ["5 requests in 1 s to 127.0.0.1"]
         assert "+requests = 5" in read("diff", name)["lines"]
         assert read("rollback", name)["version"] == 3
-        assert forge.shelf.recorded(name) == ()
+        assert forge.shelf.load_recorded_cases(name) == ()
         assert read("versions", name)["versions"][0]["learned"] == []
         assert read("rollback", name, "7") == 1
         assert read("show", name)["health"]["trial"]["outcome"] == "rolled back by terminal"
@@ -329,8 +333,8 @@ def test_going_back_to_a_version_that_may_do_more_wants_the_pin(play: Player) ->
         name, app = world.entry.name, world.app
         for version, document in ((2, more), (3, described(paths))):
             world.api.pages[DOCUMENT] = Page(document)
-            order = Order(source=world.entry.source, name=name)
-            forged = await app.forge.forge(order, lambda step: None)
+            order = ForgeOrder(source=world.entry.source, name=name)
+            forged = await app.forge.forge_server(order, lambda step: None)
             assert forged.entry.version == version
         environment = {"TOOLWRIGHT_HOME": str(app.settings.home)}
         ran = CliRunner().invoke(
@@ -361,18 +365,18 @@ def test_a_description_that_changes_opens_a_repair_before_a_call_fails(play: Pla
             return answer
 
         world.api.pages[DOCUMENT] = document(THING)
-        await drift.look_at(world.entry)
-        await drift.look_at(world.entry)
+        await drift.check_description(world.entry)
+        await drift.check_description(world.entry)
         assert asked == [""]
-        await drift.look_at(world.entry, 0.0)
+        await drift.check_description(world.entry, 0.0)
         assert asked == ["", '"v1"']
-        assert world.app.store.repairs(world.entry.name, time.time()) == ()
+        assert world.app.store.repairs.find(world.entry.name, time.time()) == ()
         wider = {"type": "object", "properties": {"size": {"type": "integer"}}}
         world.api.pages[DOCUMENT] = document(wider)
-        await drift.look_at(world.entry, 0.0)
+        await drift.check_description(world.entry, 0.0)
         job = await world.repaired()
         assert (job.state, job.message) == ("done", "")
-        assert "size" in json.dumps(world.current().tool("get_thing").definition)
+        assert "size" in json.dumps(world.current().get_tool("get_thing").definition)
         assert "drift.document" in world.kinds()
 
     play(act)
@@ -397,15 +401,15 @@ def test_a_bug_waits_for_an_author_whose_code_has_to_pass_the_call_that_failed(
         made = bundle(DIVIDE, "divide", pure=True)
         tool = replace(made.tools[0], input_schema=NUMBER, output_schema=PARTS)
         made = replace(made, name="divider", tools=(tool,), permissions=(), base_url="")
-        app.forge.shelf.publish(made, entry_from(made, time.time()), (), None)
+        app.forge.shelf.publish_bundle(made, build_entry(made, time.time()), (), None)
         for _ in range(3):
-            reply = await app.dispatch.call(Call("divider", "divide", {"n": 0}))
+            reply = await app.dispatch.call_tool(Call("divider", "divide", {"n": 0}))
             assert isinstance(reply, Done)
             assert reply.cause.startswith("bug: ")
         job = await forging(app, "divider")
-        told = app.store.job(job.id).result["brief"]
+        told = app.store.jobs.get(job.id).result["brief"]
         assert "ZeroDivisionError" in told
-        assert app.store.entry("divider").version == 1
+        assert app.store.servers.get("divider").version == 1
         cases = [
             {"tool": "divide", "arguments": {"n": n}, "result": {"parts": 120 // n}}
             for n in (1, 7, 50)
@@ -414,12 +418,12 @@ def test_a_bug_waits_for_an_author_whose_code_has_to_pass_the_call_that_failed(
         good = DIVIDE.replace("120 // n", "120 // n if n else 0")
         for code, version in ((poor, 1), (good, 2)):
             draft = {"code": code, "tools": [{"name": "divide"}], "cases": cases, "why": "by 0"}
-            taken = app.submissions.hand_in(job.id, draft)
+            taken = app.submissions.submit_draft(job.id, draft)
             assert isinstance(taken, DraftRow), taken
             job = await forging(app, "divider")
-            judged = app.store.drafts(job.id)[-1]
-            assert app.store.entry("divider").version == version, judged.diagnosis
-        (case,) = app.forge.shelf.recorded("divider")
+            judged = app.store.drafts.find(job.id)[-1]
+            assert app.store.servers.get("divider").version == version, judged.diagnosis
+        (case,) = app.forge.shelf.load_recorded_cases("divider")
         assert case.arguments == {"n": 0}
 
     played.run(act())
@@ -427,8 +431,8 @@ def test_a_bug_waits_for_an_author_whose_code_has_to_pass_the_call_that_failed(
 
 async def forging(app: App, server: str) -> Job:
     """The job that forges the server anew, once it waits or has ended."""
-    async for _ in app.changes(30.0):
-        for job in app.store.jobs():
+    async for _ in app.watch_changes(120.0):
+        for job in app.store.jobs.find():
             mine = job.kind == "forge" and job.request.get("parent") == server
             if mine and job.state in ("waiting", *ENDED_JOBS):
                 return job
@@ -437,15 +441,15 @@ async def forging(app: App, server: str) -> Job:
 
 def test_what_is_proved_again_stays_and_what_fails_is_told(play: Player) -> None:
     async def act(world: World) -> None:
-        reproving = Reproving(world.app.store, world.app.forge)
-        found = await reproving.reprove(world.entry, lambda step: None)
+        reproving = Reprover(world.app.store, world.app.forge)
+        found = await reproving.reprove_server(world.entry, lambda step: None)
         assert (found.verdict, found.version) == ("proved", 1)
-        made = world.app.forge.shelf.bundle(world.entry)
+        made = world.app.forge.shelf.load_bundle(world.entry)
         case = RecordedCase("a crowd", "get_thing", {}, (), Pace("127.0.0.1", 2), 5)
-        entry = entry_from(replace(made, version=2), time.time())
+        entry = build_entry(replace(made, version=2), time.time())
         shelf = world.app.forge.shelf
-        shelf.publish(replace(made, version=2), entry, (), None, (), (case,))
-        found = await reproving.reprove(entry, lambda step: None)
+        shelf.publish_bundle(replace(made, version=2), entry, (), None, (), (case,))
+        found = await reproving.reprove_server(entry, lambda step: None)
         assert (found.verdict, found.version) == ("failed", 2)
         assert "a crowd" in found.reason
         assert {"reproved", "reprove.failed"} <= set(world.kinds())
@@ -454,14 +458,14 @@ def test_what_is_proved_again_stays_and_what_fails_is_told(play: Player) -> None
 
 
 def _tools(world: World, version: int) -> Any:
-    entry = version_of(world.app.store, world.entry.name, version)
-    return world.app.forge.shelf.bundle(entry).tools
+    entry = find_version(world.app.store.servers, world.entry.name, version)
+    return world.app.forge.shelf.load_bundle(entry).tools
 
 
 async def stored(app: App, identity: str) -> Invocation:
     """A call, once it is on disk."""
-    async for _ in app.changes(10.0):
-        for call in app.store.invocations():
+    async for _ in app.watch_changes(120.0):
+        for call in app.store.calls.find():
             if call.id == identity:
                 return call
     raise AssertionError(f"{identity} was not stored")

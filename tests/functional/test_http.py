@@ -73,7 +73,7 @@ def with_token(url: str, token: str) -> Iterator[str]:
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with httpx.AsyncClient(trust_env=False, timeout=30) as app.state.client:
+        async with httpx.AsyncClient(trust_env=False, timeout=120) as app.state.client:
             yield
 
     route = Route("/{path:path}", forward, methods=["GET", "POST", "DELETE"])
@@ -108,12 +108,19 @@ def test_nothing_is_served_without_the_token_which_only_its_owner_can_read(
     for headers in wrong:
         for method in ("GET", "POST", "DELETE", "OPTIONS"):
             answer = httpx.request(
-                method, url, headers=[*ACCEPT.items(), *headers], json=PING, trust_env=False
+                method,
+                url,
+                headers=[*ACCEPT.items(), *headers],
+                json=PING,
+                trust_env=False,
+                timeout=60,
             )
             assert answer.status_code == 401, (method, headers)
             assert "mcp-session-id" not in answer.headers
     asked = f"{url}?access_token={token.removeprefix('Bearer ')}"
-    assert httpx.post(asked, headers=ACCEPT, json=PING, trust_env=False).status_code == 401
+    assert (
+        httpx.post(asked, headers=ACCEPT, json=PING, trust_env=False, timeout=60).status_code == 401
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,7 +136,7 @@ def test_another_site_s_page_is_refused_even_with_the_token(
     wrong: dict[str, str], url: str, token: str
 ) -> None:
     headers = {**ACCEPT, "authorization": token, **wrong}
-    answer = httpx.post(url, headers=headers, json=PING, trust_env=False)
+    answer = httpx.post(url, headers=headers, json=PING, trust_env=False, timeout=60)
     assert answer.status_code in (403, 421)
 
 

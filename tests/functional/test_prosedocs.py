@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from orchestrator.app import App
-from orchestrator.granting import allow_host
+from orchestrator.approvals.granting import allow_host
 from orchestrator.settings import Settings, load_settings
 from registry.errors import DraftRefused
-from tests.forge.prosedocs.told import BERTHS, operation
+from registry.needs import HostNeed
+from tests.forge.documentation.readings import BERTHS, operation
 from tests.functional.home import Home, until
 from tests.functional.peer import Peer
 from tests.functional.test_authors import authored, carried
@@ -74,7 +75,7 @@ def story(settings: Settings, here: Quay, told: Any, **more: str) -> None:
     async def within() -> None:
         with model(lambda request: said(claims(here))) as author:
             async with authored(settings, author, **more) as app:
-                allow_host(app.store, here.host, "test", person(app.settings.pin))
+                allow_host(app.store.grants, here.host, "test", person(app.settings.pin))
                 await told(app, author)
 
     asyncio.run(within())
@@ -82,7 +83,7 @@ def story(settings: Settings, here: Quay, told: Any, **more: str) -> None:
 
 async def order(app: App, here: Quay, **more: str) -> Any:
     request = {"task": "book berths", "source": here.docs, "name": "quay", **more}
-    return await carried(app, app.jobs.create("forge", request))
+    return await carried(app, app.jobs.create_job("forge", request))
 
 
 def test_a_failed_answer_parks_the_job_and_what_was_read_is_not_asked_for_again(
@@ -95,8 +96,8 @@ def test_a_failed_answer_parks_the_job_and_what_was_read_is_not_asked_for_again(
         assert f"toolwright jobs {job.id} --resume" in job.message
         assert len(author.asked) == 2
         author.answer = good
-        app.store.resume_job(job.id, "test", time.time())
-        done = await carried(app, app.store.job(job.id))
+        app.store.jobs.resume(job.id, "test", time.time())
+        done = await carried(app, app.store.jobs.get(job.id))
         assert done.state == "done", done.message
         assert len(author.asked) == 3
         assert [problem for problem in done.result["problems"] if "DELETE /berths" in problem]
@@ -119,7 +120,7 @@ def test_a_part_that_no_model_can_read_is_told_and_the_rest_is_registered(
         job = await order(app, here, source=str(guide))
         assert job.state == "done", job.message
         assert any("part/2" in problem for problem in job.result["problems"])
-        assert len(app.store.entry("quay").tools) == 4
+        assert len(app.store.servers.get("quay").tools) == 4
 
     with quay() as here:
         story(settings, here, told)
@@ -134,14 +135,10 @@ def test_a_base_url_elsewhere_waits_for_a_person_and_nothing_is_asked_twice(
         elsewhere = json.loads(json.dumps(claims(here)).replace(f"{here.url}/v1", f"{other}/v1"))
         author.answer = lambda request: said(elsewhere)
         job = await order(app, here)
-        assert (job.state, job.needs["kind"], job.needs["what"]) == (
-            "waiting",
-            "host",
-            "127.0.0.1:9",
-        )
-        assert [summary.name for summary in app.store.summaries()] == []
-        app.store.resume_job(job.id, "test", time.time())
-        again = await carried(app, app.store.job(job.id))
+        assert (job.state, job.needs) == ("waiting", HostNeed("127.0.0.1:9"))
+        assert [summary.name for summary in app.store.servers.find_summaries()] == []
+        app.store.jobs.resume(job.id, "test", time.time())
+        again = await carried(app, app.store.jobs.get(job.id))
         assert again.state == "waiting"
         assert len(author.asked) == 1
 
@@ -162,12 +159,12 @@ def test_a_client_reads_the_brief_and_hands_in_what_it_read(settings: Settings) 
         assert len(brief.encode()) <= 32_000
         assert author.asked == []
         with pytest.raises(DraftRefused):
-            app.submissions.hand_in(job.id, {"code": "x = 1"})
-        made = app.submissions.resubmit(job.id, json.dumps(claims(here)))
+            app.submissions.submit_draft(job.id, {"code": "x = 1"})
+        made = app.submissions.resubmit_order(job.id, json.dumps(claims(here)))
         done = await carried(app, made)
         assert done.state == "done", done.message
-        assert len(app.store.entry("quay").tools) == 4
-        assert app.store.entry("quay").created_by == "compiler client"
+        assert len(app.store.servers.get("quay").tools) == 4
+        assert app.store.servers.get("quay").created_by == "compiler client"
 
     with quay() as here:
         story(settings, here, told, OPENAI_BASE_URL="", OPENAI_MODEL="")
@@ -182,7 +179,7 @@ def test_a_file_of_curl_commands_and_prose_needs_nobody(settings: Settings, tmp_
         guide.write_text(text)
         job = await order(app, here, source=str(guide), author="none")
         assert job.state == "done", job.message
-        assert [tool.name for tool in app.store.entry("quay").tools] == ["get_berths"]
+        assert [tool.name for tool in app.store.servers.get("quay").tools] == ["get_berths"]
         assert author.asked == []
 
     with quay() as here:

@@ -85,7 +85,7 @@ def heard(peer: Peer, method: str) -> list[Any]:
 
 def audited(home: Home, kind: str) -> list[dict[str, Any]]:
     with home.store() as store:
-        return [json.loads(row.payload) for row in store.audit(500) if row.kind == kind]
+        return [json.loads(row.payload) for row in store.audit.find(500) if row.kind == kind]
 
 
 def test_prompts_and_resources_are_listed_read_and_audited(peer: Peer, home: Home) -> None:

@@ -17,17 +17,22 @@ import pytest
 
 from orchestrator.app import open_app
 from orchestrator.calls import Call, Done
-from orchestrator.rebuilding import rebuild
-from orchestrator.reproving import Reproved
+from orchestrator.cli.rebuild import rebuild_and_reprove
+from orchestrator.healing.reprove import ReproofResult
 from orchestrator.settings import Settings
-from orchestrator.shelf import Shelf
-from registry.records import Entry, entry_from
+from registry.models import Entry, build_entry
+from registry.servers.bundles import Bundles
 from registry.store import Store
-from sandbox.bases import kept_bases
-from sandbox.bundle import Bundle
-from sandbox.docker_engine import Client, connect
-from sandbox.example import Example
-from sandbox.image import BaseImage, base_image, base_reference, build_context
+from sandbox.bundle.example import Example
+from sandbox.bundle.model import Bundle
+from sandbox.engines.docker.bases import list_kept_bases
+from sandbox.engines.docker.engine import Client, connect_engine
+from sandbox.engines.docker.image import (
+    BaseImage,
+    build_context,
+    compute_base_reference,
+    find_base_image,
+)
 from tests.crash.engine import private_engine
 from tests.crash.installation import Installation
 from tests.sandbox.computing import CASES, computing, takes
@@ -73,14 +78,14 @@ def layered(line: str) -> Callable[[Client, Callable[[str], None]], BaseImage]:
     """Builds the base with one more line."""
 
     def build(client: Client, progress: Callable[[str], None]) -> BaseImage:
-        file = f"FROM {base_reference()}\n{line}\n".encode()
+        file = f"FROM {compute_base_reference()}\n{line}\n".encode()
         context = io.BytesIO()
         with tarfile.open(fileobj=context, mode="w") as archive:
             member = tarfile.TarInfo("Dockerfile")
             member.size = len(file)
             archive.addfile(member, io.BytesIO(file))
         context.seek(0)
-        name = f"{base_reference()}-next"
+        name = f"{compute_base_reference()}-next"
         return BaseImage(name, build_context(client, context, name, {}, {}))
 
     return build
@@ -88,29 +93,31 @@ def layered(line: str) -> Callable[[Client, Callable[[str], None]], BaseImage]:
 
 def put(settings: Settings, store: Store, bundle: Bundle, cases: tuple[Example, ...]) -> Entry:
     """A server as it was proved on the present base."""
-    with closing(connect()) as client:
-        base = base_image(client)
+    with closing(connect_engine()) as client:
+        base = find_base_image(client)
     assert base is not None
     made = replace(bundle, provenance=replace(bundle.provenance, base_image=base.id))
-    return Shelf(settings.home, store).publish(made, entry_from(made, time.time()), (), None, cases)
+    return Bundles(settings.home, store.servers).publish_bundle(
+        made, build_entry(made, time.time()), (), None, cases
+    )
 
 
 async def called(settings: Settings, server: str, tool: str, **arguments: Any) -> Any:
     async with open_app(settings, "call") as app:
-        reply = await app.dispatch.call(Call(server, tool, arguments))
+        reply = await app.dispatch.call_tool(Call(server, tool, arguments))
         assert isinstance(reply, Done), reply
         assert reply.outcome.ok, reply.outcome.failure
         return reply.outcome.structured
 
 
 def test_a_server_moves_to_the_new_base_only_where_it_is_as_good_there(settings: Settings) -> None:
-    told: list[Reproved] = []
+    told: list[ReproofResult] = []
 
     async def act() -> None:
         with Store.open(settings.database_url) as store:
             before = put(settings, store, local(), HERE).base_image
             put(settings, store, computing(), CASES)
-            built = await rebuild(settings, print, told.append, layered(ELSEWHERE))
+            built = await rebuild_and_reprove(settings, print, told.append, layered(ELSEWHERE))
             assert built.changed
             assert built.image != before
             assert tuple(told) == built.servers
@@ -119,12 +126,12 @@ def test_a_server_moves_to_the_new_base_only_where_it_is_as_good_there(settings:
             assert (found["local"].verdict, found["local"].version) == ("failed", 1)
             assert "offset case 1" in found["local"].reason
             assert f"it stays on {before}" in found["local"].reason
-            assert store.entry("halves").base_image == built.image
-            assert store.entry("local").base_image == before
-            kinds = {(row.kind, row.subject) for row in store.audit()}
+            assert store.servers.get("halves").base_image == built.image
+            assert store.servers.get("local").base_image == before
+            kinds = {(row.kind, row.subject) for row in store.audit.find()}
             assert {("reproved", "halves"), ("reprove.failed", "local")} <= kinds
-            with closing(connect()) as client:
-                assert set(kept_bases(client)) == {before}
+            with closing(connect_engine()) as client:
+                assert set(list_kept_bases(client)) == {before}
         assert await called(settings, "local", "offset", year=2020) == {"year": 2020, "minutes": 0}
         assert await called(settings, "halves", "halve", number=3) == {"half": 1.5}
 
@@ -133,12 +140,12 @@ def test_a_server_moves_to_the_new_base_only_where_it_is_as_good_there(settings:
 
 def test_a_base_that_comes_out_as_it_was_proves_nothing_anew(settings: Settings) -> None:
     def same(client: Client, progress: Callable[[str], None]) -> BaseImage:
-        present = base_image(client)
+        present = find_base_image(client)
         assert present is not None
-        repository, _, tag = f"{base_reference()}-next".rpartition(":")
+        repository, _, tag = f"{compute_base_reference()}-next".rpartition(":")
         client.api.tag(present.id, repository, tag)
         return BaseImage(f"{repository}:{tag}", present.id)
 
-    told: list[Reproved] = []
-    built = asyncio.run(rebuild(settings, print, told.append, same))
+    told: list[ReproofResult] = []
+    built = asyncio.run(rebuild_and_reprove(settings, print, told.append, same))
     assert (built.changed, built.servers, told) == (False, (), [])

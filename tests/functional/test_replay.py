@@ -21,16 +21,16 @@ import pytest
 
 from orchestrator.app import App, open_app
 from orchestrator.calls import Call, Done
-from orchestrator.errors import Ambiguous
-from orchestrator.replay import Replayed, Replays
+from orchestrator.errors import AmbiguousId
+from orchestrator.replay.replay import ReplayResult
 from orchestrator.settings import Settings, load_settings
-from registry.errors import Unknown
-from registry.records import entry_from
+from registry.errors import RowNotFound
+from registry.models import build_entry
+from registry.secrets.vault import Secret
 from registry.store import Store
-from registry.vault import Secret
 from sandbox.errors import Frozen
-from sandbox.exchange import WireResponse
-from sandbox.recording import FROZEN_TIME_NS, Recording, pack
+from sandbox.session.recording import FROZEN_TIME_NS, CallRecording, pack_recording
+from sandbox.wire.exchange import WireResponse
 from tests.crash.documents import OBJECT, described, reading
 from tests.engine.samples import bundle
 from tests.functional.home import ROOT, Home
@@ -56,7 +56,7 @@ def fail(n):
 """
 
 
-Again = Callable[[str, Any], tuple[Replayed, ...]]
+Again = Callable[[str, Any], tuple[ReplayResult, ...]]
 TABLES = ("invocations", "recordings", "reports", "jobs")
 
 
@@ -113,9 +113,9 @@ def replaying(settings: Settings) -> Iterator[Again]:
         stack = AsyncExitStack()
         app = runner.run(stack.enter_async_context(open_app(settings, "replay")))
 
-        async def replayed(id: str, engine: Any) -> tuple[Replayed, ...]:
-            async with Replays(app, engine) as replays:
-                return await replays.replay(id)
+        async def replayed(id: str, engine: Any) -> tuple[ReplayResult, ...]:
+            async with app.replays(engine) as replays:
+                return await replays.replay_recorded(id)
 
         try:
             yield lambda id, engine: runner.run(replayed(id, engine))
@@ -134,7 +134,7 @@ async def lived(settings: Settings, url: str) -> dict[str, str]:
         allow(settings, app.store, url)
         app.vault.put("things", "k", Secret(CANARY))
         made = replace(bundle(CLOCKWORK, "look", "fail", pure=True), name="clockwork")
-        app.forge.shelf.publish(made, entry_from(made, 1.0), (), None)
+        app.forge.shelf.publish_bundle(made, build_entry(made, 1.0), (), None)
         return {
             "forged": await worked(app, "forge", source=url, name="things"),
             "read": await invoked(app, "things.get_thing"),
@@ -153,17 +153,17 @@ async def called(settings: Settings, tool: str, **arguments: Any) -> str:
 
 async def invoked(app: App, tool: str, **arguments: Any) -> str:
     server, _, name = tool.partition(".")
-    reply = await app.dispatch.call(Call(server, name, arguments))
+    reply = await app.dispatch.call_tool(Call(server, name, arguments))
     assert isinstance(reply, Done)
     return reply.invocation
 
 
 async def worked(app: App, kind: Any, **request: Any) -> str:
-    job = app.jobs.create(kind, request)
-    claimed = app.store.claim_job(job.id, app.process, time.time())
+    job = app.jobs.create_job(kind, request)
+    claimed = app.store.jobs.claim(job.id, app.process, time.time())
     assert claimed is not None
-    await app.jobs.run(claimed)
-    assert app.store.job(job.id).state == "done", app.store.job(job.id).message
+    await app.jobs.run_job(claimed)
+    assert app.store.jobs.get(job.id).state == "done", app.store.jobs.get(job.id).message
     return job.id
 
 
@@ -186,19 +186,19 @@ def copy(past: Past, tmp_path: Path) -> Past:
     home = tmp_path / "home"
     shutil.copytree(past.home, home)
 
-    def again(id: str, engine: Any) -> tuple[Replayed, ...]:
+    def again(id: str, engine: Any) -> tuple[ReplayResult, ...]:
         with replaying(past.settings(home)) as replayed:
             return replayed(id, engine)
 
     return replace(past, home=home, again=again)
 
 
-def one(past: Past, id: str, engine: Any = None) -> Replayed:
+def one(past: Past, id: str, engine: Any = None) -> ReplayResult:
     (found,) = past.again(id, engine)
     return found
 
 
-def told(replay: Replayed) -> tuple[str, str, str]:
+def told(replay: ReplayResult) -> tuple[str, str, str]:
     assert replay.difference is not None, replay
     assert replay.verdict == "different"
     return replay.difference.where, replay.difference.expected, replay.difference.got
@@ -219,9 +219,9 @@ def edited(past: Past, statement: str, *values: Any) -> None:
         database.execute(statement, values)
 
 
-def rerecorded(past: Past, id: str, change: Callable[[Recording], Recording]) -> None:
+def rerecorded(past: Past, id: str, change: Callable[[CallRecording], CallRecording]) -> None:
     with stored(past) as store:
-        content = pack(change(store.recording(id).recording))
+        content = pack_recording(change(store.calls.get_recording(id).recording))
     edited(past, "UPDATE recordings SET content = ? WHERE invocation = ?", content, id)
 
 
@@ -234,12 +234,20 @@ def test_a_call_comes_to_the_same_again_without_its_api(past: Past, name: str) -
 
 def test_a_replay_is_no_call_and_moves_no_trust(past: Past) -> None:
     with stored(past) as store:
-        before = (store.invocations(limit=1000), store.standing("things"), store.approvals())
+        before = (
+            store.calls.find(limit=1000),
+            store.standings.get("things"),
+            store.approvals.find(),
+        )
     for id in (past.read, past.run, past.forged):
         past.again(id, None)
     with stored(past) as store:
-        after = (store.invocations(limit=1000), store.standing("things"), store.approvals())
-        assert store.verify_audit() is None
+        after = (
+            store.calls.find(limit=1000),
+            store.standings.get("things"),
+            store.approvals.find(),
+        )
+        assert store.audit.verify_chains() is None
     assert after == before
 
 
@@ -247,7 +255,7 @@ def test_no_form_of_a_secret_is_in_any_file_of_the_home(past: Past) -> None:
     raw = CANARY.encode()
     forms = (raw, quote(CANARY, safe="").encode(), base64.b64encode(raw))
     with stored(past) as store:
-        kept = store.recording(past.read).recording
+        kept = store.calls.get_recording(past.read).recording
         assert kept.exchanges[0].request.url.endswith("/thing")
         answer = kept.exchanges[0].response
         assert answer is not None
@@ -261,7 +269,7 @@ def test_a_pure_call_gives_the_same_bytes_in_another_process_where_the_engine_ca
     past: Past,
 ) -> None:
     with stored(past) as store:
-        first, other = (store.invocation(id) for id in past.looks)
+        first, other = (store.calls.get(id) for id in past.looks)
     same = json.dumps(first.result) == json.dumps(other.result)
     assert same is (past.engine == "wasm")
     if same:
@@ -275,14 +283,14 @@ def test_a_pure_call_gives_the_same_bytes_in_another_process_where_the_engine_ca
 def test_the_present_time_that_a_pure_tool_declared_is_recorded(past: Past, copy: Past) -> None:
     async def run() -> str:
         async with open_app(copy.settings(), "call") as app:
-            made = app.forge.shelf.bundle(app.store.entry("clockwork"))
+            made = app.forge.shelf.load_bundle(app.store.servers.get("clockwork"))
             made = replace(made, version=2, permissions=("clock", "random"))
-            app.forge.shelf.publish(made, entry_from(made, 1.0), (), None)
+            app.forge.shelf.publish_bundle(made, build_entry(made, 1.0), (), None)
             return await invoked(app, "clockwork.look", n=7)
 
     id = asyncio.run(run())
     with stored(copy) as store:
-        now = store.invocation(id).result["structuredContent"]["now"]
+        now = store.calls.get(id).result["structuredContent"]["now"]
     assert now > FROZEN_TIME_NS / 1e9 + 86_400
     if past.engine == "wasm":
         assert one(copy, id).verdict == "same"
@@ -291,9 +299,9 @@ def test_the_present_time_that_a_pure_tool_declared_is_recorded(past: Past, copy
 def test_a_call_is_run_in_the_version_that_it_ran_in(copy: Past) -> None:
     async def run() -> None:
         async with open_app(copy.settings(), "call") as app:
-            made = app.forge.shelf.bundle(app.store.entry("clockwork"))
+            made = app.forge.shelf.load_bundle(app.store.servers.get("clockwork"))
             other = replace(made, version=2, source_code=made.source_code.replace("1 // 0", "1"))
-            app.forge.shelf.publish(other, entry_from(other, 1.0), (), None)
+            app.forge.shelf.publish_bundle(other, build_entry(other, 1.0), (), None)
 
     asyncio.run(run())
     assert one(copy, copy.failed).verdict == "same"
@@ -320,14 +328,14 @@ def test_another_result_than_stored_is_a_difference(changed: Past) -> None:
     assert found == ("/result/structuredContent/body/name", '"ore"', '"oar"')
 
 
-def answered_otherwise(recording: Recording) -> Recording:
+def answered_otherwise(recording: CallRecording) -> CallRecording:
     (first,) = recording.exchanges
     return replace(
         recording, exchanges=(replace(first, response=WireResponse(200, JSON, b'{"name": "ore"}')),)
     )
 
 
-def asked_otherwise(recording: Recording) -> Recording:
+def asked_otherwise(recording: CallRecording) -> CallRecording:
     (first,) = recording.exchanges
     other = replace(first.request, url=first.request.url + "?x=1")
     return replace(recording, exchanges=(replace(first, request=other),))
@@ -345,7 +353,11 @@ def asked_otherwise(recording: Recording) -> Recording:
     ],
 )
 def test_another_recording_is_a_difference(
-    changed: Past, change: Callable[[Recording], Recording], where: str, expected: str, got: str
+    changed: Past,
+    change: Callable[[CallRecording], CallRecording],
+    where: str,
+    expected: str,
+    got: str,
 ) -> None:
     rerecorded(changed, changed.read, change)
     found = one(changed, changed.read)
@@ -408,19 +420,19 @@ def test_what_cannot_be_run_again_says_why(changed: Past, statement: str, reason
 
 def test_nothing_is_replayed_while_frozen(copy: Past) -> None:
     with stored(copy) as store:
-        store.freeze(time.time(), by="test")
+        store.processes.freeze(time.time(), by="test")
     with pytest.raises(Frozen):
         copy.again(copy.read, None)
 
 
 def test_an_id_of_nothing_or_of_several_is_refused(changed: Past) -> None:
     for id in ("", "zz", "%"):
-        with pytest.raises(Unknown):
+        with pytest.raises(RowNotFound):
             changed.again(id, None)
     with stored(changed) as store:
         for id in ("ff11", "ff12"):
-            store.record(replace(store.invocation(changed.read), id=id), now=1.0)
-    with pytest.raises(Ambiguous, match="ff11, ff12"):
+            store.calls.record(replace(store.calls.get(changed.read), id=id), now=1.0)
+    with pytest.raises(AmbiguousId, match="ff11, ff12"):
         changed.again("ff", None)
 
 
@@ -442,7 +454,7 @@ def test_the_command_prints_the_first_difference_and_leaves_with_its_status(copy
 
 def freed(harbour: HarbourApi, berth: int) -> None:
     """Make a berth free that another test of the same harbour may have booked."""
-    with httpx.Client(base_url=harbour.url, trust_env=False) as client:
+    with httpx.Client(base_url=harbour.url, trust_env=False, timeout=60) as client:
         for booking in client.get("/bookings").json():
             if booking["berth"] == berth:
                 client.delete(f"/bookings/{booking['id']}").raise_for_status()
@@ -456,7 +468,7 @@ def test_an_approved_write_is_replayed_without_sending_it(
     toolwright_home.person("approve", approval)
     assert closed(toolwright_home, approval) == "done"
     with toolwright_home.store() as store:
-        (write,) = (i for i in store.invocations() if i.approval == approval)
+        (write,) = (i for i in store.calls.find() if i.approval == approval)
     assert sent(harbour, "Again") == 1
     found = toolwright_home.read("replay", write.id)
     assert found["verdict"] == "same"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.functional.home import ROOT, Home
+from tests.functional.home import ROOT, SECONDS, Home
 from tests.functional.peer import Peer, text
 from tests.world.harbour import EXAMPLE, HarbourApi
 
@@ -49,7 +49,7 @@ def called(
         input="\n".join(lines) + "\n",
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=SECONDS,
         check=False,
     )
     answers = [json.loads(line) for line in done.stdout.splitlines()]

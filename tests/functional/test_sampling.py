@@ -14,9 +14,9 @@ import mcp.types as types
 import pytest
 from mcp import Client, MCPDeprecationWarning
 
-from forge.brief import EXAMPLE
+from forge.drafts.brief import EXAMPLE
 from orchestrator.app import App, open_app
-from orchestrator.server import front_server
+from orchestrator.frontends.server import build_front_server
 from orchestrator.settings import Settings, load_settings
 
 SPECIFICATION = {key: EXAMPLE[key] for key in ("tools", "cases", "tests", "why")}
@@ -53,7 +53,7 @@ def well(prompt: str) -> types.CreateMessageResult:
 
 @pytest.fixture
 def settings(tmp_path: Path, any_engine: str) -> Settings:
-    given = {"TOOLWRIGHT_MODEL_SECONDS": "5"}
+    given = {"TOOLWRIGHT_MODEL_SECONDS": "120"}
     return load_settings(given, home=tmp_path, engine=any_engine)
 
 
@@ -64,7 +64,7 @@ async def connected(
     async with open_app(settings, "serve", patient=True) as app:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MCPDeprecationWarning)
-            client = Client(front_server(app), mode=mode, sampling_callback=sampler)
+            client = Client(build_front_server(app), mode=mode, sampling_callback=sampler)
             async with client:
                 yield app, client
 
@@ -104,8 +104,8 @@ def test_a_client_that_declares_sampling_is_asked_and_its_server_registered(
     async def told(app: App, client: Client) -> None:
         job = await forged(client, name="roman")
         assert job["state"] == "done", job["message"]
-        assert app.store.entry("roman").created_by == "sampling client-model"
-        spent = app.store.spent_on("roman")
+        assert app.store.servers.get("roman").created_by == "sampling client-model"
+        spent = app.store.model_usage.sum_for_server("roman")
         assert (spent.calls, spent.cost) == (3, 0.0)
         assert len(sampler.prompts) == 3
         assert "JSON Schema" in sampler.prompts[0]
@@ -160,9 +160,9 @@ def test_a_client_that_goes_away_leaves_a_job_that_waits_with_its_brief(
             begun = await value(client, "forge", task="Roman numerals", source="none")
             await asked.wait()
         async with connected(settings, Sampler(silent), "2026-07-28") as (app, client):
-            while (job := app.store.job(begun["job"])).state != "waiting":
-                await app.pulse.changed()
+            while (job := app.store.jobs.get(begun["job"])).state != "waiting":
+                await app.pulse.wait_for_change()
             assert "# Done when" in job.result["brief"]
-            assert app.store.model_calls(job.id)[0].state == "failed"
+            assert app.store.model_usage.find(job.id)[0].state == "failed"
 
     asyncio.run(told())

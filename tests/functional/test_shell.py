@@ -18,13 +18,13 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.pin import authority, check_pin
-from registry.decisions import sign_decision
+from orchestrator.approvals.signing_key import build_authority, check_pin
+from registry.approvals.decisions import sign_decision
 from registry.errors import KeyChanged
-from registry.pin import ATTEMPTS, set_pin, verify_pin
-from registry.records import Approval
-from registry.signing import Signer, fingerprint
-from sandbox.cleantext import clean_json
+from registry.models import Approval
+from registry.secrets.pin import ATTEMPTS, set_pin, verify_pin
+from registry.secrets.signing import Signer, compute_fingerprint
+from sandbox.sanitize import clean_json
 from tests.functional.home import PIN, ROOT, Home, until
 from tests.functional.letters import Letters, letters_api, letters_home
 from tests.functional.peer import Peer
@@ -59,24 +59,24 @@ def asked(client: Peer, home: Home, letter: str) -> Approval:
     pending = client.value("call_write", tool="letters.send_letter", arguments=arguments)
     assert pending["state"] == "pending"
     with home.store() as store:
-        return store.approval(pending["approval"])
+        return store.approvals.get(pending["approval"])
 
 
 def sql(home: Home, statement: str, *values: object) -> None:
-    connection = sqlite3.connect(home.path / "toolwright.db", isolation_level=None, timeout=10)
+    connection = sqlite3.connect(home.path / "toolwright.db", isolation_level=None, timeout=60)
     connection.execute(statement, values)
     connection.close()
 
 
 def state(home: Home, approval: Approval) -> str:
     with home.store() as store:
-        return store.approval(approval.id).state
+        return store.approvals.get(approval.id).state
 
 
 def seen_to_be_forged(home: Home, approval: Approval) -> bool:
     until(lambda: state(home, approval) == "rejected", f"{approval.id} is seen to be forged")
     with home.store() as store:
-        kinds = [row.kind for row in store.about(approval.id)]
+        kinds = [row.kind for row in store.audit.find_rows_about(approval.id)]
     return "approval.forged" in kinds
 
 
@@ -117,7 +117,7 @@ def test_a_row_written_by_hand(client: Peer, home: Home, letters: Letters) -> No
 def test_a_signature_of_its_own(client: Peer, home: Home, letters: Letters) -> None:
     approval = asked(client, home, "own key")
     now = time.time()
-    signed = sign_decision(approval, True, "terminal", now, Signer.fresh())
+    signed = sign_decision(approval, True, "terminal", now, Signer.generate())
     sql(home, f"{APPROVED} WHERE id=?", now, signed, approval.id)
     assert seen_to_be_forged(home, approval)
     assert "own key" not in letters.sent
@@ -129,7 +129,7 @@ def test_the_signature_of_another_approval_or_of_a_changed_one(
     good = asked(client, home, "good")
     home.person("approve", good.id)
     with home.store() as store:
-        decided = store.approval(good.id)
+        decided = store.approvals.get(good.id)
     copied = asked(client, home, "copied")
     sql(home, f"{APPROVED} WHERE id=?", decided.decided_at, decided.decision, copied.id)
     assert seen_to_be_forged(home, copied)
@@ -196,8 +196,8 @@ def test_the_file_that_holds_the_key(home: Home) -> None:
     for path in home.path.rglob("*"):
         if path.is_file():
             content = path.read_bytes()
-            assert signer.secret() not in content, path
-            assert signer.secret().hex().encode() not in content, path
+            assert signer.export_secret() not in content, path
+            assert signer.export_secret().hex().encode() not in content, path
             assert PIN.encode() not in content, path
 
 
@@ -216,10 +216,13 @@ def other_key(home: Home) -> Iterator[None]:
 
 def test_a_pin_of_its_own(client: Peer, home: Home, letters: Letters) -> None:
     approval = asked(client, home, "swapped")
-    known = authority(home.settings).key()
+    known = build_authority(home.settings).load_key()
     with other_key(home):
         done = home.run("approve", approval.id, "--pin-file", str(home.path / "own"))
-        assert (done.returncode, fingerprint(known) in done.stdout + done.stderr) == (1, True)
+        assert (done.returncode, compute_fingerprint(known) in done.stdout + done.stderr) == (
+            1,
+            True,
+        )
         own = verify_pin(home.settings.pin, OWN_PIN, time.time()).signer
         assert own is not None
         signed = sign_decision(approval, True, "terminal", time.time(), own)
@@ -230,7 +233,7 @@ def test_a_pin_of_its_own(client: Peer, home: Home, letters: Letters) -> None:
             for peer in (client, second):
                 assert "known before" in peer.value("status")["approvals_held"]
         with pytest.raises(KeyChanged):
-            authority(home.settings).key()
+            build_authority(home.settings).load_key()
         checks = {check["name"]: check for check in json.loads(home.run("doctor", "--json").stdout)}
         assert checks["PIN"]["verdict"] == "failed"
         assert "swapped" not in letters.sent
@@ -284,7 +287,7 @@ def test_a_rule_of_its_own(client: Peer, home: Home, letters: Letters) -> None:
         home,
         "INSERT INTO rules VALUES ('r1', 'letters', 'send_letter', ?, ?, ?, 0, NULL, '')",
         json.dumps(body),
-        Signer.fresh().sign(body),
+        Signer.generate().sign(body),
         now,
     )
     approval = asked(client, home, "own rule")
@@ -307,7 +310,7 @@ def test_a_classification_of_its_own(client: Peer, home: Home, letters: Letters)
         home,
         "INSERT INTO overrides VALUES ('letters', 'sendLetter', 'read', ?, ?, 1.0, 'terminal')",
         json.dumps(body),
-        Signer.fresh().sign(body),
+        Signer.generate().sign(body),
     )
     refused = client.call(
         "call_read", tool="letters.send_letter", arguments={"body": {"text": "a read"}}
@@ -344,8 +347,8 @@ def test_after_all_that_the_audit_is_whole(client: Peer, home: Home) -> None:
 
 def test_the_memory_of_what_holds_a_key_is_closed_to_others() -> None:
     code = (
-        "import ctypes; from orchestrator.undumpable import be_undumpable; "
-        "assert be_undumpable(); print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
+        "import ctypes; from orchestrator.control.process import disable_dumping; "
+        "assert disable_dumping(); print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from forge.brief import EXAMPLE, EXAMPLE_CODE, EXAMPLE_TESTS
+from forge.drafts.brief import EXAMPLE, EXAMPLE_CODE, EXAMPLE_TESTS
 from tests.functional.home import Home, until
 from tests.functional.peer import Peer
 from tests.functional.test_drafts import settled
@@ -106,8 +106,8 @@ def test_who_edits_the_files_is_held_to_the_tests(written: Written, toolwright_h
     with toolwright_home.store() as store:
         mine = ("edit.refused", "numbering")
         refused = until(
-            lambda: [a for a in store.audit() if (a.kind, a.subject) == mine], "it is refused"
+            lambda: [a for a in store.audit.find() if (a.kind, a.subject) == mine], "it is refused"
         )
         assert "suite failed" in str(refused[-1].payload)
-        assert store.entry("numbering").version == 1
+        assert store.servers.get("numbering").version == 1
     place.write_text(EXAMPLE_CODE)

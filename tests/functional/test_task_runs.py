@@ -13,11 +13,17 @@ from typing import Any
 
 import pytest
 
+from forge.drafts.brief import EXAMPLE
 from orchestrator.app import App, open_app
-from orchestrator.orders import Order
+from orchestrator.cli.terminal import WAITING
+from orchestrator.forging.order import ForgeOrder
+from orchestrator.frontends.overview import build_overview
 from orchestrator.settings import Settings, load_settings
-from registry.records import Process
+from orchestrator.views import build_job_result
+from registry.jobs.drafts import awaits_draft
+from registry.models import DraftRow, Job, Process
 from tests.crash.documents import OBJECT, described, reading
+from tests.functional.home import new_home
 from tests.granted import allow
 from tests.world.site import Page, Site, site
 
@@ -46,19 +52,15 @@ async def forged(settings: Settings, api: Site) -> AsyncIterator[App]:
     """A process with the API's server registered as `things`."""
     async with open_app(settings, "do") as app:
         allow(settings, app.store, api.url)
-        await app.forge.forge(Order(source=api.url, name="things"), lambda step: None)
+        await app.forge.forge_server(ForgeOrder(source=api.url, name="things"), lambda step: None)
         api.asked.clear()
         yield app
 
 
 async def done(app: App, **request: Any) -> dict[str, Any]:
     """The result that a task run ends with."""
-    job = app.jobs.create("do", {"task": "get the thing", **request})
-    claimed = app.store.claim_job(job.id, app.process, time.time())
-    assert claimed is not None
-    await app.jobs.run(claimed)
-    result: dict[str, Any] = app.store.job(job.id).result
-    return result
+    job = app.jobs.create_job("do", {"task": "get the thing", **request})
+    return build_job_result(await app.jobs.complete(job))
 
 
 def within(settings: Settings, api: Site, story: Callable[[App], Awaitable[None]]) -> None:
@@ -96,6 +98,63 @@ def test_what_no_server_can_do_is_forged_when_the_client_says_none(
     asyncio.run(story())
 
 
+def test_a_task_that_only_computes_waits_as_a_forge_does_and_goes_on_with_its_draft(
+    settings: Settings,
+) -> None:
+    words = {"task": "Convert Roman numerals"}
+
+    async def story() -> None:
+        async with open_app(settings, "do") as app:
+            waiting = await app.jobs.complete(app.jobs.create_job("do", {**words, "tool": "none"}))
+            assert awaits_draft(waiting), waiting.message
+            forging = await app.jobs.complete(app.jobs.create_job("forge", words))
+            assert waiting.message == forging.message
+            brief = waiting.result["brief"]
+            assert brief.replace(waiting.id, forging.id) == forging.result["brief"]
+            assert waiting.id in json.dumps(build_overview(app)["jobs"])
+            assert brief in build_job_result(waiting)["content"][0]["text"]
+        async with open_app(settings, "submit") as app:
+            assert isinstance(app.submissions.submit_draft(waiting.id, EXAMPLE), DraftRow)
+            ended = await app.jobs.complete(waiting)
+            assert (ended.kind, ended.state) == ("do", "done"), ended.message
+            (made,) = build_job_result(ended)["structuredContent"]["candidates"]
+            (server,) = app.store.servers.find_summaries()
+            assert made["tool"] == f"{server.name}.from_roman"
+            read = await done(app, tool=made["tool"], arguments={"numeral": "XIV"})
+            assert read["structuredContent"] == {"number": 14}
+
+    asyncio.run(story())
+
+
+def test_who_was_to_write_it_may_decline_a_task_run(settings: Settings) -> None:
+    async def story() -> None:
+        async with open_app(settings, "do") as app:
+            job = app.jobs.create_job("do", {"task": "Convert Roman numerals", "tool": "none"})
+            await app.jobs.complete(job)
+            ended = app.submissions.decline_job(job.id, {"decline": "not worth it"})
+            assert isinstance(ended, Job)
+            assert ended.state == "failed"
+            assert "not worth it" in ended.message
+
+    asyncio.run(story())
+
+
+def test_a_task_run_waits_on_the_terminal_with_the_ways_to_go_on(
+    tmp_path: Path, engine_name: str
+) -> None:
+    with new_home(tmp_path, engine_name) as home:
+        waits = home.run("do", "Convert Roman numerals", "--tool", "none")
+        assert waits.returncode == WAITING, waits.stderr
+        (job,) = home.read("jobs")
+        assert (job["kind"], job["state"], job["stage"]) == ("do", "waiting", "draft")
+        assert f"toolwright jobs {job['job']} --brief" in waits.stdout
+        draft = tmp_path / "draft.json"
+        draft.write_text(json.dumps(EXAMPLE))
+        goes_on = home.run("submit", job["job"], str(draft))
+        assert goes_on.returncode == 0, goes_on.stderr
+        assert "from_roman" in goes_on.stdout
+
+
 def test_an_answer_that_broke_off_is_tried_three_times_and_then_escalated(
     settings: Settings, api: Site
 ) -> None:
@@ -117,7 +176,9 @@ def test_an_api_that_changed_with_its_description_is_repaired_by_forging_it_agai
         api.pages.update(pages(NUMBERS, Page(b'{"name": 7}', headers=JSON)))
         mended = await done(app, tool="things.get_thing")
         assert mended["structuredContent"]["body"] == {"name": 7}
-        assert app.store.entry("things").version == 2
+        assert app.store.servers.get("things").version == 2
+        (repair,) = [job for job in app.store.jobs.find() if job.kind == "repair"]
+        assert (repair.state, repair.request["server"]) == ("done", "things")
 
     within(settings, api, story)
 
@@ -129,26 +190,27 @@ def test_an_api_that_broke_its_own_description_is_escalated(settings: Settings, 
         assert failed["isError"]
         assert '"name": 7' in json.dumps(failed["content"]).replace('\\"', '"')
         assert "a person should look at it" in failed["content"][-1]["text"]
-        assert app.store.entry("things").version == 1
+        assert app.store.servers.get("things").version == 1
+        assert [job.kind for job in app.store.jobs.find()] == ["do"]
 
     within(settings, api, story)
 
 
 def test_the_run_of_a_dead_process_is_carried_on_by_the_next(settings: Settings, api: Site) -> None:
     async def begin(app: App) -> None:
-        job = app.jobs.create("do", {"task": "get the thing", "tool": "things.get_thing"})
-        app.store.register_process(Process("dead", os.getpid(), 1.0, "serve", 1.0, 1.0))
-        assert app.store.claim_job(job.id, "dead", time.time()) is not None
+        job = app.jobs.create_job("do", {"task": "get the thing", "tool": "things.get_thing"})
+        app.store.processes.register(Process("dead", os.getpid(), 1.0, "serve", 1.0, 1.0))
+        assert app.store.jobs.claim(job.id, "dead", time.time()) is not None
 
     within(settings, api, begin)
 
     async def carry_on() -> None:
         async with open_app(settings, "serve", patient=True) as app:
-            async for _ in app.changes(30):
-                (job,) = app.store.jobs()
+            async for _ in app.watch_changes(120):
+                (job,) = app.store.jobs.find()
                 if job.state == "done":
                     break
             assert job.attempt == 2
-            assert job.result["structuredContent"]["body"] == {"name": "oar"}
+            assert build_job_result(job)["structuredContent"]["body"] == {"name": "oar"}
 
     asyncio.run(carry_on())

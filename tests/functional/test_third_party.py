@@ -80,7 +80,7 @@ def call(peer: Peer, tool: str, write: bool = False, **arguments: Any) -> dict[s
 
 def audited(home: Home, kind: str) -> list[dict[str, Any]]:
     with home.store() as store:
-        return [json.loads(row.payload) for row in store.audit(500) if row.kind == kind]
+        return [json.loads(row.payload) for row in store.audit.find(500) if row.kind == kind]
 
 
 def test_a_model_finds_and_calls_a_server_that_a_person_added(
@@ -96,7 +96,7 @@ def test_a_model_finds_and_calls_a_server_that_a_person_added(
     assert shown["created_by"] == "third_party"
     assert {tool["name"]: tool["access"] for tool in shown["tools"]}["add_note"] == "write"
     with home.store() as store:
-        assert store.invocations("plain", 1)[0].succeeded
+        assert store.calls.find("plain", 1)[0].succeeded
 
 
 def test_adding_needs_the_pin_and_never_takes_a_value(
@@ -136,7 +136,7 @@ def test_a_write_waits_for_a_person_who_sees_tool_and_arguments_and_is_done_once
 
     def state() -> str:
         with home.store() as store:
-            return store.approval(pending["approval"]).state
+            return store.approvals.get(pending["approval"]).state
 
     until(lambda: state() == "done", "the approval is done")
     assert (place / "lines").read_text() == "the one\n"
@@ -212,7 +212,7 @@ def test_an_undeclared_host_is_in_the_audit(
 import urllib.request
 @tool("fetch_page", readOnlyHint=True)
 def fetch(url=""):
-    return urllib.request.urlopen(url, timeout=5).read().decode()
+    return urllib.request.urlopen(url, timeout=60).read().decode()
 serve()
 """
     )
@@ -268,4 +268,4 @@ def test_a_removed_server_is_gone_with_its_permissions(
     assert home.run("remove", "gone").returncode == 0
     assert "archived" in text(call(peer, "gone.get_echo", text="x"))
     with home.store() as store:
-        assert not [g for g in store.grants() if g.origin.startswith("gone ")]
+        assert not [g for g in store.grants.find_grants() if g.origin.startswith("gone ")]

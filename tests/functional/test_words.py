@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from orchestrator.allowing import Always, rule_for
 from orchestrator.app import App, open_app
+from orchestrator.approvals.rules import RuleRequest, create_rule
 from orchestrator.calls import Call, Done, Pending
-from orchestrator.orders import Order
+from orchestrator.forging.order import ForgeOrder
 from orchestrator.settings import load_settings
+from orchestrator.views import build_job_result
 from tests.crash.documents import OBJECT, described, reading
 from tests.granted import allow, person
 from tests.world.model import Said, model, said
@@ -34,14 +35,13 @@ def pages() -> dict[str, Any]:
 
 
 async def done(app: App, **request: Any) -> dict[str, Any]:
-    job = app.jobs.create("do", request)
-    claimed = app.store.claim_job(job.id, app.process, time.time())
+    job = app.jobs.create_job("do", request)
+    claimed = app.store.jobs.claim(job.id, app.process, time.time())
     assert claimed is not None
-    await app.jobs.run(claimed)
-    ended = app.store.job(job.id)
+    await app.jobs.run_job(claimed)
+    ended = app.store.jobs.get(job.id)
     assert ended.state == "done", ended.message
-    result: dict[str, Any] = ended.result
-    return result
+    return build_job_result(ended)
 
 
 def answer(request: Mapping[str, Any]) -> Said:
@@ -54,7 +54,7 @@ def answer(request: Mapping[str, Any]) -> Said:
 
 
 async def story(app: App, api: Site) -> None:
-    await app.forge.forge(Order(source=api.url, name="things"), lambda step: None)
+    await app.forge.forge_server(ForgeOrder(source=api.url, name="things"), lambda step: None)
     api.asked.clear()
     read = await done(app, task="the thing called oar", tool="things.get_thing")
     assert read["structuredContent"]["body"] == {"name": "oar"}
@@ -64,13 +64,13 @@ async def story(app: App, api: Site) -> None:
     write = {"task": "add an oar", "tool": "things.add_thing"}
     pending = (await done(app, **write))["structuredContent"]
     assert (pending["state"], pending["request"]["method"]) == ("pending", "POST")
-    approval = app.store.approval(pending["approval"])
+    approval = app.store.approvals.get(pending["approval"])
     assert "read out of the task by m-1" in approval.reason
     signer = person(app.settings.pin)
-    app.store.add_rule(rule_for(app.store, approval, Always(), signer, "ann", time.time()))
+    app.store.rules.add(create_rule(app.store, approval, RuleRequest(), signer, "ann", time.time()))
     call = Call("things", "add_thing", {"body": {"name": "oar"}})
-    assert isinstance(await app.dispatch.call(call), Done)
-    again = await app.dispatch.call(
+    assert isinstance(await app.dispatch.call_tool(call), Done)
+    again = await app.dispatch.call_tool(
         Call("things", "add_thing", call.arguments, read_by="m-1"), "by-words"
     )
     assert isinstance(again, Pending)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-SECONDS = 20.0
+SECONDS = 120.0
 OFFER: dict[str, Any] = {"experimental": {"toolwright/request": {}}}
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

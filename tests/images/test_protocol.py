@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.bundle import RequestPattern, ToolDefinition
+from sandbox.bundle.model import RequestPattern, ToolDefinition
 from tests.images.conftest import Start
 from tests.images.host import ENVELOPE, definition, load_params
 
@@ -73,7 +73,7 @@ def test_a_tool_is_listed_as_its_definition_says_and_where_it_goes(start: Start)
     host = start()
     host.serve_bundle(ECHO, plain)
     (listed,) = host.request("tools/list")["result"]["tools"]
-    assert listed == tool.listed("https://api.test/v1")
+    assert listed == tool.build_listing("https://api.test/v1")
     assert listed["_meta"]["toolwright"]["path"] == "/echo/{value}"
 
 

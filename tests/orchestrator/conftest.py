@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.settings import Settings, load_settings
-from registry.pin import set_pin
-from registry.records import Approval
+from registry.models import Approval
+from registry.secrets.pin import set_pin
 from registry.store import Store
 from tests.orchestrator.plane import plane
 from tests.registry.samples import REPORTS, approval, entry
@@ -45,6 +45,6 @@ def store(settings: Settings) -> Iterator[Store]:
 def waiting(store: Store) -> Approval:
     """A request of a registered server that waits for a person."""
     now = time.time()
-    store.publish(entry(), REPORTS, now=now)
-    store.request_approval(replace(approval(), created=now, expires=now + 3600))
-    return store.approval(approval().id)
+    store.servers.publish(entry(), REPORTS, now=now)
+    store.approvals.add_pending(replace(approval(), created=now, expires=now + 3600))
+    return store.approvals.get(approval().id)

@@ -14,7 +14,7 @@ import pytest
 import uvicorn
 from starlette.applications import Starlette
 
-from orchestrator.control import Control
+from orchestrator.control.server import ControlPlane
 from orchestrator.settings import Settings
 from registry.store import Store
 
@@ -32,7 +32,7 @@ class Plane:
     def ask(self, method: str, path: str, **more: object) -> httpx.Response:
         """By default with the token; `headers` replace it."""
         given = {"headers": BEARER, **more}
-        with httpx.Client(trust_env=False, base_url=self.url, timeout=10) as client:
+        with httpx.Client(trust_env=False, base_url=self.url, timeout=120) as client:
             return client.request(method, path, **given)  # type: ignore[arg-type]
 
 
@@ -44,7 +44,9 @@ def plane(settings: Settings, store: Store) -> Iterator[Plane]:
         here.kills.append(time.time())
         return 0
 
-    with listening(Control(settings, store, TOKEN, kill_sandboxes).application()) as here.url:
+    with listening(
+        ControlPlane(settings, store, TOKEN, kill_sandboxes).build_application()
+    ) as here.url:
         yield here
 
 

@@ -18,5 +18,5 @@ def store(tmp_path: Path) -> Iterator[Store]:
 @pytest.fixture
 def dns(store: Store) -> Store:
     """A store in which one server, `dns`, is registered."""
-    store.publish(entry(), now=10.0)
+    store.servers.publish(entry(), now=10.0)
     return store

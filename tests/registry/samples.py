@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from registry.decisions import forgery_check, sign_decision
-from registry.records import Approval, Entry, Failed, Invocation, Job, Tool
-from registry.signing import Signer
+from registry.approvals.decisions import build_forgery_check, sign_decision
+from registry.models import Approval, CallFailure, Entry, Invocation, Job, RegisteredTool
+from registry.secrets.signing import Signer
 from registry.store import Store
-from sandbox.bundle import Bundle, Provenance, ToolDefinition
-from sandbox.exchange import WireRequest, wire_digest
-from sandbox.report import CaseResult, StageReport
+from sandbox.bundle.model import Bundle, Provenance, ToolDefinition
+from sandbox.bundle.report import CaseResult, StageReport
+from sandbox.wire.exchange import WireRequest, digest_request
 
 OBJECT = {"type": "object", "properties": {}}
 
@@ -22,17 +22,17 @@ def tool(
     description: str = "",
     access: Any = "read",
     parameters: dict[str, str] | None = None,
-) -> Tool:
+) -> RegisteredTool:
     properties = {key: {"description": text} for key, text in (parameters or {}).items()}
     listed = {
         "name": name,
         "description": description or f"{name} it",
         "inputSchema": {"type": "object", "properties": properties},
     }
-    return Tool(name, access, False, json.dumps(listed))
+    return RegisteredTool(name, access, False, json.dumps(listed))
 
 
-def entry(name: str = "dns", version: int = 1, *tools: Tool, **changes: Any) -> Entry:
+def entry(name: str = "dns", version: int = 1, *tools: RegisteredTool, **changes: Any) -> Entry:
     values: dict[str, Any] = {
         "digest": f"{name}-{version}",
         "title": name.title(),
@@ -66,21 +66,21 @@ def invocation(id: str, failed: str | None = None, **changes: Any) -> Invocation
         "access": "read",
         "started": 100.0,
         "latency_ms": 10.0,
-        "failure": failed and Failed(failed, "it broke"),
+        "failure": failed and CallFailure(failed, "it broke"),
     }
     return Invocation(id, **{**values, **changes})
 
 
-SIGNER = Signer.fresh()
+SIGNER = Signer.generate()
 """The key of the person who decides in these tests."""
-forgery = forgery_check(SIGNER.public)
+forgery = build_forgery_check(SIGNER.public)
 
 
 def approve(store: Store, id: str, by: str = "ann", now: float = 110.0) -> Approval | None:
     """What that person does: look at a request and approve it."""
-    shown = store.approval(id)
+    shown = store.approvals.get(id)
     signed = sign_decision(shown, True, by, now, SIGNER)
-    return store.decide(id, True, by=by, now=now, signed=signed)
+    return store.approvals.decide(id, True, by=by, now=now, signed=signed)
 
 
 def approval(id: str = "a1", **changes: Any) -> Approval:
@@ -91,7 +91,7 @@ def approval(id: str = "a1", **changes: Any) -> Approval:
         "tool": "create_zone",
         "arguments": {"name": "example.org", "big": 2**60},
         "wire": wire,
-        "wire_digest": wire_digest(changes.get("wire", wire)),
+        "wire_digest": digest_request(changes.get("wire", wire)),
         "created": 100.0,
         "expires": 200.0,
     }

@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from registry import trust
-from registry.trust import Observation, TrustRecord, level_of, observe, standing_of
+from registry.trust import (
+    Observation,
+    TrustRecord,
+    compute_level,
+    compute_standing,
+    record_observation,
+)
 
 
 def record(window: str, successes: int | None = None, **changes: Any) -> TrustRecord:
@@ -55,15 +61,15 @@ def seen(succeeded: bool = True, counted: bool = True, version: int = 1) -> Obse
     ],
 )
 def test_the_level_changes_exactly_at_its_boundary(window: str, successes: int, level: str) -> None:
-    assert level_of(record(window, successes)) == level
+    assert compute_level(record(window, successes)) == level
 
 
 def test_an_experimental_server_never_rises_by_counting() -> None:
-    assert level_of(record(outcomes(50, 0), 500), experimental=True) == "experimental"
+    assert compute_level(record(outcomes(50, 0), 500), experimental=True) == "experimental"
 
 
 def test_an_experimental_server_that_fails_is_degraded() -> None:
-    assert level_of(record(outcomes(0, 5)), experimental=True) == "degraded"
+    assert compute_level(record(outcomes(0, 5)), experimental=True) == "degraded"
 
 
 @pytest.mark.parametrize(
@@ -97,25 +103,25 @@ def test_an_experimental_server_that_fails_is_degraded() -> None:
 def test_only_what_the_server_is_to_blame_for_counts(
     kind: str, status: int | None, counted: bool
 ) -> None:
-    assert trust.counts(kind, status) is counted
+    assert trust.is_counted(kind, status) is counted
 
 
 def test_an_uncounted_failure_is_recorded_and_leaves_the_ladder_alone() -> None:
     before = record(outcomes(10, 0), counted=10, total=10, successful=10)
-    after = observe(before, seen(succeeded=False, counted=False))
+    after = record_observation(before, seen(succeeded=False, counted=False))
     assert (after.total, after.counted, after.window) == (11, 10, before.window)
     assert (after.last_failure, after.last_failure_reason) == (5.0, "bug: x")
-    assert standing_of(after).score == 1.0
+    assert compute_standing(after).score == 1.0
 
 
 def test_the_window_forgets_what_is_older_than_fifty_counted_outcomes() -> None:
-    after = observe(record("0" + "1" * 49), seen())
+    after = record_observation(record("0" + "1" * 49), seen())
     assert after.window == "1" * 50
 
 
 def test_a_late_call_of_an_earlier_version_enters_the_lifetime_only() -> None:
     before = record(outcomes(5, 0), version=2, version_successes=5)
-    after = observe(before, seen(succeeded=False, version=1))
+    after = record_observation(before, seen(succeeded=False, version=1))
     assert (after.window, after.version_successes, after.ordinal) == (before.window, 5, 0)
     assert (after.total, after.counted) == (1, 1)
 
@@ -131,24 +137,24 @@ def test_a_late_call_of_an_earlier_version_enters_the_lifetime_only() -> None:
 def test_a_write_is_exempt_only_when_trusted_and_done_fifty_times_under_this_version(
     successes: int, window: str, exempt: bool
 ) -> None:
-    server = standing_of(record(window, 100))
-    operation = standing_of(record("1", version_successes=successes))
-    assert trust.write_exempt(server, operation) is exempt
+    server = compute_standing(record(window, 100))
+    operation = compute_standing(record("1", version_successes=successes))
+    assert trust.is_write_exempt(server, operation) is exempt
 
 
 def test_a_new_version_keeps_the_score_and_the_rung_and_loses_the_exemption() -> None:
     before = record(outcomes(50, 0), total=60, successful=60, counted=60, version_successes=60)
-    after = trust.carried_over(before, 2, repaired=False)
-    assert level_of(after) == "trusted"
+    after = trust.carry_over_record(before, 2, repaired=False)
+    assert compute_level(after) == "trusted"
     assert (after.version, after.version_successes, after.successful) == (2, 0, 60)
 
 
 def test_a_repair_starts_the_ladder_again_and_keeps_the_lifetime_score() -> None:
     before = record(outcomes(34, 16), total=60, successful=40, counted=60)
-    after = trust.carried_over(before, 2, repaired=True)
-    assert level_of(after) == "probationary"
+    after = trust.carry_over_record(before, 2, repaired=True)
+    assert compute_level(after) == "probationary"
     assert (after.window, after.ladder_successes, after.ladder_version) == ("", 0, 2)
-    assert standing_of(after).score == pytest.approx(40 / 60)
+    assert compute_standing(after).score == pytest.approx(40 / 60)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +171,7 @@ def test_a_result_marked_wrong_becomes_a_failure_where_it_still_stands(
     age: int | None, version: int, window: str, ladder: int
 ) -> None:
     before = record("1111", successful=4, counted=4, version_successes=4)
-    after = trust.overturn(before, version, age, at=9.0, reason="wrong")
+    after = trust.overturn_success(before, version, age, at=9.0, reason="wrong")
     assert (after.window, after.ladder_successes) == (window, ladder)
     assert (after.successful, after.counted, after.last_failure) == (3, 4, 9.0)
 
@@ -174,7 +180,7 @@ def test_a_result_marked_wrong_becomes_a_failure_where_it_still_stands(
     ("good", "total", "bound"), [(0, 0, 0.0), (0, 10, 0.0), (10, 10, 0.7225), (50, 50, 0.9287)]
 )
 def test_the_wilson_bound_is_the_published_one(good: int, total: int, bound: float) -> None:
-    assert trust.wilson(good, total) == pytest.approx(bound, abs=1e-4)
+    assert trust.compute_wilson_bound(good, total) == pytest.approx(bound, abs=1e-4)
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(1, 2)), max_size=120))
@@ -183,9 +189,9 @@ def test_no_sequence_of_calls_breaks_the_records_invariants(
 ) -> None:
     current = TrustRecord(2)
     for good, blamed, version in calls:
-        current = observe(current, seen(good, counted=good or blamed, version=version))
+        current = record_observation(current, seen(good, counted=good or blamed, version=version))
     assert 0 <= current.successful <= current.counted <= current.total == len(calls)
     assert len(current.window) <= trust.WINDOW
     assert current.window.count("1") <= current.ladder_successes <= current.ordinal
-    standing = standing_of(current)
+    standing = compute_standing(current)
     assert standing.ratio is None or standing.wilson <= standing.ratio

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sandbox.bundle import Bundle, Provenance, ToolDefinition
-from sandbox.example import Example
+from sandbox.bundle.example import Example
+from sandbox.bundle.model import Bundle, Provenance, ToolDefinition
 
 NUMBER = {"type": "number", "minimum": -1e300, "maximum": 1e300}
 HALVE = """

@@ -5,6 +5,6 @@ For bundles that the tests wrote themselves.
 
 from __future__ import annotations
 
-from sandbox.process_engine import ProcessRunner as LocalRunner
+from sandbox.engines.process import ProcessRunner as LocalRunner
 
 __all__ = ["LocalRunner"]

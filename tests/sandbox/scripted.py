@@ -7,13 +7,12 @@ import re
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
-from sandbox.broker import Broker, WriteMode
-from sandbox.caps import Caps
+from sandbox.broker.broker import Broker
+from sandbox.broker.throttle import Throttle
 from sandbox.clock import VirtualClock
-from sandbox.credentials import CredentialSource
-from sandbox.exchange import Exchange, WireRequest, WireResponse
-from sandbox.policy import Policy, Rule, origin_of
-from sandbox.throttle import Throttle
+from sandbox.credentials.source import CredentialSource
+from sandbox.wire.exchange import Caps, Exchange, WireRequest, WireResponse, WriteMode
+from sandbox.wire.policy import Policy, RequestRule, parse_origin
 
 API = "https://api.test"
 Answer = Callable[[WireRequest], WireResponse]
@@ -50,16 +49,16 @@ def rule(
     security: tuple[tuple[str, ...], ...] = (),
     read: bool = True,
     url: str = API,
-) -> Rule:
-    origin = origin_of(url)
+) -> RequestRule:
+    origin = parse_origin(url)
     assert origin is not None
     anything = re.compile(r"/.*\Z")
-    return Rule(method, origin, anything, "/", "tool", security, "read" if read else "write")
+    return RequestRule(method, origin, anything, "/", "tool", security, "read" if read else "write")
 
 
 def broker(
     upstream: Told,
-    *rules: Rule,
+    *rules: RequestRule,
     clock: VirtualClock | None = None,
     credentials: CredentialSource | None = None,
     throttle: Throttle | None = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sandbox.bundle import ToolDefinition
+from sandbox.bundle.model import ToolDefinition
 from sandbox.cage import admit
 
 ADD = ToolDefinition(

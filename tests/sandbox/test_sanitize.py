@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.cleantext import clean_json, clean_text
+from sandbox.sanitize import clean_json, clean_text
 
 
 @pytest.mark.parametrize(

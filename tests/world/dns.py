@@ -18,7 +18,7 @@ class DnsAnswer:
     records: tuple[str, ...]
 
 
-def query(name: str, kind: str, host: str, port: int, seconds: float = 2.0) -> DnsAnswer:
+def query(name: str, kind: str, host: str, port: int, seconds: float = 60.0) -> DnsAnswer:
     """Ask one question over UDP. Raises TimeoutError where no answer comes."""
     labels = [label.encode() for label in name.rstrip(".").split(".")]
     question = b"".join(bytes([len(label)]) + label for label in labels) + b"\0"

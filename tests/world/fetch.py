@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urljoin
 
-from forge.sources import Fetch, Fetched
-from sandbox.exchange import Headers, WireRequest
-from sandbox.livehttp import LiveHttp
-from sandbox.policy import origin_of
+from forge.sources import Fetcher, FetchResponse
+from sandbox.broker.live import LiveHttp
+from sandbox.wire.exchange import Headers, WireRequest
+from sandbox.wire.policy import parse_origin
 
 MAX_REDIRECTS = 5
 
@@ -17,19 +17,19 @@ MAX_REDIRECTS = 5
 @asynccontextmanager
 async def loopback_fetch(
     *urls: str, response_bytes: int = 32 * 1024 * 1024
-) -> AsyncIterator[Fetch]:
+) -> AsyncIterator[Fetcher]:
     """A Fetch that may reach the origins of these URLs although they are on loopback."""
-    granted = frozenset(filter(None, map(origin_of, urls)))
-    async with LiveHttp(granted, response_bytes=response_bytes, connect_seconds=2.0) as live:
+    granted = frozenset(filter(None, map(parse_origin, urls)))
+    async with LiveHttp(granted, response_bytes=response_bytes, connect_seconds=60.0) as live:
 
-        async def fetch(url: str, headers: Headers) -> Fetched:
+        async def fetch(url: str, headers: Headers) -> FetchResponse:
             for _ in range(MAX_REDIRECTS + 1):
                 answer = await live.send(WireRequest("GET", url, headers))
-                target = urljoin(url, answer.header("location") or "")
-                inside = origin_of(target) == origin_of(url)
+                target = urljoin(url, answer.get_header("location") or "")
+                inside = parse_origin(target) == parse_origin(url)
                 if answer.status not in (301, 302, 303, 307, 308) or not inside or target == url:
                     break
                 url = target
-            return Fetched(answer.status, answer.headers, answer.body, url)
+            return FetchResponse(answer.status, answer.headers, answer.body, url)
 
         yield fetch

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+SLOW_SECONDS = 120
+"""What the slow report takes, the most that the API lets it: no test waits for its end."""
+SLOW_PATH = f"/report?seconds={SLOW_SECONDS}"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "harbour"
 
 
@@ -43,11 +46,11 @@ def harbour_api(directory: Path, *options: str) -> Iterator[HarbourApi]:
 
 
 def slow_reports(harbour: HarbourApi) -> int:
-    return len([e for e in harbour.received("GET") if e["path"] == "/report?seconds=60"])
+    return len([e for e in harbour.received("GET") if e["path"] == SLOW_PATH])
 
 
 def cut(harbour: HarbourApi) -> bool:
     """Whether every slow report that was asked for has ended as `cut`."""
     entries = harbour.entries()
-    slow = {e["id"] for e in entries if e.get("path") == "/report?seconds=60"}
+    slow = {e["id"] for e in entries if e.get("path") == SLOW_PATH}
     return slow <= {e["id"] for e in entries if e["event"] == "cut"}

@@ -13,7 +13,7 @@ def inspect(
     method: str,
     *arguments: str,
     env: Mapping[str, str] | None = None,
-    seconds: float = 60.0,
+    seconds: float = 180.0,
 ) -> subprocess.CompletedProcess[str]:
     """Run one method (`tools/list`, `tools/call`) against a stdio server.
 

@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+PORTS = 100
 ENDS = datetime.datetime(2031, 5, 6, 7, 8, 9, tzinfo=datetime.UTC)
 
 
@@ -131,11 +132,22 @@ def name_server(zone: Mapping[tuple[str, str], tuple[str, ...]], ttl: int = 300)
             wire = answered(self.rfile.read(size)).to_wire(max_size=65535)
             self.wfile.write(struct.pack(">H", len(wire)) + wire)
 
-    udp = socketserver.ThreadingUDPServer(("127.0.0.1", 0), Datagram)
-    with _served(udp) as port:
-        tcp = socketserver.ThreadingTCPServer(("127.0.0.1", port), Stream)
-        with _served(tcp):
-            yield port
+    udp, tcp = _same_port(Datagram, Stream)
+    with _served(udp) as port, _served(tcp):
+        yield port
+
+
+def _same_port(
+    datagram: type[socketserver.BaseRequestHandler], stream: type[socketserver.BaseRequestHandler]
+) -> tuple[socketserver.ThreadingUDPServer, socketserver.ThreadingTCPServer]:
+    """A server of each kind on one port: one that is free for UDP may be in use for TCP."""
+    for _ in range(PORTS):
+        udp = socketserver.ThreadingUDPServer(("127.0.0.1", 0), datagram)
+        try:
+            return udp, socketserver.ThreadingTCPServer(udp.server_address, stream)
+        except OSError:
+            udp.server_close()
+    raise AssertionError(f"none of {PORTS} ports is free for both")
 
 
 @contextmanager

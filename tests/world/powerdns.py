@@ -11,6 +11,7 @@ import socket
 import sqlite3
 import subprocess
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ from pathlib import Path
 import pytest
 
 from tests.world.cache import Unavailable, cached, run
+
+SECONDS = 60.0
+"""What it may take on a busy machine: only against hanging."""
 
 PACKAGES = ("pdns-server", "pdns-backend-sqlite3")
 SCHEMA = "usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql"
@@ -46,7 +50,7 @@ class PowerDNS:
 
     def ask(self, method: str, path: str, body: object = None, key: str | None = None) -> Reply:
         """One API request as an operator would make it; by default with the key."""
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=5)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=SECONDS)
         headers = {"X-API-Key": self.key if key is None else key}
         try:
             content = None if body is None else json.dumps(body)
@@ -106,7 +110,7 @@ def power_dns(directory: Path, key: str = "s3cret-for-tests") -> Iterator[PowerD
     finally:
         process.terminate()
         try:
-            process.wait(5)
+            process.wait(SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -142,11 +146,9 @@ def _command(root: Path, directory: Path, server: PowerDNS) -> list[str]:
 
 
 def _wait(process: subprocess.Popen[bytes], server: PowerDNS) -> None:
-    """Until the API answers, for at most 10 s."""
-    pause = threading.Event()
-    for _ in range(500):
-        if process.poll() is not None:
-            break
+    """Until the API answers, for at most a minute."""
+    pause, end = threading.Event(), time.monotonic() + SECONDS
+    while process.poll() is None and time.monotonic() < end:
         try:
             server.ask("GET", "/api")
             return

@@ -6,7 +6,6 @@ import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Event
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,9 +13,11 @@ import httpx
 import pytest
 from jsonschema import Draft202012Validator
 
+from tests.functional.home import until
 from tests.world.harbour import EXAMPLE, HarbourApi, harbour_api
 
 DOCUMENT = json.loads((EXAMPLE / "openapi.json").read_text())
+SECONDS = 60.0
 BOAT = {"name": "Petrel", "length": 7.2, "kind": "sail", "owner": {"name": "Ines", "phone": None}}
 BOOKING = {"berth": 3, "boat": BOAT, "arrival": "2026-07-01", "nights": 2, "services": ["water"]}
 
@@ -29,7 +30,7 @@ def harbour(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HarbourApi]:
 
 def ask(api: HarbourApi, method: str, path: str, body: object = None) -> httpx.Response:
     """One request, its answer checked against the document."""
-    answer = httpx.request(method, api.url + path, json=body, timeout=10)
+    answer = httpx.request(method, api.url + path, json=body, timeout=SECONDS)
     documented = _responses(method, path)[str(answer.status_code)]
     if "$ref" in documented:
         documented = DOCUMENT["components"]["responses"][documented["$ref"].rpartition("/")[2]]
@@ -113,6 +114,8 @@ def test_a_booking_that_cannot_be_is_refused_and_changes_nothing(
 def test_the_log_has_every_request_with_its_body_and_its_end(tmp_path: Path) -> None:
     with harbour_api(tmp_path) as api:
         ask(api, "POST", "/bookings", BOOKING)
+        # The end is logged after the answer was sent.
+        _until(api, 2)
         received, ended = api.entries()
     assert (received["event"], received["method"], received["path"]) == (
         "received",
@@ -136,7 +139,10 @@ def test_a_client_that_goes_away_during_the_slow_report_is_logged_as_cut(tmp_pat
 def test_more_requests_than_the_limit_get_a_429_that_says_when_to_come_back(
     tmp_path: Path,
 ) -> None:
-    with harbour_api(tmp_path, "--limit", "1") as api, httpx.Client(base_url=api.url) as client:
+    with (
+        harbour_api(tmp_path, "--limit", "1") as api,
+        httpx.Client(base_url=api.url, timeout=SECONDS) as client,
+    ):
         answers = [client.get("/berths") for _ in range(20)]
     refused = [answer for answer in answers if answer.status_code == 429]
     assert answers[0].status_code == 200
@@ -145,9 +151,4 @@ def test_more_requests_than_the_limit_get_a_429_that_says_when_to_come_back(
 
 
 def _until(api: HarbourApi, lines: int) -> None:
-    pause = Event()
-    for _ in range(200):
-        if len(api.entries()) >= lines:
-            return
-        pause.wait(0.02)
-    raise AssertionError(f"the log has {api.entries()}")
+    until(lambda: len(api.entries()) >= lines, f"the log has {lines} entries")

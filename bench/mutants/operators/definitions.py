@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.mutants.mutant import Changed, Operator, operator
 from bench.mutants.site import Site
-from sandbox.bundle import Bundle, RequestPattern
+from sandbox.bundle.model import Bundle, RequestPattern
 
 Edit = Callable[[dict[str, Any]], None]
 _POISON = (

@@ -10,7 +10,7 @@ from functools import partial
 
 from bench.mutants.mutant import Changed, Operator, operator
 from bench.mutants.site import Site, sites
-from sandbox.bundle import Bundle
+from sandbox.bundle.model import Bundle
 
 _KEPT = "_KEPT = {}\n"
 

@@ -1,12 +1,12 @@
-"""The JSON Schema of what a GraphQL variable takes (GraphQL, section 6.4.1)."""
+"""JSON Schemas of GraphQL variables and input objects (GraphQL, section 6.4.1)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from forge.graphql.schema import GraphqlSchema, Input, Ref, Type
-from forge.prose import clean
+from forge.readers.graphql.schema import GraphqlSchema, GraphqlType, InputValue, TypeRef
+from forge.text import sanitize_prose
 
 SCALARS: Mapping[str, Mapping[str, Any]] = {
     "Int": {"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1},
@@ -18,32 +18,32 @@ SCALARS: Mapping[str, Mapping[str, Any]] = {
 MAX_DESCRIPTION = 300
 
 
-def variable_schema(schema: GraphqlSchema, given: Input) -> dict[str, Any]:
-    """What a variable may be; an input object is a `$ref` into `definitions`. Left out, it is the
-    schema's default or nothing.
+def build_variable_schema(schema: GraphqlSchema, given: InputValue) -> dict[str, Any]:
+    """Build the schema of a variable; an input object is a `$ref` into the definitions. A default
+    is mentioned in the description.
     """
-    made = _of(schema, given.type)
-    told = clean(given.description, MAX_DESCRIPTION)
+    made = _build_type_schema(schema, given.type)
+    told = sanitize_prose(given.description, MAX_DESCRIPTION)
     if given.default is not None:
-        told = f"{told} Default: {clean(given.default, 100)}.".strip()
+        told = f"{told} Default: {sanitize_prose(given.default, 100)}.".strip()
     return {**made, "description": told} if told else made
 
 
-def definitions(schema: GraphqlSchema) -> dict[str, Any]:
-    """The schemas of all input objects, by name."""
+def build_definitions(schema: GraphqlSchema) -> dict[str, Any]:
+    """Build the schemas of all input objects, by name."""
     return {
-        name: _object(schema, type_)
+        name: _build_object_schema(schema, type_)
         for name, type_ in schema.types.items()
         if type_.kind == "INPUT_OBJECT"
     }
 
 
-def _object(schema: GraphqlSchema, type_: Type) -> dict[str, Any]:
-    needed = [field.name for field in type_.inputs if field.needed]
+def _build_object_schema(schema: GraphqlSchema, type_: GraphqlType) -> dict[str, Any]:
+    needed = [field.name for field in type_.inputs if field.is_needed]
     return {
         "type": "object",
         "properties": {
-            field.name: _nullable(variable_schema(schema, field), field.type)
+            field.name: _allow_null(build_variable_schema(schema, field), field.type)
             for field in type_.inputs
         },
         **({"required": needed} if needed else {}),
@@ -51,9 +51,12 @@ def _object(schema: GraphqlSchema, type_: Type) -> dict[str, Any]:
     }
 
 
-def _of(schema: GraphqlSchema, ref: Ref) -> dict[str, Any]:
+def _build_type_schema(schema: GraphqlSchema, ref: TypeRef) -> dict[str, Any]:
     if ref.item is not None:
-        return {"type": "array", "items": _nullable(_of(schema, ref.item), ref.item)}
+        return {
+            "type": "array",
+            "items": _allow_null(_build_type_schema(schema, ref.item), ref.item),
+        }
     if ref.name in SCALARS:
         return dict(SCALARS[ref.name])
     type_ = schema.types.get(ref.name)
@@ -64,8 +67,8 @@ def _of(schema: GraphqlSchema, ref: Ref) -> dict[str, Any]:
     return {"description": f"A {ref.name}."}
 
 
-def _nullable(made: dict[str, Any], ref: Ref) -> dict[str, Any]:
-    """The same or null: to say null is to clear what is there, to say nothing is to leave it."""
+def _allow_null(made: dict[str, Any], ref: TypeRef) -> dict[str, Any]:
+    """Allow null beside the value: null clears a field, while an absent one is left as it is."""
     if ref.required or not (made.keys() & {"type", "$ref"}):
         return made
     described = {"description": made["description"]} if "description" in made else {}

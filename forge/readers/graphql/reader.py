@@ -1,4 +1,4 @@
-"""A GraphQL schema as an APISpec: an operation for each query and each mutation."""
+"""Conversion of a GraphQL schema to an APISpec: one operation for each query and mutation field."""
 
 from __future__ import annotations
 
@@ -7,18 +7,25 @@ from collections.abc import Iterator
 from dataclasses import replace
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from forge.document import Document, Problem
 from forge.errors import NoUsableOperation
-from forge.graphql.inputs import definitions, variable_schema
-from forge.graphql.schema import Field, GraphqlSchema, Input, Ref, introspected, read_schema
-from forge.graphql.selection import selection
-from forge.naming import snake
-from forge.openapi.reader import MAX_OPERATIONS, Reading
-from forge.openapi.servers import absolute
-from forge.prose import clean, first_sentence, visible
-from sandbox.apispec import Access, APISpec, MediaType, Operation, Parameter, Response
-from sandbox.graphql import Kind, kind_of
-from sandbox.verbs import ACTS, words
+from forge.naming import to_snake_case
+from forge.readers.document import Document, DocumentProblem
+from forge.readers.graphql.inputs import build_definitions, build_variable_schema
+from forge.readers.graphql.schema import (
+    GraphqlField,
+    GraphqlSchema,
+    InputValue,
+    TypeRef,
+    find_schema_object,
+    read_schema,
+)
+from forge.readers.graphql.selection import select_fields
+from forge.readers.openapi.reader import MAX_OPERATIONS, ParsedApi
+from forge.readers.openapi.servers import normalize_url
+from forge.text import extract_first_sentence, sanitize_line, sanitize_prose
+from sandbox.bundle.apispec import Access, APISpec, MediaType, Operation, Parameter, Response
+from sandbox.bundle.verbs import ACTS, split_words
+from sandbox.wire.graphql import Kind, classify_document
 
 DIALECT = "graphql"
 ENDPOINT = "graphql"
@@ -34,51 +41,54 @@ _RESULT = re.compile(r"(?:Connection|Payload|Edge|Result|Response|Output)\Z")
 
 
 def is_graphql(root: object) -> bool:
-    return introspected(root) is not None
+    """Whether a parsed document is the result of an introspection."""
+    return find_schema_object(root) is not None
 
 
-def introspection_url(url: str) -> str:
-    """Where a GraphQL endpoint tells its schema to a GET; "" where the URL is like none."""
+def build_introspection_url(url: str) -> str:
+    """Return the URL that asks a GraphQL endpoint for its schema by GET; "" where the URL does not
+    look like an endpoint.
+    """
     parts = urlsplit(url)
     if not parts.path.rstrip("/").lower().endswith(ENDPOINT) or parts.query:
         return ""
     return urlunsplit((*parts[:3], f"query={quote(INTROSPECTION, safe='')}", ""))
 
 
-def read_graphql(document: Document, base_url: str | None = None) -> Reading:
-    """The API that an introspection's result describes, at `base_url` or where it came from.
+def read_graphql(document: Document, base_url: str | None = None) -> ParsedApi:
+    """Read the API of an introspection's result, at `base_url` or where it came from.
 
-    Subscriptions are left aside. Raises NoUsableOperation.
+    Subscriptions are ignored. Raises NoUsableOperation.
     """
-    problems: dict[Problem, None] = dict.fromkeys(document.problems)
+    problems: dict[DocumentProblem, None] = dict.fromkeys(document.problems)
 
     def complain(pointer: str, reason: str) -> None:
-        problems[Problem(document.name, pointer, reason)] = None
+        problems[DocumentProblem(document.name, pointer, reason)] = None
 
-    told = introspected(document.root)
+    told = find_schema_object(document.root)
     assert told is not None
     schema = read_schema(told, complain)
-    endpoint = _endpoint(base_url or (document.url or "").partition("?")[0])
+    endpoint = _split_endpoint(base_url or (document.url or "").partition("?")[0])
     if endpoint is None:
         reason = "it does not say where the API is; give the endpoint's URL as the base URL"
         raise NoUsableOperation(document.name, reason)
-    operations = tuple(_operations(schema, endpoint))[:MAX_OPERATIONS]
+    operations = tuple(_build_operations(schema, endpoint))[:MAX_OPERATIONS]
     if not operations:
         raise NoUsableOperation(document.name, "it has no query and no mutation", tuple(problems))
     spec = APISpec(
         title=urlsplit(endpoint[0]).hostname or "API",
         version="",
-        source=visible(document.name if not document.url else endpoint[0] + endpoint[1], 500),
+        source=sanitize_line(document.name if not document.url else endpoint[0] + endpoint[1], 500),
         dialect=DIALECT,
         operations=operations,
-        schemas=definitions(schema),
+        schemas=build_definitions(schema),
     )
-    return Reading(spec, tuple(problems))
+    return ParsedApi(spec, tuple(problems))
 
 
-def _endpoint(url: str) -> tuple[str, str] | None:
-    """(server, path) of an endpoint: a URL without a path has it at `/graphql`."""
-    known = absolute(url) if url else ""
+def _split_endpoint(url: str) -> tuple[str, str] | None:
+    """Split an endpoint to (server, path); a URL without a path gets `/graphql`."""
+    known = normalize_url(url) if url else ""
     if not known:
         return None
     parts = urlsplit(known)
@@ -86,7 +96,7 @@ def _endpoint(url: str) -> tuple[str, str] | None:
     return f"{parts.scheme}://{parts.netloc}{directory}", f"/{last or ENDPOINT}"
 
 
-def _operations(schema: GraphqlSchema, endpoint: tuple[str, str]) -> Iterator[Operation]:
+def _build_operations(schema: GraphqlSchema, endpoint: tuple[str, str]) -> Iterator[Operation]:
     taken: set[str] = set()
     kinds: tuple[tuple[Kind, str], ...] = (("query", schema.query), ("mutation", schema.mutation))
     for kind, root in kinds:
@@ -94,14 +104,14 @@ def _operations(schema: GraphqlSchema, endpoint: tuple[str, str]) -> Iterator[Op
         for field in type_.fields if type_ else ():
             name = field.name if field.name not in taken else f"{field.name}_{kind}"
             taken.add(name)
-            yield _operation(schema, endpoint, kind, field, name)
+            yield _build_operation(schema, endpoint, kind, field, name)
 
 
-def _operation(
-    schema: GraphqlSchema, endpoint: tuple[str, str], kind: Kind, field: Field, name: str
+def _build_operation(
+    schema: GraphqlSchema, endpoint: tuple[str, str], kind: Kind, field: GraphqlField, name: str
 ) -> Operation:
     server, path = endpoint
-    asked = selection(schema, field.type)
+    asked = select_fields(schema, field.type)
     answer = {
         "type": "object",
         "properties": {
@@ -113,42 +123,49 @@ def _operation(
         method="POST",
         path=path,
         server=server,
-        access=_access(kind, field),
-        summary=first_sentence(clean(field.description, 400), 120),
-        description=clean(field.description, 400),
-        tags=(_group(field),),
+        access=_classify_access(kind, field),
+        summary=extract_first_sentence(sanitize_prose(field.description, 400), 120),
+        description=sanitize_prose(field.description, 400),
+        tags=(_name_group(field),),
         parameters=tuple(
-            Parameter(argument.name, "variable", variable_schema(schema, argument), argument.needed)
+            Parameter(
+                argument.name,
+                "variable",
+                build_variable_schema(schema, argument),
+                argument.is_needed,
+            )
             for argument in field.arguments
         ),
         responses=(Response("200", content=(MediaType("application/json", answer),)),),
         deprecated=field.deprecated,
-        document=_document(kind, field, name, asked.lines),
+        document=_render_document(kind, field, name, asked.lines),
     )
 
 
-def _access(kind: Kind, field: Field) -> Access:
-    """A query whose name says that it acts counts as a write."""
-    first = words(field.name)[:1]
+def _classify_access(kind: Kind, field: GraphqlField) -> Access:
+    """Classify a field; a query whose name begins with an acting verb counts as a write."""
+    first = split_words(field.name)[:1]
     return "write" if kind == "mutation" or (first and first[0] in ACTS) else "read"
 
 
-def _group(field: Field) -> str:
-    named = field.type.named
-    return snake(_RESULT.sub("", named) or named)
+def _name_group(field: GraphqlField) -> str:
+    named = field.type.innermost_name
+    return to_snake_case(_RESULT.sub("", named) or named)
 
 
-def _declared(argument: Input) -> Ref:
-    """A variable's type. Where the schema has a default it may be left out (section 5.8.5)."""
-    return argument.type if argument.needed else replace(argument.type, required=False)
+def _find_variable_type(argument: InputValue) -> TypeRef:
+    """Return the type that a variable is declared with. An argument with a default may be nullable
+    (section 5.8.5).
+    """
+    return argument.type if argument.is_needed else replace(argument.type, required=False)
 
 
-def _document(kind: Kind, field: Field, name: str, lines: tuple[str, ...]) -> str:
-    declared = ", ".join(f"${a.name}: {_declared(a)}" for a in field.arguments)
+def _render_document(kind: Kind, field: GraphqlField, name: str, lines: tuple[str, ...]) -> str:
+    declared = ", ".join(f"${a.name}: {_find_variable_type(a)}" for a in field.arguments)
     given = ", ".join(f"{a.name}: ${a.name}" for a in field.arguments)
     head = f"{kind} {name}({declared}) {{" if declared else f"{kind} {name} {{"
     asked = f"  {field.name}({given})" if given else f"  {field.name}"
     body = [f"{asked} {{", *(f"    {line}" for line in lines), "  }"] if lines else [asked]
     document = "\n".join([head, *body, "}"])
-    assert kind_of(document) == kind
+    assert classify_document(document) == kind
     return document

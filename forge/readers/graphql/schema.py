@@ -1,4 +1,4 @@
-"""A GraphQL schema as its introspection tells it (GraphQL, October 2021, section 4)."""
+"""Parsing of a GraphQL schema from its introspection (GraphQL, October 2021, section 4)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True)
-class Ref:
-    """A use of a type: the named type, or a list of `item`; `required` where it is non-null."""
+class TypeRef:
+    """A reference to a type: a named type, or a list of `item`; `required` is true for non-null."""
 
     name: str = ""
-    item: Ref | None = None
+    item: TypeRef | None = None
     required: bool = False
 
     @property
-    def named(self) -> str:
+    def innermost_name(self) -> str:
         """The name of the innermost type."""
-        return self.item.named if self.item else self.name
+        return self.item.innermost_name if self.item else self.name
 
     def __str__(self) -> str:
         written = f"[{self.item}]" if self.item else self.name
@@ -34,34 +34,42 @@ class Ref:
 
 
 @dataclass(frozen=True)
-class Input:
-    """An argument, or a field of an input object. `default` is as the schema writes it."""
+class InputValue:
+    """An argument, or a field of an input object. `default` is a GraphQL literal, at most 200
+    characters of it.
+    """
 
     name: str
-    type: Ref
+    type: TypeRef
     description: str = ""
     default: str | None = None
 
     @property
-    def needed(self) -> bool:
+    def is_needed(self) -> bool:
         return self.type.required and self.default is None
 
 
 @dataclass(frozen=True)
-class Field:
+class GraphqlField:
+    """A field of an object or interface, with its arguments."""
+
     name: str
-    type: Ref
-    arguments: tuple[Input, ...] = ()
+    type: TypeRef
+    arguments: tuple[InputValue, ...] = ()
     description: str = ""
     deprecated: bool = False
 
 
 @dataclass(frozen=True)
-class Type:
+class GraphqlType:
+    """A named type. Depending on the kind it has `fields`, `inputs`, enum `values` or `possible`
+    types.
+    """
+
     name: str
     kind: Kind
-    fields: tuple[Field, ...] = ()
-    inputs: tuple[Input, ...] = ()
+    fields: tuple[GraphqlField, ...] = ()
+    inputs: tuple[InputValue, ...] = ()
     values: tuple[str, ...] = ()
     possible: tuple[str, ...] = ()
     description: str = ""
@@ -69,15 +77,17 @@ class Type:
 
 @dataclass(frozen=True)
 class GraphqlSchema:
-    """The types by name, and the names of those that queries and mutations are fields of."""
+    """The types by name, and the names of the query and mutation root types."""
 
-    types: Mapping[str, Type]
+    types: Mapping[str, GraphqlType]
     query: str = ""
     mutation: str = ""
 
 
-def introspected(root: Any) -> Mapping[str, Any] | None:
-    """The `__schema` object of an introspection's result as tools save it, or None."""
+def find_schema_object(root: Any) -> Mapping[str, Any] | None:
+    """Return the `__schema` object of an introspection's result, with or without `data` around it,
+    or None.
+    """
     if isinstance(root, dict) and isinstance(root.get("data"), dict):
         root = root["data"]
     found = root.get("__schema") if isinstance(root, dict) else None
@@ -85,23 +95,25 @@ def introspected(root: Any) -> Mapping[str, Any] | None:
 
 
 def read_schema(told: Mapping[str, Any], complain: Callable[[str, str], None]) -> GraphqlSchema:
-    """The schema of a `__schema` object. What cannot be read is left out, and complained of by its
+    """Parse a `__schema` object. Invalid parts are left out and passed to `complain` with their
     JSON pointer and the reason.
     """
-    types: dict[str, Type] = {}
+    types: dict[str, GraphqlType] = {}
     for at, given in enumerate(told["types"]):
-        made = _type(given, f"/__schema/types/{at}", complain)
+        made = _parse_type(given, f"/__schema/types/{at}", complain)
         if made is not None:
             types[made.name] = made
-    return GraphqlSchema(types, _root(told, "queryType"), _root(told, "mutationType"))
+    return GraphqlSchema(
+        types, _find_root_type(told, "queryType"), _find_root_type(told, "mutationType")
+    )
 
 
-def _root(told: Mapping[str, Any], key: str) -> str:
+def _find_root_type(told: Mapping[str, Any], key: str) -> str:
     given = told.get(key)
     return str(given.get("name", "")) if isinstance(given, dict) else ""
 
 
-def _type(given: Any, where: str, complain: Callable[[str, str], None]) -> Type | None:
+def _parse_type(given: Any, where: str, complain: Callable[[str, str], None]) -> GraphqlType | None:
     name = given.get("name") if isinstance(given, dict) else None
     if not isinstance(name, str) or name.startswith("__"):
         return None
@@ -109,18 +121,18 @@ def _type(given: Any, where: str, complain: Callable[[str, str], None]) -> Type 
     if not NAME.match(name) or kind is None:
         complain(where, "is no type that has a GraphQL name and kind; it is left out")
         return None
-    return Type(
+    return GraphqlType(
         name=name,
         kind=kind,
-        fields=tuple(_read(given, "fields", _field, where, complain)),
-        inputs=tuple(_read(given, "inputFields", _input, where, complain)),
-        values=tuple(v for v in _names(given, "enumValues")),
-        possible=tuple(_names(given, "possibleTypes")),
-        description=_text(given.get("description")),
+        fields=tuple(_parse_list(given, "fields", _parse_field, where, complain)),
+        inputs=tuple(_parse_list(given, "inputFields", _parse_input, where, complain)),
+        values=tuple(v for v in _list_names(given, "enumValues")),
+        possible=tuple(_list_names(given, "possibleTypes")),
+        description=_parse_text(given.get("description")),
     )
 
 
-def _read(
+def _parse_list(
     given: Mapping[str, Any],
     key: str,
     read: Callable[..., Any],
@@ -139,51 +151,51 @@ def _read(
     return made
 
 
-def _field(
+def _parse_field(
     given: Mapping[str, Any], where: str, complain: Callable[[str, str], None]
-) -> Field | None:
-    name, type_ = given.get("name"), _ref(given.get("type"))
+) -> GraphqlField | None:
+    name, type_ = given.get("name"), _parse_ref(given.get("type"))
     if not isinstance(name, str) or not NAME.match(name) or type_ is None:
         return None
-    return Field(
+    return GraphqlField(
         name,
         type_,
-        tuple(_read(given, "args", _input, where, complain)),
-        _text(given.get("description")),
+        tuple(_parse_list(given, "args", _parse_input, where, complain)),
+        _parse_text(given.get("description")),
         given.get("isDeprecated") is True,
     )
 
 
-def _input(
+def _parse_input(
     given: Mapping[str, Any], where: str, complain: Callable[[str, str], None]
-) -> Input | None:
-    name, type_ = given.get("name"), _ref(given.get("type"))
+) -> InputValue | None:
+    name, type_ = given.get("name"), _parse_ref(given.get("type"))
     if not isinstance(name, str) or not NAME.match(name) or type_ is None:
         return None
     default = given.get("defaultValue")
     kept = default[:200] if isinstance(default, str) else None
-    return Input(name, type_, _text(given.get("description")), kept)
+    return InputValue(name, type_, _parse_text(given.get("description")), kept)
 
 
-def _ref(given: Any, required: bool = False, depth: int = 0) -> Ref | None:
+def _parse_ref(given: Any, required: bool = False, depth: int = 0) -> TypeRef | None:
     if not isinstance(given, dict) or depth > MAX_WRAPPED:
         return None
     kind = given.get("kind")
     if kind == "NON_NULL":
-        return _ref(given.get("ofType"), True, depth + 1)
+        return _parse_ref(given.get("ofType"), True, depth + 1)
     if kind == "LIST":
-        item = _ref(given.get("ofType"), depth=depth + 1)
-        return Ref(item=item, required=required) if item else None
+        item = _parse_ref(given.get("ofType"), depth=depth + 1)
+        return TypeRef(item=item, required=required) if item else None
     name = given.get("name")
-    return Ref(name, required=required) if isinstance(name, str) and NAME.match(name) else None
+    return TypeRef(name, required=required) if isinstance(name, str) and NAME.match(name) else None
 
 
-def _names(given: Mapping[str, Any], key: str) -> list[str]:
+def _list_names(given: Mapping[str, Any], key: str) -> list[str]:
     items = given.get(key)
     listed = items if isinstance(items, list) else ()
     names = (item.get("name") for item in listed if isinstance(item, dict))
     return [name for name in names if isinstance(name, str) and NAME.match(name)]
 
 
-def _text(value: Any) -> str:
+def _parse_text(value: Any) -> str:
     return value[:MAX_DESCRIPTION] if isinstance(value, str) else ""

@@ -1,7 +1,7 @@
-"""What is asked of a GraphQL field's value: a selection set, and the JSON Schema of its answer.
+"""Selection sets for the values of GraphQL fields, and the JSON Schemas of their responses.
 
-Leaves, and objects down to a depth at which the whole stays small. Fields that need arguments are
-left out, and so is what leads back to a type that is being selected.
+A set has the leaves, and objects down to a depth at which it stays small. Fields with required
+arguments are left out, and so are fields of a type that is being selected already.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from forge.graphql.inputs import SCALARS
-from forge.graphql.schema import LEAVES, Field, GraphqlSchema, Ref, Type
+from forge.readers.graphql.inputs import SCALARS
+from forge.readers.graphql.schema import LEAVES, GraphqlField, GraphqlSchema, GraphqlType, TypeRef
 
 DEPTHS = (3, 2, 1, 0)
 MAX_LINES = 120
@@ -21,124 +21,126 @@ _TYPE_NAME = "__typename"
 
 
 @dataclass(frozen=True)
-class Selection:
-    """The lines between a field's braces, not indented as a whole; none for a leaf. `schema` is
-    that of the field's value.
+class SelectionSet:
+    """The lines between a field's braces, without outer indentation; none for a leaf. `schema` is
+    the JSON Schema of the field's value.
     """
 
     lines: tuple[str, ...]
     schema: dict[str, Any]
 
 
-class _TooLarge(Exception):
-    """More than MAX_FIELDS fields were looked at: there are schemas in which everything leads to
-    everything.
-    """
+class _SelectionTooLarge(Exception):
+    """More than MAX_FIELDS fields were visited: in some schemas every type leads to every other."""
 
 
-def selection(schema: GraphqlSchema, ref: Ref) -> Selection:
-    """The deepest selection of a value of this type that stays within MAX_LINES; its `__typename`
-    alone where none does.
+def select_fields(schema: GraphqlSchema, ref: TypeRef) -> SelectionSet:
+    """Return the deepest selection set of a type that stays within MAX_LINES; only its `__typename`
+    where none does.
     """
     for depth in DEPTHS:
         try:
-            made = _Selecting(schema).value(ref, depth, ())
-        except _TooLarge:
+            made = _Selector(schema).select_value(ref, depth, ())
+        except _SelectionTooLarge:
             continue
         if len(made.lines) <= MAX_LINES:
             return made
     bare = {"type": "object", "properties": {_TYPE_NAME: {"type": "string"}}}
-    return Selection((_TYPE_NAME,), _shaped(ref, bare))
+    return SelectionSet((_TYPE_NAME,), _wrap_schema(ref, bare))
 
 
 @dataclass
-class _Selecting:
-    """One attempt at a selection. Its methods raise _TooLarge."""
+class _Selector:
+    """One attempt at a selection set. Its methods raise _SelectionTooLarge."""
 
     schema: GraphqlSchema
     seen: int = 0
 
-    def value(self, ref: Ref, depth: int, within: tuple[str, ...]) -> Selection:
-        inner = self._named(ref.named, depth, within)
-        return Selection(inner.lines, _shaped(ref, inner.schema))
+    def select_value(self, ref: TypeRef, depth: int, within: tuple[str, ...]) -> SelectionSet:
+        inner = self._select_type(ref.innermost_name, depth, within)
+        return SelectionSet(inner.lines, _wrap_schema(ref, inner.schema))
 
-    def _named(self, name: str, depth: int, within: tuple[str, ...]) -> Selection:
+    def _select_type(self, name: str, depth: int, within: tuple[str, ...]) -> SelectionSet:
         type_ = self.schema.types.get(name)
         if type_ is None or type_.kind in LEAVES:
-            return Selection((), _leaf(name, type_))
+            return SelectionSet((), _build_leaf_schema(name, type_))
         lines: list[str] = []
         properties: dict[str, Any] = {}
-        for chosen, inner in self._chosen(type_, depth, (*within, name)):
+        for chosen, inner in self._choose_fields(type_, depth, (*within, name)):
             properties[chosen.name] = inner.schema
-            lines += _braced(chosen.name, inner.lines)
+            lines += _render_braces(chosen.name, inner.lines)
         is_open = type_.kind in ("UNION", "INTERFACE")
         if is_open:
-            lines += self._fragments(type_, properties)
+            lines += self._render_fragments(type_, properties)
         if is_open or not lines:
             lines.insert(0, _TYPE_NAME)
             properties[_TYPE_NAME] = {"type": "string"}
-        return Selection(tuple(lines), {"type": "object", "properties": properties})
+        return SelectionSet(tuple(lines), {"type": "object", "properties": properties})
 
-    def _chosen(
-        self, type_: Type, depth: int, within: tuple[str, ...]
-    ) -> Iterator[tuple[Field, Selection]]:
+    def _choose_fields(
+        self, type_: GraphqlType, depth: int, within: tuple[str, ...]
+    ) -> Iterator[tuple[GraphqlField, SelectionSet]]:
         names = {field.name for field in type_.fields}
         for field in type_.fields:
-            self._look()
-            if field.deprecated or any(argument.needed for argument in field.arguments):
+            self._count_field()
+            if field.deprecated or any(argument.is_needed for argument in field.arguments):
                 continue
             if field.name == "edges" and "nodes" in names:
                 continue
             if self._is_leaf(field) or (depth > 0 and self._is_new(field, within)):
-                yield field, self.value(field.type, depth - 1, within)
+                yield field, self.select_value(field.type, depth - 1, within)
 
-    def _look(self) -> None:
+    def _count_field(self) -> None:
         self.seen += 1
         if self.seen > MAX_FIELDS:
-            raise _TooLarge
+            raise _SelectionTooLarge
 
-    def _is_leaf(self, field: Field) -> bool:
-        type_ = self.schema.types.get(field.type.named)
-        return field.type.named in SCALARS or (type_ is not None and type_.kind in LEAVES)
+    def _is_leaf(self, field: GraphqlField) -> bool:
+        type_ = self.schema.types.get(field.type.innermost_name)
+        return field.type.innermost_name in SCALARS or (type_ is not None and type_.kind in LEAVES)
 
-    def _is_new(self, field: Field, within: tuple[str, ...]) -> bool:
-        return field.type.named in self.schema.types and field.type.named not in within
+    def _is_new(self, field: GraphqlField, within: tuple[str, ...]) -> bool:
+        return (
+            field.type.innermost_name in self.schema.types
+            and field.type.innermost_name not in within
+        )
 
-    def _fragments(self, type_: Type, properties: dict[str, Any]) -> list[str]:
-        """The leaves of the types that a value can have. Of a name that two of them give another
-        type only the first is asked, since the two could not be merged (GraphQL, section 5.3.2).
+    def _render_fragments(self, type_: GraphqlType, properties: dict[str, Any]) -> list[str]:
+        """Render fragments with the leaves of the possible types. Of a name that two of them give
+        different types only the first is selected, since the two cannot be merged (GraphQL, section
+        5.3.2).
         """
         lines: list[str] = []
-        asked: dict[str, Field] = {}
+        asked: dict[str, GraphqlField] = {}
         shared = set(properties)
         for name in type_.possible[:MAX_POSSIBLE]:
             possible = self.schema.types.get(name)
             leaves = []
-            for field, inner in self._chosen(possible, 0, ()) if possible else ():
+            for field, inner in self._choose_fields(possible, 0, ()) if possible else ():
                 known = asked.setdefault(field.name, field)
                 if field.name not in shared and known.type == field.type:
                     leaves.append(field.name)
                     properties[field.name] = inner.schema
-            lines += _braced(f"... on {name}", leaves) if leaves else []
+            lines += _render_braces(f"... on {name}", leaves) if leaves else []
         return lines
 
 
-def _shaped(ref: Ref, inner: dict[str, Any]) -> dict[str, Any]:
-    """The schema of the innermost value in as many lists as the type has, null where it may be."""
-    made = {"type": "array", "items": _shaped(ref.item, inner)} if ref.item else inner
+def _wrap_schema(ref: TypeRef, inner: dict[str, Any]) -> dict[str, Any]:
+    """Wrap the schema of the innermost value in the type's lists, nullable where the type is."""
+    made = {"type": "array", "items": _wrap_schema(ref.item, inner)} if ref.item else inner
     if ref.required or "type" not in made:
         return made
     return {**made, "type": [made["type"], "null"]}
 
 
-def _leaf(name: str, type_: Type | None) -> dict[str, Any]:
-    """A leaf's type. Enumerations grow, so their values are not held against an answer."""
+def _build_leaf_schema(name: str, type_: GraphqlType | None) -> dict[str, Any]:
+    """Build a leaf's schema. Enum values are omitted, since new ones must not fail a response."""
     if name in SCALARS:
         return {"type": SCALARS[name]["type"]}
     return {"type": "string"} if type_ is not None and type_.kind == "ENUM" else {}
 
 
-def _braced(head: str, lines: Sequence[str]) -> list[str]:
+def _render_braces(head: str, lines: Sequence[str]) -> list[str]:
     if not lines:
         return [head]
     return [f"{head} {{", *(f"  {line}" for line in lines), "}"]

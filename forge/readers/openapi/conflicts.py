@@ -1,7 +1,7 @@
-"""Schemas whose parts contradict each other, so that no value fits: mended as their author meant.
+"""Detection and repair of schemas whose `allOf` parts contradict each other, so that no value fits.
 
-`allOf` demands every part at once (2020-12 core, section 10.2.1.1), while documents often write it
-for inheritance, where what comes later overrides what came before.
+`allOf` requires every part at once (2020-12 core, section 10.2.1.1), while documents often use it
+for inheritance, where a later part overrides an earlier one.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from forge.projection import applied
-from sandbox.apispec import Schema
+from forge.schemas.projection import list_applied_schemas
+from sandbox.bundle.apispec import Schema
+from sandbox.schemas.keywords import COMBINING
 
 _BOUNDS = (
     ("minimum", "maximum"),
@@ -19,35 +20,38 @@ _BOUNDS = (
     ("minProperties", "maxProperties"),
 )
 _ALL_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
-_COMBINING = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else"})
 MAX_NAMES = 3
 
 
-def conflict(schema: Schema, schemas: Mapping[str, Schema]) -> str:
-    """Why no value can fit all parts of a schema; "" where nothing shows that."""
-    found = applied(schema, schemas)
+def find_conflict(schema: Schema, schemas: Mapping[str, Schema]) -> str:
+    """Return why no value can fit all parts of a schema; "" where no contradiction is found."""
+    found = list_applied_schemas(schema, schemas)
     if len(found) < 2:
         return ""
-    reason = _value_conflict(found)
+    reason = _find_value_conflict(found)
     if reason:
         return reason
-    wanted = _required(found)
-    clashing = [name for name in _shared(found) if _is_torn(name, found, schemas)]
+    wanted = _list_required(found)
+    clashing = [
+        name for name in _list_shared_properties(found) if _is_conflicting(name, found, schemas)
+    ]
     if clashing:
         return f"its parts contradict each other in {', '.join(clashing[:MAX_NAMES])}"
-    refused = [name for name in wanted if any(_refuses(part, name) for part in found)]
+    refused = [name for name in wanted if any(_refuses_property(part, name) for part in found)]
     if refused:
         return f"one part requires {', '.join(refused[:MAX_NAMES])}, which another closes out"
     return ""
 
 
-def mended(schema: Mapping[str, Any], schemas: Mapping[str, Schema]) -> dict[str, Any]:
-    """The parts as one schema in which the later word counts; what combines schemas stays."""
+def merge_parts(schema: Mapping[str, Any], schemas: Mapping[str, Schema]) -> dict[str, Any]:
+    """Merge the parts to one schema in which a later keyword overrides an earlier one; keywords
+    that combine schemas are kept in `allOf`.
+    """
     made: dict[str, Any] = {}
     combining: list[Schema] = []
-    for part in _in_order(schema, schemas, set()):
-        plain = {key: value for key, value in part.items() if key not in _COMBINING | {"$ref"}}
-        rest = {key: value for key, value in part.items() if key in _COMBINING - {"allOf"}}
+    for part in _order_parts(schema, schemas, set()):
+        plain = {key: value for key, value in part.items() if key not in COMBINING | {"$ref"}}
+        rest = {key: value for key, value in part.items() if key in COMBINING - {"allOf"}}
         properties = {**made.get("properties", {}), **plain.get("properties", {})}
         required = [*made.get("required", ()), *plain.get("required", ())]
         made.update(plain)
@@ -62,26 +66,26 @@ def mended(schema: Mapping[str, Any], schemas: Mapping[str, Schema]) -> dict[str
     return {**made, "allOf": combining} if combining else made
 
 
-def _in_order(
+def _order_parts(
     schema: Schema, schemas: Mapping[str, Schema], seen: set[str]
 ) -> Iterator[Mapping[str, Any]]:
-    """What a schema is made of, what is referred to before what refers to it."""
+    """Yield the parts of a schema, a referenced one before the one that refers to it."""
     if not isinstance(schema, Mapping):
         return
     name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
     if name in schemas and name not in seen:
-        yield from _in_order(schemas[name], schemas, {*seen, name})
+        yield from _order_parts(schemas[name], schemas, {*seen, name})
     for part in schema.get("allOf", ()):
-        yield from _in_order(part, schemas, seen)
+        yield from _order_parts(part, schemas, seen)
     yield schema
 
 
-def _value_conflict(found: list[Mapping[str, Any]]) -> str:
-    kinds = frozenset.intersection(*map(_types, found))
+def _find_value_conflict(found: list[Mapping[str, Any]]) -> str:
+    kinds = frozenset.intersection(*map(_find_types, found))
     if not kinds:
         named = sorted({str(part["type"]) for part in found if "type" in part})
         return f"its parts want {' and '.join(named[:MAX_NAMES])}"
-    if not _common_values(found):
+    if not _has_common_value(found):
         return "its parts allow no value in common"
     for low, high in _BOUNDS:
         lows = [part[low] for part in found if low in part]
@@ -91,7 +95,7 @@ def _value_conflict(found: list[Mapping[str, Any]]) -> str:
     return ""
 
 
-def _types(part: Mapping[str, Any]) -> frozenset[str]:
+def _find_types(part: Mapping[str, Any]) -> frozenset[str]:
     written = part.get("type")
     if written is None:
         return _ALL_TYPES
@@ -99,30 +103,32 @@ def _types(part: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(kinds | ({"integer"} if "number" in kinds else set()))
 
 
-def _common_values(found: list[Mapping[str, Any]]) -> bool:
-    """Whether the enumerations of the parts share a value."""
+def _has_common_value(found: list[Mapping[str, Any]]) -> bool:
+    """Whether the enumerations of the parts have a value in common."""
     lists = [part.get("enum", [part["const"]] if "const" in part else None) for part in found]
     known = [values for values in lists if values is not None]
     return not known or any(all(v in values for values in known[1:]) for v in known[0])
 
 
-def _shared(found: list[Mapping[str, Any]]) -> list[str]:
+def _list_shared_properties(found: list[Mapping[str, Any]]) -> list[str]:
     names = [name for part in found for name in part.get("properties", {})]
     return sorted({name for name in names if names.count(name) > 1}) if len(names) < 5000 else []
 
 
-def _is_torn(name: str, found: list[Mapping[str, Any]], schemas: Mapping[str, Schema]) -> bool:
-    """Whether two parts give a property schemas that no value fits both of."""
+def _is_conflicting(
+    name: str, found: list[Mapping[str, Any]], schemas: Mapping[str, Schema]
+) -> bool:
+    """Whether two parts give a property schemas that no value can fit both of."""
     written = [part["properties"][name] for part in found if name in part.get("properties", {})]
-    parts = [inner for schema in written for inner in applied(schema, schemas)]
-    return bool(_value_conflict(parts)) if parts else False
+    parts = [inner for schema in written for inner in list_applied_schemas(schema, schemas)]
+    return bool(_find_value_conflict(parts)) if parts else False
 
 
-def _required(found: list[Mapping[str, Any]]) -> list[str]:
+def _list_required(found: list[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for part in found for name in part.get("required", ())))
 
 
-def _refuses(part: Mapping[str, Any], name: str) -> bool:
+def _refuses_property(part: Mapping[str, Any], name: str) -> bool:
     if part.get("properties", {}).get(name) is False:
         return True
     is_closed = part.get("additionalProperties") is False and "patternProperties" not in part

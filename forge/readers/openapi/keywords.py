@@ -1,6 +1,6 @@
-"""The keywords of JSON Schema whose values are plain: what each accepts, leniently read.
+"""Lenient readers of the JSON Schema keywords whose values are not schemas.
 
-A reader returns the value to keep, None to leave the keyword out silently, or INVALID.
+A reader returns the value to keep, None to drop the keyword silently, or INVALID to report it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Final
 
-from forge.prose import clean
+from forge.text import sanitize_prose
 
 TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 MAX_PATTERN = 2000
@@ -40,8 +40,8 @@ class _Invalid:
 INVALID: Final = _Invalid()
 
 
-def bounded(value: Any, limit: int = 100_000) -> Any:
-    """A JSON value that fits in `limit` characters, integers in 64 bits; else INVALID."""
+def limit_value(value: Any, limit: int = 100_000) -> Any:
+    """Return a JSON value that fits in `limit` characters, integers in 64 bits; else INVALID."""
     try:
         if isinstance(value, dict | list):
             text = json.dumps(value)
@@ -50,18 +50,18 @@ def bounded(value: Any, limit: int = 100_000) -> Any:
         return INVALID
     if isinstance(value, str):
         return value if len(value) <= limit else INVALID
-    return _word_sized(value)
+    return _limit_number(value)
 
 
-def _word_sized(value: Any) -> Any:
+def _limit_number(value: Any) -> Any:
     is_big = isinstance(value, int) and not -(2**63) <= value < 2**64
     return (float(value) if abs(value) < 10**300 else INVALID) if is_big else value
 
 
-def _type(raw: Any) -> Any:
+def _read_type(raw: Any) -> Any:
     if isinstance(raw, list):
         # YAML's `[string, null]` holds the null value, not the word.
-        kinds = ["null" if item is None else _type(item) for item in raw]
+        kinds = ["null" if item is None else _read_type(item) for item in raw]
         if not kinds or None in kinds:
             return None
         if INVALID in kinds or "file" in kinds:
@@ -77,7 +77,7 @@ def _type(raw: Any) -> Any:
     return name if name in TYPES or name == "file" else INVALID
 
 
-def _number(raw: Any) -> Any:
+def _read_number(raw: Any) -> Any:
     if isinstance(raw, str):
         try:
             raw = float(raw) if any(c in raw for c in ".eE") else int(raw)
@@ -85,32 +85,32 @@ def _number(raw: Any) -> Any:
             return INVALID
     if isinstance(raw, bool) or not isinstance(raw, int | float):
         return None if raw is None else INVALID
-    return _word_sized(raw) if raw == raw and abs(raw) != float("inf") else INVALID
+    return _limit_number(raw) if raw == raw and abs(raw) != float("inf") else INVALID
 
 
-def _positive(raw: Any) -> Any:
-    number = _number(raw)
+def _read_positive(raw: Any) -> Any:
+    number = _read_number(raw)
     return number if number is None or number is INVALID or number > 0 else INVALID
 
 
-def _count(raw: Any) -> Any:
-    number = _number(raw)
+def _read_count(raw: Any) -> Any:
+    number = _read_number(raw)
     if number is None or number is INVALID:
         return number
     return int(number) if number >= 0 and number == int(number) else INVALID
 
 
-def _exclusive(raw: Any) -> Any:
-    return raw if isinstance(raw, bool) else _number(raw)
+def _read_exclusive(raw: Any) -> Any:
+    return raw if isinstance(raw, bool) else _read_number(raw)
 
 
-def _flag(raw: Any) -> Any:
+def _read_flag(raw: Any) -> Any:
     if isinstance(raw, str) and raw.lower() in ("true", "false"):
         raw = raw.lower() == "true"
     return raw if isinstance(raw, bool) else None if raw is None else INVALID
 
 
-def _names(raw: Any) -> Any:
+def _read_names(raw: Any) -> Any:
     if raw is None or raw == []:
         return None
     if not isinstance(raw, list) or not all(isinstance(name, str) for name in raw):
@@ -118,15 +118,15 @@ def _names(raw: Any) -> Any:
     return list(dict.fromkeys(raw))
 
 
-def _enum(raw: Any) -> Any:
+def _read_enum(raw: Any) -> Any:
     if not isinstance(raw, list) or not raw:
         return None if raw is None else INVALID
-    values = [bounded(value) for value in raw]
+    values = [limit_value(value) for value in raw]
     return INVALID if any(value is INVALID for value in values) else values
 
 
 @functools.lru_cache(maxsize=4096)
-def _pattern(raw: Any) -> Any:
+def _check_pattern(raw: Any) -> Any:
     if not isinstance(raw, str) or len(raw) > MAX_PATTERN:
         return None if raw is None else INVALID
     try:
@@ -139,34 +139,34 @@ def _pattern(raw: Any) -> Any:
     return raw
 
 
-def _hashable_pattern(raw: Any) -> Any:
-    return _pattern(raw) if isinstance(raw, str) else None if raw is None else INVALID
+def _read_pattern(raw: Any) -> Any:
+    return _check_pattern(raw) if isinstance(raw, str) else None if raw is None else INVALID
 
 
-def _word(raw: Any) -> Any:
+def _read_word(raw: Any) -> Any:
     return raw[:80] if isinstance(raw, str) and raw.isprintable() else None
 
 
-def _small(raw: Any) -> Any:
-    """A default or an example: worth keeping only while it is short."""
-    value = bounded(raw, 200)
+def _read_short_value(raw: Any) -> Any:
+    """Return a default or an example while it is short; else None."""
+    value = limit_value(raw, 200)
     return None if value is INVALID else value
 
 
-def _example(raw: Any) -> Any:
+def _read_example(raw: Any) -> Any:
     fits = isinstance(raw, str | int | float) and len(str(raw)) <= 60
-    return raw if fits and bounded(raw) is not INVALID and str(raw).isprintable() else None
+    return raw if fits and limit_value(raw) is not INVALID and str(raw).isprintable() else None
 
 
-def _examples(raw: Any) -> Any:
-    values = [_example(value) for value in raw[:2]] if isinstance(raw, list) else []
+def _read_examples(raw: Any) -> Any:
+    values = [_read_example(value) for value in raw[:2]] if isinstance(raw, list) else []
     return [value for value in values if value is not None] or None
 
 
-def _dependent(raw: Any) -> Any:
+def _read_dependent(raw: Any) -> Any:
     if not isinstance(raw, dict):
         return INVALID
-    made = {name: _names(value) for name, value in raw.items()}
+    made = {name: _read_names(value) for name, value in raw.items()}
     return (
         INVALID
         if any(value is INVALID for value in made.values())
@@ -174,8 +174,10 @@ def _dependent(raw: Any) -> Any:
     )
 
 
-def _xml(raw: Any) -> Any:
-    """An XML object with names that are XML names: element names reach the wire."""
+def _read_xml(raw: Any) -> Any:
+    """Read an XML object (OpenAPI 3.1 section 4.8.26), only with valid XML names, since they are
+    sent in requests.
+    """
     if not isinstance(raw, dict):
         return None
     made: dict[str, Any] = {}
@@ -186,33 +188,34 @@ def _xml(raw: Any) -> Any:
     if isinstance(uri, str) and uri.isprintable() and len(uri) <= 300:
         made["namespace"] = uri
     made |= {key: True for key in ("attribute", "wrapped") if raw.get(key) is True}
-    if raw.get("nodeType") in _NODE_TYPES:
-        made[_NODE_TYPES[raw["nodeType"]]] = True
+    node_type = raw.get("nodeType")
+    if isinstance(node_type, str) and node_type in _NODE_TYPES:
+        made[_NODE_TYPES[node_type]] = True
     return made or None
 
 
 VALUES: dict[str, Callable[[Any], Any]] = {
-    "type": _type,
-    "title": lambda raw: clean(raw, 120) or None,
-    "description": lambda raw: clean(raw, 500) or None,
-    "format": _word,
-    "enum": _enum,
-    "const": bounded,
-    "default": _small,
-    "example": _example,
-    "examples": _examples,
-    "pattern": _hashable_pattern,
-    "required": _names,
-    "xml": _xml,
-    "dependentRequired": _dependent,
-    "contentEncoding": _word,
-    "contentMediaType": _word,
-    "multipleOf": _positive,
-    "minimum": _number,
-    "maximum": _number,
-    "exclusiveMinimum": _exclusive,
-    "exclusiveMaximum": _exclusive,
-    **dict.fromkeys(("readOnly", "writeOnly", "deprecated", "uniqueItems"), _flag),
+    "type": _read_type,
+    "title": lambda raw: sanitize_prose(raw, 120) or None,
+    "description": lambda raw: sanitize_prose(raw, 500) or None,
+    "format": _read_word,
+    "enum": _read_enum,
+    "const": limit_value,
+    "default": _read_short_value,
+    "example": _read_example,
+    "examples": _read_examples,
+    "pattern": _read_pattern,
+    "required": _read_names,
+    "xml": _read_xml,
+    "dependentRequired": _read_dependent,
+    "contentEncoding": _read_word,
+    "contentMediaType": _read_word,
+    "multipleOf": _read_positive,
+    "minimum": _read_number,
+    "maximum": _read_number,
+    "exclusiveMinimum": _read_exclusive,
+    "exclusiveMaximum": _read_exclusive,
+    **dict.fromkeys(("readOnly", "writeOnly", "deprecated", "uniqueItems"), _read_flag),
     **dict.fromkeys(
         (
             "minLength",
@@ -224,6 +227,6 @@ VALUES: dict[str, Callable[[Any], Any]] = {
             "minContains",
             "maxContains",
         ),
-        _count,
+        _read_count,
     ),
 }

@@ -1,4 +1,4 @@
-"""Parameters of both families: OpenAPI 3.x (4.8.12) and Swagger 2.0 non-body parameters."""
+"""Parameters of OpenAPI 3.x (section 4.8.12) and Swagger 2.0, without body parameters."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, cast
 
-from forge.media import is_json
-from forge.openapi.context import Context
-from forge.openapi.references import Node, Unresolved
-from forge.projection import merged_properties
-from forge.prose import clean
-from sandbox.apispec import Location, Parameter, Schema, Style
+from forge.readers.openapi.context import ReaderContext
+from forge.readers.openapi.references import Node, UnresolvedReference
+from forge.schemas.media import is_json
+from forge.schemas.projection import merge_properties
+from forge.text import sanitize_prose
+from sandbox.bundle.apispec import Location, Parameter, Schema, Style
 
 MAX_PARAMETERS = 300
 LOCATIONS = ("path", "query", "header", "cookie")
@@ -46,42 +46,43 @@ _SCHEMA_KEYS = frozenset(
 )
 
 
-def collect(context: Context, path_item: Node, operation: Node) -> list[Node]:
-    """The parameter objects of an operation with those of its path that it does not override.
+def collect_parameters(context: ReaderContext, path_item: Node, operation: Node) -> list[Node]:
+    """Return the parameter objects of an operation, with those of its path that it does not
+    override.
 
-    What cannot be read is reported and left out.
+    Parameters that cannot be read are reported and left out.
     """
     merged: dict[tuple[str, str], Node] = {}
     for listed in (path_item.get("parameters"), operation.get("parameters")):
         if listed.value is not None and not isinstance(listed.value, list):
-            context.problems.add(listed.problem("parameters must be a list; they are left out"))
-        for node in listed.elements()[:MAX_PARAMETERS]:
+            context.problems.add(listed.to_problem("parameters must be a list; they are left out"))
+        for node in listed.list_elements()[:MAX_PARAMETERS]:
             try:
-                found = context.references.follow(node)
-            except Unresolved as error:
+                found = context.references.resolve_node(node)
+            except UnresolvedReference as error:
                 reason = f"{error.problem.reason}; the parameter is left out"
-                context.problems.add(node.problem(reason))
+                context.problems.add(node.to_problem(reason))
                 continue
             name, location = found.get("name").value, found.get("in").value
             if isinstance(name, str | int | float) and isinstance(location, str) and name != "":
                 merged[str(name), location] = found
             else:
                 context.problems.add(
-                    node.problem("a parameter needs `name` and `in`; it is left out")
+                    node.to_problem("a parameter needs `name` and `in`; it is left out")
                 )
     return list(merged.values())
 
 
-def read(
-    context: Context,
+def read_parameters(
+    context: ReaderContext,
     nodes: Iterable[Node],
     placeholders: Collection[str],
     credentials: Collection[tuple[str, str]],
 ) -> tuple[Parameter, ...]:
-    """The parameters among the nodes, and one for each placeholder of the path that has none.
+    """Read the parameters, and add one for each placeholder of the path that has none.
 
     `credentials` are (location, lower-case name) pairs that the broker fills in; body parameters of
-    Swagger 2.0 are passed over.
+    Swagger 2.0 are skipped.
     """
     made: dict[tuple[str, str], Parameter] = {}
     for node in nodes:
@@ -90,13 +91,15 @@ def read(
             continue
         if location == WHOLE_QUERY and _is_writable(node):
             location = "query"
-        reason = _unusable(location, name, placeholders) or _withheld(node, location, name)
+        reason = _find_unusable_reason(location, name, placeholders) or _find_withheld_reason(
+            node, location, name
+        )
         if reason:
-            context.problems.add(node.problem(f"{reason}; the parameter is left out"))
+            context.problems.add(node.to_problem(f"{reason}; the parameter is left out"))
         elif (location, name.lower()) not in credentials and not (
             location == "header" and name.lower() in _NOT_PARAMETERS
         ):
-            made[location, name] = _parameter(context, node, cast(Location, location), name)
+            made[location, name] = _read_parameter(context, node, cast(Location, location), name)
     for name in placeholders:
         made.setdefault(
             ("path", name),
@@ -107,26 +110,26 @@ def read(
     return tuple(sorted(made.values(), key=lambda p: LOCATIONS.index(p.location)))
 
 
-def clashes(parameters: Iterable[Parameter], schemas: Mapping[str, Schema]) -> list[str]:
-    """The names that two parameters write into one query: an exploded object's properties stand
-    there without the parameter's own name.
+def find_clashes(parameters: Iterable[Parameter], schemas: Mapping[str, Schema]) -> list[str]:
+    """Return the names that two parameters write into the query: the properties of an exploded
+    object appear there without the parameter's own name.
     """
     written: Counter[str] = Counter()
     for parameter in parameters:
         if parameter.location == "query" and parameter.media_type is None:
-            inner = merged_properties(parameter.schema, schemas)
+            inner = merge_properties(parameter.schema, schemas)
             spread = parameter.style == "form" and parameter.explode and inner
             written.update(list(inner) if spread else [parameter.name])
     return [name for name, count in written.items() if count > 1]
 
 
-def truth(value: Any) -> bool:
-    """A flag, also where it is written as a string."""
+def is_true(value: Any) -> bool:
+    """Whether a flag is true, also where it is written as a string."""
     return value is True or (isinstance(value, str) and value.strip().lower() == "true")
 
 
-def collection_style(node: Node, location: str) -> tuple[Style, bool]:
-    """Style and explode of a Swagger 2.0 `collectionFormat` (default csv)."""
+def read_collection_style(node: Node, location: str) -> tuple[Style, bool]:
+    """Return the style and explode of a Swagger 2.0 `collectionFormat` (default csv)."""
     plain: Style = "simple" if location in ("path", "header") else "form"
     written = node.get("collectionFormat").value
     if written == "multi":
@@ -134,13 +137,13 @@ def collection_style(node: Node, location: str) -> tuple[Style, bool]:
     return _COLLECTIONS.get(str(written), plain), False
 
 
-def simple_schema(node: Node) -> Node:
-    """The schema that a Swagger 2.0 parameter, header or form field holds in itself."""
+def extract_simple_schema(node: Node) -> Node:
+    """Return the schema keywords that a Swagger 2.0 parameter, header or form field has itself."""
     kept = {key: value for key, value in node.value.items() if key in _SCHEMA_KEYS}
     return Node(kept, node.file, node.pointer)
 
 
-def _unusable(location: str, name: str, placeholders: Collection[str]) -> str:
+def _find_unusable_reason(location: str, name: str, placeholders: Collection[str]) -> str:
     if location not in LOCATIONS:
         return f"`in` cannot be {location[:40]!r}"
     if location == "path" and name not in placeholders:
@@ -152,25 +155,25 @@ def _unusable(location: str, name: str, placeholders: Collection[str]) -> str:
     return ""
 
 
-def _withheld(node: Node, location: str, name: str) -> str:
-    """Why a header is not offered, or nothing."""
+def _find_withheld_reason(node: Node, location: str, name: str) -> str:
+    """Return why a header is not offered to callers; "" where it is."""
     if location != "header" or not _NOT_THE_CALLERS.fullmatch(name.lower()):
         return ""
-    if truth(node.get("required").value):
+    if is_true(node.get("required").value):
         return f"the header {name[:60]} is required and is not a caller's to set, nor a server's"
     return f"the header {name[:60]} is not a caller's to set"
 
 
-def _parameter(context: Context, node: Node, location: Location, name: str) -> Parameter:
-    required = location == "path" or truth(node.get("required").value)
-    description = clean(node.get("description").value, 500)
+def _read_parameter(context: ReaderContext, node: Node, location: Location, name: str) -> Parameter:
+    required = location == "path" or is_true(node.get("required").value)
+    description = sanitize_prose(node.get("description").value, 500)
     content = node.get("content")
     if context.dialect == "2.0":
-        style, explode = collection_style(node, location)
-        schema = context.schemas.convert(simple_schema(node))
+        style, explode = read_collection_style(node, location)
+        schema = context.schemas.convert(extract_simple_schema(node))
         return Parameter(name, location, schema, required, style, explode, description=description)
     if isinstance(content.value, dict) and content.value:
-        media_type, media = next(iter(content.items()), ("", content))
+        media_type, media = next(iter(content.list_items()), ("", content))
         at = media.get("schema")
         schema = context.schemas.convert(at) if at.value is not None else True
         kind = media_type.strip().lower() or "application/json"
@@ -178,14 +181,14 @@ def _parameter(context: Context, node: Node, location: Location, name: str) -> P
             return Parameter(name, location, schema, required, description=description)
         manner: Style = "whole" if node.value["in"] == WHOLE_QUERY else "form"
         if manner == "whole" and not is_json(kind):
-            schema = _text(schema)
+            schema = _to_text_schema(schema)
         return Parameter(
             name, location, schema, required, manner, media_type=kind, description=description
         )
     at = node.get("schema")
     if at.value is None:
-        at = simple_schema(node)
-    style, explode = _style(context, node, location)
+        at = extract_simple_schema(node)
+    style, explode = _read_style(context, node, location)
     return Parameter(
         name=name,
         location=location,
@@ -193,30 +196,30 @@ def _parameter(context: Context, node: Node, location: Location, name: str) -> P
         required=required,
         style=style,
         explode=explode,
-        allow_reserved=location == "query" and truth(node.get("allowReserved").value),
+        allow_reserved=location == "query" and is_true(node.get("allowReserved").value),
         description=description,
     )
 
 
 def _is_writable(node: Node) -> bool:
-    """Whether a parameter that is all of the query has a type that it can be written as."""
+    """Whether a parameter for the whole query has a media type that it can be written in."""
     first = next(iter(node.get("content").value or ()), "")
     return isinstance(first, str) and (first.startswith((FORM, "text/")) or is_json(first))
 
 
-def _text(schema: Schema) -> Schema:
-    """The schema of what a caller writes as text."""
+def _to_text_schema(schema: Schema) -> Schema:
+    """Return the schema of a value that the caller writes as text."""
     is_text = isinstance(schema, Mapping) and schema.get("type") == "string"
     return schema if is_text else {"type": "string"}
 
 
-def _style(context: Context, node: Node, location: Location) -> tuple[Style, bool]:
+def _read_style(context: ReaderContext, node: Node, location: Location) -> tuple[Style, bool]:
     default: Style = "simple" if location in ("path", "header") else "form"
     written = node.get("style").value
-    if written is not None and written not in _STYLES[location]:
+    if written is not None and not (isinstance(written, str) and written in _STYLES[location]):
         reason = f"style cannot be {str(written)[:40]!r} in {location}; {default} is taken"
-        context.problems.add(node.problem(reason))
+        context.problems.add(node.to_problem(reason))
         written = None
     style = cast(Style, written or default)
     explode = node.get("explode").value
-    return style, style in ("form", "deepObject", "cookie") if explode is None else truth(explode)
+    return style, style in ("form", "deepObject", "cookie") if explode is None else is_true(explode)

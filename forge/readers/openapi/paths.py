@@ -1,4 +1,4 @@
-"""Path templates, and the query that some documents write behind them."""
+"""Path templates, and the query that some documents append to them."""
 
 from __future__ import annotations
 
@@ -6,22 +6,24 @@ import re
 from dataclasses import replace
 from urllib.parse import parse_qsl, quote
 
-from forge.openapi import parameters, servers
-from forge.openapi.context import LeftOut
-from forge.openapi.references import Node
-from sandbox.apispec import Parameter
+from forge.readers.openapi import parameters, servers
+from forge.readers.openapi.context import OperationSkipped
+from forge.readers.openapi.references import Node
+from sandbox.bundle.apispec import Parameter
 
 _PLACEHOLDER = re.compile(r"\{([^{}/]+)\}")
 _WHOLE_PLACEHOLDER = re.compile(r"\{([^{}/]+)\}\Z")
 
 
-def placeholders(path: str) -> list[str]:
-    """The names in a path, each once."""
+def list_placeholders(path: str) -> list[str]:
+    """Return the placeholder names in a path, without duplicates."""
     return list(dict.fromkeys(_PLACEHOLDER.findall(path.partition("#")[0])))
 
 
-def plain(path: str, nodes: list[Node]) -> str:
-    """The path with `{name+}`, `{+name}` and `{name*}` (gateways, RFC 6570) called as declared."""
+def rename_placeholders(path: str, nodes: list[Node]) -> str:
+    """Rename `{name+}`, `{+name}` and `{name*}` (used by gateways; cf. RFC 6570) to the declared
+    names.
+    """
     declared = {str(node.value["name"]) for node in nodes if node.value["in"] == "path"}
 
     def called(match: re.Match[str]) -> str:
@@ -31,19 +33,19 @@ def plain(path: str, nodes: list[Node]) -> str:
     return _PLACEHOLDER.sub(called, path)
 
 
-def template(path: str, node: Node) -> tuple[str, list[tuple[str, str]]]:
-    """A path as it goes on the wire, and the query that some documents write behind it. Raises
-    LeftOut.
+def parse_template(path: str, node: Node) -> tuple[str, list[tuple[str, str]]]:
+    """Parse a path to its template, percent-encoded, and the query appended to it. Raises
+    OperationSkipped.
     """
     bare, _, query = path.partition("#")[0].partition("?")
     bare = "/" + bare.lstrip("/") if not bare.startswith("/") else bare
     literals = _PLACEHOLDER.split(bare)[::2]
     if any(mark in literal for literal in literals for mark in "{}\\"):
-        raise LeftOut(node.problem("the path template is malformed"))
+        raise OperationSkipped(node.to_problem("the path template is malformed"))
     if any(segment in (".", "..") for segment in bare.replace("%2e", ".").split("/")):
-        raise LeftOut(node.problem("the path has a `.` or `..` segment"))
+        raise OperationSkipped(node.to_problem("the path has a `.` or `..` segment"))
     if not bare.isprintable() or len(bare) > 2000:
-        raise LeftOut(node.problem("the path is too long or not printable"))
+        raise OperationSkipped(node.to_problem("the path is too long or not printable"))
     names = _PLACEHOLDER.split(bare)[1::2]
     encoded = [quote(literal, safe=servers.PATH_SAFE) for literal in literals]
     written = encoded[0] + "".join(
@@ -52,17 +54,19 @@ def template(path: str, node: Node) -> tuple[str, list[tuple[str, str]]]:
     return written, parse_qsl(query, keep_blank_values=True)
 
 
-def query_values(
+def list_query_values(
     read: tuple[Parameter, ...], query: list[tuple[str, str]]
 ) -> list[tuple[str, str]]:
-    """The query's names, with the value of those that the path fixes."""
+    """Return the (name, value) pairs of the query, the value "" for parameters that callers set."""
     return [*query, *((p.name, "") for p in read if p.location == "query")]
 
 
-def with_query(
+def merge_query(
     read: tuple[Parameter, ...], query: list[tuple[str, str]], template: str
 ) -> tuple[Parameter, ...]:
-    """The parameters with those of a query that stands in the path: constants, or placeholders."""
+    """Add the parameters of a query that stands in the path: constants, or those of its
+    placeholders.
+    """
     made = {(p.location, p.name): p for p in read}
     for name, value in query:
         whole = _WHOLE_PLACEHOLDER.match(value)

@@ -1,4 +1,6 @@
-"""An OpenAPI document of any version as an APISpec. What is bad is left out and listed."""
+"""Conversion of an OpenAPI document of any version to an APISpec. Invalid parts are left out and
+reported.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +8,55 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from forge import access
-from forge.document import Document, Problem, escape
 from forge.errors import NotAnApiDescription, NoUsableOperation
-from forge.openapi import bodies, parameters, paths, security, servers, tags
-from forge.openapi.context import Context, Dialect, LeftOut, Problems
-from forge.openapi.references import Node, References, Unresolved
-from forge.openapi.schemas import Schemas
-from forge.prose import clean, visible
-from sandbox.apispec import APISpec, Operation, Schema, SecurityScheme
+from forge.readers import access
+from forge.readers.document import Document, DocumentProblem, escape_token
+from forge.readers.openapi import bodies, parameters, paths, security, servers
+from forge.readers.openapi.context import Dialect, OperationSkipped, ProblemLog, ReaderContext
+from forge.readers.openapi.references import Node, References, UnresolvedReference
+from forge.readers.openapi.schemas import SchemaConverter
+from forge.text import sanitize_line, sanitize_prose
+from sandbox.bundle.apispec import APISpec, Operation, Schema, SecurityScheme
+
+MAX_TAGS = 16
+MAX_PARENTS = 4
+_NOT_FOR_FINDING = frozenset({"audience", "badge"})
+"""Kinds of tag that say something else than where an operation belongs."""
+
+
+def read_declared_tags(root: Node) -> dict[str, Node]:
+    """Return the tags that the document declares, by name."""
+    return {_read_text(tag, "name"): tag for tag in root.get("tags").list_elements()}
+
+
+def read_tags(operation: Node, known: Mapping[str, Node]) -> tuple[str, ...]:
+    """Return the tags of an operation, those that classify it first; before them the path of the
+    first one where it has parents: `Animals / Pets`. `known` are the declared tags.
+
+    https://spec.openapis.org/oas/v3.2.0.html#tag-object
+    """
+    bears = [
+        sanitize_line(tag.value, 60) for tag in operation.get("tags").list_elements()[:MAX_TAGS]
+    ]
+    names = list(dict.fromkeys(filter(None, bears)))
+    names.sort(key=lambda name: _read_text(known.get(name), "kind") in _NOT_FOR_FINDING)
+    line = _find_ancestors(names[0], known) if names else []
+    return (" / ".join(line), *names) if len(line) > 1 else tuple(names)
+
+
+def _find_ancestors(name: str, known: Mapping[str, Node]) -> list[str]:
+    line = [name]
+    while len(line) <= MAX_PARENTS:
+        parent = _read_text(known.get(line[0]), "parent")
+        if not parent or parent in line or parent not in known:
+            break
+        line.insert(0, parent)
+    return line
+
+
+def _read_text(tag: Node | None, key: str) -> str:
+    return sanitize_line(tag.get(key).value, 60) if tag is not None else ""
+
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 _METHOD = re.compile(r"[A-Z][A-Z0-9_-]{0,19}\Z")
@@ -22,52 +64,57 @@ MAX_OPERATIONS = 5000
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What was read, and what could not be."""
+class ParsedApi:
+    """The spec read from a document, and the problems found."""
 
     spec: APISpec
-    problems: tuple[Problem, ...]
+    problems: tuple[DocumentProblem, ...]
 
 
-def read(document: Document, base_url: str | None = None) -> Reading:
-    """The API that a document describes; `base_url` replaces its servers and basePath whole.
+def read_openapi(document: Document, base_url: str | None = None) -> ParsedApi:
+    """Read the API of a document; `base_url` replaces its servers and basePath.
 
     Raises NotAnApiDescription, and NoUsableOperation where every operation is left out.
     """
-    dialect = _dialect(document)
-    problems = Problems(dict.fromkeys(document.problems))
+    dialect = _detect_dialect(document)
+    problems = ProblemLog(dict.fromkeys(document.problems))
     references = References(document)
-    schemas = Schemas(references, dialect == "3.1", problems.add)
-    context = Context(dialect, references, schemas, problems, tags.declared(references.root))
-    base = _given(document, base_url) if base_url else None
-    root_url = base or servers.base_url(context, [references.root], document.url)
-    schemes = security.schemes(context, root_url)
-    forgotten = security.unapplied(context, schemes)
+    schemas = SchemaConverter(references, dialect == "3.1", problems.add)
+    context = ReaderContext(
+        dialect, references, schemas, problems, read_declared_tags(references.root)
+    )
+    base = _parse_base_url(document, base_url) if base_url else None
+    root_url = base or servers.find_base_url(context, [references.root], document.url)
+    schemes = security.read_schemes(context, root_url)
+    forgotten = security.find_unapplied_schemes(context, schemes)
     schemes.setdefault(security.AUTHORIZATION.name, security.AUTHORIZATION)
-    operations = tuple(_operations(context, document, base, security.Known(schemes, forgotten)))
-    named = context.schemas.named()
-    for problem in (*references.problems, *_clashes(document, operations, named)):
+    operations = tuple(
+        _read_operations(context, document, base, security.KnownSchemes(schemes, forgotten))
+    )
+    named = context.schemas.collect_named_schemas()
+    for problem in (*references.problems, *_find_clashes(document, operations, named)):
         problems.add(problem)
-    found = problems.all(document.name)
+    found = problems.list_problems(document.name)
     if not operations:
         causes = "; ".join(map(str, found[:3])) or "the document lists none"
         raise NoUsableOperation(document.name, f"no operation can be used ({causes})", found)
     used = {name for o in operations for names in o.security for name in names}
     info = references.root.get("info")
+    family = "swagger" if dialect == "2.0" else "openapi"
     spec = APISpec(
-        title=clean(info.get("title").value, 120) or "API",
-        version=visible(info.get("version").value, 40),
-        source=visible(document.url or document.name, 500),
-        dialect=f"{'swagger' if dialect == '2.0' else 'openapi'} {_written(document, dialect)}",
+        title=sanitize_prose(info.get("title").value, 120) or "API",
+        version=sanitize_line(info.get("version").value, 40),
+        source=sanitize_line(document.url or document.name, 500),
+        dialect=f"{family} {_format_version(document, dialect)}",
         operations=operations,
-        description=clean(info.get("description").value, 1000),
-        security_schemes=tuple(s for s in _unique(schemes) if s.name in used),
+        description=sanitize_prose(info.get("description").value, 1000),
+        security_schemes=tuple(s for s in _list_unique_schemes(schemes) if s.name in used),
         schemas=named,
     )
-    return Reading(spec, found)
+    return ParsedApi(spec, found)
 
 
-def _dialect(document: Document) -> Dialect:
+def _detect_dialect(document: Document) -> Dialect:
     root = document.root
     if not isinstance(root, dict):
         raise NotAnApiDescription(document.name, "it is not a mapping")
@@ -85,65 +132,67 @@ def _dialect(document: Document) -> Dialect:
     raise NotAnApiDescription(document.name, reason)
 
 
-def _written(document: Document, dialect: Dialect) -> str:
-    """The version to tell of; 3.2 is read as 3.1 with additions."""
+def _format_version(document: Document, dialect: Dialect) -> str:
+    """Return the version for display; 3.2 is read as 3.1 with additions."""
     return "3.2" if str(document.root.get("openapi") or "").startswith("3.2") else dialect
 
 
-def _clashes(
+def _find_clashes(
     document: Document, operations: Iterable[Operation], schemas: Mapping[str, Schema]
-) -> Iterator[Problem]:
-    """Where two parameters of an operation cannot be told apart on the wire."""
+) -> Iterator[DocumentProblem]:
+    """Yield a problem for each pair of parameters that write the same name into the query."""
     for operation in operations:
-        pointer = f"/paths/{escape(operation.written)}/{operation.method.lower()}/parameters"
-        for name in parameters.clashes(operation.parameters, schemas):
+        pointer = f"/paths/{escape_token(operation.written)}/{operation.method.lower()}/parameters"
+        for name in parameters.find_clashes(operation.parameters, schemas):
             reason = f"two parameters write {name[:60]!r} into the query; what is given is sent"
-            yield Problem(document.name, pointer, reason)
+            yield DocumentProblem(document.name, pointer, reason)
 
 
-def _given(document: Document, base_url: str) -> str:
-    url = servers.absolute(base_url)
+def _parse_base_url(document: Document, base_url: str) -> str:
+    url = servers.normalize_url(base_url)
     if not url:
         raise NoUsableOperation(document.name, f"the base URL {base_url!r} is no http(s) URL")
     return url
 
 
-def _operations(
-    context: Context, document: Document, base: str | None, schemes: security.Known
+def _read_operations(
+    context: ReaderContext, document: Document, base: str | None, schemes: security.KnownSchemes
 ) -> Iterator[Operation]:
     taken: set[str] = set()
     count = 0
-    for path, item, method, node in _entries(context):
+    for path, item, method, node in _iterate_operations(context):
         if count == MAX_OPERATIONS:
             reason = f"only the first {MAX_OPERATIONS} operations are compiled"
-            context.problems.add(context.references.root.get("paths").problem(reason))
+            context.problems.add(context.references.root.get("paths").to_problem(reason))
             return
         count += 1
         try:
             levels = [node, item, context.references.root]
-            server = base or servers.base_url(context, levels, document.url)
+            server = base or servers.find_base_url(context, levels, document.url)
             if not server:
-                raise LeftOut(node.problem("no server is an absolute http(s) URL; give a base URL"))
-            operation = _operation(context, path, item, method, node, server, schemes)
-        except LeftOut as error:
+                raise OperationSkipped(
+                    node.to_problem("no server is an absolute http(s) URL; give a base URL")
+                )
+            operation = _read_operation(context, path, item, method, node, server, schemes)
+        except OperationSkipped as error:
             reason = f"{error.problem.reason}; the operation {method.upper()} {path} is left out"
             at = error.problem
-            context.problems.add(Problem(at.file, at.pointer, visible(reason, 500)))
+            context.problems.add(DocumentProblem(at.file, at.pointer, sanitize_line(reason, 500)))
             continue
-        yield _distinct(operation, path, taken)
+        yield _assign_id(operation, path, taken)
 
 
-def _entries(context: Context) -> Iterator[tuple[str, Node, str, Node]]:
-    """Path, path item, method and operation of each operation that the document lists."""
-    for path, written in context.references.root.get("paths").items():
+def _iterate_operations(context: ReaderContext) -> Iterator[tuple[str, Node, str, Node]]:
+    """Yield the path, path item, method and operation of each operation in the document."""
+    for path, written in context.references.root.get("paths").list_items():
         try:
-            item = context.references.follow(written)
-        except Unresolved as error:
+            item = context.references.resolve_node(written)
+        except UnresolvedReference as error:
             reason = f"{error.problem.reason}; the path is left out"
-            context.problems.add(written.problem(reason))
+            context.problems.add(written.to_problem(reason))
             continue
         if not isinstance(item.value, dict):
-            context.problems.add(written.problem("a path must be an object; it is left out"))
+            context.problems.add(written.to_problem("a path must be an object; it is left out"))
             continue
         own = item
         if item is not written:
@@ -151,78 +200,80 @@ def _entries(context: Context) -> Iterator[tuple[str, Node, str, Node]]:
             own = Node({**item.value, **beside}, item.file, item.pointer)
         for method in METHODS:
             if own.value.get(method) is not None:
-                yield path, own, method, own.child(method)
+                yield path, own, method, own.get_child(method)
         # 3.2: https://spec.openapis.org/oas/v3.2.0.html#path-item-object
-        for method, node in own.get("additionalOperations").items():
+        for method, node in own.get("additionalOperations").list_items():
             if _METHOD.match(method) and method.lower() not in METHODS:
                 yield path, own, method, node
             else:
-                context.problems.add(node.problem("this is no further method; it is left out"))
+                context.problems.add(node.to_problem("this is no further method; it is left out"))
 
 
-def _operation(
-    context: Context,
+def _read_operation(
+    context: ReaderContext,
     path: str,
     item: Node,
     method: str,
     node: Node,
     server: str,
-    known: security.Known,
+    known: security.KnownSchemes,
 ) -> Operation:
-    node = _followed(context, node)
-    nodes = parameters.collect(context, item, node)
-    written, path = path, paths.plain(path, nodes)
-    template, query = paths.template(path, node)
-    required = security.requirements(context, node, known.schemes)
-    placeholders = paths.placeholders(path)
-    read = parameters.read(context, nodes, placeholders, security.places(required, known))
-    body = (
-        bodies.swagger_body(context, nodes, node)
-        if context.dialect == "2.0"
-        else bodies.request_body(context, node)
+    node = _follow_operation(context, node)
+    nodes = parameters.collect_parameters(context, item, node)
+    written, path = path, paths.rename_placeholders(path, nodes)
+    template, query = paths.parse_template(path, node)
+    required = security.read_requirements(context, node, known.schemes)
+    placeholders = paths.list_placeholders(path)
+    read = parameters.read_parameters(
+        context, nodes, placeholders, security.find_credential_places(required, known)
     )
-    answers = bodies.responses(context, node)
-    operation_id = visible(node.get("operationId").value, 200)
-    summary = clean(node.get("summary").value, 200)
+    body = (
+        bodies.read_swagger_body(context, nodes, node)
+        if context.dialect == "2.0"
+        else bodies.read_request_body(context, node)
+    )
+    answers = bodies.read_responses(context, node)
+    operation_id = sanitize_line(node.get("operationId").value, 200)
+    summary = sanitize_prose(node.get("summary").value, 200)
     return Operation(
         id=operation_id,
         method=method.upper(),
         path=template,
         server=server,
-        access=access.judge(
+        access=access.classify_access(
             method.upper(),
             template,
             operation_id,
             summary,
-            paths.query_values(read, query),
+            paths.list_query_values(read, query),
             [response.status for response in answers if response.status.startswith("2")],
         ),
         summary=summary,
-        description=clean(node.get("description").value, 1000),
-        tags=tags.of(node, context.tags),
-        parameters=paths.with_query(read, query, template),
+        description=sanitize_prose(node.get("description").value, 1000),
+        tags=read_tags(node, context.tags),
+        parameters=paths.merge_query(read, query, template),
         body=body,
         responses=answers,
-        security=required or security.forgotten(nodes, known),
-        deprecated=parameters.truth(node.get("deprecated").value),
+        security=required or security.find_forgotten_requirements(nodes, known),
+        deprecated=parameters.is_true(node.get("deprecated").value),
         written=written,
     )
 
 
-def _followed(context: Context, node: Node) -> Node:
-    """The operation itself, where a reference stands for it. Raises LeftOut."""
+def _follow_operation(context: ReaderContext, node: Node) -> Node:
+    """Resolve a reference that stands for an operation. Raises OperationSkipped."""
     try:
-        found = context.references.follow(node)
-    except Unresolved as error:
-        raise LeftOut(error.problem) from error
+        found = context.references.resolve_node(node)
+    except UnresolvedReference as error:
+        raise OperationSkipped(error.problem) from error
     if not isinstance(found.value, dict):
-        raise LeftOut(found.problem("an operation must be an object"))
+        raise OperationSkipped(found.to_problem("an operation must be an object"))
     return found
 
 
-def _distinct(operation: Operation, path: str, taken: set[str]) -> Operation:
-    """The operation under an id of its own: the document's, or method and path."""
-    written = f"{operation.method} {visible(path, 2000)}"
+def _assign_id(operation: Operation, path: str, taken: set[str]) -> Operation:
+    """Return the operation with a unique id: the document's, or method and path."""
+    written = f"{operation.method} {sanitize_line(path, 2000)}"
     name = operation.id if operation.id and operation.id not in taken else written
     number = 1
     while name in taken:
@@ -232,5 +283,5 @@ def _distinct(operation: Operation, path: str, taken: set[str]) -> Operation:
     return operation if name == operation.id else replace(operation, id=name)
 
 
-def _unique(schemes: dict[str, SecurityScheme]) -> list[SecurityScheme]:
+def _list_unique_schemes(schemes: dict[str, SecurityScheme]) -> list[SecurityScheme]:
     return list({scheme.name: scheme for scheme in schemes.values()}.values())

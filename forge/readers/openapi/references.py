@@ -1,4 +1,4 @@
-"""Where the parts of a document are: `$ref` over the main file and those beside it."""
+"""Resolution of `$ref` in the main document and in files beside it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
-from forge.document import MAX_BYTES, Document, Problem, escape, parse_value, read_file
 from forge.errors import DocumentError
+from forge.readers.document import (
+    MAX_BYTES,
+    Document,
+    DocumentProblem,
+    escape_token,
+    parse_value,
+    read_file,
+)
 
 MAX_FILES = 4000
 MAX_TOTAL_BYTES = 2 * MAX_BYTES
@@ -18,45 +25,50 @@ _SUFFIXES = frozenset({".yaml", ".yml", ".json", ""})
 
 
 class Node(NamedTuple):
-    """A value of a document and where it stands: the file and a JSON pointer into it."""
+    """A value of a document and its place: the file and a JSON pointer into it."""
 
     value: Any
     file: str
     pointer: str
 
-    def child(self, key: str | int) -> Node:
-        """The value under a key. Raises KeyError or IndexError."""
-        return Node(self.value[key], self.file, f"{self.pointer}/{escape(key)}")
+    def get_child(self, key: str | int) -> Node:
+        """Return the value under a key. Raises KeyError or IndexError."""
+        return Node(self.value[key], self.file, f"{self.pointer}/{escape_token(key)}")
 
     def get(self, key: str) -> Node:
-        """The value under a key of a mapping; None where there is no mapping or no such key."""
+        """Return the value under a key of a mapping; a node of None where there is none."""
         value = self.value.get(key) if isinstance(self.value, dict) else None
-        return Node(value, self.file, f"{self.pointer}/{escape(key)}")
+        return Node(value, self.file, f"{self.pointer}/{escape_token(key)}")
 
-    def items(self) -> list[tuple[str, Node]]:
-        """The members of a mapping, extensions (`x-…`) left out; none where it is no mapping."""
+    def list_items(self) -> list[tuple[str, Node]]:
+        """Return the members of a mapping, without extensions (`x-…`); none where it is none."""
         if not isinstance(self.value, dict):
             return []
-        return [(key, self.child(key)) for key in self.value if not key.startswith("x-")]
+        return [(key, self.get_child(key)) for key in self.value if not key.startswith("x-")]
 
-    def elements(self) -> list[Node]:
-        """The elements of a list; none where it is no list."""
-        return list(map(self.child, range(len(self.value)))) if isinstance(self.value, list) else []
+    def list_elements(self) -> list[Node]:
+        """Return the elements of a list; none where it is no list."""
+        return (
+            list(map(self.get_child, range(len(self.value))))
+            if isinstance(self.value, list)
+            else []
+        )
 
-    def problem(self, reason: str) -> Problem:
-        return Problem(self.file, self.pointer, reason)
+    def to_problem(self, reason: str) -> DocumentProblem:
+        """Return a problem at this place."""
+        return DocumentProblem(self.file, self.pointer, reason)
 
 
-class Unresolved(Exception):
-    """A reference leads nowhere. Caught where the reference stands."""
+class UnresolvedReference(Exception):
+    """A reference cannot be resolved. Caught where the reference stands."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: DocumentProblem) -> None:
         self.problem = problem
         super().__init__(str(problem))
 
 
 class References:
-    """Follows references. Other files are read when first needed and kept.
+    """Resolves references. Other files are read when first needed and kept.
 
     Files are named by their path relative to the main file, or by their URL.
     """
@@ -71,75 +83,81 @@ class References:
         self._nesting = 0
         self._bytes = len(document.content)
         self.root = Node(document.root, document.url or document.name, "")
-        self.problems: list[Problem] = []
+        self.problems: list[DocumentProblem] = []
 
-    def follow(self, node: Node) -> Node:
-        """The node itself, or what it refers to in the end. Raises Unresolved."""
+    def resolve_node(self, node: Node) -> Node:
+        """Return the node, or the one at the end of its chain of references. Raises
+        UnresolvedReference.
+        """
         origin, hops = node, 0
         while isinstance(node.value, dict) and isinstance(node.value.get("$ref"), str):
-            node, hops = self.target(node, node.value["$ref"]), hops + 1
+            node, hops = self.resolve_reference(node, node.value["$ref"]), hops + 1
             if hops > MAX_HOPS:
-                raise Unresolved(origin.problem("the reference leads back to itself"))
+                raise UnresolvedReference(origin.to_problem("the reference leads back to itself"))
         return node
 
-    def target(self, node: Node, reference: str) -> Node:
-        """What a reference that stands at `node` names. Raises Unresolved."""
+    def resolve_reference(self, node: Node, reference: str) -> Node:
+        """Return the node that a reference at `node` names. Raises UnresolvedReference."""
         place = (node.file, reference)
         if place not in self._found:
-            self._found[place] = self._sought(node, reference)
+            self._found[place] = self._find_target(node, reference)
         return self._found[place]
 
-    def _sought(self, node: Node, reference: str) -> Node:
+    def _find_target(self, node: Node, reference: str) -> Node:
         location, fragment = urldefrag(reference.strip())
         shown = reference[:200]
         try:
             if not location:
-                return self._point(node.file, fragment)
-            by_id = self._anchored(node.file).get(location) if ":" in location else None
+                return self._resolve_pointer(node.file, fragment)
+            by_id = self._collect_anchors(node.file).get(location) if ":" in location else None
             if by_id is not None:
-                return self._walk(by_id, fragment)
-            return self._point(self._open(node.file, location), fragment)
+                return self._walk_pointer(by_id, fragment)
+            return self._resolve_pointer(self._open_file(node.file, location), fragment)
         except (KeyError, IndexError, ValueError, TypeError) as error:
-            bare = self._bare_name(reference)
+            bare = self._find_bare_name(reference)
             if bare is not None:
                 return bare
-            told = error.args[0] if isinstance(error, _NotRead) else "there is nothing there"
-            raise Unresolved(node.problem(f"cannot follow $ref {shown!r}: {told}")) from error
+            told = error.args[0] if isinstance(error, _FileNotRead) else "there is nothing there"
+            raise UnresolvedReference(
+                node.to_problem(f"cannot follow $ref {shown!r}: {told}")
+            ) from error
 
-    def _point(self, file: str, fragment: str) -> Node:
-        return self._walk(Node(self._roots[file], file, ""), fragment)
+    def _resolve_pointer(self, file: str, fragment: str) -> Node:
+        return self._walk_pointer(Node(self._roots[file], file, ""), fragment)
 
-    def _walk(self, node: Node, fragment: str) -> Node:
+    def _walk_pointer(self, node: Node, fragment: str) -> Node:
         if fragment and not fragment.startswith("/"):
-            return self._anchored(node.file)["#" + fragment]
+            return self._collect_anchors(node.file)["#" + fragment]
         for token in fragment.split("/")[1:]:
             key = unquote(token).replace("~1", "/").replace("~0", "~")
             if isinstance(node.value, dict) and key not in node.value and "$ref" in node.value:
-                node = self._through(node)
-            node = node.child(int(key) if isinstance(node.value, list) else key)
+                node = self._follow_nested(node)
+            node = node.get_child(int(key) if isinstance(node.value, list) else key)
         return node
 
-    def _through(self, node: Node) -> Node:
+    def _follow_nested(self, node: Node) -> Node:
         if self._nesting >= MAX_HOPS:
-            raise Unresolved(node.problem("the reference leads back to itself"))
+            raise UnresolvedReference(node.to_problem("the reference leads back to itself"))
         self._nesting += 1
         try:
-            return self.follow(node)
+            return self.resolve_node(node)
         finally:
             self._nesting -= 1
 
-    def _bare_name(self, reference: str) -> Node | None:
+    def _find_bare_name(self, reference: str) -> Node | None:
         # Swagger 1.2 and early 2.0 documents write `$ref: Pet` for a definition.
         for place in (("definitions",), ("components", "schemas")):
             node = self.root
             for key in place:
                 node = node.get(key)
             if isinstance(node.value, dict) and reference in node.value:
-                return node.child(reference)
+                return node.get_child(reference)
         return None
 
-    def _anchored(self, file: str) -> dict[str, Node]:
-        """The `$id`s and (with a leading #) `$anchor`s of a file: JSON Schema 2020-12, 8.2."""
+    def _collect_anchors(self, file: str) -> dict[str, Node]:
+        """Return the nodes of a file by `$id` and, with a leading #, by `$anchor` (JSON Schema
+        2020-12 core, section 8.2).
+        """
         if file not in self._anchors:
             found: dict[str, Node] = {}
             waiting = [Node(self._roots[file], file, "")]
@@ -150,54 +168,54 @@ class References:
                         if isinstance(node.value.get(key), str):
                             found.setdefault(prefix + node.value[key], node)
                 pairs = node.value.items() if isinstance(node.value, dict) else ()
-                waiting += [node.child(key) for key, v in pairs if isinstance(v, dict | list)]
-                waiting += [n for n in node.elements() if isinstance(n.value, dict | list)]
+                waiting += [node.get_child(key) for key, v in pairs if isinstance(v, dict | list)]
+                waiting += [n for n in node.list_elements() if isinstance(n.value, dict | list)]
             self._anchors[file] = found
         return self._anchors[file]
 
-    def _open(self, from_file: str, location: str) -> str:
+    def _open_file(self, from_file: str, location: str) -> str:
         place = (from_file.rpartition("/")[0], location)
-        file = self._names.get(place) or self._name(from_file, location)
+        file = self._names.get(place) or self._name_file(from_file, location)
         self._names[place] = file
         if file in self._failed:
-            raise _NotRead(self._failed[file])
+            raise _FileNotRead(self._failed[file])
         if file not in self._roots:
             try:
-                content = self._read(file)
+                content = self._read_bytes(file)
                 self._roots[file], problems = parse_value(content, file)
-            except (_NotRead, DocumentError, OSError) as error:
+            except (_FileNotRead, DocumentError, OSError) as error:
                 reason = error.reason if isinstance(error, DocumentError) else str(error)
                 self._failed[file] = reason
-                raise _NotRead(reason) from error
+                raise _FileNotRead(reason) from error
             self.problems += problems
         return file
 
-    def _name(self, from_file: str, location: str) -> str:
+    def _name_file(self, from_file: str, location: str) -> str:
         if self._document.url:
             return urljoin(from_file, location)
         if urlsplit(location).scheme not in ("", "file") or location.startswith("//"):
-            raise _NotRead("it is on the network, and only files beside the document are read")
+            raise _FileNotRead("it is on the network, and only files beside the document are read")
         main, root = self._document.path, self._document.directory
         if main is None or root is None:
-            raise _NotRead("the document was given alone, without the files beside it")
+            raise _FileNotRead("the document was given alone, without the files beside it")
         base = main.parent / from_file
         path = (base.parent / unquote(location.removeprefix("file://"))).resolve()
         if not path.is_relative_to(root):
-            raise _NotRead(f"it lies outside the directory {root.name!r}")
+            raise _FileNotRead(f"it lies outside the directory {root.name!r}")
         hidden = any(part.startswith(".") for part in path.relative_to(root).parts)
         if hidden or path.suffix.lower() not in _SUFFIXES:
-            raise _NotRead("only .json, .yaml and .yml files that are not hidden are read")
-        return self.root.file if path == main else _relative(path, main.parent)
+            raise _FileNotRead("only .json, .yaml and .yml files that are not hidden are read")
+        return self.root.file if path == main else _to_relative_path(path, main.parent)
 
-    def _read(self, file: str) -> bytes:
+    def _read_bytes(self, file: str) -> bytes:
         if len(self._roots) >= MAX_FILES or self._bytes > MAX_TOTAL_BYTES:
-            raise _NotRead("the document has too many other files")
+            raise _FileNotRead("the document has too many other files")
         document = self._document
         if document.url:
-            if _origin(file) != _origin(document.url):
-                raise _NotRead("it is of another origin than the document")
+            if _parse_origin(file) != _parse_origin(document.url):
+                raise _FileNotRead("it is of another origin than the document")
             if document.fetch is None:
-                raise _NotRead("the document was given alone, without a way to fetch others")
+                raise _FileNotRead("the document was given alone, without a way to fetch others")
             content = document.fetch(file)
         else:
             assert document.path is not None
@@ -206,16 +224,16 @@ class References:
         return content
 
 
-class _NotRead(ValueError):
+class _FileNotRead(ValueError):
     pass
 
 
-def _origin(url: str) -> tuple[str, str | None, int | None]:
+def _parse_origin(url: str) -> tuple[str, str | None, int | None]:
     parts = urlsplit(url)
     return parts.scheme, parts.hostname, parts.port
 
 
-def _relative(path: Path, start: Path) -> str:
+def _to_relative_path(path: Path, start: Path) -> str:
     up = 0
     while not path.is_relative_to(start):
         start, up = start.parent, up + 1

@@ -1,7 +1,7 @@
-"""Schema objects of every OpenAPI dialect as JSON Schema 2020-12.
+"""Conversion of schema objects of every OpenAPI dialect to JSON Schema 2020-12.
 
-What a document says wrongly is dropped and reported, so that what comes out always passes the
-meta-schema. A `$ref` becomes `#/$defs/NAME`; recursion stays recursion.
+Invalid keywords are dropped and reported, so the result always passes the meta-schema. A `$ref`
+becomes `#/$defs/NAME`; recursion is kept.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from forge.document import Problem
-from forge.openapi.conflicts import conflict, mended
-from forge.openapi.keywords import INVALID, VALUES
-from forge.openapi.references import Node, References, Unresolved
-from forge.prose import visible
-from forge.subschemas import MANY, NAMED, ONE, PREFIX, cut, endless, sound
-from sandbox.apispec import Schema
+from forge.readers.document import DocumentProblem
+from forge.readers.openapi.conflicts import find_conflict, merge_parts
+from forge.readers.openapi.keywords import INVALID, VALUES
+from forge.readers.openapi.references import Node, References, UnresolvedReference
+from forge.schemas.walk import PREFIX, cut_reference, find_endless_references, make_sound
+from forge.text import sanitize_line
+from sandbox.bundle.apispec import Schema
+from sandbox.schemas.keywords import HOLDERS, MANY, NAMED, ONE
 
 MAX_DEPTH = 32
 _ANNOTATIONS = (
@@ -32,13 +33,13 @@ _ANNOTATIONS = (
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-class Schemas:
+class SchemaConverter:
     """Converts schemas and collects those that references name."""
 
     def __init__(
-        self, references: References, siblings: bool, report: Callable[[Problem], None]
+        self, references: References, siblings: bool, report: Callable[[DocumentProblem], None]
     ) -> None:
-        """`siblings`: whether keywords beside a `$ref` count (from 3.1 on)."""
+        """`siblings`: whether keywords beside a `$ref` count (from OpenAPI 3.1 on)."""
         self._references, self._siblings, self._report = references, siblings, report
         self._names: dict[tuple[str, str], str] = {}
         self._taken: dict[str, int] = {}
@@ -47,73 +48,75 @@ class Schemas:
         self._joint: list[tuple[Node, dict[str, Any]]] = []
 
     def convert(self, node: Node, depth: int = 0) -> Schema:
-        """The schema at a node; True (any value) where there is none that can be used."""
+        """Return the schema at a node; True (any value) where it cannot be used."""
         value = node.value
         if isinstance(value, bool):
             return value
         if not isinstance(value, dict):
-            self._report(node.problem("a schema must be an object; any value is taken here"))
+            self._report(node.to_problem("a schema must be an object; any value is taken here"))
             return True
         if depth > MAX_DEPTH:
-            self._report(node.problem(f"nested over {MAX_DEPTH} deep; any value is taken here"))
+            self._report(node.to_problem(f"nested over {MAX_DEPTH} deep; any value is taken here"))
             return True
         reference = value.get("$ref", value.get("$dynamicRef"))
         if isinstance(reference, str):
-            return self._reference(node, reference, depth)
-        made = self._keywords(node, depth)
+            return self._convert_reference(node, reference, depth)
+        made = self._convert_keywords(node, depth)
         if "allOf" in made:
             self._joint.append((node, made))
-        return _nullable(value, made)
+        return _allow_null(value, made)
 
-    def named(self) -> dict[str, Schema]:
-        """Every schema that a reference named so far, by its NAME in `#/$defs/NAME`.
+    def collect_named_schemas(self) -> dict[str, Schema]:
+        """Return every schema that a reference named so far, by its NAME in `#/$defs/NAME`.
 
-        Schemas whose parts contradict each other are mended then, those that `convert` returned
-        earlier too.
+        Schemas whose parts contradict each other are repaired here, in place, including those that
+        `convert` returned earlier.
         """
         while self._waiting:
             name, node = self._waiting.popleft()
             self._defs[name] = self.convert(node)
         places = {name: place for place, name in self._names.items()}
-        for name, other in endless(self._defs):
-            self._defs[name] = cut(self._defs[name], other)
+        for name, other in find_endless_references(self._defs):
+            self._defs[name] = cut_reference(self._defs[name], other)
             reason = f"the schema is made of {other!r}, which is made of it; that part is left out"
-            self._report(Problem(*places[name], reason))
-        self._mend()
+            self._report(DocumentProblem(*places[name], reason))
+        self._merge_conflicting()
         return self._defs
 
-    def _mend(self) -> None:
+    def _merge_conflicting(self) -> None:
         waiting, self._joint = self._joint, []
-        torn = [(node, made, conflict(made, self._defs)) for node, made in waiting]
+        torn = [(node, made, find_conflict(made, self._defs)) for node, made in waiting]
         for node, made, reason in torn:
             if reason:
-                self._report(node.problem(f"no value fits: {reason}; the later one counts"))
-                mend = mended(made, self._defs)
+                self._report(node.to_problem(f"no value fits: {reason}; the later one counts"))
+                mend = merge_parts(made, self._defs)
                 made.clear()
                 made.update(mend)
 
-    def _reference(self, node: Node, reference: str, depth: int) -> Schema:
+    def _convert_reference(self, node: Node, reference: str, depth: int) -> Schema:
         try:
-            target = self._references.target(node, reference)
+            target = self._references.resolve_reference(node, reference)
             if isinstance(target.value, dict) and not self._siblings:
-                target = self._references.follow(target)
-        except Unresolved as error:
+                target = self._references.resolve_node(target)
+        except UnresolvedReference as error:
             reason = f"{error.problem.reason}; any value is taken here"
-            self._report(Problem(error.problem.file, error.problem.pointer, reason))
+            self._report(DocumentProblem(error.problem.file, error.problem.pointer, reason))
             return True
         if not isinstance(target.value, dict | bool):
-            self._report(node.problem(f"$ref {reference[:200]!r} is no schema; any value is taken"))
+            self._report(
+                node.to_problem(f"$ref {reference[:200]!r} is no schema; any value is taken")
+            )
             return True
-        link = {"$ref": PREFIX + self._name(target)}
+        link = {"$ref": PREFIX + self._assign_name(target)}
         if self._siblings:
-            return _nullable(node.value, {**link, **self._keywords(node, depth)})
-        text = visible(node.value.get("description"), 500)
-        return _nullable(node.value, {**link, "description": text} if text else link)
+            return _allow_null(node.value, {**link, **self._convert_keywords(node, depth)})
+        text = sanitize_line(node.value.get("description"), 500)
+        return _allow_null(node.value, {**link, "description": text} if text else link)
 
-    def _name(self, target: Node) -> str:
+    def _assign_name(self, target: Node) -> str:
         place = (target.file, target.pointer)
         if place not in self._names:
-            name = base = _name_of(target)
+            name = base = _derive_name(target)
             while name in self._taken:
                 self._taken[base] += 1
                 name = f"{base}_{self._taken[base]}"
@@ -122,53 +125,53 @@ class Schemas:
             self._waiting.append((name, target))
         return self._names[place]
 
-    def _keywords(self, node: Node, depth: int) -> dict[str, Any]:
+    def _convert_keywords(self, node: Node, depth: int) -> dict[str, Any]:
         made: dict[str, Any] = {}
         for key, raw in node.value.items():
             if key in VALUES:
                 result = VALUES[key](raw)
-            elif key in ONE or key in MANY or key in NAMED:
-                result = self._applicator(key, node.child(key), depth + 1)
+            elif key in HOLDERS:
+                result = self._convert_applicator(key, node.get_child(key), depth + 1)
             else:
                 continue
             if result is INVALID:
-                shown = visible(repr(raw), 60)
-                self._report(node.problem(f"{key} cannot be {shown}; it is left out"))
+                shown = sanitize_line(repr(raw), 60)
+                self._report(node.to_problem(f"{key} cannot be {shown}; it is left out"))
             elif result is not None:
                 made[key] = result
-        return self._in_this_dialect(node, made)
+        return self._convert_dialect(node, made)
 
-    def _applicator(self, key: str, node: Node, depth: int) -> Any:
+    def _convert_applicator(self, key: str, node: Node, depth: int) -> Any:
         value = node.value
         if value is None:
             return None
         if key in NAMED:
             if isinstance(value, dict) and isinstance(value.get("$ref"), str):
-                node, value = self._followed(node)
+                node, value = self._follow_node(node)
             if not isinstance(value, dict):
                 return INVALID
-            return {name: self.convert(node.child(name), depth) for name in value}
+            return {name: self.convert(node.get_child(name), depth) for name in value}
         if key in ONE and not (key == "items" and isinstance(value, list)):
             return self.convert(node, depth) if isinstance(value, dict | bool) else INVALID
         if not isinstance(value, list) or not value:
             return INVALID
-        return [self.convert(element, depth) for element in node.elements()]
+        return [self.convert(element, depth) for element in node.list_elements()]
 
-    def _followed(self, node: Node) -> tuple[Node, Any]:
+    def _follow_node(self, node: Node) -> tuple[Node, Any]:
         # Not allowed, but split documents share whole `properties` maps like this.
         try:
-            node = self._references.follow(node)
-        except Unresolved as error:
+            node = self._references.resolve_node(node)
+        except UnresolvedReference as error:
             self._report(error.problem)
             return node, None
         return node, node.value
 
-    def _in_this_dialect(self, node: Node, made: dict[str, Any]) -> dict[str, Any]:
+    def _convert_dialect(self, node: Node, made: dict[str, Any]) -> dict[str, Any]:
         value = node.value
         if isinstance(made.get("items"), list):
             made["prefixItems"] = made.pop("items")
             if isinstance(value.get("additionalItems"), dict | bool):
-                made["items"] = self.convert(node.child("additionalItems"), MAX_DEPTH - 1)
+                made["items"] = self.convert(node.get_child("additionalItems"), MAX_DEPTH - 1)
         for exclusive, inclusive in (
             ("exclusiveMinimum", "minimum"),
             ("exclusiveMaximum", "maximum"),
@@ -182,17 +185,17 @@ class Schemas:
         if self._siblings and value.get("const", True) is None:
             made["const"] = None
         if "enum" in made:
-            made["enum"] = _as_typed(made["enum"], made.get("type"))
+            made["enum"] = _cast_values(made["enum"], made.get("type"))
         if "example" in made:
             made.setdefault("examples", [made["example"]])
             del made["example"]
         if "discriminator" in value and "oneOf" in made and "anyOf" not in made:
             # Which alternative it is, a property says; that others fit too is no mistake.
             made["anyOf"] = made.pop("oneOf")
-        return sound(made)
+        return make_sound(made)
 
 
-def _nullable(value: Mapping[str, Any], made: dict[str, Any]) -> dict[str, Any]:
+def _allow_null(value: Mapping[str, Any], made: dict[str, Any]) -> dict[str, Any]:
     if value.get("nullable") is not True and value.get("x-nullable") is not True:
         return made
     if "$ref" in made or made.keys() & MANY:
@@ -208,8 +211,8 @@ def _nullable(value: Mapping[str, Any], made: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _as_typed(values: list[Any], kind: Any) -> list[Any]:
-    """Enumerated values as the type beside them wants: YAML and careless quoting change them."""
+def _cast_values(values: list[Any], kind: Any) -> list[Any]:
+    """Cast enumerated values to the type beside them: YAML and missing quotes change them."""
     if kind == "string":
         words = {True: "true", False: "false"}
         return [
@@ -223,7 +226,7 @@ def _as_typed(values: list[Any], kind: Any) -> list[Any]:
     return values
 
 
-def _name_of(target: Node) -> str:
+def _derive_name(target: Node) -> str:
     tokens = [
         token.replace("~1", "/").replace("~0", "~") for token in target.pointer.split("/")[1:]
     ]

@@ -1,15 +1,15 @@
-"""Security schemes and which of them an operation asks for."""
+"""Security schemes and the requirements of operations (OpenAPI 3.1 sections 4.8.27 and 4.8.30)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from forge.openapi import servers
-from forge.openapi.context import Context
-from forge.openapi.references import Node, Unresolved
-from forge.prose import visible
-from sandbox.apispec import SecurityScheme
+from forge.readers.openapi import servers
+from forge.readers.openapi.context import ReaderContext
+from forge.readers.openapi.references import Node, UnresolvedReference
+from forge.text import sanitize_line
+from sandbox.bundle.apispec import SecurityScheme
 
 Kind = Literal[
     "apiKey", "bearer", "basic", "digest", "oauth2", "openIdConnect", "mutualTLS", "other"
@@ -32,9 +32,9 @@ device flow needs a browser first; its refresh token is given.
 """
 
 
-def schemes(context: Context, base: str = "") -> dict[str, SecurityScheme]:
-    """The schemes by the name that requirements use for them. `base` is what the relative URLs of
-    their token endpoints belong to.
+def read_schemes(context: ReaderContext, base: str = "") -> dict[str, SecurityScheme]:
+    """Read the schemes, by the name that requirements use. Relative URLs of token endpoints are
+    resolved against `base`.
     """
     root = context.references.root
     listed = (
@@ -43,45 +43,51 @@ def schemes(context: Context, base: str = "") -> dict[str, SecurityScheme]:
         else root.get("components").get("securitySchemes")
     )
     made = {}
-    for name, written in listed.items():
+    for name, written in listed.list_items():
         try:
-            node = context.references.follow(written)
-        except Unresolved as error:
+            node = context.references.resolve_node(written)
+        except UnresolvedReference as error:
             context.problems.add(error.problem)
             continue
-        made[name] = _scheme(context, node, visible(name, 80) or "credential", base)
+        made[name] = _read_scheme(context, node, sanitize_line(name, 80) or "credential", base)
     return made
 
 
-def requirements(
-    context: Context, operation: Node, known: dict[str, SecurityScheme]
+def read_requirements(
+    context: ReaderContext, operation: Node, known: dict[str, SecurityScheme]
 ) -> tuple[tuple[str, ...], ...]:
-    """The alternatives of an operation, its own or the document's."""
+    """Return the alternatives of an operation, its own or the document's, as tuples of scheme
+    names.
+    """
     node = operation.get("security")
     if node.value is None:
         node = context.references.root.get("security")
     alternatives = []
-    for entry in node.elements()[:MAX_ALTERNATIVES]:
+    for entry in node.list_elements()[:MAX_ALTERNATIVES]:
         names = list(entry.value) if isinstance(entry.value, dict) else []
         unknown = [name for name in names if name not in known]
         if unknown or not isinstance(entry.value, dict):
-            shown = visible(", ".join(unknown), 80)
+            shown = sanitize_line(", ".join(unknown), 80)
             reason = f"no security scheme is called {shown!r}; alternatives with it are left out"
-            context.problems.add(context.references.root.problem(reason))
+            context.problems.add(context.references.root.to_problem(reason))
         else:
             alternatives.append(tuple(known[name].name for name in names))
     return tuple(dict.fromkeys(alternatives))
 
 
-def unapplied(context: Context, known: dict[str, SecurityScheme]) -> tuple[tuple[str, ...], ...]:
-    """Each scheme of a document that describes some and asks for none anywhere, and anonymous: the
-    author forgot to say where they apply, so a credential that is given is sent.
+def find_unapplied_schemes(
+    context: ReaderContext, known: dict[str, SecurityScheme]
+) -> tuple[tuple[str, ...], ...]:
+    """Return the alternatives for a document that declares schemes and requires none anywhere: each
+    scheme, or none.
+
+    The author forgot to require them, so a credential that is given is sent.
     """
     root = context.references.root
     if not known or root.get("security").value is not None:
         return ()
-    for _, path in root.get("paths").items():
-        if any(operation.get("security").value is not None for _, operation in path.items()):
+    for _, path in root.get("paths").list_items():
+        if any(operation.get("security").value is not None for _, operation in path.list_items()):
             return ()
     usable = [
         (scheme.name,) for scheme in known.values() if scheme.kind not in ("other", "mutualTLS")
@@ -89,54 +95,55 @@ def unapplied(context: Context, known: dict[str, SecurityScheme]) -> tuple[tuple
     return (*dict.fromkeys(usable), ()) if usable else ()
 
 
-def _scheme(context: Context, node: Node, name: str, base: str) -> SecurityScheme:
+def _read_scheme(context: ReaderContext, node: Node, name: str, base: str) -> SecurityScheme:
     kind, place, parameter = (node.get(key).value for key in ("type", "in", "name"))
-    if kind == "apiKey" and place in ("header", "query", "cookie") and _usable(parameter):
+    if kind == "apiKey" and place in ("header", "query", "cookie") and _is_usable_name(parameter):
         return SecurityScheme(name, "apiKey", place, parameter)
     if kind == "apiKey":
         reason = "an apiKey needs `in` and `name`; its credential cannot be sent"
-        context.problems.add(node.problem(reason))
-    made = SecurityScheme(name, _kind(kind, node.get("scheme").value))
+        context.problems.add(node.to_problem(reason))
+    made = SecurityScheme(name, _classify_scheme(kind, node.get("scheme").value))
     if made.kind == "mutualTLS":
         reason = "mutual TLS is not supported; operations that want it need another way in"
-        context.problems.add(node.problem(reason))
+        context.problems.add(node.to_problem(reason))
     elif made.kind == "other" and kind != "apiKey":
-        shown = visible(node.get("scheme").value or kind, 40)
+        shown = sanitize_line(node.get("scheme").value or kind, 40)
         reason = f"{shown!r} cannot be used; operations that want it need another way in"
-        context.problems.add(node.problem(reason))
+        context.problems.add(node.to_problem(reason))
     elif made.kind == "oauth2":
-        url, grants = _flows(node, base)
+        url, grants = _read_flows(node, base)
         return SecurityScheme(name, "oauth2", token_url=url, grants=grants)
     elif made.kind == "openIdConnect":
-        found = servers.token_url(node.get("openIdConnectUrl").value, base)
+        found = servers.resolve_token_url(node.get("openIdConnectUrl").value, base)
         return SecurityScheme(name, "openIdConnect", discovery=found)
     return made
 
 
-def _flows(node: Node, base: str) -> tuple[str, tuple[Grant, ...]]:
-    """The token endpoint of the flows that a program can use, and the grants that it takes there.
+def _read_flows(node: Node, base: str) -> tuple[str, tuple[Grant, ...]]:
+    """Return the token endpoint of the flows that a program can use, and the grants that it accepts
+    there.
 
-    Flows with another endpoint than the first such one's are left out.
+    Only one endpoint is kept; flows with another one are left out.
     """
-    flows = dict(node.get("flows").items())
+    flows = dict(node.get("flows").list_items())
     if not flows and isinstance(node.get("flow").value, str):
         flows = {node.get("flow").value: node}
     url, grants = "", set[Grant]()
     for name in sorted(flows, key=lambda name: list(_FLOWS).index(name) if name in _FLOWS else 99):
-        found = servers.token_url(flows[name].get("tokenUrl").value, base)
+        found = servers.resolve_token_url(flows[name].get("tokenUrl").value, base)
         if name in _FLOWS and found and found == (url or found):
             url = found
             grants |= {*_FLOWS[name]}
-            if servers.token_url(flows[name].get("refreshUrl").value, base) == found:
+            if servers.resolve_token_url(flows[name].get("refreshUrl").value, base) == found:
                 grants.add("refresh_token")
     return url, tuple(grant for grant in get_args(Grant) if grant in grants)
 
 
-def _usable(parameter: Any) -> bool:
+def _is_usable_name(parameter: Any) -> bool:
     return isinstance(parameter, str) and parameter.isprintable() and 0 < len(parameter) <= 200
 
 
-def _kind(kind: Any, scheme: Any) -> Kind:
+def _classify_scheme(kind: Any, scheme: Any) -> Kind:
     word = str(scheme).strip().lower()
     if kind == "basic" or (kind == "http" and word == "basic"):
         return "basic"
@@ -152,36 +159,44 @@ def _kind(kind: Any, scheme: Any) -> Kind:
 
 
 @dataclass(frozen=True)
-class Known:
-    """The schemes by name, and the alternatives of operations that ask for none."""
+class KnownSchemes:
+    """The schemes by name, and the alternatives of operations that require none."""
 
     schemes: dict[str, SecurityScheme]
     forgotten: tuple[tuple[str, ...], ...]
 
 
-def places(required: tuple[tuple[str, ...], ...], known: Known) -> set[tuple[str, str]]:
-    """Where the credentials of an operation go, which no argument fills."""
+def find_credential_places(
+    required: tuple[tuple[str, ...], ...], known: KnownSchemes
+) -> set[tuple[str, str]]:
+    """Return the (location, lower-case name) of an operation's credentials, which no argument
+    fills.
+    """
     used = {name for names in required for name in names}
     schemes = known.schemes.values()
-    return {_place(s) for s in schemes if s.name in used and s.kind == "apiKey"}
+    return {_locate_credential(s) for s in schemes if s.name in used and s.kind == "apiKey"}
 
 
-def forgotten(nodes: list[Node], known: Known) -> tuple[tuple[str, ...], ...]:
-    """The alternatives of an operation that asks for no credential: of one that lists the header of
-    a credential among its parameters that, else those that the whole document forgot.
+def find_forgotten_requirements(
+    nodes: list[Node], known: KnownSchemes
+) -> tuple[tuple[str, ...], ...]:
+    """Return the alternatives of an operation that requires no credential: that of its
+    Authorization header parameter where it has one, else those that the whole document forgot.
     """
     if any(map(_is_authorization, nodes)):
         return ((AUTHORIZATION.name,), ())
     named = {(n.value["in"], str(n.value["name"]).lower()) for n in nodes}
     keys = (s for s in known.schemes.values() if s.kind == "apiKey")
-    taken = {scheme.name for scheme in keys if _place(scheme) in named}
+    taken = {scheme.name for scheme in keys if _locate_credential(scheme) in named}
     return tuple(names for names in known.forgotten if not taken & {*names})
 
 
 def _is_authorization(node: Node) -> bool:
-    """Whether a parameter is the header of a credential, which 4.8.12.1 says is no parameter."""
+    """Whether a parameter is the Authorization header, which section 4.8.12.1 excludes as a
+    parameter.
+    """
     return node.value["in"] == "header" and str(node.value["name"]).lower() == "authorization"
 
 
-def _place(scheme: SecurityScheme) -> tuple[str, str]:
+def _locate_credential(scheme: SecurityScheme) -> tuple[str, str]:
     return scheme.location, scheme.parameter.lower()

@@ -1,4 +1,4 @@
-"""The absolute base URL of an operation."""
+"""Base URLs of operations, and URLs of token endpoints."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from typing import Any
 from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
-from forge.openapi.context import Context
-from forge.openapi.references import Node
+from forge.readers.openapi.context import ReaderContext
+from forge.readers.openapi.references import Node
 
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 _HOST = re.compile(r"[A-Za-z0-9_.-]+(:[0-9]{1,5})?\Z|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?\Z")
@@ -15,23 +15,25 @@ _HOST = re.compile(r"[A-Za-z0-9_.-]+(:[0-9]{1,5})?\Z|\[[0-9A-Fa-f:.]+\](:[0-9]{1
 PATH_SAFE = "/:@!$&'()*+,;=-._~%"
 
 
-def base_url(context: Context, levels: list[Node], document_url: str | None) -> str:
-    """The first usable server of the nearest level (operation, path, document) that names any.
+def find_base_url(context: ReaderContext, levels: list[Node], document_url: str | None) -> str:
+    """Return the first usable server of the nearest level (operation, path, document) that has any.
 
-    "" where none is usable; `document_url` is what relative URLs and a missing host relate to.
+    "" where none is usable; relative URLs and a missing host are resolved against `document_url`.
     """
     if context.dialect == "2.0":
-        return _swagger(context.references.root, document_url)
+        return _build_swagger_url(context.references.root, document_url)
     for level in levels:
-        servers = level.get("servers").elements()
+        servers = level.get("servers").list_elements()
         if servers:
-            urls = (absolute(_filled(server), document_url) for server in servers[:32])
+            urls = (normalize_url(_fill_variables(server), document_url) for server in servers[:32])
             return next(filter(None, urls), "")
-    return absolute("/", document_url)
+    return normalize_url("/", document_url)
 
 
-def absolute(url: str, document_url: str | None = None) -> str:
-    """An http(s) URL without user info, query or fragment, its path encoded; "" where it is not."""
+def normalize_url(url: str, document_url: str | None = None) -> str:
+    """Return an http(s) URL without user info, query or fragment, its path encoded; "" where it is
+    invalid.
+    """
     try:
         parts = urlsplit(urljoin(document_url or "", url.strip()))
         host = parts.netloc if parts.netloc.isascii() else parts.netloc.encode("idna").decode()
@@ -46,9 +48,9 @@ def absolute(url: str, document_url: str | None = None) -> str:
     return urlunsplit((parts.scheme.lower(), host.lower(), path, "", ""))
 
 
-def token_url(url: object, base: str) -> str:
-    """The absolute http(s) URL of a token endpoint or discovery document, its query kept; "" where
-    it is none.
+def resolve_token_url(url: object, base: str) -> str:
+    """Return the absolute http(s) URL of a token endpoint or discovery document with its query; ""
+    where it is invalid.
     """
     if not isinstance(url, str) or not url.strip() or len(url) > 2000:
         return ""
@@ -65,7 +67,7 @@ def token_url(url: object, base: str) -> str:
     return urlunsplit((parts.scheme.lower(), host.lower(), path, query, ""))
 
 
-def _filled(server: Node) -> str:
+def _fill_variables(server: Node) -> str:
     url = server.get("url").value
     variables = server.get("variables")
 
@@ -78,7 +80,7 @@ def _filled(server: Node) -> str:
     return _VARIABLE.sub(value, url) if isinstance(url, str) else ""
 
 
-def _swagger(root: Node, document_url: str | None) -> str:
+def _build_swagger_url(root: Node, document_url: str | None) -> str:
     own = urlsplit(document_url or "")
     host: Any = root.get("host").value or own.netloc
     schemes: Any = root.get("schemes").value
@@ -86,4 +88,4 @@ def _swagger(root: Node, document_url: str | None) -> str:
     scheme = "https" if "https" in named else next(iter(named), own.scheme or "https")
     path = root.get("basePath").value
     path = path if isinstance(path, str) else ""
-    return absolute(f"{scheme}://{host}/{path.lstrip('/')}") if host else ""
+    return normalize_url(f"{scheme}://{host}/{path.lstrip('/')}") if host else ""

@@ -1,4 +1,4 @@
-"""The URL of a recorded request: its origin, its path with what varies as `{name}`, its query."""
+"""URLs of recorded requests: origin, path with `{name}` for its variables, and query."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from forge.recorded.request import Pair
+from forge.readers.recorded.request import Pair
 
 MAX_URL = 4_000
 _VARIABLE = re.compile(
@@ -22,13 +22,13 @@ _VERSION = re.compile(r"v?\d{1,2}\Z")
 _ORIGIN = re.compile(r"(https?)://([^/?#]*)", re.IGNORECASE)
 
 
-def holds_variable(text: str) -> bool:
-    """Whether a text is, or holds, a placeholder of any notation."""
+def has_variable(text: str) -> bool:
+    """Whether a text contains a variable of any notation."""
     return _VARIABLE.search(text) is not None
 
 
-def with_placeholders(text: str) -> str:
-    """`$ID`, `${ID}`, `{{id}}`, `<id>` and `:id` of a path as `{id}`."""
+def normalize_variables(text: str) -> str:
+    """Rewrite `$ID`, `${ID}`, `{{id}}`, `<id>` and `:id` in a path as `{id}`."""
 
     def named(found: re.Match[str]) -> str:
         name = re.sub(r"\W+", "_", next(filter(None, found.groups()))).strip("_")
@@ -38,9 +38,9 @@ def with_placeholders(text: str) -> str:
     return _COLON.sub(r"{\1}", _VARIABLE.sub(named, text))
 
 
-def split(url: str) -> tuple[str, str, tuple[Pair, ...]] | str:
-    """(origin, path, query) of an absolute URL or one whose host is a variable ("" as the origin);
-    a text saying why where it is neither.
+def split_url(url: str) -> tuple[str, str, tuple[Pair, ...]] | str:
+    """Split an absolute URL, or one whose host is a variable ("" as the origin), to (origin, path,
+    query); return the reason as a string where it is neither.
     """
     if len(url) > MAX_URL:
         return f"its URL is longer than {MAX_URL} characters"
@@ -50,7 +50,7 @@ def split(url: str) -> tuple[str, str, tuple[Pair, ...]] | str:
         origin, path = known[0], head[known.end() :]
         if "@" in known[2]:
             return "its URL holds a password"
-        if holds_variable(origin):
+        if has_variable(origin):
             origin = ""
     elif _VARIABLE.match(head):
         origin, path = "", _VARIABLE.sub("", head, count=1)
@@ -67,29 +67,33 @@ def split(url: str) -> tuple[str, str, tuple[Pair, ...]] | str:
         urlsplit(origin or "https://host")
     except ValueError:
         return "its URL is not understood"
-    return origin.lower(), with_placeholders(path), tuple(parse_qsl(query, keep_blank_values=True))
+    return (
+        origin.lower(),
+        normalize_variables(path),
+        tuple(parse_qsl(query, keep_blank_values=True)),
+    )
 
 
-def generalised(paths: Iterable[str]) -> dict[str, str]:
-    """Each path with what looks like an identifier as a placeholder named after what stands before
-    it: `/users/17/posts` becomes `/users/{user_id}/posts`.
+def generalize_paths(paths: Iterable[str]) -> dict[str, str]:
+    """Replace the segments that look like identifiers by placeholders named after the segment
+    before: `/users/17/posts` becomes `/users/{user_id}/posts`.
     """
-    return {path: "/".join(_segments(path)) for path in dict.fromkeys(paths)}
+    return {path: "/".join(_generalize_segments(path)) for path in dict.fromkeys(paths)}
 
 
-def _segments(path: str) -> Iterator[str]:
+def _generalize_segments(path: str) -> Iterator[str]:
     before, taken = "", set[str]()
     for segment in path.split("/"):
         is_version = before.startswith("api") and _VERSION.match(segment)
         if before and _IDENTIFIER.match(segment) and not is_version:
-            yield f"{{{_free(f'{_singular(before)}_id', taken)}}}"
+            yield f"{{{_reserve_name(f'{_to_singular(before)}_id', taken)}}}"
             continue
         if not segment.startswith("{"):
             before = re.sub(r"\W+", "_", unquote(segment)).strip("_").lower()
         yield segment
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _reserve_name(name: str, taken: set[str]) -> str:
     number, wanted = 1, name
     while wanted in taken:
         number += 1
@@ -98,7 +102,7 @@ def _free(name: str, taken: set[str]) -> str:
     return wanted
 
 
-def _singular(word: str) -> str:
+def _to_singular(word: str) -> str:
     if word.endswith("ies") and len(word) > 4:
         return f"{word[:-3]}y"
     return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > 3 else word

@@ -1,4 +1,4 @@
-"""Command lines of curl (https://curl.se/docs/manpage.html), alone or within a document's text."""
+"""Reader of curl commands (https://curl.se/docs/manpage.html), alone or within a text."""
 
 from __future__ import annotations
 
@@ -9,9 +9,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qsl
 
-from forge.recorded.address import generalised, split
-from forge.recorded.request import Body, Credential, FormField, Pair, RecordedRequest, Recording
-from forge.recorded.secrets import credential_of
+from forge.readers.recorded.address import generalize_paths, split_url
+from forge.readers.recorded.request import (
+    FormField,
+    Pair,
+    RecordedBody,
+    RecordedCredential,
+    RecordedRequest,
+    RequestRecording,
+    find_credential,
+)
 
 KEY = "curl"
 """The only key of the root that stands for a text with command lines."""
@@ -33,13 +40,13 @@ _TAKES_VALUE = frozenset(
 _METHODS = {"-I": "HEAD", "--head": "HEAD"}
 
 
-def holds_curl(text: str) -> bool:
-    """Whether a text has a curl command line anywhere."""
+def has_curl_command(text: str) -> bool:
+    """Whether a text contains a curl command."""
     return _START.search(text) is not None
 
 
 def starts_with_curl(text: str) -> bool:
-    """Whether a text's first line that says anything is a curl command line."""
+    """Whether the first line that is neither blank nor a comment is a curl command."""
     for line in text.split("\n", 200)[:200]:
         if line.strip() and not line.lstrip().startswith("#"):
             return _START.match(line) is not None
@@ -47,48 +54,50 @@ def starts_with_curl(text: str) -> bool:
 
 
 def is_curl(root: Any) -> bool:
+    """Whether a parsed document is a text with curl commands, `{"curl": text}`."""
     return isinstance(root, dict) and root.keys() == {KEY} and isinstance(root[KEY], str)
 
 
-def read_curl(root: Any) -> Recording:
-    """The requests that a text's curl commands make. `$ID`, `{id}`, `<id>` and `:id` in a path are
-    parameters, and so is what looks like an identifier. Credentials become schemes, without values.
+def read_curl(root: Any) -> RequestRecording:
+    """Read the requests of a text's curl commands. `$ID`, `{id}`, `<id>` and `:id` in a path become
+    parameters, and so do segments that look like identifiers. Credentials become schemes, without
+    values.
     """
     requests: list[RecordedRequest] = []
     left_out: list[tuple[str, str]] = []
-    for number, (line, command) in enumerate(_commands(root[KEY])):
+    for number, (line, command) in enumerate(_find_commands(root[KEY])):
         where = f"/curl/{number}"
         if number == MAX_COMMANDS:
             left_out.append((where, f"only the first {MAX_COMMANDS} commands are read"))
             break
-        made = _request(command, where)
+        made = _parse_request(command, where)
         if isinstance(made, str):
             left_out.append((where, f"line {line}: {made}; it is left out"))
         else:
             requests.append(made)
     origins = {request.origin for request in requests if request.origin}
     title = min(origins).partition("://")[2] if origins else "API"
-    return Recording(title, KEY, _open(requests), left_out=tuple(left_out))
+    return RequestRecording(title, KEY, _generalize_requests(requests), left_out=tuple(left_out))
 
 
-def _open(requests: list[RecordedRequest]) -> tuple[RecordedRequest, ...]:
-    paths = generalised(request.path for request in requests)
+def _generalize_requests(requests: list[RecordedRequest]) -> tuple[RecordedRequest, ...]:
+    paths = generalize_paths(request.path for request in requests)
     return tuple(replace(request, path=paths[request.path]) for request in requests)
 
 
-def _commands(text: str) -> Iterator[tuple[int, str]]:
-    """(line number, command) of each, with its continued lines: those after a backslash, and those
-    inside a quote that is still open.
+def _find_commands(text: str) -> Iterator[tuple[int, str]]:
+    """Yield (line number, command), with continuation lines: those after a backslash, and those
+    inside an open quotation.
     """
     at = 0
     while found := _START.search(text, at):
         line = text.count("\n", 0, found.start(1)) + 1
-        end = _end_of(text, found.start(1))
+        end = _find_end(text, found.start(1))
         yield line, text[found.start(1) : end]
         at = max(end, found.end())
 
 
-def _end_of(text: str, start: int) -> int:
+def _find_end(text: str, start: int) -> int:
     quote, at = "", start
     last = min(len(text), start + MAX_COMMAND)
     while at < last:
@@ -108,7 +117,7 @@ def _end_of(text: str, start: int) -> int:
 
 @dataclass
 class _Options:
-    """What the options of one command say."""
+    """The options of one command."""
 
     method: str = ""
     urls: list[str] = field(default_factory=list)
@@ -118,9 +127,9 @@ class _Options:
     media_type: str = ""
     file: bool = False
     as_query: bool = False
-    credential: Credential | None = None
+    credential: RecordedCredential | None = None
 
-    def take(self, name: str, value: str) -> None:
+    def apply_option(self, name: str, value: str) -> None:
         if name in ("-X", "--request"):
             self.method = value.upper()
         elif name in ("-H", "--header"):
@@ -129,21 +138,21 @@ class _Options:
         elif name == "--url":
             self.urls.append(value)
         elif name in ("-u", "--user"):
-            self.credential = self.credential or Credential("basic")
+            self.credential = self.credential or RecordedCredential("basic")
         elif name == "--oauth2-bearer":
-            self.credential = Credential("bearer")
+            self.credential = RecordedCredential("bearer")
         elif name in ("-b", "--cookie") and "=" in value:
             cookie = value.partition("=")[0].strip()
-            self.credential = self.credential or Credential("apiKey", "cookie", cookie)
+            self.credential = self.credential or RecordedCredential("apiKey", "cookie", cookie)
         elif name in ("-F", "--form", "--form-string"):
             key, _, content = value.partition("=")
             self.fields.append(FormField(key, content, content[:1] in ("@", "<")))
         elif name in ("-T", "--upload-file"):
             self.method, self.file = self.method or "PUT", True
         else:
-            self._take_data(name, value)
+            self._apply_data(name, value)
 
-    def _take_data(self, name: str, value: str) -> None:
+    def _apply_data(self, name: str, value: str) -> None:
         if name == "--json":
             self.media_type = "application/json"
             self.headers.append(("Accept", "application/json"))
@@ -154,23 +163,23 @@ class _Options:
                 self.data.append(value)
 
 
-def _request(command: str, where: str) -> RecordedRequest | str:
-    """The request that a command makes, or why that cannot be told."""
+def _parse_request(command: str, where: str) -> RecordedRequest | str:
+    """Parse the request of a command; a string says why it cannot be used."""
     try:
-        words = _words(command)
+        words = _split_words(command)
     except ValueError as error:
         return f"the command cannot be read ({error})"
-    options = _parsed(words)
+    options = _parse_options(words)
     if isinstance(options, str):
         return options
     if not options.urls:
         return "the command names no URL"
-    address = split(options.urls[0])
+    address = split_url(options.urls[0])
     if isinstance(address, str):
         return address
     origin, path, query = address
     headers = tuple(options.headers)
-    body = _body(options)
+    body = _build_body(options)
     if options.as_query:
         query, body = (*query, *parse_qsl("&".join(options.data), keep_blank_values=True)), None
     return RecordedRequest(
@@ -181,14 +190,14 @@ def _request(command: str, where: str) -> RecordedRequest | str:
         query=query,
         headers=headers,
         body=body,
-        credential=options.credential or credential_of(headers, query),
+        credential=options.credential or find_credential(headers, query),
     )
 
 
-def _words(command: str) -> list[str]:
-    """The command's words as a POSIX shell splits them, up to the first operator."""
+def _split_words(command: str) -> list[str]:
+    """Split a command as a POSIX shell does, up to the first operator."""
     joined = re.sub(r"[\\^`]\r?\n", " ", command)
-    plain = _QUOTED.sub(_without_ansi, joined)
+    plain = _QUOTED.sub(_replace_ansi_quotes, joined)
     lexer = shlex.shlex(plain, posix=True, punctuation_chars=";|&)`")
     lexer.whitespace_split, lexer.commenters = True, ""
     words: list[str] = []
@@ -199,12 +208,12 @@ def _words(command: str) -> list[str]:
     return words[1:]
 
 
-def _without_ansi(found: re.Match[str]) -> str:
-    """What stands in `$'…'` as any shell quotes it; other quotes stay."""
-    return found[0] if found[1] is None else shlex.quote(_unescaped(found[1]))
+def _replace_ansi_quotes(found: re.Match[str]) -> str:
+    """Requote `$'…'` in a way that `shlex` reads; other quotations are unchanged."""
+    return found[0] if found[1] is None else shlex.quote(_unescape_text(found[1]))
 
 
-def _unescaped(text: str) -> str:
+def _unescape_text(text: str) -> str:
     def letter(found: re.Match[str]) -> str:
         code = found[1]
         if code[0] in "ux" and len(code) > 1:
@@ -214,7 +223,7 @@ def _unescaped(text: str) -> str:
     return _ESCAPE.sub(letter, text)
 
 
-def _parsed(words: list[str]) -> _Options | str:
+def _parse_options(words: list[str]) -> _Options | str:
     options = _Options()
     rest = list(reversed(words))
     while rest:
@@ -222,7 +231,7 @@ def _parsed(words: list[str]) -> _Options | str:
         if not word.startswith("-") or word == "-":
             options.urls.append(word)
             continue
-        name, value = _option(word)
+        name, value = _split_option(word)
         if name in ("-G", "--get"):
             options.as_query = True
         elif name in _METHODS:
@@ -232,35 +241,35 @@ def _parsed(words: list[str]) -> _Options | str:
                 if not rest:
                     return f"{name} has no value"
                 value = rest.pop()
-            options.take(name, value)
+            options.apply_option(name, value)
         elif value:
             # Of several short options in one word, only the last can take a value.
             rest.append(f"-{value}")
     return options
 
 
-def _option(word: str) -> tuple[str, str | None]:
-    """An option's name and, where it stands in the same word, its value."""
+def _split_option(word: str) -> tuple[str, str | None]:
+    """Split a word to an option's name and, where it contains one, the value."""
     if word.startswith("--"):
         name, equals, value = word.partition("=")
         return (name, value) if equals and name in _TAKES_VALUE else (word, None)
     return word[:2], word[2:] or None
 
 
-def _body(options: _Options) -> Body | None:
+def _build_body(options: _Options) -> RecordedBody | None:
     declared = next((v for n, v in options.headers if n.lower() == "content-type"), "")
     declared = declared.partition(";")[0].strip().lower() or options.media_type
     if options.fields:
-        return Body("multipart/form-data", fields=tuple(options.fields))
+        return RecordedBody("multipart/form-data", fields=tuple(options.fields))
     if not options.data:
-        return Body(declared or "application/octet-stream") if options.file else None
+        return RecordedBody(declared or "application/octet-stream") if options.file else None
     text = "&".join(options.data)
     looks_json = text.lstrip()[:1] in ("{", "[")
     if declared and declared != "application/x-www-form-urlencoded":
-        return Body(declared, text)
+        return RecordedBody(declared, text)
     if looks_json and not declared:
-        return Body("application/json", text)
+        return RecordedBody("application/json", text)
     pairs = parse_qsl(text, keep_blank_values=True)
-    return Body(
+    return RecordedBody(
         "application/x-www-form-urlencoded", fields=tuple(FormField(k, v) for k, v in pairs)
     )

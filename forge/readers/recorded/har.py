@@ -1,4 +1,6 @@
-"""HTTP Archive 1.2 (http://www.softwareishard.com/blog/har-12-spec/): a browser's own traffic."""
+"""Reader of HTTP Archive 1.2 files (http://www.softwareishard.com/blog/har-12-spec/), as browsers
+export them.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,16 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl
 
-from forge.recorded.address import generalised, split
-from forge.recorded.request import Answer, Body, FormField, Pair, RecordedRequest, Recording
-from forge.recorded.secrets import credential_of
+from forge.readers.recorded.address import generalize_paths, split_url
+from forge.readers.recorded.request import (
+    FormField,
+    Pair,
+    RecordedAnswer,
+    RecordedBody,
+    RecordedRequest,
+    RequestRecording,
+    find_credential,
+)
 
 MAX_ENTRIES = 20_000
 MAX_BODY = 4 * 1024 * 1024
@@ -27,18 +36,18 @@ _ASSET = re.compile(
 
 
 def is_har(root: Any) -> bool:
+    """Whether a parsed document is an HTTP archive."""
     log = root.get("log") if isinstance(root, dict) else None
     return isinstance(log, dict) and isinstance(log.get("entries"), list)
 
 
-def read_har(root: Any) -> Recording:
-    """The requests of an archive that were made to an API: pages, styles, scripts, images and
-    preflights are left aside, and where there are several origins, all but the one with the most
-    requests. What looks like an identifier in a path becomes a parameter. No value of the traffic
-    is kept.
+def read_har(root: Any) -> RequestRecording:
+    """Read the API requests of an archive. Pages, styles, scripts, images and preflights are
+    ignored, and of several origins all but the one with the most requests. Path segments that look
+    like identifiers become parameters. No value of the traffic is kept.
     """
     left_out: list[tuple[str, str]] = []
-    entries = list(_entries(root["log"]["entries"], left_out))
+    entries = list(_read_entries(root["log"]["entries"], left_out))
     origins = Counter(request.origin for request in entries)
     main = origins.most_common(1)[0][0] if origins else ""
     for origin, count in origins.items():
@@ -46,20 +55,20 @@ def read_har(root: Any) -> Recording:
             reason = f"{count} requests to {origin[:100]} are another API's; they are left out"
             left_out.append(("/log/entries", reason))
     kept = tuple(request for request in entries if request.origin == main)
-    return Recording(
+    return RequestRecording(
         title=main.partition("://")[2] or "API",
         dialect=f"har {str(root['log'].get('version') or '1.2')[:8]}",
-        requests=_open(kept),
+        requests=_generalize_requests(kept),
         left_out=tuple(left_out),
     )
 
 
-def _open(requests: tuple[RecordedRequest, ...]) -> tuple[RecordedRequest, ...]:
-    paths = generalised(request.path for request in requests)
+def _generalize_requests(requests: tuple[RecordedRequest, ...]) -> tuple[RecordedRequest, ...]:
+    paths = generalize_paths(request.path for request in requests)
     return tuple(replace(request, path=paths[request.path]) for request in requests)
 
 
-def _entries(given: list[Any], left_out: list[tuple[str, str]]) -> Iterator[RecordedRequest]:
+def _read_entries(given: list[Any], left_out: list[tuple[str, str]]) -> Iterator[RecordedRequest]:
     for at, entry in enumerate(given[:MAX_ENTRIES]):
         where = f"/log/entries/{at}"
         request = entry.get("request") if isinstance(entry, dict) else None
@@ -67,31 +76,31 @@ def _entries(given: list[Any], left_out: list[tuple[str, str]]) -> Iterator[Reco
             left_out.append((where, "has no request; it is left out"))
             continue
         response = entry.get("response")
-        answer = _answer(response if isinstance(response, dict) else {})
+        answer = _read_answer(response if isinstance(response, dict) else {})
         method = str(request.get("method") or "GET").upper()
-        address = split(request["url"])
+        address = split_url(request["url"])
         if isinstance(address, str):
             left_out.append((f"{where}/request/url", f"{address}; it is left out"))
         elif not _is_page(method, address[1], answer):
-            yield _request(request, method, address, answer, where)
+            yield _build_request(request, method, address, answer, where)
     if len(given) > MAX_ENTRIES:
         left_out.append(("/log/entries", f"only the first {MAX_ENTRIES} entries are read"))
 
 
-def _is_page(method: str, path: str, answer: Answer) -> bool:
+def _is_page(method: str, path: str, answer: RecordedAnswer) -> bool:
     asset = _ASSET.search(path) or _NOT_API.match(answer.media_type)
     return method in ("OPTIONS", "CONNECT") or bool(asset and method in ("GET", "HEAD"))
 
 
-def _request(
+def _build_request(
     request: Mapping[str, Any],
     method: str,
     address: tuple[str, str, tuple[Pair, ...]],
-    answer: Answer,
+    answer: RecordedAnswer,
     where: str,
 ) -> RecordedRequest:
     origin, path, query = address
-    headers = tuple(_pairs(request.get("headers")))
+    headers = tuple(_read_pairs(request.get("headers")))
     return RecordedRequest(
         method=method,
         origin=origin,
@@ -99,31 +108,32 @@ def _request(
         where=where,
         query=query,
         headers=headers,
-        body=_body(request.get("postData")),
+        body=_read_body(request.get("postData")),
         answers=(answer,) if answer.status else (),
-        credential=credential_of(headers, query),
+        credential=find_credential(headers, query),
         shares=False,
     )
 
 
-def _body(given: Any) -> Body | None:
+def _read_body(given: Any) -> RecordedBody | None:
     if not isinstance(given, dict):
         return None
     media_type = str(given.get("mimeType") or "").partition(";")[0].strip().lower()
     text = str(given.get("text") or "")
+    params = given.get("params")
     fields = tuple(
         FormField(str(item["name"]), "", "fileName" in item)
-        for item in given.get("params") or ()
+        for item in (params if isinstance(params, list) else ())
         if isinstance(item, dict) and item.get("name")
     )
     if not fields and media_type == "application/x-www-form-urlencoded":
         fields = tuple(FormField(name) for name, _ in parse_qsl(text, keep_blank_values=True))
     if not text and not fields:
         return None
-    return Body(media_type or "text/plain", "" if fields else text[:MAX_BODY], fields)
+    return RecordedBody(media_type or "text/plain", "" if fields else text[:MAX_BODY], fields)
 
 
-def _answer(response: Mapping[str, Any]) -> Answer:
+def _read_answer(response: Mapping[str, Any]) -> RecordedAnswer:
     status = response.get("status")
     content = response.get("content")
     content = content if isinstance(content, dict) else {}
@@ -134,10 +144,10 @@ def _answer(response: Mapping[str, Any]) -> Answer:
             text = base64.b64decode(text[: 2 * MAX_BODY], validate=True).decode()
         except (binascii.Error, ValueError):
             text = ""
-    return Answer(status if isinstance(status, int) else 0, media_type, text[:MAX_BODY])
+    return RecordedAnswer(status if isinstance(status, int) else 0, media_type, text[:MAX_BODY])
 
 
-def _pairs(given: Any) -> Iterator[Pair]:
+def _read_pairs(given: Any) -> Iterator[Pair]:
     for item in given if isinstance(given, list) else ():
         if isinstance(item, dict) and isinstance(item.get("name"), str):
             if not item["name"].startswith(":"):

@@ -1,11 +1,90 @@
-"""Which parts of a recorded request are credentials: they become schemes, and their values go."""
+"""Value types for recorded requests, whatever the notation, and detection of secrets in them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
 
-from forge.recorded.request import Credential, Pair
+PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.-]{0,59})\}")
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class RecordedCredential:
+    """The kind of credential that a request carries, never its value. `parameter` is set for an
+    apiKey.
+    """
+
+    kind: Literal["bearer", "basic", "digest", "apiKey", "oauth2"]
+    location: Literal["header", "query", "cookie"] = "header"
+    parameter: str = ""
+    token_url: str = ""
+
+
+@dataclass(frozen=True)
+class FormField:
+    """One field of a form. A file has no value."""
+
+    name: str
+    value: str = ""
+    is_file: bool = False
+
+
+@dataclass(frozen=True)
+class RecordedBody:
+    """A request body: a text, or the fields of a form; neither where the content is unknown."""
+
+    media_type: str
+    text: str = field(default="", repr=False)
+    fields: tuple[FormField, ...] = ()
+
+
+@dataclass(frozen=True)
+class RecordedAnswer:
+    """A recorded response; parts that were not kept are empty."""
+
+    status: int
+    media_type: str = ""
+    text: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class RecordedRequest:
+    """One request. `origin` is scheme and host, or "" where the notation leaves them open; `path`
+    has `{name}` for its variables. `where` is a JSON pointer into the document. `shares` is whether
+    its values may be shown as examples, which a person's own traffic may not.
+    """
+
+    method: str
+    origin: str
+    path: str
+    where: str
+    name: str = ""
+    description: str = ""
+    group: str = ""
+    query: tuple[Pair, ...] = ()
+    headers: tuple[Pair, ...] = ()
+    body: RecordedBody | None = None
+    answers: tuple[RecordedAnswer, ...] = ()
+    credential: RecordedCredential | None = None
+    shares: bool = True
+
+
+@dataclass(frozen=True)
+class RequestRecording:
+    """All requests of one document. `left_out` are (pointer, reason) of the parts that were left
+    out.
+    """
+
+    title: str
+    dialect: str
+    requests: tuple[RecordedRequest, ...]
+    description: str = ""
+    left_out: tuple[tuple[str, str], ...] = ()
+
 
 _KEY = re.compile(
     r"(?:x[-_])?(?:api|app|access|auth|client|session|csrf|xsrf|subscription|secret|private)?[-_]?"
@@ -17,43 +96,43 @@ _PAGE = re.compile(r"(?:page|next|continuation|cursor|sync|device)", re.IGNORECA
 _PLAIN = re.compile(r"(?:-?\d{1,9}(?:\.\d{1,6})?|true|false|[A-Za-z][A-Za-z ,._-]{0,29})\Z")
 
 
-def is_secret(name: str) -> bool:
-    """Whether a header, query parameter or field of this name carries a credential."""
+def is_secret_name(name: str) -> bool:
+    """Whether a header, query parameter or field of this name carries a secret."""
     return not _PAGE.search(name) and bool(_KEY.match(name) or _NAMED.search(name))
 
 
-def credential_of(headers: Iterable[Pair], query: Iterable[Pair]) -> Credential | None:
-    """What a request proves itself by, told from where it stands."""
+def find_credential(headers: Iterable[Pair], query: Iterable[Pair]) -> RecordedCredential | None:
+    """Return a request's credential, detected by the name of its header or parameter, or None."""
     for name, value in headers:
         if name.lower() == "authorization":
-            return _authorization(value)
+            return _parse_authorization(value)
     for name, _ in headers:
-        if is_secret(name) and name.lower() not in ("proxy-authorization",):
-            return Credential("apiKey", "header", name)
+        if is_secret_name(name) and name.lower() not in ("proxy-authorization",):
+            return RecordedCredential("apiKey", "header", name)
     for name, _ in query:
-        if is_secret(name):
-            return Credential("apiKey", "query", name)
+        if is_secret_name(name):
+            return RecordedCredential("apiKey", "query", name)
     return None
 
 
-def without_secrets(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
-    """The pairs that are no credentials."""
-    return tuple((name, value) for name, value in pairs if not is_secret(name))
+def remove_secrets(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
+    """Return the pairs whose name does not suggest a secret."""
+    return tuple((name, value) for name, value in pairs if not is_secret_name(name))
 
 
-def showable(value: object) -> bool:
-    """Whether a value is so plain that it can be nobody's secret: a number, or a word or two."""
+def is_showable(value: object) -> bool:
+    """Whether a value is too plain to be a secret: null, a boolean, a number, or a word or two."""
     if value is None or isinstance(value, bool | int | float):
         return True
     return isinstance(value, str) and _PLAIN.match(value) is not None
 
 
-def _authorization(value: str) -> Credential:
+def _parse_authorization(value: str) -> RecordedCredential:
     scheme = value.split(maxsplit=1)[0].lower() if value.strip() else ""
     if scheme == "bearer":
-        return Credential("bearer")
+        return RecordedCredential("bearer")
     if scheme == "basic":
-        return Credential("basic")
+        return RecordedCredential("basic")
     if scheme == "digest":
-        return Credential("digest")
-    return Credential("apiKey", "header", "Authorization")
+        return RecordedCredential("digest")
+    return RecordedCredential("apiKey", "header", "Authorization")

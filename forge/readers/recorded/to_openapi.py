@@ -1,18 +1,81 @@
-"""Recorded requests as an OpenAPI 3.1 document: what they have in common, and what differs."""
+"""Inference of an OpenAPI 3.1 document from recorded requests."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from forge.recorded.request import PLACEHOLDER, Body, Credential, Pair, RecordedRequest, Recording
-from forge.recorded.secrets import is_secret, showable, without_secrets
-from forge.recorded.shape import shape
+from forge.readers.recorded.request import (
+    PLACEHOLDER,
+    Pair,
+    RecordedBody,
+    RecordedCredential,
+    RecordedRequest,
+    RequestRecording,
+    is_secret_name,
+    is_showable,
+    remove_secrets,
+)
 
-MAX_EXAMPLES = 3
+MAX_DEPTH = 12
+MAX_PROPERTIES = 200
+MAX_ITEMS = 20
+
+
+def infer_schema(values: Sequence[Any], *, shares: bool = False, depth: int = 0) -> dict[str, Any]:
+    """Infer a schema that accepts all the values. With `shares`, plain values of its leaves are
+    given as examples.
+
+    A null leaves the type open, since any other value may appear there. An integer is inferred as a
+    number: the next value may be 10.5.
+    """
+    if depth == MAX_DEPTH:
+        return {}
+    kinds = sorted({_get_json_type(value) for value in values})
+    if not kinds or "null" in kinds:
+        return {}
+    if len(kinds) > 1:
+        return {"type": kinds}
+    if kinds == ["object"]:
+        return _infer_object_schema(values, shares, depth)
+    if kinds == ["array"]:
+        items = [item for value in values for item in value[:MAX_ITEMS]]
+        found = infer_schema(items, shares=shares, depth=depth + 1)
+        return {"type": "array", "items": found} if found else {"type": "array"}
+    schema: dict[str, Any] = {"type": kinds[0]}
+    if shares and is_showable(values[0]):
+        schema["examples"] = [values[0]]
+    return schema
+
+
+def _infer_object_schema(values: Iterable[Any], shares: bool, depth: int) -> dict[str, Any]:
+    seen: dict[str, list[Any]] = {}
+    for value in values:
+        for name, inner in value.items():
+            if name in seen or len(seen) < MAX_PROPERTIES:
+                seen.setdefault(name, []).append(inner)
+    found = {
+        name: infer_schema(inner, shares=shares and not is_secret_name(name), depth=depth + 1)
+        for name, inner in seen.items()
+    }
+    return {"type": "object", "properties": found} if found else {"type": "object"}
+
+
+def _get_json_type(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object"
+
+
 MAX_TEXT = 4 * 1024 * 1024
 _OWN = frozenset(
     "accept accept-charset accept-encoding accept-language access-control-request-headers "
@@ -32,9 +95,9 @@ _BODILESS = ("GET", "HEAD", "DELETE", "OPTIONS", "TRACE")
 
 
 @dataclass(frozen=True)
-class Described:
-    """An OpenAPI document, and of its pointers those in the recording that they came from.
-    `left_out` are places in the recording and why they are not in it.
+class InferredDocument:
+    """An inferred document. `places` maps its pointers to pointers of the recording; `left_out` are
+    (pointer, reason) of requests that are not in it.
     """
 
     root: Mapping[str, Any] = field(repr=False)
@@ -42,15 +105,15 @@ class Described:
     left_out: tuple[tuple[str, str], ...] = ()
 
 
-def described(recording: Recording) -> Described:
-    """The document that a recording amounts to. Requests of one method and path are one operation:
-    what not all of them carry is optional.
+def infer_document(recording: RequestRecording) -> InferredDocument:
+    """Infer the document of a recording. Requests of one method and path become one operation; what
+    not all of them carry is optional.
     """
     groups: dict[tuple[str, str, str], list[RecordedRequest]] = {}
     for request in recording.requests:
-        groups.setdefault((request.origin, _route(request.path), request.method), []).append(
-            request
-        )
+        groups.setdefault(
+            (request.origin, _normalize_route(request.path), request.method), []
+        ).append(request)
     paths: dict[str, dict[str, Any]] = {}
     schemes: dict[str, dict[str, Any]] = {}
     places: dict[str, str] = {}
@@ -62,13 +125,13 @@ def described(recording: Recording) -> Described:
             reason = f"{method} {path[:200]} is there at another host; that of {origin} is left out"
             left_out.append((requests[0].where, reason))
             continue
-        item[method.lower()] = _operation(requests, origin, schemes)
-        places[f"/paths/{_escaped(path)}/{method.lower()}"] = requests[0].where
-    return Described(_document(recording, paths, schemes), places, tuple(left_out))
+        item[method.lower()] = _build_operation(requests, origin, schemes)
+        places[f"/paths/{_escape_token(path)}/{method.lower()}"] = requests[0].where
+    return InferredDocument(_build_document(recording, paths, schemes), places, tuple(left_out))
 
 
-def _document(
-    recording: Recording, paths: Mapping[str, Any], schemes: Mapping[str, Any]
+def _build_document(
+    recording: RequestRecording, paths: Mapping[str, Any], schemes: Mapping[str, Any]
 ) -> dict[str, Any]:
     origins = list(dict.fromkeys(r.origin for r in recording.requests if r.origin))
     root: dict[str, Any] = {
@@ -82,46 +145,50 @@ def _document(
     return root
 
 
-def _route(path: str) -> str:
-    """A path whatever its placeholders are called."""
+def _normalize_route(path: str) -> str:
+    """Return a path without the names of its placeholders, to compare it."""
     return PLACEHOLDER.sub("{}", path)
 
 
-def _operation(
+def _build_operation(
     requests: Sequence[RecordedRequest], origin: str, schemes: dict[str, dict[str, Any]]
 ) -> dict[str, Any]:
     first = requests[0]
     name = next((request.name for request in requests if request.name), "")
     made: dict[str, Any] = {
-        **({"operationId": _identifier(name), "summary": name} if name else {}),
+        **({"operationId": _to_identifier(name), "summary": name} if name else {}),
         "description": next((r.description for r in requests if r.description), ""),
-        "parameters": [*_path_parameters(first), *_query(requests), *_headers(requests)],
-        "responses": _responses(requests),
+        "parameters": [
+            *_build_path_parameters(first),
+            *_build_query_parameters(requests),
+            *_build_header_parameters(requests),
+        ],
+        "responses": _build_responses(requests),
     }
     if first.group:
         made["tags"] = [first.group]
     if origin:
         made["servers"] = [{"url": origin}]
-    body = _body(requests)
+    body = _build_body(requests)
     if body:
         made["requestBody"] = body
     asked = {r.credential for r in requests if r.credential}
     if asked:
-        made["security"] = [{_scheme(c, schemes): []} for c in sorted(asked, key=repr)]
+        made["security"] = [{_declare_scheme(c, schemes): []} for c in sorted(asked, key=repr)]
     return made
 
 
-def _identifier(text: str) -> str:
+def _to_identifier(text: str) -> str:
     return _WORD.sub("_", text).strip("_")[:80]
 
 
-def _path_parameters(request: RecordedRequest) -> Iterator[dict[str, Any]]:
+def _build_path_parameters(request: RecordedRequest) -> Iterator[dict[str, Any]]:
     for name in dict.fromkeys(PLACEHOLDER.findall(request.path)):
         yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
 
 
-def _query(requests: Sequence[RecordedRequest]) -> Iterator[dict[str, Any]]:
-    keyed = [(without_secrets(request.query), request.shares) for request in requests]
+def _build_query_parameters(requests: Sequence[RecordedRequest]) -> Iterator[dict[str, Any]]:
+    keyed = [(remove_secrets(request.query), request.shares) for request in requests]
     for name in dict.fromkeys(name for pairs, _ in keyed for name, _ in pairs):
         repeated = any([n for n, _ in pairs].count(name) > 1 for pairs, _ in keyed)
         values = [value for pairs, shares in keyed for n, value in pairs if n == name and shares]
@@ -131,71 +198,73 @@ def _query(requests: Sequence[RecordedRequest]) -> Iterator[dict[str, Any]]:
         elif (
             schema["type"] == "string"
             and values
-            and showable(values[0])
+            and is_showable(values[0])
             and not PLACEHOLDER.search(values[0])
         ):
             schema["examples"] = values[:1]
         yield {"name": name, "in": "query", "schema": schema}
 
 
-def _headers(requests: Sequence[RecordedRequest]) -> Iterator[dict[str, Any]]:
-    """The headers of the API's own. One that every request sends with one plain value is needed."""
-    sent = [dict(_own_headers(request)) for request in requests]
+def _build_header_parameters(requests: Sequence[RecordedRequest]) -> Iterator[dict[str, Any]]:
+    """Yield the API's own headers; a plain value that every request sends becomes the default."""
+    sent = [dict(_select_own_headers(request)) for request in requests]
     for name in dict.fromkeys(name for headers in sent for name in headers):
         values = {headers.get(name) for headers in sent}
         schema: dict[str, Any] = {"type": "string"}
         value = next(iter(values))
-        if len(values) == 1 and requests[0].shares and showable(value):
+        if len(values) == 1 and requests[0].shares and is_showable(value):
             schema["default"] = value
         yield {"name": name, "in": "header", "schema": schema}
 
 
-def _own_headers(request: RecordedRequest) -> Iterator[Pair]:
+def _select_own_headers(request: RecordedRequest) -> Iterator[Pair]:
     asked = request.credential.parameter.lower() if request.credential else ""
     for name, value in request.headers:
         low = name.lower()
         if low not in _OWN and low != asked and not low.startswith(_BROWSERS):
-            if not is_secret(low):
+            if not is_secret_name(low):
                 yield low, value
 
 
-def _body(requests: Sequence[RecordedRequest]) -> dict[str, Any] | None:
+def _build_body(requests: Sequence[RecordedRequest]) -> dict[str, Any] | None:
     bodies = [(r.body, r.shares) for r in requests if r.body and r.method not in _BODILESS]
     if not bodies:
         return None
     types = dict.fromkeys(body.media_type for body, _ in bodies)
     content = {
-        media_type: _media([pair for pair in bodies if pair[0].media_type == media_type])
+        media_type: _build_media_type([pair for pair in bodies if pair[0].media_type == media_type])
         for media_type in types
     }
     return {"content": content, "required": len(bodies) == len(requests)}
 
 
-def _media(bodies: Sequence[tuple[Body, bool]]) -> dict[str, Any]:
-    """The media type object (OpenAPI 3.1, section 4.8.14) of bodies of one type."""
+def _build_media_type(bodies: Sequence[tuple[RecordedBody, bool]]) -> dict[str, Any]:
+    """Build the media type object (OpenAPI 3.1, section 4.8.14) of bodies of one type."""
     if any(body.fields for body, _ in bodies):
-        return {"schema": _form(bodies)}
-    values = [value for body, _ in bodies for value in _parsed(body.media_type, body.text)]
+        return {"schema": _build_form_schema(bodies)}
+    values = [value for body, _ in bodies for value in _parse_json(body.media_type, body.text)]
     if not values:
         return {}
-    found = shape(values, shares=all(shares for _, shares in bodies))
+    found = infer_schema(values, shares=all(shares for _, shares in bodies))
     return {"schema": found} if found else {}
 
 
-def _form(bodies: Sequence[tuple[Body, bool]]) -> dict[str, Any]:
+def _build_form_schema(bodies: Sequence[tuple[RecordedBody, bool]]) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     for body, shares in bodies:
         for item in body.fields:
             schema: dict[str, Any] = {"type": "string"}
             if item.is_file:
                 schema = {"type": "string", "format": "binary"}
-            elif shares and item.value and showable(item.value) and not is_secret(item.name):
+            elif (
+                shares and item.value and is_showable(item.value) and not is_secret_name(item.name)
+            ):
                 schema["examples"] = [item.value]
             properties.setdefault(item.name, schema)
     return {"type": "object", "properties": properties}
 
 
-def _responses(requests: Sequence[RecordedRequest]) -> dict[str, Any]:
+def _build_responses(requests: Sequence[RecordedRequest]) -> dict[str, Any]:
     answers = [answer for request in requests for answer in request.answers]
     made: dict[str, Any] = {}
     for status in sorted({a.status for a in answers if 100 <= a.status <= 599}):
@@ -203,16 +272,16 @@ def _responses(requests: Sequence[RecordedRequest]) -> dict[str, Any]:
         content = {}
         for media_type in dict.fromkeys(answer.media_type for answer in mine):
             texts = [answer.text for answer in mine if answer.media_type == media_type]
-            values = [value for text in texts for value in _parsed(media_type, text)]
-            found = shape(values) if values else {}
+            values = [value for text in texts for value in _parse_json(media_type, text)]
+            found = infer_schema(values) if values else {}
             if media_type:
                 content[media_type] = {"schema": found} if found else {}
         made[str(status)] = {"description": "", **({"content": content} if content else {})}
     return made or {"default": {"description": "as the API answers"}}
 
 
-def _parsed(media_type: str, text: str) -> list[Any]:
-    """The JSON value that a text is, in a list; an empty list where it is none."""
+def _parse_json(media_type: str, text: str) -> list[Any]:
+    """Parse a JSON text to a list with its value; an empty list where it is no JSON."""
     if not text or len(text) > MAX_TEXT or not ("json" in media_type or media_type == ""):
         return []
     try:
@@ -221,14 +290,14 @@ def _parsed(media_type: str, text: str) -> list[Any]:
         return []
 
 
-def _scheme(credential: Credential, schemes: dict[str, dict[str, Any]]) -> str:
-    """The name of the credential's scheme, declared if it is not yet."""
+def _declare_scheme(credential: RecordedCredential, schemes: dict[str, dict[str, Any]]) -> str:
+    """Declare the credential's scheme if it is new, and return its name."""
     made: dict[str, Any] = {"type": "http", "scheme": credential.kind}
     name: str = credential.kind
     if credential.kind == "apiKey":
         where = credential.location
         made = {"type": "apiKey", "in": where, "name": credential.parameter}
-        name = _identifier(credential.parameter) or "key"
+        name = _to_identifier(credential.parameter) or "key"
     elif credential.kind == "oauth2":
         flow = {"tokenUrl": credential.token_url, "scopes": {}}
         made = {"type": "oauth2", "flows": {"clientCredentials": flow}}
@@ -238,5 +307,5 @@ def _scheme(credential: Credential, schemes: dict[str, dict[str, Any]]) -> str:
     return name
 
 
-def _escaped(path: str) -> str:
+def _escape_token(path: str) -> str:
     return path.replace("~", "~0").replace("/", "~1")

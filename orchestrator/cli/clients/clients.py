@@ -1,4 +1,4 @@
-"""MCP clients: where each keeps its servers, how it writes one down, and putting ours there.
+"""MCP clients: their configuration files and formats, and adding or removing our entry.
 
 Paths and shapes follow each client's own documentation; docs/clients.md names it.
 """
@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from orchestrator.configtext import (
+import click
+
+from orchestrator.cli.clients.config_files import (
     read_json,
     read_toml,
     read_yaml,
@@ -21,9 +23,12 @@ from orchestrator.configtext import (
     set_in_toml,
     set_in_yaml,
 )
+from orchestrator.cli.clients.own_command import find_own_command
+from orchestrator.cli.terminal import err, print_text
 from orchestrator.errors import ConfigNotUnderstood, OrchestratorError
-from orchestrator.starting import own_command
-from registry.files import write_atomically
+from orchestrator.settings import load_settings
+from registry.database.files import write_atomically
+from registry.store import Store
 
 SERVER = "toolwright"
 MAX_BYTES = 64 * 1024 * 1024
@@ -31,8 +36,9 @@ MAX_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Machine:
-    """What decides where configurations lie. `platform` is `sys.platform`'s value; `config` and
-    `appdata` are the user's directories of the XDG specification and of Windows.
+    """The platform and directories that determine where configuration files are. `platform` is
+    `sys.platform`'s value; `config` is XDG_CONFIG_HOME (XDG Base Directory specification),
+    `appdata` is %APPDATA%.
     """
 
     platform: str
@@ -43,14 +49,14 @@ class Machine:
 
     @property
     def applications(self) -> Path:
-        """Where desktop applications keep what belongs to a user."""
+        """The directory of desktop applications' per-user data."""
         if self.platform == "darwin":
             return self.home / "Library" / "Application Support"
         return self.appdata if self.platform == "win32" else self.config
 
 
-def machine(environment: Mapping[str, str], platform: str = sys.platform) -> Machine:
-    """The machine that these environment variables and this platform describe."""
+def describe_machine(environment: Mapping[str, str], platform: str = sys.platform) -> Machine:
+    """The machine described by these environment variables and this platform."""
     home = Path(environment.get("USERPROFILE" if platform == "win32" else "HOME") or Path.home())
     return Machine(
         platform,
@@ -62,8 +68,8 @@ def machine(environment: Mapping[str, str], platform: str = sys.platform) -> Mac
 
 
 @dataclass(frozen=True)
-class Start:
-    """How a client starts a server: the entry's name in its configuration, and the process."""
+class StartCommand:
+    """How a client starts a server: the entry's name in its configuration, and the command."""
 
     name: str
     command: str
@@ -72,33 +78,33 @@ class Start:
     about: str = "Toolwright forges MCP servers and routes tasks to them."
 
 
-def serving(home: Path, server: str = "") -> Start:
-    """Starting `toolwright serve`, or one forged server by itself. Raises OrchestratorError."""
-    command = own_command()
+def build_start_command(home: Path, server: str = "") -> StartCommand:
+    """The command for `toolwright serve`, or `run SERVER`. Raises OrchestratorError."""
+    command = find_own_command()
     work = ("run", server) if server else ("serve",)
     environment = {"TOOLWRIGHT_HOME": str(home)}
-    start = Start(server or SERVER, command[0], (*command[1:], *work), environment)
+    start = StartCommand(server or SERVER, command[0], (*command[1:], *work), environment)
     return replace(start, about=f"{server}, forged by Toolwright.") if server else start
 
 
 @dataclass(frozen=True)
-class Client:
-    """A client. `keys` lead to the mapping of servers by name; `write` sets one in the text, `read`
-    gives the text's values. It takes `most_tools` of all servers together and names of `longest`
-    letters, the server's among them; 0 where no limit is known.
+class McpClient:
+    """An MCP client. `keys` is the path to its mapping of servers by name; `write` sets an entry in
+    the file's text, `read` parses it. It takes at most `most_tools` tools of all servers together
+    and names of `longest` letters, the server's included; 0 where no limit is known.
     """
 
     title: str
     path: Callable[[Machine], Path]
     keys: tuple[str, ...]
-    entry: Callable[[Start], dict[str, Any]]
+    entry: Callable[[StartCommand], dict[str, Any]]
     write: Callable[[str, tuple[str, ...], Mapping[str, Any] | None], str] = set_in_json
     read: Callable[[str], Any] = read_json
     most_tools: int = 0
     longest: int = 0
 
 
-def _plain(start: Start) -> dict[str, Any]:
+def _build_plain_entry(start: StartCommand) -> dict[str, Any]:
     return {
         "command": start.command,
         "args": list(start.arguments),
@@ -106,16 +112,16 @@ def _plain(start: Start) -> dict[str, Any]:
     }
 
 
-def _typed(start: Start) -> dict[str, Any]:
-    return {"type": "stdio", **_plain(start)}
+def _build_typed_entry(start: StartCommand) -> dict[str, Any]:
+    return {"type": "stdio", **_build_plain_entry(start)}
 
 
-def _cline(start: Start) -> dict[str, Any]:
+def _build_cline_entry(start: StartCommand) -> dict[str, Any]:
     # Its command line gives a server three seconds to start where nothing is said.
-    return {**_plain(start), "disabled": False, "timeout": 60}
+    return {**_build_plain_entry(start), "disabled": False, "timeout": 60}
 
 
-def _goose(start: Start) -> dict[str, Any]:
+def _build_goose_entry(start: StartCommand) -> dict[str, Any]:
     return {
         "enabled": True,
         "type": "stdio",
@@ -128,20 +134,20 @@ def _goose(start: Start) -> dict[str, Any]:
     }
 
 
-def _goose_path(machine: Machine) -> Path:
+def _find_goose_config(machine: Machine) -> Path:
     if machine.platform == "win32":
         return machine.appdata / "Block" / "goose" / "config" / "config.yaml"
     return machine.home / ".config" / "goose" / "config.yaml"
 
 
-def _zed_path(machine: Machine) -> Path:
+def _find_zed_config(machine: Machine) -> Path:
     if machine.platform == "win32":
         return machine.appdata / "Zed" / "settings.json"
     linux = machine.config if machine.platform != "darwin" else machine.home / ".config"
     return linux / "zed" / "settings.json"
 
 
-def _cline_path(machine: Machine) -> Path:
+def _find_cline_config(machine: Machine) -> Path:
     """Cline's shared settings; its VS Code extension's own file where only that is there."""
     shared = machine.home / ".cline" / "data" / "settings" / "cline_mcp_settings.json"
     storage = machine.applications / "Code" / "User" / "globalStorage" / "saoudrizwan.claude-dev"
@@ -150,55 +156,59 @@ def _cline_path(machine: Machine) -> Path:
 
 
 _SERVERS = ("mcpServers",)
-CLIENTS: Mapping[str, Client] = {
-    "claude-code": Client("Claude Code", lambda m: m.home / ".claude.json", _SERVERS, _typed),
-    "claude-desktop": Client(
+CLIENTS: Mapping[str, McpClient] = {
+    "claude-code": McpClient(
+        "Claude Code", lambda m: m.home / ".claude.json", _SERVERS, _build_typed_entry
+    ),
+    "claude-desktop": McpClient(
         "Claude Desktop",
         lambda m: m.applications / "Claude" / "claude_desktop_config.json",
         _SERVERS,
-        _plain,
+        _build_plain_entry,
     ),
-    "cursor": Client(
+    "cursor": McpClient(
         "Cursor",
         lambda m: m.home / ".cursor" / "mcp.json",
         _SERVERS,
-        _typed,
+        _build_typed_entry,
         most_tools=40,
         longest=60,
     ),
-    "vscode": Client(
+    "vscode": McpClient(
         "VS Code",
         lambda m: m.applications / "Code" / "User" / "mcp.json",
         ("servers",),
-        _typed,
+        _build_typed_entry,
         most_tools=128,
     ),
-    "codex": Client(
+    "codex": McpClient(
         "Codex CLI",
         lambda m: m.codex / "config.toml",
         ("mcp_servers",),
-        _plain,
+        _build_plain_entry,
         set_in_toml,
         read_toml,
     ),
-    "gemini": Client(
-        "Gemini CLI", lambda m: m.home / ".gemini" / "settings.json", _SERVERS, _plain
+    "gemini": McpClient(
+        "Gemini CLI", lambda m: m.home / ".gemini" / "settings.json", _SERVERS, _build_plain_entry
     ),
-    "goose": Client("Goose", _goose_path, ("extensions",), _goose, set_in_yaml, read_yaml),
-    "zed": Client("Zed", _zed_path, ("context_servers",), _plain),
-    "windsurf": Client(
+    "goose": McpClient(
+        "Goose", _find_goose_config, ("extensions",), _build_goose_entry, set_in_yaml, read_yaml
+    ),
+    "zed": McpClient("Zed", _find_zed_config, ("context_servers",), _build_plain_entry),
+    "windsurf": McpClient(
         "Windsurf",
         lambda m: m.home / ".codeium" / "windsurf" / "mcp_config.json",
         _SERVERS,
-        _plain,
+        _build_plain_entry,
         most_tools=100,
     ),
-    "cline": Client("Cline", _cline_path, _SERVERS, _cline),
+    "cline": McpClient("Cline", _find_cline_config, _SERVERS, _build_cline_entry),
 }
 
 
-def beyond(client: Client, server: str, tools: Sequence[str]) -> tuple[str, ...]:
-    """What of a server's tools the client is known not to take, in words."""
+def find_limit_warnings(client: McpClient, server: str, tools: Sequence[str]) -> tuple[str, ...]:
+    """Warnings about a server's tools that exceed the client's known limits."""
     told = []
     if client.most_tools and len(tools) > client.most_tools:
         told.append(
@@ -215,21 +225,23 @@ def beyond(client: Client, server: str, tools: Sequence[str]) -> tuple[str, ...]
     return tuple(told)
 
 
-def printed(client: Client, start: Start) -> str:
-    """What to put into the client's configuration, as a file that holds nothing else."""
+def render_config(client: McpClient, start: StartCommand) -> str:
+    """The configuration file's text with this entry alone."""
     return client.write("", (*client.keys, start.name), client.entry(start))
 
 
-def configure(client: Client, path: Path, start: Start, *, remove: bool = False) -> Path | None:
+def update_config(
+    client: McpClient, path: Path, start: StartCommand, *, remove: bool = False
+) -> Path | None:
     """Put the server into the client's configuration, or take it out; the backup of what was
     there, or None where there was none.
 
     Raises OrchestratorError, and then nothing is changed.
     """
-    text = _read(path)
+    text = _read_config(path)
     entry = None if remove else client.entry(start)
     try:
-        if not _is_ours(_present(client, text or "", start.name), start):
+        if not _is_ours(_find_entry(client, text or "", start.name), start):
             raise OrchestratorError(
                 f"{path} has a server `{start.name}` that Toolwright did not put there. Rename it, "
                 "or use --print and add ours by hand; nothing was changed."
@@ -240,28 +252,28 @@ def configure(client: Client, path: Path, start: Start, *, remove: bool = False)
     if (text is None and remove) or changed == text:
         return None
     try:
-        return _replace(path, text, changed)
+        return _replace_config(path, text, changed)
     except OSError as error:
         raise OrchestratorError(f"{path} cannot be written: {error.strerror}.") from error
 
 
-def _present(client: Client, text: str, name: str) -> Any:
-    """What the configuration has under that name already, or None."""
+def _find_entry(client: McpClient, text: str, name: str) -> Any:
+    """The entry that the configuration has under that name, or None."""
     found = client.read(text) if text.strip() else None
     for key in (*client.keys, name):
         found = found.get(key) if isinstance(found, Mapping) else None
     return found
 
 
-def _is_ours(present: Any, start: Start) -> bool:
-    """Whether an entry may be replaced: `toolwright` is our name, a server's may be anyone's."""
+def _is_ours(present: Any, start: StartCommand) -> bool:
+    """Whether an entry may be replaced. `toolwright` is always ours; a server's name may not be."""
     if present is None or start.name == SERVER:
         return True
     arguments = present.get("args") if isinstance(present, Mapping) else None
     return isinstance(arguments, list) and tuple(arguments[-2:]) == start.arguments[-2:]
 
 
-def _read(path: Path) -> str | None:
+def _read_config(path: Path) -> str | None:
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
@@ -276,8 +288,8 @@ def _read(path: Path) -> str | None:
         raise OrchestratorError(f"{path} cannot be read: {error.strerror}.") from error
 
 
-def _replace(path: Path, before: str | None, after: str) -> Path | None:
-    """Write a file, where a link points, with the mode it had; its earlier content goes beside."""
+def _replace_config(path: Path, before: str | None, after: str) -> Path | None:
+    """Write a file with its mode kept, through a symlink; the path of its backup, or None."""
     if before is None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, after.encode(), 0o600)
@@ -287,3 +299,33 @@ def _replace(path: Path, before: str | None, after: str) -> Path | None:
     write_atomically(backup, before.encode(), mode)
     write_atomically(Path(os.path.realpath(path)), after.encode(), mode)
     return backup
+
+
+def configure_client(
+    home: Path, name: str, server: str = "", *, only_print: bool = False, remove: bool = False
+) -> None:
+    """Update that client's configuration, or only print the entry.
+
+    Raises OrchestratorError, and then nothing is changed.
+    """
+    client, start = CLIENTS[name], build_start_command(home, server)
+    path = client.path(describe_machine(os.environ))
+    if only_print:
+        click.echo(f"{client.title}: {path}", err=True)
+        click.echo(render_config(client, start), nl=False)
+        return
+    backup = update_config(client, path, start, remove=remove)
+    print_text(f"{path}: {start.name} is {'removed' if remove else 'added'}")
+    if backup:
+        print_text(f"what was there is kept in {backup}")
+
+
+def configure_client_for_server(server: str, name: str, *, only_print: bool, remove: bool) -> None:
+    """Add, remove or print a registered server's entry. Raises Unknown, unless it is removed."""
+    settings = load_settings()
+    if not remove:
+        with Store.open(settings.database_url) as store:
+            tools = [tool.name for tool in store.servers.get(server).tools]
+        for warning in find_limit_warnings(CLIENTS[name], server, tools):
+            err.print(warning, style="yellow")
+    configure_client(settings.home, name, server, only_print=only_print, remove=remove)

@@ -1,7 +1,7 @@
-"""One entry in a configuration file that others wrote: set, or taken out, and nothing else changed.
+"""Setting or removing one entry in a client's configuration file, in JSON, TOML or YAML.
 
-Comments, order and layout stay as they are. A function per format, text in and text out; each
-raises ConfigNotUnderstood, and then nothing is to be written.
+Everything else, comments, order and layout, stays as it is. One function per format, from text to
+text; each raises ConfigNotUnderstood, and then nothing is to be written.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Entry = Mapping[str, Any]
 
 
 def set_in_json(text: str, path: Sequence[str], entry: Entry | None) -> str:
-    """Strict JSON is written anew with two spaces; JSON with comments or trailing commas, which
-    editors keep their settings in, is edited in place.
+    """Set or remove an entry. Strict JSON (RFC 8259) is written again with an indent of two; JSON
+    with comments or trailing commas, as in editors' settings, is edited in place.
     """
     try:
         config = json.loads(text or "{}")
@@ -36,22 +36,22 @@ def set_in_json(text: str, path: Sequence[str], entry: Entry | None) -> str:
         raise ConfigNotUnderstood(str(error)) from error
     except ValueError:
         return _set_in_commented_json(text, path, entry)
-    _set(config, path, entry, dict)
+    _set_entry(config, path, entry, dict)
     return json.dumps(config, indent=2, ensure_ascii=False) + "\n"
 
 
 def set_in_toml(text: str, path: Sequence[str], entry: Entry | None) -> str:
-    """TOML (v1.0.0)."""
+    """Set or remove an entry in TOML (v1.0.0)."""
     try:
         config = tomlkit.parse(text)
     except TOMLKitError as error:
         raise ConfigNotUnderstood(str(error)) from error
-    _set(config, path, entry, lambda: tomlkit.table(is_super_table=True))
+    _set_entry(config, path, entry, lambda: tomlkit.table(is_super_table=True))
     return tomlkit.dumps(config).rstrip("\n") + "\n"
 
 
 def set_in_yaml(text: str, path: Sequence[str], entry: Entry | None) -> str:
-    """YAML 1.2."""
+    """Set or remove an entry in YAML 1.2."""
     yaml = YAML()
     yaml.preserve_quotes = True
     yaml.width = 4096
@@ -60,14 +60,14 @@ def set_in_yaml(text: str, path: Sequence[str], entry: Entry | None) -> str:
     except (YAMLError, RecursionError) as error:
         raise ConfigNotUnderstood(str(error)) from error
     config = {} if config is None else config
-    _set(config, path, entry, dict)
+    _set_entry(config, path, entry, dict)
     written = io.StringIO()
     yaml.dump(config, written)
     return written.getvalue()
 
 
 def read_json(text: str) -> Any:
-    """The configuration as values, with or without comments; so do the two below."""
+    """Parse JSON, with or without comments. Raises ConfigNotUnderstood, as the two below."""
     try:
         return json.loads(text)
     except RecursionError as error:
@@ -94,8 +94,8 @@ def read_yaml(text: str) -> Any:
         raise ConfigNotUnderstood(str(error)) from error
 
 
-def _set(config: Any, path: Sequence[str], entry: Entry | None, make: Any) -> None:
-    """Set the entry at the path in nested mappings, or take it out where it is None."""
+def _set_entry(config: Any, path: Sequence[str], entry: Entry | None, make: Any) -> None:
+    """Set the entry at the path in nested mappings, or remove it where it is None."""
     *parents, name = path
     for key in parents:
         if not isinstance(config, dict):
@@ -121,35 +121,35 @@ def _set_in_commented_json(text: str, path: Sequence[str], entry: Entry | None) 
     *parents, name = path
     here: Value = document.value
     for depth, key in enumerate(parents):
-        found = _member(here, key)
+        found = _find_member(here, key)
         if found is None and entry is None:
             return text
-        here = _added(here, key, {}, depth) if found is None else found
+        here = _set_member(here, key, {}, depth) if found is None else found
     if entry is not None:
-        _added(here, name, entry, len(parents))
+        _set_member(here, name, entry, len(parents))
     else:
-        _removed(here, name)
+        _remove_member(here, name)
     return json5.dumps(document, dumper=ModelDumper())  # type: ignore[arg-type]
 
 
-def _index(members: Value, name: str) -> int | None:
+def _find_index(members: Value, name: str) -> int | None:
     if not isinstance(members, JSONObject):
         raise ConfigNotUnderstood("it is not made of objects")
     names = [getattr(key, "characters", None) or getattr(key, "name", "") for key in members.keys]
     return names.index(name) if name in names else None
 
 
-def _member(members: Value, name: str) -> Value | None:
-    index = _index(members, name)
+def _find_member(members: Value, name: str) -> Value | None:
+    index = _find_index(members, name)
     assert isinstance(members, JSONObject)
     return None if index is None else members.values[index]
 
 
-def _added(members: Value, name: str, entry: Entry, depth: int) -> Value:
-    """Set a member: in its place, or as the last one."""
-    index = _index(members, name)
+def _set_member(members: Value, name: str, entry: Entry, depth: int) -> Value:
+    """Set a member: in its place where it exists, else as the last one."""
+    index = _find_index(members, name)
     assert isinstance(members, JSONObject)
-    value = _value(entry, depth + 1)
+    value = _build_value(entry, depth + 1)
     if index is not None:
         value.wsc_before = members.values[index].wsc_before
         value.wsc_after = members.values[index].wsc_after
@@ -159,9 +159,9 @@ def _added(members: Value, name: str, entry: Entry, depth: int) -> Value:
     value.wsc_before = [" "]
     break_inside, break_after = "\n" + INDENT * (depth + 1), "\n" + INDENT * depth
     if members.keys:
-        key.wsc_before = [*_without_last_break(_take_tail(members)), break_inside]
+        key.wsc_before = [*_drop_last_break(_take_tail(members)), break_inside]
     else:
-        members.leading_wsc = [*_without_last_break(members.leading_wsc), break_inside]
+        members.leading_wsc = [*_drop_last_break(members.leading_wsc), break_inside]
     if members.trailing_comma:
         members.trailing_comma.wsc_after = [break_after]
     else:
@@ -171,19 +171,19 @@ def _added(members: Value, name: str, entry: Entry, depth: int) -> Value:
     return value
 
 
-def _removed(members: Value, name: str) -> None:
-    index = _index(members, name)
+def _remove_member(members: Value, name: str) -> None:
+    index = _find_index(members, name)
     if index is None:
         return
     assert isinstance(members, JSONObject)
     was_last = index == len(members.keys) - 1
-    before = _without_last_break(members.keys.pop(index).wsc_before)
+    before = _drop_last_break(members.keys.pop(index).wsc_before)
     value = members.values.pop(index)
     if not was_last:
         members.keys[index].wsc_before = [*before, *members.keys[index].wsc_before]
     elif not members.keys:
         members.trailing_comma = None
-        members.leading_wsc = _without_last_break(members.leading_wsc)
+        members.leading_wsc = _drop_last_break(members.leading_wsc)
     elif members.trailing_comma:
         members.trailing_comma.wsc_after = [*before, *members.trailing_comma.wsc_after]
     else:
@@ -191,18 +191,18 @@ def _removed(members: Value, name: str) -> None:
 
 
 def _take_tail(members: JSONObject) -> list[str | Comment]:
-    """What stands between the last member and the closing brace, taken out."""
+    """Remove and return the whitespace and comments before the closing brace."""
     last = members.trailing_comma or members.values[-1]
     tail, last.wsc_after = last.wsc_after, []
     return tail
 
 
-def _without_last_break(items: list[str | Comment]) -> list[str | Comment]:
+def _drop_last_break(items: list[str | Comment]) -> list[str | Comment]:
     return items[:-1] if items and isinstance(items[-1], str) else items
 
 
-def _value(entry: Entry, depth: int) -> Value:
-    """The entry as it stands that deep in a file."""
+def _build_value(entry: Entry, depth: int) -> Value:
+    """The entry as a JSON node, indented for its depth in the file."""
     text = json.dumps(entry, indent=len(INDENT), ensure_ascii=False)
     document: JSONText = json5.loads(
         text.replace("\n", "\n" + INDENT * depth), loader=ModelLoader()

@@ -1,4 +1,4 @@
-"""How this installation of Toolwright is started again: by a client, next week, from anywhere."""
+"""The command that starts this installation of Toolwright again, from any directory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UV_CACHE = re.compile(r"(?:archive|environments)-v\d+\Z")
 Which = Callable[[str], str | None]
 
 
-def own_command(
+def find_own_command(
     prefix: Path = Path(sys.prefix),
     executable: Path = Path(sys.executable),
     origin: str | None = None,
@@ -30,15 +30,15 @@ def own_command(
     started by it again, from the same `origin` (a URL, "" for the package index). Raises
     OrchestratorError where it cannot be found.
     """
-    runner = _passing(prefix)
+    runner = _detect_runner(prefix)
     if runner:
-        return _by_runner(runner, _origin() if origin is None else origin, which)
+        return _build_runner_command(runner, _read_origin() if origin is None else origin, which)
     beside = executable.with_name(PACKAGE)
     return (str(beside),) if beside.exists() else (str(executable), "-m", "orchestrator")
 
 
-def _passing(prefix: Path) -> str:
-    """What made an environment that does not last; "" for one that does."""
+def _detect_runner(prefix: Path) -> str:
+    """`uvx` or `pipx` for an environment that they keep only for a while, else ""."""
     parts = prefix.parts
     if any(map(_UV_CACHE.match, parts)):
         return "uvx"
@@ -47,7 +47,7 @@ def _passing(prefix: Path) -> str:
     return "pipx" if is_pipx else ""
 
 
-def _by_runner(runner: str, origin: str, which: Which) -> tuple[str, ...]:
+def _build_runner_command(runner: str, origin: str, which: Which) -> tuple[str, ...]:
     found = which(runner)
     if found is None:
         install = "uv tool install" if runner == "uvx" else "pipx install"
@@ -61,7 +61,7 @@ def _by_runner(runner: str, origin: str, which: Which) -> tuple[str, ...]:
     return (path, "run", *(("--spec", origin) if origin else ()), PACKAGE)
 
 
-def _origin() -> str:
+def _read_origin() -> str:
     """The URL that the package was installed from (PEP 610); "" for the package index."""
     try:
         told = distribution(PACKAGE).read_text("direct_url.json")

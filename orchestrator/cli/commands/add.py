@@ -7,17 +7,26 @@ from pathlib import Path
 
 import click
 
-from orchestrator.adding import Added, Addition, add
 from orchestrator.app import open_app
+from orchestrator.cli.terminal import (
+    ask_pin,
+    err,
+    json_option,
+    pin_option,
+    print_json,
+    print_table,
+    print_text,
+    report_errors,
+    run_coroutine,
+)
 from orchestrator.errors import OrchestratorError
-from orchestrator.pinprompt import ask_pin, pin_option
+from orchestrator.forging.thirdparty import AddedServer, Addition, Additions
+from orchestrator.forging.thirdparty_source import ImageSource, ProgramSource, Source, parse_command
 from orchestrator.settings import Settings, load_settings
-from orchestrator.sources import Image, Plain, Source, understood
-from orchestrator.terminal import err, json_option, print_json, print_table, reported, run, say
-from registry.signing import Signer
-from sandbox.bundle import Bundle
-from sandbox.offer import Offer
-from sandbox.permissions import Permission, parse_permission
+from registry.secrets.signing import Signer
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.offer import Offer
+from sandbox.bundle.permissions import Permission, parse_permission
 
 NO_CAGE = (
     "!! --unconfined: this server runs as a plain process of yours, WITHOUT A CAGE. It can read "
@@ -48,8 +57,8 @@ NO_CAGE = (
 @click.option("--experimental", is_flag=True, help="Register it even where its texts are refused.")
 @pin_option
 @json_option
-@reported
-def command(
+@report_errors
+def add_command(
     name: str,
     command_line: tuple[str, ...],
     image: str | None,
@@ -70,10 +79,10 @@ def command(
     without a network, and sees nothing that you do not give it here. Asks for the PIN.
     """
     settings = load_settings()
-    permissions, secrets, private = _permissions(allow, allow_private, env, fs)
+    permissions, secrets, private = _parse_permissions(allow, allow_private, env, fs)
     addition = Addition(
         name=name,
-        source=_source(command_line, image, package, unconfined),
+        source=_parse_source(command_line, image, package, unconfined),
         permissions=permissions,
         secrets=secrets,
         reads=read,
@@ -84,31 +93,44 @@ def command(
     if unconfined:
         err.print(NO_CAGE, style="bold red")
     signer = ask_pin(settings, pin_file)
-    added = run(_added(settings, addition, signer, quiet=as_json))
+    added = run_coroutine(_add_server(settings, addition, signer, quiet=as_json))
     if as_json:
-        print_json(_json(added))
+        print_json(_encode_result(added))
     else:
-        _print(added)
+        _print_result(added)
 
 
-async def _added(settings: Settings, addition: Addition, signer: Signer, quiet: bool) -> Added:
+async def _add_server(
+    settings: Settings, addition: Addition, signer: Signer, quiet: bool
+) -> AddedServer:
     async with open_app(settings, "add") as app:
-        return await add(app, addition, signer, lambda line: None if quiet else say(line, "dim"))
+        additions = Additions(
+            app.store.servers,
+            app.store.grants,
+            app.consents,
+            app.forge.shelf,
+            app.forge.engine,
+            app.outfit,
+            settings.of_engine.private,
+        )
+        return await additions.add(
+            addition, signer, lambda line: None if quiet else print_text(line, "dim")
+        )
 
 
-def _source(
+def _parse_source(
     words: tuple[str, ...], image: str | None, packages: tuple[str, ...], unconfined: bool
 ) -> Source:
     if image and unconfined:
         raise click.UsageError("an image always runs in a container: leave --unconfined out")
     if image:
-        return Image(image, words)
+        return ImageSource(image, words)
     if unconfined and words:
-        return Plain(words)
-    return understood(words, packages)
+        return ProgramSource(words)
+    return parse_command(words, packages)
 
 
-def _permissions(
+def _parse_permissions(
     allow: Iterable[str], private: Iterable[str], env: Iterable[str], fs: Iterable[str]
 ) -> tuple[tuple[Permission, ...], dict[str, str], tuple[str, ...]]:
     """The permissions, the secrets by variable, and the hosts that may be private."""
@@ -134,7 +156,7 @@ def _permissions(
     return tuple(dict.fromkeys(wanted)), secrets, tuple(each.name for each in local)
 
 
-def _json(added: Added) -> dict[str, object]:
+def _encode_result(added: AddedServer) -> dict[str, object]:
     return {
         "server": added.entry.name,
         "version": added.entry.version,
@@ -143,12 +165,12 @@ def _json(added: Added) -> dict[str, object]:
         "permissions": list(added.bundle.permissions),
         "tools": [{"name": tool.name, "access": tool.access} for tool in added.bundle.tools],
         "left_out": [vars(finding) for finding in added.left_out],
-        **_offered(added.bundle),
+        **_encode_offer(added.bundle),
     }
 
 
-def _offered(bundle: Bundle) -> dict[str, object]:
-    """What it has besides tools, which `toolwright run` passes on."""
+def _encode_offer(bundle: Bundle) -> dict[str, object]:
+    """The prompts, resources and templates that `toolwright run` passes on, as JSON."""
     offer = bundle.launch.offer if bundle.launch else Offer()
     return {
         "prompts": [prompt["name"] for prompt in offer.prompts],
@@ -157,7 +179,7 @@ def _offered(bundle: Bundle) -> dict[str, object]:
     }
 
 
-def _besides(offer: Offer) -> str:
+def _render_offer(offer: Offer) -> str:
     counts = {
         "prompt": len(offer.prompts),
         "resource": len(offer.resources),
@@ -167,16 +189,18 @@ def _besides(offer: Offer) -> str:
     return f"besides: {', '.join(told)}; `toolwright run` passes them on"
 
 
-def _print(added: Added) -> None:
+def _print_result(added: AddedServer) -> None:
     entry, bundle = added.entry, added.bundle
     what = "is unchanged" if added.unchanged else f"is {entry.state}"
-    say(f"{entry.name} version {entry.version} {what}.", "bold green")
+    print_text(f"{entry.name} version {entry.version} {what}.", "bold green")
     print_table(("tool", "access"), ((tool.name, tool.access) for tool in bundle.tools))
     if bundle.launch is not None and bundle.launch.offer.pins:
-        say(_besides(bundle.launch.offer))
-    say("permissions: " + (", ".join(bundle.permissions) or "none"))
+        print_text(_render_offer(bundle.launch.offer))
+    print_text("permissions: " + (", ".join(bundle.permissions) or "none"))
     writes = sum(tool.access == "write" for tool in bundle.tools)
     if writes:
-        say(f"{writes} of {len(bundle.tools)} tools count as writes, and ask you before each call.")
+        print_text(
+            f"{writes} of {len(bundle.tools)} tools count as writes, and ask you before each call."
+        )
     for finding in added.left_out:
-        say(f"left out: {finding.where}: {finding.reason}", "yellow")
+        print_text(f"left out: {finding.where}: {finding.reason}", "yellow")

@@ -6,10 +6,20 @@ from pathlib import Path
 
 import click
 
-from orchestrator.allowing import Always
-from orchestrator.deciding import Asked, decide_at_terminal
-from orchestrator.pinprompt import pin_option
-from orchestrator.terminal import json_option, reported
+from orchestrator.approvals.dates import format_age
+from orchestrator.approvals.rules import RuleRequest
+from orchestrator.cli.deciding import DecisionRequest, decide_at_terminal
+from orchestrator.cli.terminal import (
+    json_option,
+    pin_option,
+    print_json,
+    print_table,
+    print_text,
+    report_errors,
+)
+from orchestrator.settings import load_settings
+from orchestrator.views import encode_approval
+from registry.store import Store
 
 
 @click.command("approve")
@@ -34,8 +44,8 @@ from orchestrator.terminal import json_option, reported
 @click.option("--any-version", is_flag=True, help="With --always: for later versions as well.")
 @pin_option
 @json_option
-@reported
-def command(
+@report_errors
+def approve_command(
     approval: str,
     reason: str,
     wait: float,
@@ -48,8 +58,48 @@ def command(
     as_json: bool,
 ) -> None:
     """Approve the waiting request APPROVAL. Asks for the PIN."""
-    always = Always(where, until, most, any_version)
-    if not from_now_on and always != Always():
+    always = RuleRequest(where, until, most, any_version)
+    if not from_now_on and always != RuleRequest():
         raise click.UsageError("--where, --until, --max and --any-version go with --always")
-    asked = Asked(approval, True, reason, always if from_now_on else None)
+    asked = DecisionRequest(approval, True, reason, always if from_now_on else None)
     decide_at_terminal(asked, pin_file, wait, as_json)
+
+
+@click.command("reject")
+@click.argument("approval")
+@click.option("--reason", default="", help="Kept with the decision.")
+@pin_option
+@json_option
+@report_errors
+def reject_command(approval: str, reason: str, pin_file: Path | None, as_json: bool) -> None:
+    """Reject the waiting request APPROVAL. Asks for the PIN."""
+    decide_at_terminal(DecisionRequest(approval, False, reason), pin_file, 0.0, as_json)
+
+
+@click.command("approvals")
+@click.option("--all", "every", is_flag=True, help="Also those that were decided.")
+@json_option
+@report_errors
+def approvals_command(every: bool, as_json: bool) -> None:
+    """List the requests that wait for a person."""
+    with Store.open(load_settings().database_url) as store:
+        rows = store.approvals.find() if every else store.approvals.find("pending")
+    if as_json:
+        print_json([encode_approval(row) for row in rows])
+    elif not rows:
+        print_text("Nothing waits.")
+    else:
+        print_table(
+            ("approval", "state", "tool", "request", "asked", "why"),
+            (
+                (
+                    row.id,
+                    row.state,
+                    f"{row.entry}.{row.tool}",
+                    f"{row.wire.method} {row.wire.url}",
+                    format_age(row.created),
+                    row.reason,
+                )
+                for row in rows
+            ),
+        )

@@ -7,24 +7,24 @@ from pathlib import Path
 
 import click
 
-from orchestrator import answers
+from orchestrator import views
 from orchestrator.app import open_app
-from orchestrator.calls import Call, Done, Pending, Reply, split_name
-from orchestrator.errors import OrchestratorError, UnknownTool
-from orchestrator.settings import Settings, load_settings
-from orchestrator.terminal import (
+from orchestrator.calls import Call, Done, Pending, Reply, split_tool_name
+from orchestrator.cli.terminal import (
     FAILED,
     WAITING,
     engine_option,
     json_option,
     parse_arguments,
     print_json,
-    reported,
-    run,
-    say,
+    print_text,
+    report_errors,
+    run_coroutine,
 )
-from sandbox.content import media
-from sandbox.runner import Outcome
+from orchestrator.errors import OrchestratorError, UnknownTool
+from orchestrator.settings import Settings, load_settings
+from sandbox.session.interface import Outcome
+from sandbox.wire.content import get_media_data
 
 
 @click.command("call")
@@ -38,23 +38,23 @@ from sandbox.runner import Outcome
 )
 @json_option
 @engine_option
-@reported
-def command(
+@report_errors
+def call_command(
     tool: str, arguments: str, task: str, save: Path | None, as_json: bool, engine: str | None
 ) -> None:
     """Call TOOL (`server.tool`) with ARGUMENTS, a JSON object.
 
     A write waits for `toolwright approve`; a running `toolwright serve` then carries it out.
     """
-    parts = split_name(tool)
+    parts = split_tool_name(tool)
     if parts is None:
         raise UnknownTool(tool)
     call = Call(*parts, parse_arguments(arguments), task, "called at the terminal", "terminal")
-    reply = run(_called(load_settings(engine=engine), call))
+    reply = run_coroutine(_call_tool(load_settings(engine=engine), call))
     if as_json:
-        print_json(answers.reply_result(reply))
+        print_json(views.build_reply_result(reply))
     else:
-        _print(reply)
+        _print_reply(reply)
     if save and isinstance(reply, Done) and reply.outcome.ok:
         save_media(reply.outcome, save)
     if isinstance(reply, Pending):
@@ -63,14 +63,14 @@ def command(
         raise SystemExit(FAILED)
 
 
-async def _called(settings: Settings, call: Call) -> Reply:
+async def _call_tool(settings: Settings, call: Call) -> Reply:
     async with open_app(settings, "call") as app:
-        return await app.dispatch.call(call)
+        return await app.dispatch.call_tool(call)
 
 
 def save_media(outcome: Outcome, path: Path) -> None:
     """Write the first bytes that the result holds. Raises OrchestratorError."""
-    held = next(filter(None, map(media, outcome.result["content"])), None)
+    held = next(filter(None, map(get_media_data, outcome.result["content"])), None)
     if held is None:
         raise OrchestratorError(f"The answer holds no file, so {path} was not written.")
     try:
@@ -79,14 +79,14 @@ def save_media(outcome: Outcome, path: Path) -> None:
         raise OrchestratorError(f"{path} cannot be written: {error.strerror}.") from error
 
 
-def _print(reply: Reply) -> None:
+def _print_reply(reply: Reply) -> None:
     if isinstance(reply, Done):
         if reply.outcome.failure:
-            say(reply.outcome.failure.message, "red")
+            print_text(reply.outcome.failure.message, "red")
         else:
-            say(reply.outcome.text)
+            print_text(reply.outcome.text)
     elif isinstance(reply, Pending):
-        say(f"{reply.approval.wire.method} {reply.approval.wire.url} waits for a person.")
-        say(f"toolwright approve {reply.approval.id}")
+        print_text(f"{reply.approval.wire.method} {reply.approval.wire.url} waits for a person.")
+        print_text(f"toolwright approve {reply.approval.id}")
     else:
-        say(reply.reason, "red")
+        print_text(reply.reason, "red")

@@ -1,4 +1,4 @@
-"""`toolwright compile`: an API description as a bundle in a directory. Needs no home or engine."""
+"""`toolwright compile`: compile an API description to a bundle. Needs no home or engine."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from typing import Any
 
 import click
 
-from forge.compile import Compilation, compile_document
-from forge.document import Document, Fetch, load, parse
+from forge.compiler.compile import Compilation, compile_document
+from forge.compiler.selection import parse_credential
 from forge.errors import DocumentError, NoUsableOperation
-from forge.selection import credential
-from orchestrator.errors import OrchestratorError
-from orchestrator.fetching import GuardedFetch
-from orchestrator.terminal import (
+from forge.readers.document import Document, Fetch, load_document, parse_document
+from orchestrator.cli.terminal import (
     FAILED,
     auth_option,
     err,
     json_option,
     print_json,
-    reported,
-    say,
+    print_text,
+    report_errors,
 )
-from sandbox.brake import Brake
-from sandbox.bundle import Bundle, write_bundle
+from orchestrator.errors import OrchestratorError
+from orchestrator.forging.fetch import GuardedFetch
+from sandbox.broker.live import LiveHttp
+from sandbox.bundle.model import Bundle, write_bundle
 from sandbox.errors import SandboxError
-from sandbox.livehttp import LiveHttp
-from sandbox.policy import Origin, origin_of
+from sandbox.killswitch import KillSwitch
+from sandbox.wire.policy import Origin, parse_origin
 
 MAX_SHOWN = 40
 DOCUMENT_BYTES = 32 * 1024 * 1024
@@ -47,8 +47,8 @@ DOCUMENT_BYTES = 32 * 1024 * 1024
 @auth_option
 @click.option("--allow-private", is_flag=True, help="SPEC's host may have a private address.")
 @json_option
-@reported
-def command(
+@report_errors
+def compile_command(
     spec: str,
     base_url: str,
     out: Path,
@@ -64,9 +64,9 @@ def command(
     requests to it (Postman, HAR, curl commands), to the bundle OUT. What cannot be compiled is left
     out and listed: file, place in it, reason. Nothing is proved or registered.
     """
-    refuse_foreign(out)
+    check_replaceable(out)
     try:
-        document = _document(spec, allow_private)
+        document = _load_document(spec, allow_private)
         made = compile_document(
             document,
             name=name or None,
@@ -74,24 +74,24 @@ def command(
             chosen=only,
             tags=tag,
             task=task,
-            auth=tuple(map(credential, auth)),
+            auth=tuple(map(parse_credential, auth)),
         )
     except DocumentError as error:
         if as_json:
-            print_json(_refusal(error))
+            print_json(_encode_refusal(error))
             raise SystemExit(FAILED) from error
-        for problem in _causes(error)[:MAX_SHOWN]:
+        for problem in _list_problems(error)[:MAX_SHOWN]:
             err.print(str(problem), markup=False)
         raise
-    place(made.bundle, out)
+    replace_bundle(made.bundle, out)
     if as_json:
-        print_json(_report(made, out))
+        print_json(_build_report(made, out))
     else:
-        _print(made, out)
+        _print_compilation(made, out)
 
 
-def place(bundle: Bundle, out: Path) -> None:
-    """Write the bundle whole to `out`, or in place of what is there. Raises OrchestratorError."""
+def replace_bundle(bundle: Bundle, out: Path) -> None:
+    """Write the whole bundle to `out`, replacing what is there. Raises OrchestratorError."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as scratch:
@@ -105,8 +105,8 @@ def place(bundle: Bundle, out: Path) -> None:
         raise OrchestratorError(f"{out} cannot be written: {error}.") from error
 
 
-def refuse_foreign(out: Path) -> None:
-    """Raises OrchestratorError where `out` holds what is no bundle: it is not ours to replace."""
+def check_replaceable(out: Path) -> None:
+    """Raises OrchestratorError where `out` holds anything but a bundle, which is not replaced."""
     if out.is_dir() and not out.is_symlink():
         if (out / "bundle.toml").exists() or not any(out.iterdir()):
             return
@@ -115,25 +115,25 @@ def refuse_foreign(out: Path) -> None:
     raise OrchestratorError(f"{out} is there and is no bundle. Name another directory as --out.")
 
 
-def _document(spec: str, allow_private: bool) -> Document:
+def _load_document(spec: str, allow_private: bool) -> Document:
     if not spec.startswith(("http://", "https://")):
-        return load(Path(spec).expanduser())
-    fetch = _fetch(spec, allow_private)
+        return load_document(Path(spec).expanduser())
+    fetch = _build_fetch(spec, allow_private)
     try:
         content = fetch(spec)
     except OSError as error:
         raise OrchestratorError(f"{spec} cannot be fetched: {error}.") from error
-    return parse(content, spec, url=spec, fetch=fetch)
+    return parse_document(content, spec, url=spec, fetch=fetch)
 
 
-def _fetch(spec: str, allow_private: bool) -> Fetch:
-    """Gets SPEC and what it refers to on its origin, over the network that guards addresses."""
-    origin = origin_of(spec)
+def _build_fetch(spec: str, allow_private: bool) -> Fetch:
+    """A function that fetches SPEC and its references on its origin, with addresses checked."""
+    origin = parse_origin(spec)
     private: frozenset[Origin] = frozenset({origin} if origin and allow_private else ())
 
     async def get(url: str) -> bytes:
         async with LiveHttp(private, response_bytes=DOCUMENT_BYTES) as upstream:
-            answer = await GuardedFetch(upstream, Brake())(url, ())
+            answer = await GuardedFetch(upstream, KillSwitch())(url, ())
         if answer.status != 200:
             raise OSError(f"HTTP {answer.status}")
         return answer.body
@@ -147,11 +147,11 @@ def _fetch(spec: str, allow_private: bool) -> Fetch:
     return fetch
 
 
-def _causes(error: DocumentError) -> tuple[Any, ...]:
+def _list_problems(error: DocumentError) -> tuple[Any, ...]:
     return error.problems if isinstance(error, NoUsableOperation) else ()
 
 
-def _report(made: Compilation, out: Path) -> dict[str, Any]:
+def _build_report(made: Compilation, out: Path) -> dict[str, Any]:
     reads = sum(tool.access == "read" for tool in made.bundle.tools)
     return {
         "bundle": str(out),
@@ -166,19 +166,21 @@ def _report(made: Compilation, out: Path) -> dict[str, Any]:
     }
 
 
-def _refusal(error: DocumentError) -> dict[str, Any]:
+def _encode_refusal(error: DocumentError) -> dict[str, Any]:
     refused = {"file": error.file, "pointer": "", "reason": error.reason}
-    return {"refused": refused, "problems": [vars(problem) for problem in _causes(error)]}
+    return {"refused": refused, "problems": [vars(problem) for problem in _list_problems(error)]}
 
 
-def _print(made: Compilation, out: Path) -> None:
-    report = _report(made, out)
+def _print_compilation(made: Compilation, out: Path) -> None:
+    report = _build_report(made, out)
     for problem in made.problems[:MAX_SHOWN]:
-        say(str(problem), "yellow")
+        print_text(str(problem), "yellow")
     if len(made.problems) > MAX_SHOWN:
-        say(f"and {len(made.problems) - MAX_SHOWN} more; --json lists all", "yellow")
+        print_text(f"and {len(made.problems) - MAX_SHOWN} more; --json lists all", "yellow")
     counts = f"{report['tools']} tools ({report['reads']} read, {report['writes']} write)"
     groups = [f"{name} {count}" for name, count in report["groups"].items() if name]
     if len(groups) > 1:
-        say(f"groups: {', '.join(groups[:MAX_SHOWN])}{', …' if len(groups) > MAX_SHOWN else ''}")
-    say(f"{out}: {made.bundle.name}, {counts}", "bold green")
+        print_text(
+            f"groups: {', '.join(groups[:MAX_SHOWN])}{', …' if len(groups) > MAX_SHOWN else ''}"
+        )
+    print_text(f"{out}: {made.bundle.name}, {counts}", "bold green")

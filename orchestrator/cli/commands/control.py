@@ -16,30 +16,33 @@ import psutil
 import uvicorn
 from starlette.applications import Starlette
 
-from orchestrator.announcer import Announcer
-from orchestrator.control import Control, keeping_heartbeat
-from orchestrator.control_process import (
-    Address,
-    answering,
-    post,
-    stop_control,
-    write_address,
+from orchestrator.cli.terminal import ask_pin, pin_option, print_text, report_errors, run_coroutine
+from orchestrator.cli.weekly import rebuild_weekly
+from orchestrator.control.notify.announcer import Announcer
+from orchestrator.control.notify.links import OneTimeLinks
+from orchestrator.control.notify.targets import (
+    Deputy,
+    PushTarget,
+    create_deputy,
+    open_sealed_targets,
 )
+from orchestrator.control.process import disable_dumping, write_address
+from orchestrator.control.server import ControlPlane, keep_heartbeat
 from orchestrator.errors import ControlUnreachable
-from orchestrator.freeze import PASSIVE, is_alive
-from orchestrator.links import Links
-from orchestrator.pinprompt import ask_pin, pin_option
-from orchestrator.push import Deputy, Target, appoint, open_sealed
+from orchestrator.processes.control_client import (
+    ControlAddress,
+    find_control,
+    post_to_control,
+    stop_control,
+)
+from orchestrator.processes.kill import PASSIVE, is_alive
 from orchestrator.settings import Settings, load_settings
-from orchestrator.terminal import reported, run, say
-from orchestrator.undumpable import be_undumpable
-from orchestrator.vaults import open_vault
-from orchestrator.weekly import weekly
-from registry.files import locked
-from registry.records import Process, new_id
-from registry.signing import Signer
+from registry.database.files import lock_file
+from registry.models import Process, generate_id
+from registry.secrets.signing import Signer
+from registry.secrets.vault import open_vault
 from registry.store import Store
-from sandbox.docker_engine import kill_instance
+from sandbox.engines.docker.engine import kill_instance
 
 IDLE_SECONDS = 600.0
 CHECK_SECONDS = 10.0
@@ -54,8 +57,8 @@ CHECK_SECONDS = 10.0
 @click.option("--push", is_flag=True, help="Let messages carry links that decide; wants the PIN.")
 @pin_option
 @click.option("--until-idle", is_flag=True, help="End by itself when nobody needs it any more.")
-@reported
-def command(
+@report_errors
+def control_command(
     host: str,
     port: int,
     show: bool,
@@ -68,97 +71,99 @@ def command(
     """Run the control plane: page, approvals, messages, kill switch, metrics."""
     settings = load_settings()
     if show or tell:
-        _page(settings, show)
+        _show_page(settings, show)
     elif stop:
-        say("Stopped." if stop_control(settings) else "None is running.")
+        print_text("Stopped." if stop_control(settings) else "None is running.")
     else:
         signer = ask_pin(settings, pin_file) if push else None
-        unlocked = _unlocked(settings, signer) if signer else Unlocked()
-        run(_serve(settings, host, port, until_idle, unlocked))
+        unlocked = _unlock_push(settings, signer) if signer else UnlockedPush()
+        run_coroutine(_serve_control(settings, host, port, until_idle, unlocked))
 
 
 @dataclass(frozen=True)
-class Unlocked:
-    """What the PIN opens for a control plane: where links go, and who signs for them."""
+class UnlockedPush:
+    """What the PIN opens for a control plane: the targets of links, and the key that signs."""
 
-    targets: tuple[Target, ...] = ()
+    targets: tuple[PushTarget, ...] = ()
     deputy: Deputy | None = None
 
 
-def _unlocked(settings: Settings, signer: Signer) -> Unlocked:
-    be_undumpable()
-    return Unlocked(open_sealed(settings.push, signer), appoint(signer, time.time()))
+def _unlock_push(settings: Settings, signer: Signer) -> UnlockedPush:
+    disable_dumping()
+    return UnlockedPush(
+        open_sealed_targets(settings.push, signer), create_deputy(signer, time.time())
+    )
 
 
-def _page(settings: Settings, show: bool) -> None:
-    address = answering(settings)
+def _show_page(settings: Settings, show: bool) -> None:
+    address = find_control(settings)
     if address is None:
         raise ControlUnreachable("none is running")
-    url = address.url + post(settings, "/login", {})["path"]
-    say(url)
+    url = address.url + post_to_control(settings, "/login", {})["path"]
+    print_text(url)
     if show:
         webbrowser.open(url)
 
 
-async def _serve(
-    settings: Settings, host: str, port: int, until_idle: bool, unlocked: Unlocked
+async def _serve_control(
+    settings: Settings, host: str, port: int, until_idle: bool, unlocked: UnlockedPush
 ) -> None:
     token = secrets.token_urlsafe(24)
     with socket.socket() as listener:
-        with locked(settings.control):
-            if until_idle and answering(settings) is not None:
+        with lock_file(settings.control):
+            if until_idle and find_control(settings) is not None:
                 return
-            address = _listening(listener, host, port, token)
+            address = _open_listener(listener, host, port, token)
             write_address(settings.control, address)
-        say(f"control plane at {address.url}")
-        process = new_id()
+        print_text(f"control plane at {address.url}")
+        process = generate_id()
         with Store.open(settings.database_url, process) as store:
             now = time.time()
             start = psutil.Process().create_time()
-            store.register_process(Process(process, os.getpid(), start, "control", now, now))
+            store.processes.register(Process(process, os.getpid(), start, "control", now, now))
             try:
                 announcer = Announcer(
                     store,
                     open_vault(settings),
-                    Links(),
+                    OneTimeLinks(),
                     settings.public_url or address.url,
                     unlocked.targets,
                     unlocked.deputy,
                 )
-                control = Control(
+                control = ControlPlane(
                     settings,
                     store,
                     token,
                     lambda: kill_instance(settings.instance),
                     announcer=announcer,
                 )
-                await _answer(control, announcer, process, listener, until_idle)
+                await _run_server(control, announcer, process, listener, until_idle)
             finally:
-                store.remove_process(process)
+                store.processes.remove(process)
 
 
-def _listening(listener: socket.socket, host: str, port: int, token: str) -> Address:
-    """Listen; who asks from now on waits until the server is up."""
+def _open_listener(listener: socket.socket, host: str, port: int, token: str) -> ControlAddress:
+    """Listen on the socket; connections from now on wait until the server is up."""
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((host, port))
     listener.listen()
     name = "127.0.0.1" if host == "0.0.0.0" else host
-    return Address(f"http://{name}:{listener.getsockname()[1]}", token, os.getpid())
+    return ControlAddress(f"http://{name}:{listener.getsockname()[1]}", token, os.getpid())
 
 
-async def _answer(
-    control: Control,
+async def _run_server(
+    control: ControlPlane,
     announcer: Announcer,
     process: str,
     listener: socket.socket,
     until_idle: bool,
 ) -> None:
-    application = control.application()
-    server = uvicorn.Server(_server_config(application))
-    async with keeping_heartbeat(control.store, process):
+    application = control.build_application()
+    server = uvicorn.Server(_build_server_config(application))
+    async with keep_heartbeat(control.store.processes, process):
         idle = asyncio.create_task(_end_when_idle(server, control.store)) if until_idle else None
-        announcing = asyncio.create_task(announcer.run())
-        rebuilding = asyncio.create_task(weekly(control.settings, control.store))
+        announcing = asyncio.create_task(announcer.watch_approvals())
+        rebuilding = asyncio.create_task(rebuild_weekly(control.settings, control.store.processes))
         await server.serve(sockets=[listener])
         announcing.cancel()
         rebuilding.cancel()
@@ -166,7 +171,7 @@ async def _answer(
             idle.cancel()
 
 
-def _server_config(application: Starlette) -> uvicorn.Config:
+def _build_server_config(application: Starlette) -> uvicorn.Config:
     # Open pages listen to events without end; they do not hold up the end of the process.
     return uvicorn.Config(
         application, log_level="warning", access_log=False, timeout_graceful_shutdown=1
@@ -174,11 +179,11 @@ def _server_config(application: Starlette) -> uvicorn.Config:
 
 
 async def _end_when_idle(server: uvicorn.Server, store: Store) -> None:
-    """End the server when no process that it could stop has been alive for a while."""
+    """Stop the server when no active process has been alive for 10 minutes."""
     seen = time.monotonic()
     while time.monotonic() - seen < IDLE_SECONDS:
         await asyncio.sleep(CHECK_SECONDS)
-        processes = await asyncio.to_thread(store.processes)
+        processes = await asyncio.to_thread(store.processes.find)
         if any(p.kind not in PASSIVE and is_alive(p) for p in processes):
             seen = time.monotonic()
     server.should_exit = True

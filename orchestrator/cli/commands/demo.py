@@ -1,4 +1,4 @@
-"""`toolwright demo`: the whole story, in a home of its own."""
+"""`toolwright demo`: run the demo against an example API, by default in a temporary home."""
 
 from __future__ import annotations
 
@@ -12,15 +12,22 @@ from pathlib import Path
 
 import click
 
-from orchestrator.control_process import answering
-from orchestrator.demo import SERVER, Story, example_api
-from orchestrator.enrolling import choose_pin
+from orchestrator.approvals.signing_key import check_pin
+from orchestrator.cli.demo import SERVER, DemoStory, run_example_api
+from orchestrator.cli.enroll import choose_pin
+from orchestrator.cli.terminal import (
+    FAILED,
+    engine_option,
+    pin_option,
+    print_text,
+    read_line,
+    report_errors,
+    run_coroutine,
+)
 from orchestrator.errors import WrongPin
-from orchestrator.pin import check_pin
-from orchestrator.pinprompt import pin_option
+from orchestrator.processes.control_client import find_control
 from orchestrator.settings import Settings, load_settings
-from orchestrator.terminal import FAILED, engine_option, read_line, reported, run, say
-from registry.errors import Unknown
+from registry.errors import RowNotFound
 from registry.store import Store
 
 
@@ -32,28 +39,28 @@ from registry.store import Store
 )
 @pin_option
 @engine_option
-@reported
-def command(home: Path | None, pin_file: Path | None, engine: str | None) -> None:
+@report_errors
+def demo_command(home: Path | None, pin_file: Path | None, engine: str | None) -> None:
     """Watch the whole story run against a small example API: forge, read, write, freeze."""
     with tempfile.TemporaryDirectory(prefix="toolwright-demo-") as scratch:
         place = (home or Path(scratch, "home")).absolute()
         settings = load_settings(home=place, engine=engine)
         own_pin = Path(scratch, "pin")
         own_pin.touch(0o600)
-        own_pin.write_text(_pin(settings, pin_file))
-        _retire_earlier(settings)
+        own_pin.write_text(_obtain_pin(settings, pin_file))
+        _archive_earlier(settings)
         try:
-            held = run(_told(settings, own_pin, Path(scratch)))
+            held = run_coroutine(_run_story(settings, own_pin, Path(scratch)))
         finally:
             _stop_control(settings)
     if not held:
-        say("\nNot everything held.", "bold red")
+        print_text("\nNot everything held.", "bold red")
         raise SystemExit(FAILED)
-    say("\nEverything held.", "bold green")
+    print_text("\nEverything held.", "bold green")
 
 
-def _pin(settings: Settings, pin_file: Path | None) -> str:
-    """The home's PIN, or a first one."""
+def _obtain_pin(settings: Settings, pin_file: Path | None) -> str:
+    """The home's PIN, asked for and checked; a random one where the home has none."""
     if settings.pin.exists():
         pin = read_line(pin_file) if pin_file else click.prompt("PIN", hide_input=True, err=True)
         refused = check_pin(settings, pin, time.time())
@@ -62,23 +69,23 @@ def _pin(settings: Settings, pin_file: Path | None) -> str:
         return pin
     pin = secrets.token_hex(8)
     with Store.open(settings.database_url) as store:
-        choose_pin(settings, store, pin)
+        choose_pin(settings, store.audit, pin)
     return pin
 
 
-async def _told(settings: Settings, pin_file: Path, scratch: Path) -> bool:
-    async with example_api(scratch) as harbour:
-        return await Story(settings, pin_file, harbour).tell()
+async def _run_story(settings: Settings, pin_file: Path, scratch: Path) -> bool:
+    async with run_example_api(scratch) as harbour:
+        return await DemoStory(settings, pin_file, harbour).run_story()
 
 
-def _retire_earlier(settings: Settings) -> None:
-    """Take out of use what an earlier demo forged in this home: its API is gone."""
-    with Store.open(settings.database_url) as store, suppress(Unknown):
-        store.archive(SERVER, time.time(), "demo", "an earlier demo's")
+def _archive_earlier(settings: Settings) -> None:
+    """Archive the server that an earlier demo forged in this home: its API is gone."""
+    with Store.open(settings.database_url) as store, suppress(RowNotFound):
+        store.servers.archive(SERVER, time.time(), "demo", "an earlier demo's")
 
 
 def _stop_control(settings: Settings) -> None:
-    address = answering(settings)
+    address = find_control(settings)
     if address:
         with suppress(ProcessLookupError):
             os.kill(address.pid, signal.SIGTERM)

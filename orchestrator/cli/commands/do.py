@@ -1,27 +1,28 @@
-"""`toolwright do`: a task in words."""
+"""`toolwright do`: run a task given in words."""
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import click
 
 from orchestrator.app import open_app
-from orchestrator.progress import Progress
-from orchestrator.settings import Settings, load_settings
-from orchestrator.terminal import (
+from orchestrator.cli.job_report import report_job
+from orchestrator.cli.resume import carry_out_job
+from orchestrator.cli.terminal import (
     FAILED,
     engine_option,
     json_option,
     parse_arguments,
     print_json,
-    reported,
-    run,
-    say,
+    print_text,
+    report_errors,
+    run_coroutine,
 )
-from registry.records import Job
-from sandbox.content import texts
+from orchestrator.settings import Settings, load_settings
+from orchestrator.views import render_task_result
+from registry.models import Job
+from sandbox.wire.content import join_texts
 
 
 @click.command("do")
@@ -31,29 +32,30 @@ from sandbox.content import texts
 @click.option("--source", default="", help="Where the API is, if one has to be forged.")
 @json_option
 @engine_option
-@reported
-def command(
+@report_errors
+def do_command(
     task: str, tool: str, arguments: str, source: str, as_json: bool, engine: str | None
 ) -> None:
-    """Do TASK: run the tool you choose, forge what is missing, or show the candidates."""
+    """Do TASK: run the tool you choose, forge what is missing, or show the candidates.
+
+    Where code is needed it waits for that, as `toolwright forge` does.
+    """
     request: dict[str, Any] = {"task": task, "arguments": parse_arguments(arguments)}
     request |= {key: value for key, value in (("tool", tool), ("source", source)) if value}
-    job = run(_done(load_settings(engine=engine), request, as_json))
+    job = run_coroutine(_run_task(load_settings(engine=engine), request, as_json))
+    if job.state == "waiting":
+        report_job(job, as_json)
+    result = render_task_result(job.result) if job.state == "done" else None
     if as_json:
-        print_json(job.result if job.state == "done" else {"error": job.message})
-    elif job.state == "done":
-        say(texts(job.result["content"]))
+        print_json(result or {"error": job.message})
+    elif result:
+        print_text(join_texts(result["content"]))
     else:
-        say(job.message, "red")
-    if job.state != "done" or job.result.get("isError"):
+        print_text(job.message, "red")
+    if result is None or result.get("isError"):
         raise SystemExit(FAILED)
 
 
-async def _done(settings: Settings, request: dict[str, Any], quiet: bool) -> Job:
+async def _run_task(settings: Settings, request: dict[str, Any], quiet: bool) -> Job:
     async with open_app(settings, "do") as app:
-        job = app.jobs.create("do", request)
-        claimed = app.store.claim_job(job.id, app.process, time.time())
-        assert claimed is not None
-        with Progress(app.store, job.id, quiet):
-            await app.jobs.run(claimed)
-        return app.store.job(job.id)
+        return await carry_out_job(app, app.jobs.create_job("do", request), quiet)

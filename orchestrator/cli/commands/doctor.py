@@ -1,4 +1,4 @@
-"""What `doctor` checks: does what is on disk agree with what the registry says, and what runs?"""
+"""`toolwright doctor`: check the consistency of an installation."""
 
 from __future__ import annotations
 
@@ -9,28 +9,34 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Literal
 
-from orchestrator.authors import KEY
-from orchestrator.brokers import SOURCES
-from orchestrator.budget import DAY_SECONDS
-from orchestrator.clearance import Clearance
-from orchestrator.consents import CONFIRM, Consents
-from orchestrator.freeze import is_alive
-from orchestrator.pin import authority
-from orchestrator.settings import Settings
-from orchestrator.vaults import open_vault
-from registry import catalogue
-from registry.errors import KeyChanged, KeyUnusable, NotaryDamaged, PinUnusable, VaultDamaged
-from registry.notary import Notary
-from registry.signing import fingerprint
+import click
+
+from orchestrator.approvals.grants import CONFIRM, Grants, render_flaw
+from orchestrator.approvals.signed_policy import SignedPolicy
+from orchestrator.approvals.signing_key import build_authority
+from orchestrator.cli.terminal import FAILED, json_option, print_json, print_table, report_errors
+from orchestrator.forging.authors.authors import KEY
+from orchestrator.forging.authors.budget import DAY_SECONDS
+from orchestrator.gateway.brokers import SOURCES
+from orchestrator.processes.kill import is_alive
+from orchestrator.settings import Settings, load_settings
+from registry.audit.heads import HeadSigner
+from registry.audit.search import AuditTable
+from registry.errors import KeyChanged, KeyUnusable, PinUnusable, SignedHeadsDamaged, VaultDamaged
+from registry.jobs.model_usage import ModelUsageTable
+from registry.processes import ProcessTable
+from registry.secrets.signing import compute_fingerprint
+from registry.secrets.vault import open_vault
+from registry.servers import files
 from registry.store import Store
-from sandbox.docker_engine import Client, connect, list_containers
+from sandbox.engines.docker.engine import Client, connect_engine, list_containers
+from sandbox.engines.docker.image import find_base_image
 from sandbox.errors import ComponentMissing, EngineUnavailable
-from sandbox.image import base_image
 
 
 @dataclass(frozen=True)
-class Check:
-    """One thing that was looked at. `hint` says what to do where it is not well."""
+class DoctorCheck:
+    """The result of one check. `hint` says what to do where it is not ok."""
 
     name: str
     verdict: Literal["ok", "warning", "failed"]
@@ -38,85 +44,91 @@ class Check:
     hint: str = ""
 
 
-def check_all(settings: Settings, store: Store) -> tuple[Check, ...]:
+def run_checks(settings: Settings, store: Store) -> tuple[DoctorCheck, ...]:
     return (
-        *_files(settings, store),
-        *_rows(store),
-        _audit(settings, store),
-        *_engine(settings, store),
-        _pin(settings),
-        *_model(settings, store),
-        _grants(settings, store),
+        *_check_files(settings, store),
+        *_check_rows(store),
+        _check_audit(settings, store.audit),
+        *_check_engine(settings, store.processes),
+        _check_pin_file(settings),
+        *_check_model(settings, store.model_usage),
+        _check_grants(settings, store),
     )
 
 
-def _model(settings: Settings, store: Store) -> Iterator[Check]:
-    """Which endpoint writes code, where its key is, and what it cost in the last 24 hours."""
+def _check_model(settings: Settings, model_usage: ModelUsageTable) -> Iterator[DoctorCheck]:
+    """The endpoint that writes code, where its key is, and its cost in the last 24 hours."""
     model = settings.of_model
     if not model.wanted:
         found = "no endpoint is configured; clients write code"
         hint = "OPENAI_MODEL names the model" if model.key else ""
-        yield Check("model", "ok", f"{found}. OPENAI_API_KEY is set" if hint else found, hint)
+        yield DoctorCheck("model", "ok", f"{found}. OPENAI_API_KEY is set" if hint else found, hint)
         return
     try:
         kept = open_vault(settings).get(SOURCES, KEY) is not None
     except (VaultDamaged, KeyUnusable) as error:
-        yield Check("model", "failed", "the vault cannot be read", str(error))
+        yield DoctorCheck("model", "failed", "the vault cannot be read", str(error))
         return
     asked = f"{model.model or 'its only model'} at {model.url}"
     if not (model.key or kept or model.base_url):
-        yield Check("model", "failed", f"{asked} has no key", f"toolwright secret set {KEY}")
+        yield DoctorCheck("model", "failed", f"{asked} has no key", f"toolwright secret set {KEY}")
         return
-    spent = store.spent_since(time.time() - DAY_SECONDS)
+    spent = model_usage.sum_since(time.time() - DAY_SECONDS)
     told = f"{asked}: {spent.forges} forges, {spent.tokens} tokens, {spent.cost:g} in 24 h"
     if model.key:
         hint = f"any process of yours can read the key: `toolwright secret set {KEY}`, unset {KEY}"
-        yield Check("model", "ok", f"{told}; its key is in the environment", hint)
+        yield DoctorCheck("model", "ok", f"{told}; its key is in the environment", hint)
         return
-    yield Check("model", "ok", f"{told}; its key is in the vault" if kept else told)
+    yield DoctorCheck("model", "ok", f"{told}; its key is in the vault" if kept else told)
 
 
-def _files(settings: Settings, store: Store) -> Iterator[Check]:
-    found = catalogue.check(settings.home, store)
+def _check_files(settings: Settings, store: Store) -> Iterator[DoctorCheck]:
+    found = files.check_consistency(settings.home, store.servers)
     for problem in found:
         verdict: Literal["warning", "failed"] = (
             "warning" if problem.kind in ("changed", "unregistered") else "failed"
         )
         hint = "forge it again, or put the files back"
-        yield Check("files", verdict, f"{problem.name}: {problem.kind}: {problem.detail}", hint)
+        yield DoctorCheck(
+            "files", verdict, f"{problem.name}: {problem.kind}: {problem.detail}", hint
+        )
     if not found:
-        yield Check("files", "ok", f"{len(store.entries())} servers agree with the registry")
+        yield DoctorCheck(
+            "files", "ok", f"{len(store.servers.find())} servers agree with the registry"
+        )
 
 
-def _rows(store: Store) -> Iterator[Check]:
-    alive = {process.id for process in store.processes() if is_alive(process)}
-    dead = [process.id for process in store.processes() if process.id not in alive]
-    lost = [job.id for job in store.jobs("running") if job.owner not in alive]
+def _check_rows(store: Store) -> Iterator[DoctorCheck]:
+    alive = {process.id for process in store.processes.find() if is_alive(process)}
+    dead = [process.id for process in store.processes.find() if process.id not in alive]
+    lost = [job.id for job in store.jobs.find("running") if job.owner not in alive]
     intended = [
         call.id
-        for call in store.invocations(limit=1000)
+        for call in store.calls.find(limit=1000)
         if call.state == "intended" and call.process not in alive
     ]
     hint = "start `toolwright serve` once: it cleans up after dead processes"
-    yield _counted("processes", f"{len(alive)} alive", dead, "dead, not yet swept", hint)
-    yield _counted("jobs", "none is orphaned", lost, "orphaned", hint)
-    yield _counted("calls", "every intent is settled", intended, "with an unknown outcome", hint)
-    frozen = store.freeze_state()
+    yield _build_count_check("processes", f"{len(alive)} alive", dead, "dead, not yet swept", hint)
+    yield _build_count_check("jobs", "none is orphaned", lost, "orphaned", hint)
+    yield _build_count_check(
+        "calls", "every intent is settled", intended, "with an unknown outcome", hint
+    )
+    frozen = store.processes.get_freeze()
     if frozen.frozen:
-        yield Check("freeze", "warning", f"frozen by {frozen.by}", "toolwright unfreeze")
+        yield DoctorCheck("freeze", "warning", f"frozen by {frozen.by}", "toolwright unfreeze")
 
 
-def _counted(name: str, well: str, bad: list[str], what: str, hint: str) -> Check:
+def _build_count_check(name: str, well: str, bad: list[str], what: str, hint: str) -> DoctorCheck:
     if not bad:
-        return Check(name, "ok", well)
-    return Check(name, "warning", f"{len(bad)} {what}: {', '.join(bad[:5])}", hint)
+        return DoctorCheck(name, "ok", well)
+    return DoctorCheck(name, "warning", f"{len(bad)} {what}: {', '.join(bad[:5])}", hint)
 
 
-def _audit(settings: Settings, store: Store) -> Check:
-    broken, rows = Notary(settings.heads).verified(store)
+def _check_audit(settings: Settings, audit: AuditTable) -> DoctorCheck:
+    broken, rows = HeadSigner(settings.heads).verify_and_count(audit)
     if broken is None:
-        return Check("audit", "ok", f"every chain is whole, {rows} rows")
-    return Check(
+        return DoctorCheck("audit", "ok", f"every chain is whole, {rows} rows")
+    return DoctorCheck(
         "audit",
         "failed",
         f"chain {broken.chain} row {broken.sequence}: {broken.reason}",
@@ -124,63 +136,92 @@ def _audit(settings: Settings, store: Store) -> Check:
     )
 
 
-def _engine(settings: Settings, store: Store) -> Iterator[Check]:
+def _check_engine(settings: Settings, processes: ProcessTable) -> Iterator[DoctorCheck]:
     if settings.engine == "wasm":
-        yield _component(settings)
+        yield _check_component(settings)
         return
     try:
-        client = connect()
+        client = connect_engine()
     except EngineUnavailable as error:
-        yield Check("engine", "failed" if settings.engine == "docker" else "warning", str(error))
+        yield DoctorCheck(
+            "engine", "failed" if settings.engine == "docker" else "warning", str(error)
+        )
         if settings.engine == "auto":
-            yield _component(settings)
+            yield _check_component(settings)
         return
     with closing(client):
-        yield Check("engine", "ok", f"Docker {client.version().get('Version', '?')}")
-        image = base_image(client)
+        yield DoctorCheck("engine", "ok", f"Docker {client.version().get('Version', '?')}")
+        image = find_base_image(client)
         if image is None:
-            yield Check("base image", "failed", "missing", "toolwright setup")
+            yield DoctorCheck("base image", "failed", "missing", "toolwright setup")
         else:
-            yield Check("base image", "ok", image.reference)
-        yield _containers(settings, store, client)
+            yield DoctorCheck("base image", "ok", image.reference)
+        yield _check_containers(settings, processes, client)
 
 
-def _component(settings: Settings) -> Check:
-    """The embedded engine's component. wasmtime is loaded only where it is needed."""
-    wasm = importlib.import_module("sandbox.wasm_component")
+def _check_component(settings: Settings) -> DoctorCheck:
+    """Check the WASM engine's component. wasmtime is loaded only where it is needed."""
+    wasm = importlib.import_module("sandbox.engines.wasm.component")
     try:
-        return Check("WASM engine", "ok", wasm.load_component(settings.cache).digest[:12])
+        return DoctorCheck("WASM engine", "ok", wasm.load_component(settings.cache).digest[:12])
     except ComponentMissing as error:
-        return Check("WASM engine", "failed", str(error), "toolwright setup")
+        return DoctorCheck("WASM engine", "failed", str(error), "toolwright setup")
 
 
-def _containers(settings: Settings, store: Store, client: Client) -> Check:
-    alive = {process.id for process in store.processes() if is_alive(process)}
+def _check_containers(settings: Settings, processes: ProcessTable, client: Client) -> DoctorCheck:
+    alive = {process.id for process in processes.find() if is_alive(process)}
     found = list_containers(client, instance=settings.instance)
     strays = [c["Id"][:12] for c in found if c["Labels"].get("toolwright.process") not in alive]
     hint = "start `toolwright serve` once, or `docker rm -f` them"
-    return _counted("sandboxes", f"{len(found)} running", strays, "without an owner", hint)
-
-
-def _grants(settings: Settings, store: Store) -> Check:
-    """Whether the person's key signed everything that the rows say was granted."""
-    consents = Consents(store, Clearance(store, authority(settings)).key)
-    void = consents.void()
-    if not void:
-        return Check("grants", "ok", f"{len(consents.grants())}, each signed")
-    told = ", ".join(
-        f"{grant.origin[:80]} ({grant.kind}): {problem}" for grant, problem in void[:5]
+    return _build_count_check(
+        "sandboxes", f"{len(found)} running", strays, "without an owner", hint
     )
-    return Check("grants", "warning", f"{len(void)} count for nothing: {told}", CONFIRM)
 
 
-def _pin(settings: Settings) -> Check:
-    """The PIN and its key: the one that was known before, by its fingerprint."""
+def _check_grants(settings: Settings, store: Store) -> DoctorCheck:
+    """Check that the person's key signed every stored grant."""
+    consents = Grants(store, SignedPolicy(store, build_authority(settings)).find_key)
+    void = consents.find_void()
+    if not void:
+        return DoctorCheck("grants", "ok", f"{len(consents.find_grants())}, each signed")
+    told = ", ".join(
+        f"{grant.origin[:80]} ({grant.kind}): {render_flaw(flaw)}" for grant, flaw in void[:5]
+    )
+    return DoctorCheck("grants", "warning", f"{len(void)} count for nothing: {told}", CONFIRM)
+
+
+def _check_pin_file(settings: Settings) -> DoctorCheck:
+    """Check the PIN's file, and that its key is the pinned one."""
     if not settings.pin.exists():
-        return Check("PIN", "warning", "none is set: nothing can be approved", "toolwright setup")
+        return DoctorCheck(
+            "PIN", "warning", "none is set: nothing can be approved", "toolwright setup"
+        )
     try:
-        return Check("PIN", "ok", f"set; its key is {fingerprint(authority(settings).key())}")
+        return DoctorCheck(
+            "PIN",
+            "ok",
+            f"set; its key is {compute_fingerprint(build_authority(settings).load_key())}",
+        )
     except PinUnusable as error:
-        return Check("PIN", "warning", str(error))
-    except (KeyChanged, NotaryDamaged) as error:
-        return Check("PIN", "failed", str(error))
+        return DoctorCheck("PIN", "warning", str(error))
+    except (KeyChanged, SignedHeadsDamaged) as error:
+        return DoctorCheck("PIN", "failed", str(error))
+
+
+@click.command("doctor")
+@json_option
+@report_errors
+def doctor_command(as_json: bool) -> None:
+    """Check files against rows, jobs, the audit log, sandboxes and the engine."""
+    settings = load_settings()
+    with Store.open(settings.database_url) as store:
+        checks = run_checks(settings, store)
+    if as_json:
+        print_json([vars(check) for check in checks])
+    else:
+        print_table(
+            ("", "check", "found", "do"),
+            ((check.verdict, check.name, check.found, check.hint) for check in checks),
+        )
+    if any(check.verdict == "failed" for check in checks):
+        raise SystemExit(FAILED)

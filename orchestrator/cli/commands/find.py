@@ -1,12 +1,19 @@
-"""`toolwright find`: the tools that fit a task."""
+"""`toolwright find` and `list`: search tools by task, list the registered servers."""
 
 from __future__ import annotations
 
 import click
 
-from orchestrator.levels import levels
+from orchestrator.cli.server_report import find_levels
+from orchestrator.cli.terminal import (
+    json_option,
+    print_json,
+    print_table,
+    print_text,
+    report_errors,
+)
 from orchestrator.settings import load_settings
-from orchestrator.terminal import json_option, print_json, print_table, reported, say
+from registry.models import describe_server
 from registry.store import Store
 
 
@@ -14,18 +21,18 @@ from registry.store import Store
 @click.argument("task")
 @click.option("-k", default=5, show_default=True, type=click.IntRange(1, 20))
 @json_option
-@reported
-def command(task: str, k: int, as_json: bool) -> None:
+@report_errors
+def find_command(task: str, k: int, as_json: bool) -> None:
     """Show the registered tools that fit TASK, best first."""
     settings = load_settings()
     with Store.open(settings.database_url) as store:
-        matches = store.search(task, k)
-        found = {match.entry: store.entry(match.entry) for match in matches}
-        of = {name: levels(settings, store, entry) for name, entry in found.items()}
+        matches = store.search.find_tools(task, k)
+        found = {match.entry: store.servers.get(match.entry) for match in matches}
+        of = {name: find_levels(settings, store, entry) for name, entry in found.items()}
     if as_json:
         print_json([{**vars(match), "level": of[match.entry][match.tool]} for match in matches])
     elif not matches:
-        say("No registered tool fits. Forge one: toolwright forge TASK --source URL")
+        print_text("No registered tool fits. Forge one: toolwright forge TASK --source URL")
     else:
         print_table(
             ("tool", "group", "level", "score", "description"),
@@ -38,5 +45,38 @@ def command(task: str, k: int, as_json: bool) -> None:
                     m.description[:100],
                 )
                 for m in matches
+            ),
+        )
+
+
+@click.command("list")
+@json_option
+@report_errors
+def list_command(as_json: bool) -> None:
+    """List the registered servers with their trust."""
+    with Store.open(load_settings().database_url) as store:
+        rows = store.servers.find_summaries()
+        whole = as_json and [
+            describe_server(e, store.standings.get(e.name)) for e in store.servers.find()
+        ]
+    if as_json:
+        print_json(whole)
+    elif not rows:
+        print_text("No servers yet. Forge one: toolwright forge TASK --source URL")
+    else:
+        print_table(
+            ("server", "version", "state", "trust", "calls", "ok", "tools", "title"),
+            (
+                (
+                    row.name,
+                    row.version,
+                    row.state,
+                    row.standing.level,
+                    row.standing.total,
+                    row.standing.successful,
+                    row.tools,
+                    row.title,
+                )
+                for row in rows
             ),
         )

@@ -1,4 +1,4 @@
-"""`toolwright forge`: make, prove and register a server."""
+"""`toolwright forge`: generate, prove and register a server."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from typing import Any
 
 import click
 
-from forge.selection import credential
+from forge.compiler.selection import parse_credential
 from orchestrator.app import App, open_app
-from orchestrator.authorship import WRITERS
-from orchestrator.granting import allow_host
-from orchestrator.jobreport import tell
-from orchestrator.pinprompt import ask_pin, pin_option
-from orchestrator.resuming import carried_out
-from orchestrator.settings import Settings, load_settings
-from orchestrator.terminal import (
+from orchestrator.approvals.granting import allow_host
+from orchestrator.cli.job_report import report_job
+from orchestrator.cli.resume import carry_out_job
+from orchestrator.cli.terminal import (
+    ask_pin,
     auth_option,
     engine_option,
     json_option,
-    reported,
-    run,
+    pin_option,
+    report_errors,
+    run_coroutine,
 )
-from registry.records import Job
-from registry.signing import Signer
+from orchestrator.forging.authors.choice import WRITERS
+from orchestrator.settings import Settings, load_settings
+from registry.models import Job
+from registry.secrets.signing import Signer
 
 
 @click.command("forge")
@@ -47,8 +48,8 @@ from registry.signing import Signer
 @pin_option
 @json_option
 @engine_option
-@reported
-def command(
+@report_errors
+def forge_command(
     task: str,
     source: str,
     parent: str,
@@ -70,12 +71,12 @@ def command(
     --brief prints it. What was written is handed in with `toolwright submit` or by an MCP client.
     """
     for written in auth:
-        credential(written)
+        parse_credential(written)
     settings = load_settings(engine=engine)
     signer = ask_pin(settings, pin_file) if allow or experimental else None
     request = {
         "task": task,
-        "source": _absolute(source),
+        "source": _resolve_path(source),
         "parent": parent,
         "name": name,
         "base_url": base_url,
@@ -83,17 +84,17 @@ def command(
         "author": author or "",
         "experimental": experimental,
     }
-    job = run(_forged(settings, request, allow, signer, as_json))
-    tell(job, as_json, brief)
+    job = run_coroutine(_forge_server(settings, request, allow, signer, as_json))
+    report_job(job, as_json, brief)
 
 
-def _absolute(source: str) -> str:
-    """A path that is there as an absolute one: a job may be carried out elsewhere."""
+def _resolve_path(source: str) -> str:
+    """An existing path made absolute, other sources as they are: a job may run elsewhere."""
     path = Path(source).expanduser()
     return str(path.absolute()) if source and path.exists() else source
 
 
-async def _forged(
+async def _forge_server(
     settings: Settings,
     request: dict[str, Any],
     allow: tuple[str, ...],
@@ -103,9 +104,9 @@ async def _forged(
     async with open_app(settings, "forge") as app:
         if signer is not None:
             for host in allow:
-                allow_host(app.store, host, "terminal", signer)
-        return await _run(app, request, quiet)
+                allow_host(app.store.grants, host, "terminal", signer)
+        return await _run_job(app, request, quiet)
 
 
-async def _run(app: App, request: dict[str, Any], quiet: bool) -> Job:
-    return await carried_out(app, app.jobs.create("forge", request), quiet)
+async def _run_job(app: App, request: dict[str, Any], quiet: bool) -> Job:
+    return await carry_out_job(app, app.jobs.create_job("forge", request), quiet)

@@ -1,4 +1,4 @@
-"""`toolwright grant`: what a server may have of this machine, and what nobody signed for."""
+"""`toolwright grant`: grant, list, revoke and confirm the permissions of servers."""
 
 from __future__ import annotations
 
@@ -8,24 +8,36 @@ from pathlib import Path
 
 import click
 
-from orchestrator.clearance import Clearance
-from orchestrator.consents import Consents, secret_of, void_json
+from orchestrator.approvals.granting import (
+    add_grant,
+    confirm_grants,
+    find_confirmable,
+    revoke_permissions,
+)
+from orchestrator.approvals.grants import Grants, encode_void_grant, find_secret_name
+from orchestrator.approvals.signed_policy import SignedPolicy
+from orchestrator.approvals.signing_key import build_authority
+from orchestrator.cli.terminal import (
+    ask_pin,
+    json_option,
+    pin_option,
+    print_json,
+    print_table,
+    print_text,
+    report_errors,
+)
 from orchestrator.errors import OrchestratorError
-from orchestrator.granting import confirm, confirmable, grant, revoke_permissions
-from orchestrator.pin import authority
-from orchestrator.pinprompt import ask_pin, pin_option
 from orchestrator.settings import Settings, load_settings
-from orchestrator.shelf import Shelf
-from orchestrator.terminal import json_option, print_json, print_table, reported, say
+from registry.servers.bundles import Bundles
 from registry.store import Store
-from sandbox.bundle import file_arguments
-from sandbox.permissions import (
+from sandbox.bundle.model import find_file_arguments
+from sandbox.bundle.permissions import (
     Permission,
     check_nesting,
     check_path,
     is_readable,
     parse_permission,
-    permissions_of,
+    parse_permissions,
 )
 
 FIRST = (
@@ -43,8 +55,8 @@ FIRST = (
 )
 @pin_option
 @json_option
-@reported
-def command(
+@report_errors
+def grant_command(
     server: str | None,
     permission: str | None,
     revoke: bool,
@@ -63,34 +75,38 @@ def command(
     """
     settings = load_settings()
     with Store.open(settings.database_url) as store:
-        consents = Consents(store, Clearance(store, authority(settings)).key)
+        consents = Grants(store, SignedPolicy(store, build_authority(settings)).find_key)
         if confirming:
-            _confirm(settings, consents, server or "", pin_file)
+            _confirm_grants(settings, consents, server or "", pin_file)
         elif server is None:
-            _list_all(consents, as_json)
+            _list_grants(consents, as_json)
         elif permission is None:
-            _list(store.entry(server).permissions, consents.permissions(server), as_json)
+            _list_permissions(
+                store.servers.get(server).permissions, consents.find_permissions(server), as_json
+            )
         else:
-            _change(settings, consents, server, _parsed(permission), revoke, pin_file)
+            _change_permission(
+                settings, consents, server, _parse_permission(permission), revoke, pin_file
+            )
 
 
-def _change(
+def _change_permission(
     settings: Settings,
-    consents: Consents,
+    consents: Grants,
     server: str,
     wanted: Permission,
     revoke: bool,
     pin_file: Path | None,
 ) -> None:
-    store, given = consents.store, consents.permissions(server)
-    entry = store.entry(server)
+    store, given = consents.store, consents.find_permissions(server)
+    entry = store.servers.get(server)
     if revoke:
-        revoke_permissions(store, server, (str(wanted),), "terminal", time.time())
+        revoke_permissions(store.grants, server, (str(wanted),), "terminal", time.time())
         had = str(wanted) in given
-        say(f"{wanted} is taken from {server}." if had else f"{server} has no {wanted}.")
+        print_text(f"{wanted} is taken from {server}." if had else f"{server} has no {wanted}.")
         return
-    takes_files = any(file_arguments(tool.definition["inputSchema"]) for tool in entry.tools)
-    if wanted not in permissions_of(entry.permissions) and not (
+    takes_files = any(find_file_arguments(tool.definition["inputSchema"]) for tool in entry.tools)
+    if wanted not in parse_permissions(entry.permissions) and not (
         takes_files and is_readable(wanted)
     ):
         raise OrchestratorError(
@@ -99,39 +115,44 @@ def _change(
         )
     if wanted.kind == "fs":
         check_path(wanted.name, settings.of_engine.private)
-        check_nesting((*permissions_of(given), wanted))
-    secret = secret_of(wanted, Shelf(settings.home, store).bundle(entry))
-    if wanted.loud:
-        say(f"{wanted} is {wanted.loud}.", "red")
+        check_nesting((*parse_permissions(given), wanted))
+    secret = find_secret_name(wanted, Bundles(settings.home, store.servers).load_bundle(entry))
+    if wanted.warning:
+        print_text(f"{wanted} is {wanted.warning}.", "red")
     signer = ask_pin(settings, pin_file)
-    grant(store, f"{server} {wanted}", "permission", "terminal", signer, secret)
-    say(f"{server} may have {wanted}.")
+    add_grant(store.grants, f"{server} {wanted}", "permission", "terminal", signer, secret)
+    print_text(f"{server} may have {wanted}.")
 
 
-def _confirm(settings: Settings, consents: Consents, what: str, pin_file: Path | None) -> None:
+def _confirm_grants(settings: Settings, consents: Grants, what: str, pin_file: Path | None) -> None:
     store = consents.store
-    wanted = confirmable(store, Shelf(settings.home, store), consents.void(), what)
+    wanted = find_confirmable(
+        store.servers, Bundles(settings.home, store.servers), consents.find_void(), what
+    )
     if not wanted:
-        say("There is nothing to confirm.")
+        print_text("There is nothing to confirm.")
         return
     print_table(
         ("unsigned", "kind", "secret", "by"),
         ((each.origin, each.kind, each.detail, each.granted_by) for each in wanted),
     )
-    say(FIRST, "yellow")
-    confirm(store, wanted, "terminal", ask_pin(settings, pin_file))
-    say(f"{len(wanted)} grants are signed.")
+    print_text(FIRST, "yellow")
+    confirm_grants(store.grants, wanted, "terminal", ask_pin(settings, pin_file))
+    print_text(f"{len(wanted)} grants are signed.")
 
 
-def _parsed(permission: str) -> Permission:
+def _parse_permission(permission: str) -> Permission:
     try:
         return parse_permission(permission)
     except ValueError as error:
         raise OrchestratorError(f"{error}.") from error
 
 
-def _list_all(consents: Consents, as_json: bool) -> None:
-    counted, void = consents.grants(), [void_json(*each) for each in consents.void()]
+def _list_grants(consents: Grants, as_json: bool) -> None:
+    counted, void = (
+        consents.find_grants(),
+        [encode_void_grant(*each) for each in consents.find_void()],
+    )
     if as_json:
         given = [{"what": each.origin, "kind": each.kind} for each in counted]
         print_json({"granted": given, "void": void})
@@ -142,8 +163,8 @@ def _list_all(consents: Consents, as_json: bool) -> None:
         print_table(("counts for nothing", "kind", "because"), rows)
 
 
-def _list(declared: tuple[str, ...], given: Mapping[str, str], as_json: bool) -> None:
-    wanted = {text: str(each) for text in declared for each in permissions_of((text,))}
+def _list_permissions(declared: tuple[str, ...], given: Mapping[str, str], as_json: bool) -> None:
+    wanted = {text: str(each) for text in declared for each in parse_permissions((text,))}
     rows = [(text, normal in given) for text, normal in wanted.items()]
     if as_json:
         print_json([{"permission": text, "granted": granted} for text, granted in rows])

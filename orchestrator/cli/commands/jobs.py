@@ -1,4 +1,4 @@
-"""`toolwright jobs`: forge jobs and task runs."""
+"""`toolwright jobs`: list, show, cancel and resume forge jobs and task runs."""
 
 from __future__ import annotations
 
@@ -10,30 +10,32 @@ from typing import Any
 
 import click
 
-from orchestrator.answers import (
-    draft_json,
-    draft_line,
-    job_json,
-    job_line,
-    model_call_line,
-    spent_json,
-)
-from orchestrator.errors import OrchestratorError
-from orchestrator.jobreport import tell
-from orchestrator.moments import ago
-from orchestrator.pinprompt import ask_pin, pin_option
-from orchestrator.settings import load_settings
-from orchestrator.terminal import (
+from orchestrator.approvals.dates import format_age
+from orchestrator.cli.job_report import report_job
+from orchestrator.cli.terminal import (
+    ask_pin,
     engine_option,
     json_option,
+    pin_option,
     print_json,
     print_table,
-    reported,
-    run,
-    say,
+    print_text,
+    report_errors,
+    run_coroutine,
 )
-from registry.drafts import awaits_draft
-from registry.records import Job
+from orchestrator.errors import OrchestratorError
+from orchestrator.settings import load_settings
+from orchestrator.views import (
+    draft_line_json,
+    encode_draft,
+    encode_job,
+    encode_job_line,
+    encode_model_call,
+    encode_spent,
+)
+from registry.jobs.drafts import awaits_draft
+from registry.jobs.pending import read_pending
+from registry.models import Job
 from registry.store import Store
 
 
@@ -52,8 +54,8 @@ from registry.store import Store
 @pin_option
 @json_option
 @engine_option
-@reported
-def command(
+@report_errors
+def jobs_command(
     job: str | None,
     cancel: bool,
     draft: int | None,
@@ -72,30 +74,33 @@ def command(
     if job and (allow or resume or experimental):
         signer = ask_pin(settings, pin_file) if allow or experimental else None
         # A list needs no engine and no stages, which take a second to load.
-        resuming = importlib.import_module("orchestrator.resuming")
-        tell(run(resuming.gone_on(settings, job, signer, experimental, as_json)), as_json)
+        resuming = importlib.import_module("orchestrator.cli.resume")
+        report_job(
+            run_coroutine(resuming.resume_job(settings, job, signer, experimental, as_json)),
+            as_json,
+        )
         return
     with Store.open(settings.database_url) as store:
         if job and cancel:
-            store.cancel_job(job, "terminal", time.time())
+            store.jobs.cancel(job, "terminal", time.time())
         if job and draft is not None:
-            print_json(draft_json(store.draft(job, draft)))
+            print_json(encode_draft(store.drafts.get(job, draft)))
             return
         if job and brief:
-            say(_brief(store.job(job)))
+            print_text(_read_brief(store.jobs.get(job)))
             return
         if job:
-            print_json(_shown(store, job))
+            print_json(_load_job_details(store, job))
             return
-        rows = store.jobs()
-    _print(rows, as_json)
+        rows = store.jobs.find()
+    _print_jobs(rows, as_json)
 
 
-def _print(rows: Sequence[Job], as_json: bool) -> None:
+def _print_jobs(rows: Sequence[Job], as_json: bool) -> None:
     if as_json:
-        print_json([job_line(row) for row in rows])
+        print_json([encode_job_line(row) for row in rows])
     elif not rows:
-        say("No jobs.")
+        print_text("No jobs.")
     else:
         print_table(
             ("job", "kind", "state", "stage", "done", "since", ""),
@@ -106,7 +111,7 @@ def _print(rows: Sequence[Job], as_json: bool) -> None:
                     row.state,
                     row.stage,
                     f"{row.progress:.0%}",
-                    ago(row.created),
+                    format_age(row.created),
                     row.message[:120],
                 )
                 for row in rows
@@ -114,15 +119,16 @@ def _print(rows: Sequence[Job], as_json: bool) -> None:
         )
 
 
-def _shown(store: Store, job: str) -> dict[str, Any]:
-    told = [draft_line(row) for row in store.drafts(job)]
-    asked = [model_call_line(call) for call in store.model_calls(job)]
-    spent = spent_json(store.spent_by_job(job))
-    return {**job_json(store.job(job)), "drafts": told, "models": {**spent, "asked": asked}}
+def _load_job_details(store: Store, job: str) -> dict[str, Any]:
+    told = [draft_line_json(row) for row in store.drafts.find(job)]
+    asked = [encode_model_call(call) for call in store.model_usage.find(job)]
+    spent = encode_spent(store.model_usage.sum_for_job(job))
+    return {**encode_job(store.jobs.get(job)), "drafts": told, "models": {**spent, "asked": asked}}
 
 
-def _brief(job: Job) -> str:
-    """Raises OrchestratorError where it waits for nobody's draft."""
+def _read_brief(job: Job) -> str:
+    """The brief of a job. Raises OrchestratorError where it does not wait for a draft."""
     if not awaits_draft(job):
         raise OrchestratorError(f"job {job.id} waits for no draft, it is {job.state}.")
-    return str(job.result["brief"])
+    pending = read_pending(job.result)
+    return pending.brief if pending else ""

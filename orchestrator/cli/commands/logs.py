@@ -1,4 +1,4 @@
-"""`toolwright logs`: calls and the audit log."""
+"""`toolwright logs`: show calls and the audit log."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import time
 
 import click
 
-from orchestrator.answers import invocation_json, outcome
-from orchestrator.moments import ago
+from orchestrator.approvals.dates import format_age
+from orchestrator.cli.terminal import json_option, print_json, print_table, report_errors
 from orchestrator.settings import load_settings
-from orchestrator.terminal import json_option, print_json, print_table, reported
+from orchestrator.views import encode_call, render_outcome
+from registry.audit.search import AuditTable
 from registry.store import Store
 
 
@@ -21,46 +22,49 @@ from registry.store import Store
 @click.option("-n", "limit", default=30, show_default=True, type=click.IntRange(1, 10000))
 @click.option("--mark-wrong", is_flag=True, help="With --call: count its result as a failure.")
 @json_option
-@reported
-def command(
+@report_errors
+def logs_command(
     server: str | None, audit: bool, identity: str, limit: int, mark_wrong: bool, as_json: bool
 ) -> None:
     """Show the latest calls, of SERVER or of all; or the audit log."""
     with Store.open(load_settings().database_url) as store:
         if mark_wrong and identity:
-            store.mark_wrong(identity, "terminal", time.time(), "marked at the terminal")
+            store.calls.mark_wrong(identity, "terminal", time.time(), "marked at the terminal")
         if identity:
-            print_json(invocation_json(store.invocation(identity)))
+            print_json(encode_call(store.calls.get(identity)))
         elif audit:
-            _print_audit(store, limit, as_json)
+            _print_audit(store.audit, limit, as_json)
         else:
             _print_calls(store, server, limit, as_json)
 
 
-def _print_audit(store: Store, limit: int, as_json: bool) -> None:
-    rows = store.audit(limit)
+def _print_audit(audit: AuditTable, limit: int, as_json: bool) -> None:
+    rows = audit.find(limit)
     if as_json:
         print_json([{**vars(row), "payload": json.loads(row.payload)} for row in rows])
     else:
         print_table(
             ("", "when", "chain", "what", "about"),
-            ((row.id, ago(row.time), row.chain[:8], row.kind, row.payload[:120]) for row in rows),
+            (
+                (row.id, format_age(row.time), row.chain[:8], row.kind, row.payload[:120])
+                for row in rows
+            ),
         )
 
 
 def _print_calls(store: Store, server: str | None, limit: int, as_json: bool) -> None:
-    calls = store.invocations(server, limit)
+    calls = store.calls.find(server, limit)
     if as_json:
-        print_json([invocation_json(call) for call in calls])
+        print_json([encode_call(call) for call in calls])
     else:
         print_table(
             ("call", "when", "tool", "outcome", "ms", "task"),
             (
                 (
                     call.id,
-                    ago(call.started),
+                    format_age(call.started),
                     f"{call.entry}.{call.tool}",
-                    outcome(call),
+                    render_outcome(call),
                     f"{call.latency_ms:.0f}",
                     call.task[:60],
                 )

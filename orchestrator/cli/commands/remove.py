@@ -1,4 +1,4 @@
-"""`toolwright remove`: take a third-party server out of use, with all that it was given."""
+"""`toolwright archive` and `remove`: take a server out of use; `remove` revokes its grants too."""
 
 from __future__ import annotations
 
@@ -7,38 +7,41 @@ from contextlib import closing
 
 import click
 
+from orchestrator.approvals.granting import revoke_permissions
+from orchestrator.cli.terminal import json_option, print_json, print_text, report_errors
 from orchestrator.errors import OrchestratorError
-from orchestrator.granting import revoke_permissions
 from orchestrator.settings import load_settings
-from orchestrator.shelf import Shelf
-from orchestrator.terminal import json_option, print_json, reported, say
-from registry.records import Entry
+from registry.approvals.grants import GrantTable
+from registry.models import Entry
+from registry.servers.bundles import Bundles
 from registry.store import Store
-from sandbox.docker_engine import connect
+from sandbox.bundle.launch import AUTHOR
+from sandbox.bundle.permissions import parse_permissions
+from sandbox.engines.docker.engine import connect_engine
+from sandbox.engines.docker.layers import remove_layer
 from sandbox.errors import EngineUnavailable, SandboxError
-from sandbox.launch import AUTHOR
-from sandbox.layers import remove_layer
-from sandbox.permissions import permissions_of
 
 
 @click.command("remove")
 @click.argument("name")
 @json_option
-@reported
-def command(name: str, as_json: bool) -> None:
+@report_errors
+def remove_command(name: str, as_json: bool) -> None:
     """Take the third-party server NAME out of use: its permissions and its image go, its records
     stay. Its secrets are yours to remove: `toolwright secret remove`.
     """
     settings = load_settings()
     now = time.time()
     with Store.open(settings.database_url) as store:
-        entry = store.entry(name)
+        entry = store.servers.get(name)
         if entry.created_by != AUTHOR:
             raise OrchestratorError(f"{name} was made by Toolwright: `toolwright archive {name}`.")
-        store.archive(name, now, "terminal", "removed")
-        revoke_permissions(store, name, _permissions(store, entry), "terminal", now)
+        store.servers.archive(name, now, "terminal", "removed")
+        revoke_permissions(
+            store.grants, name, _find_permissions(store.grants, entry), "terminal", now
+        )
         try:
-            launch = Shelf(settings.home, store).bundle(entry).launch
+            launch = Bundles(settings.home, store.servers).load_bundle(entry).launch
         except SandboxError:
             launch = None
     if launch is not None and launch.way == "image":
@@ -46,20 +49,35 @@ def command(name: str, as_json: bool) -> None:
     if as_json:
         print_json({"server": name, "state": "archived"})
     else:
-        say(f"{name} is removed. `toolwright add` brings it back.")
+        print_text(f"{name} is removed. `toolwright add` brings it back.")
 
 
-def _permissions(store: Store, entry: Entry) -> list[str]:
-    """What a server declares or was granted, signed or not."""
+def _find_permissions(grants: GrantTable, entry: Entry) -> list[str]:
+    """The permissions that a server declares or was granted, signed or not."""
     prefix = f"{entry.name} "
-    given = (grant.origin for grant in store.grants("permission"))
+    given = (grant.origin for grant in grants.find_grants("permission"))
     stored = {each.removeprefix(prefix) for each in given if each.startswith(prefix)}
-    return sorted(stored | {str(each) for each in permissions_of(entry.permissions)})
+    return sorted(stored | {str(each) for each in parse_permissions(entry.permissions)})
 
 
 def _remove_image(image: str) -> None:
     try:
-        with closing(connect()) as client:
+        with closing(connect_engine()) as client:
             remove_layer(client, image)
     except EngineUnavailable as error:
-        say(f"its image stays: {error}", "yellow")
+        print_text(f"its image stays: {error}", "yellow")
+
+
+@click.command("archive")
+@click.argument("name")
+@click.option("--reason", default="", help="Kept in the audit log.")
+@json_option
+@report_errors
+def archive_command(name: str, reason: str, as_json: bool) -> None:
+    """Take the server NAME out of use. Its files and records stay; forging it again revives it."""
+    with Store.open(load_settings().database_url) as store:
+        store.servers.archive(name, time.time(), "terminal", reason)
+    if as_json:
+        print_json({"server": name, "state": "archived"})
+    else:
+        print_text(f"{name} is archived.")

@@ -8,12 +8,19 @@ from datetime import datetime
 import click
 
 from orchestrator.app import App, open_app
+from orchestrator.cli.terminal import (
+    FAILED,
+    json_option,
+    print_json,
+    print_text,
+    report_errors,
+    run_coroutine,
+)
 from orchestrator.errors import OrchestratorError
-from orchestrator.orders import Step
-from orchestrator.reproving import Reproved, Reproving
+from orchestrator.forging.order import ForgeStep
+from orchestrator.healing.reprove import ReproofResult, Reprover
 from orchestrator.settings import Settings, load_settings
-from orchestrator.terminal import FAILED, json_option, print_json, reported, run, say
-from registry.records import CALLABLE, Entry
+from registry.models import CALLABLE, Entry
 
 STYLES = {"proved": "green", "renewed": "green", "failed": "red", "skipped": "yellow"}
 
@@ -30,41 +37,45 @@ STYLES = {"proved": "green", "renewed": "green", "failed": "red", "skipped": "ye
     "--since", default="", help="Only servers made on this day or later, such as 2026-01-31."
 )
 @json_option
-@reported
-def command(names: tuple[str, ...], model: str, since: str, as_json: bool) -> None:
+@report_errors
+def reprove_command(names: tuple[str, ...], model: str, since: str, as_json: bool) -> None:
     """Prove the servers NAME again, or all in use: with this version's stages, on this base image,
     with their own cases and the calls they answered last. What is proved on another base than
     before becomes a new version; what fails stays as it is.
     """
-    found = run(_reproved(load_settings(), names, model, _moment(since), as_json))
+    found = run_coroutine(
+        _reprove_servers(load_settings(), names, model, _parse_day(since), as_json)
+    )
     if as_json:
         print_json([asdict(each) for each in found])
     if any(each.verdict == "failed" for each in found):
         raise SystemExit(FAILED)
 
 
-async def _reproved(
+async def _reprove_servers(
     settings: Settings, names: tuple[str, ...], model: str, since: float, quiet: bool
-) -> list[Reproved]:
+) -> list[ReproofResult]:
     async with open_app(replace(settings, spares=0), "reprove") as app:
-        author = _author(app, model)
-        entries = [app.store.entry(name) for name in names] or _in_use(app, since)
-        reproving = Reproving(app.store, app.forge)
+        author = _resolve_author(app, model)
+        entries = [app.store.servers.get(name) for name in names] or _find_servers_in_use(
+            app, since
+        )
+        reproving = Reprover(app.store, app.forge)
         found = []
         for entry in entries:
-            found.append(await reproving.reprove(entry, _silent, author))
+            found.append(await reproving.reprove_server(entry, _ignore_step, author))
             if not quiet:
-                _print(found[-1])
+                _print_result(found[-1])
         return found
 
 
-def _in_use(app: App, since: float) -> list[Entry]:
-    return [entry for entry in app.store.entries(CALLABLE) if entry.created >= since]
+def _find_servers_in_use(app: App, since: float) -> list[Entry]:
+    return [entry for entry in app.store.servers.find(CALLABLE) if entry.created >= since]
 
 
-def _author(app: App, model: str) -> str:
-    """Who writes, of those that `forge` knows. Raises OrchestratorError for another model than the
-    configured one.
+def _resolve_author(app: App, model: str) -> str:
+    """The author, as `forge` names it: "", `client` or `openai`. Raises OrchestratorError for a
+    model that is not configured.
     """
     if model in ("", "client"):
         return model
@@ -77,7 +88,7 @@ def _author(app: App, model: str) -> str:
     return "openai"
 
 
-def _moment(day: str) -> float:
+def _parse_day(day: str) -> float:
     if not day:
         return 0.0
     try:
@@ -86,13 +97,13 @@ def _moment(day: str) -> float:
         raise OrchestratorError(f"{day!r} is no day such as 2026-01-31.") from error
 
 
-def _silent(step: Step) -> None:
-    """The command prints what became of each, not how."""
+def _ignore_step(step: ForgeStep) -> None:
+    """Ignore progress: the command prints only the result of each server."""
 
 
-def _print(found: Reproved) -> None:
-    say(f"{found.server} version {found.version}: {found.verdict}", STYLES[found.verdict])
+def _print_result(found: ReproofResult) -> None:
+    print_text(f"{found.server} version {found.version}: {found.verdict}", STYLES[found.verdict])
     if found.reason:
-        say(f"  {found.reason}")
+        print_text(f"  {found.reason}")
     if found.job:
-        say(f"  job {found.job} writes it anew")
+        print_text(f"  job {found.job} writes it anew")

@@ -1,4 +1,4 @@
-"""`toolwright rollback`: go back to an earlier version of a server."""
+"""`toolwright diff` and `rollback`: compare versions of a server, go back to an earlier one."""
 
 from __future__ import annotations
 
@@ -7,12 +7,51 @@ from pathlib import Path
 
 import click
 
-from orchestrator.pinprompt import ask_pin, pin_option
+from orchestrator.cli.terminal import (
+    ask_pin,
+    json_option,
+    pin_option,
+    print_json,
+    print_text,
+    report_errors,
+)
+from orchestrator.errors import OrchestratorError
+from orchestrator.healing.versions import (
+    diff_versions,
+    find_previous_version,
+    find_version,
+    plan_rollback,
+    roll_back,
+)
 from orchestrator.settings import load_settings
-from orchestrator.shelf import Shelf
-from orchestrator.terminal import json_option, print_json, reported, say
-from orchestrator.versions import go_back, planned
+from registry.servers.bundles import Bundles
 from registry.store import Store
+
+
+@click.command("diff")
+@click.argument("name")
+@click.argument("a", type=int, required=False)
+@click.argument("b", type=int, required=False)
+@json_option
+@report_errors
+def diff_command(name: str, a: int | None, b: int | None, as_json: bool) -> None:
+    """Show what changed from version A of the server NAME to version B; from the one before to the
+    current one by default.
+    """
+    settings = load_settings()
+    with Store.open(settings.database_url) as store:
+        shelf = Bundles(settings.home, store.servers)
+        new = find_version(store.servers, name, b)
+        earlier = find_previous_version(store.servers, name, new.version) if a is None else a
+        if earlier is None:
+            raise OrchestratorError(f"{name} has one version only; there is none to compare with.")
+        old = find_version(store.servers, name, earlier)
+        lines = list(diff_versions(shelf.load_bundle(old), shelf.load_bundle(new)))
+    if as_json:
+        print_json({"server": name, "from": old.version, "to": new.version, "lines": lines})
+        return
+    for line in lines:
+        print_text(line, {"+": "green", "-": "red", "#": "yellow"}.get(line[:1], ""))
 
 
 @click.command("rollback")
@@ -21,8 +60,8 @@ from registry.store import Store
 @click.option("--reason", default="", help="Kept in the audit log.")
 @pin_option
 @json_option
-@reported
-def command(
+@report_errors
+def rollback_command(
     name: str, version: int | None, reason: str, pin_file: Path | None, as_json: bool
 ) -> None:
     """Put VERSION of the server NAME back in use, by default the one before the current. Its
@@ -30,17 +69,19 @@ def command(
     """
     settings = load_settings()
     with Store.open(settings.database_url) as store:
-        shelf = Shelf(settings.home, store)
-        plan = planned(store, shelf, name, version)
+        shelf = Bundles(settings.home, store.servers)
+        plan = plan_rollback(store.servers, shelf, name, version)
         if plan.gains:
             if not as_json:
-                say(f"version {plan.target.version} may do more than now:", "yellow")
+                print_text(f"version {plan.target.version} may do more than now:", "yellow")
                 for gain in plan.gains:
-                    say(f"  {gain}")
+                    print_text(f"  {gain}")
             ask_pin(settings, pin_file)
-        entry = go_back(store, shelf, plan, "terminal", reason, time.time())
+        entry = roll_back(store, shelf, plan, "terminal", reason, time.time())
     if as_json:
         told = {"from": plan.current.version, "to": plan.target.version, "version": entry.version}
         print_json({"server": name, **told})
     else:
-        say(f"{name} is at version {entry.version}, which is version {plan.target.version} again.")
+        print_text(
+            f"{name} is at version {entry.version}, which is version {plan.target.version} again."
+        )

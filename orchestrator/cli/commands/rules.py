@@ -1,4 +1,4 @@
-"""`toolwright rules`: what people allowed beforehand."""
+"""`toolwright rules`: list and revoke standing rules."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ from typing import Any
 
 import click
 
-from orchestrator.allowing import rule_json
-from orchestrator.clearance import Clearance
-from orchestrator.pin import authority
+from orchestrator.approvals.rules import encode_rule
+from orchestrator.approvals.signed_policy import SignedPolicy
+from orchestrator.approvals.signing_key import build_authority
+from orchestrator.cli.terminal import (
+    json_option,
+    print_json,
+    print_table,
+    print_text,
+    report_errors,
+)
 from orchestrator.settings import Settings, load_settings
-from orchestrator.terminal import json_option, print_json, print_table, reported, say
 from registry.store import Store
 
 all_option = click.option("--all", "every", is_flag=True, help="Also those that count no more.")
@@ -21,25 +27,25 @@ all_option = click.option("--all", "every", is_flag=True, help="Also those that 
 @all_option
 @json_option
 @click.pass_context
-def command(context: click.Context, every: bool, as_json: bool) -> None:
+def rules_command(context: click.Context, every: bool, as_json: bool) -> None:
     """List and revoke standing rules. `toolwright approve ID --always` adds one."""
     if context.invoked_subcommand is None:
         context.invoke(list_rules, every=every, as_json=as_json)
 
 
-@command.command("list")
+@rules_command.command("list")
 @all_option
 @json_option
-@reported
+@report_errors
 def list_rules(every: bool, as_json: bool) -> None:
     """List the rules."""
     settings = load_settings()
     with Store.open(settings.database_url) as store:
-        shown = [rule for rule in _told(settings, store) if every or rule["state"] == "live"]
+        shown = [rule for rule in _load_rules(settings, store) if every or rule["state"] == "live"]
     if as_json:
         print_json(shown)
     elif not shown:
-        say("There are none. `toolwright approve ID --always` adds one.")
+        print_text("There are none. `toolwright approve ID --always` adds one.")
     else:
         print_table(
             ("rule", "state", "says", "until", "used"),
@@ -56,16 +62,16 @@ def list_rules(every: bool, as_json: bool) -> None:
         )
 
 
-@command.command("revoke")
+@rules_command.command("revoke")
 @click.argument("rule")
-@reported
+@report_errors
 def revoke_rule(rule: str) -> None:
     """End the rule RULE. Needs no PIN: it only makes things stricter."""
     with Store.open(load_settings().database_url) as store:
-        ended = store.revoke_rule(rule, "terminal", time.time())
-    say(f"{rule} is revoked." if ended else f"{rule} was revoked already.")
+        ended = store.rules.revoke(rule, "terminal", time.time())
+    print_text(f"{rule} is revoked." if ended else f"{rule} was revoked already.")
 
 
-def _told(settings: Settings, store: Store) -> list[dict[str, Any]]:
-    public = Clearance(store, authority(settings)).key()
-    return [rule_json(rule, time.time(), public) for rule in store.rules()]
+def _load_rules(settings: Settings, store: Store) -> list[dict[str, Any]]:
+    public = SignedPolicy(store, build_authority(settings)).find_key()
+    return [encode_rule(rule, time.time(), public) for rule in store.rules.find()]

@@ -1,4 +1,4 @@
-"""`toolwright run`: one forged server by itself, for any MCP client."""
+"""`toolwright run`: serve one server by itself over stdio, for any MCP client."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from uuid import uuid4
 
 import click
 
-from orchestrator.directory import Grants, read_secrets, serve_directory
 from orchestrator.errors import OrchestratorError
+from orchestrator.frontends.bundle_directory import DirectoryGrants, read_secrets, serve_directory
 from orchestrator.settings import load_engine_settings
 from registry.errors import RegistryError
-from sandbox.brake import Brake
-from sandbox.bundle import NAME, Bundle, read_bundle
+from sandbox.bundle.model import NAME, Bundle, read_bundle
+from sandbox.engines.process import ProcessRunner
 from sandbox.errors import SandboxError
-from sandbox.process_engine import ProcessRunner
-from sandbox.runner import Runner
+from sandbox.killswitch import KillSwitch
+from sandbox.session.interface import Runner
 
 ENGINES = ("auto", "docker", "wasm", "none")
 NO_CAGE = (
@@ -40,7 +40,9 @@ CLIENTS = (
     "windsurf",
     "cline",
 )
-"""The names in orchestrator/clients.py, which takes longer to load than a server to start."""
+"""The names in orchestrator/cli/clients/clients.py, which takes longer to load than a server to
+start.
+"""
 ADD = "A person registers it with `toolwright add`; then `toolwright run NAME` serves it."
 
 
@@ -62,7 +64,7 @@ ADD = "A person registers it with `toolwright add`; then `toolwright run NAME` s
 @click.option("--client", type=click.Choice(CLIENTS), help="NAME: add it to this client instead.")
 @click.option("--print", "only_print", is_flag=True, help="With --client: print, do not write.")
 @click.option("--remove", is_flag=True, help="With --client: take it out again.")
-def command(
+def run_command(
     server: str,
     allow_private: bool,
     allow_writes: bool,
@@ -80,62 +82,64 @@ def command(
         raise click.UsageError("--print and --remove go with --client")
     try:
         if client:
-            _enlist(server, client, only_print, remove)
-        elif not is_name(server):
+            _configure_client(server, client, only_print, remove)
+        elif not is_server_name(server):
             bundle = read_bundle(Path(server).expanduser(), with_spec=False)
             if bundle.launch is not None:
                 raise OrchestratorError(f"{server} is a third-party server. {ADD}")
             secrets = read_secrets(creds, bundle.credentials) if creds else {}
-            asyncio.run(_serve(bundle, engine, Grants(allow_private, allow_writes, secrets)))
+            asyncio.run(
+                _serve_bundle(bundle, engine, DirectoryGrants(allow_private, allow_writes, secrets))
+            )
         elif allow_private or allow_writes or creds or engine == "none":
-            raise click.UsageError(_only_directories(server))
+            raise click.UsageError(_render_name_error(server))
         else:
             # Loaded by name: a registered server needs the registry, a directory starts without.
-            registered = importlib.import_module("orchestrator.direct")
+            registered = importlib.import_module("orchestrator.frontends.single_server")
             asyncio.run(registered.serve_registered(server, engine, not no_control))
     except (OrchestratorError, RegistryError, SandboxError) as error:
         raise click.ClickException(str(error)) from error
 
 
-def _enlist(server: str, client: str, only_print: bool, remove: bool) -> None:
-    if not is_name(server):
+def _configure_client(server: str, client: str, only_print: bool, remove: bool) -> None:
+    if not is_server_name(server):
         raise click.UsageError("--client takes the NAME of a registered server")
     # Loaded by name: the clients' formats take longer to load than a server takes to start.
-    enlisting = importlib.import_module("orchestrator.enlisting")
-    enlisting.enlist_server(server, client, only_print=only_print, remove=remove)
+    enlisting = importlib.import_module("orchestrator.cli.clients.clients")
+    enlisting.configure_client_for_server(server, client, only_print=only_print, remove=remove)
 
 
-def is_name(server: str) -> bool:
-    """Whether this names a registered server: a client's configuration must mean the same in every
-    working directory, so a directory is only what no name can be.
+def is_server_name(server: str) -> bool:
+    """Whether this is a registered server's name rather than a directory. A client's configuration
+    must mean the same in every working directory, so a directory is what no name can be.
     """
     return NAME.match(server) is not None
 
 
-def _only_directories(server: str) -> str:
+def _render_name_error(server: str) -> str:
     return (
         f"{server} is the name of a registered server, which always runs caged and gated. "
         f"If you mean the directory, write .{os.sep}{server}"
     )
 
 
-async def _serve(bundle: Bundle, engine: str | None, grants: Grants) -> None:
-    async with _runner(engine) as runner:
+async def _serve_bundle(bundle: Bundle, engine: str | None, grants: DirectoryGrants) -> None:
+    async with _open_runner(engine) as runner:
         await serve_directory(bundle, runner, grants)
 
 
 @asynccontextmanager
-async def _runner(name: str | None) -> AsyncIterator[Runner]:
-    """Raises EngineUnavailable, BaseImageMissing or ComponentMissing."""
+async def _open_runner(name: str | None) -> AsyncIterator[Runner]:
+    """The runner of that engine. Raises EngineUnavailable, BaseImageMissing or ComponentMissing."""
     if name == "none":
         click.secho(NO_CAGE, fg="red", bold=True, err=True)
         yield ProcessRunner()
         return
     # Loaded by name: without a cage a server starts in half the time.
-    engines = importlib.import_module("orchestrator.engines")
+    engines = importlib.import_module("orchestrator.gateway.engine")
     settings = load_engine_settings(engine=name)
     async with engines.Engine(
-        settings, uuid4().hex, Brake(), partial(click.echo, err=True)
+        settings, uuid4().hex, KillSwitch(), partial(click.echo, err=True)
     ) as engine:
-        engine.check()
+        engine.check_available()
         yield engine

@@ -8,23 +8,29 @@ from pathlib import Path
 
 import click
 
-from orchestrator.brokers import SOURCES
+from orchestrator.cli.terminal import (
+    ask_pin,
+    json_option,
+    pin_option,
+    print_json,
+    print_table,
+    print_text,
+    report_errors,
+)
 from orchestrator.errors import OrchestratorError
-from orchestrator.pinprompt import ask_pin, pin_option
+from orchestrator.gateway.brokers import SOURCES
 from orchestrator.settings import load_settings
-from orchestrator.terminal import json_option, print_json, print_table, reported, say
-from orchestrator.vaults import open_vault
+from registry.secrets.vault import Secret, open_vault
 from registry.store import Store
-from registry.vault import Secret
-from sandbox.redaction import ANYWHERE, MAX_SECRET
+from sandbox.wire.redaction import ANYWHERE, MAX_SECRET
 
 
 @click.group("secret")
-def command() -> None:
+def secret_command() -> None:
     """Set, list and remove secrets. `SERVER.NAME` is a server's; a bare NAME is for sources."""
 
 
-@command.command("set")
+@secret_command.command("set")
 @click.argument("name")
 @click.option(
     "--value-file",
@@ -32,7 +38,7 @@ def command() -> None:
     help="Read the value from a file, or from standard input with `-`.",
 )
 @pin_option
-@reported
+@report_errors
 def set_secret(name: str, value_file: Path | None, pin_file: Path | None) -> None:
     """Set the secret NAME. Asks for the PIN and the value.
 
@@ -49,45 +55,45 @@ def set_secret(name: str, value_file: Path | None, pin_file: Path | None) -> Non
     """
     settings = load_settings()
     ask_pin(settings, pin_file)
-    value = _read(value_file) if value_file else click.prompt("Value", hide_input=True)
+    value = _read_value(value_file) if value_file else click.prompt("Value", hide_input=True)
     if not value.strip():
         raise OrchestratorError(f"the value of {name} is empty. Nothing was set.")
-    open_vault(settings).put(*_parts(name), Secret(value))
+    open_vault(settings).put(*_split_name(name), Secret(value))
     with Store.open(settings.database_url) as store:
-        store.note("secret.set", name, {}, time.time())
-    say(f"{name} is set.")
+        store.audit.add_note("secret.set", name, {}, time.time())
+    print_text(f"{name} is set.")
     if len(value) < ANYWHERE:
-        say("It is so short that it cannot be kept out of answers for certain.", "yellow")
+        print_text("It is so short that it cannot be kept out of answers for certain.", "yellow")
 
 
-@command.command("list")
+@secret_command.command("list")
 @json_option
-@reported
+@report_errors
 def list_secrets(as_json: bool) -> None:
     """List the names of the secrets."""
-    names = open_vault(load_settings()).names()
+    names = open_vault(load_settings()).list_names()
     if as_json:
         print_json([{"server": server, "name": name} for server, name in names])
     else:
         print_table(("of", "name"), names)
 
 
-@command.command("remove")
+@secret_command.command("remove")
 @click.argument("name")
 @pin_option
-@reported
+@report_errors
 def remove_secret(name: str, pin_file: Path | None) -> None:
     """Remove the secret NAME. Asks for the PIN."""
     settings = load_settings()
     ask_pin(settings, pin_file)
-    removed = open_vault(settings).delete(*_parts(name))
+    removed = open_vault(settings).delete(*_split_name(name))
     with Store.open(settings.database_url) as store:
-        store.note("secret.remove", name, {}, time.time())
-    say(f"{name} is removed." if removed else f"There was no {name}.")
+        store.audit.add_note("secret.remove", name, {}, time.time())
+    print_text(f"{name} is removed." if removed else f"There was no {name}.")
 
 
-def _read(path: Path) -> str:
-    """The content of a file, or of standard input for `-`, without the line end at its end."""
+def _read_value(path: Path) -> str:
+    """The content of a file, or of standard input for `-`, without its final line break."""
     try:
         if str(path) == "-":
             text = sys.stdin.read(MAX_SECRET + 1)
@@ -101,6 +107,6 @@ def _read(path: Path) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-def _parts(name: str) -> tuple[str, str]:
+def _split_name(name: str) -> tuple[str, str]:
     server, dot, own = name.partition(".")
     return (server, own) if dot else (SOURCES, name)

@@ -1,4 +1,4 @@
-"""`toolwright serve`: the MCP server that a client starts, or that one reaches over HTTP."""
+"""`toolwright serve`: serve MCP over stdio, or over streamable HTTP."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import click
 
 from orchestrator.app import open_app
-from orchestrator.control_process import ensure_control
-from orchestrator.server import front_server, serve
+from orchestrator.cli.terminal import engine_option, print_text, report_errors, run_coroutine
+from orchestrator.frontends.server import build_front_server, serve_stdio
+from orchestrator.processes.control_client import ensure_control
 from orchestrator.settings import Settings, load_settings
-from orchestrator.terminal import engine_option, reported, run, say
 
 PORT = 8970
 NO_TLS = (
@@ -30,8 +30,8 @@ NO_TLS = (
 @click.option("--name", "names", multiple=True, help="With --http: another name of this host.")
 @click.option("--url", "show", is_flag=True, help="With --http: print URL and token, then end.")
 @engine_option
-@reported
-def command(
+@report_errors
+def serve_command(
     no_control: bool,
     http: bool,
     port: int,
@@ -47,18 +47,18 @@ def command(
     if not http:
         if names or show:
             raise click.UsageError("--name and --url go with --http")
-        run(_serve(settings, not no_control))
+        run_coroutine(_serve_stdio(settings, not no_control))
         return
-    place = Place(host, port, names)
+    place = ListenAddress(host, port, names)
     if show:
-        _show(settings, place)
+        _print_address(settings, place)
     else:
-        run(_serve_http(settings, place, not no_control))
+        run_coroutine(_serve_http(settings, place, not no_control))
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where to listen over HTTP, and under which names besides the loopback's."""
+class ListenAddress:
+    """The address to listen on over HTTP; `names` are accepted as Host besides the loopback's."""
 
     host: str
     port: int
@@ -69,34 +69,36 @@ class Place:
         return self.host in ("127.0.0.1", "::1", "localhost")
 
 
-async def _serve(settings: Settings, with_control: bool) -> None:
+async def _serve_stdio(settings: Settings, with_control: bool) -> None:
     async with open_app(settings, "serve", patient=True) as app:
         if with_control:
             ensure_control(settings)
-        await serve(app)
+        await serve_stdio(app)
 
 
-async def _serve_http(settings: Settings, place: Place, with_control: bool) -> None:
+async def _serve_http(settings: Settings, place: ListenAddress, with_control: bool) -> None:
     # Loaded by name: a client that starts us waits for what is imported.
-    http_front = importlib.import_module("orchestrator.http_front")
-    token, is_new = http_front.kept_token(settings.http_token)
-    with http_front.listening(place.host, place.port) as listener:
-        say(f"MCP at {http_front.url_of(place.host, listener.getsockname()[1])}")
+    http_front = importlib.import_module("orchestrator.frontends.http")
+    token, is_new = http_front.load_token(settings.http_token)
+    with http_front.open_listener(place.host, place.port) as listener:
+        print_text(f"MCP at {http_front.build_url(place.host, listener.getsockname()[1])}")
         if is_new:
-            say(f"Authorization: Bearer {token}")
+            print_text(f"Authorization: Bearer {token}")
         else:
-            say("the token is shown by `toolwright serve --http --url`")
+            print_text("the token is shown by `toolwright serve --http --url`")
         if not place.is_local:
-            say(NO_TLS, "yellow")
+            print_text(NO_TLS, "yellow")
         async with open_app(settings, "serve", patient=True) as app:
             if with_control:
                 ensure_control(settings)
             own = () if place.is_local else (place.host,)
-            await http_front.serve_http(front_server(app), listener, token, (*own, *place.names))
+            await http_front.serve_http(
+                build_front_server(app), listener, token, (*own, *place.names)
+            )
 
 
-def _show(settings: Settings, place: Place) -> None:
-    http_front = importlib.import_module("orchestrator.http_front")
-    token, _ = http_front.kept_token(settings.http_token)
-    click.echo(http_front.url_of(place.host, place.port))
+def _print_address(settings: Settings, place: ListenAddress) -> None:
+    http_front = importlib.import_module("orchestrator.frontends.http")
+    token, _ = http_front.load_token(settings.http_token)
+    click.echo(http_front.build_url(place.host, place.port))
     click.echo(f"Authorization: Bearer {token}")

@@ -1,4 +1,4 @@
-"""`toolwright setup`: prepare this machine."""
+"""`toolwright setup`: prepare the home, PIN and engine, or configure an MCP client."""
 
 from __future__ import annotations
 
@@ -10,19 +10,25 @@ from pathlib import Path
 
 import click
 
-from orchestrator.clients import CLIENTS
-from orchestrator.enlisting import enlist
-from orchestrator.enrolling import another_key, another_pin, choose_pin, pin_key
+from orchestrator.approvals.signing_key import open_key
+from orchestrator.cli.clients.clients import CLIENTS, configure_client
+from orchestrator.cli.enroll import choose_pin, record_key, replace_pin, replace_signing_key
+from orchestrator.cli.terminal import (
+    ask_pin,
+    engine_option,
+    pin_option,
+    print_text,
+    read_line,
+    report_errors,
+)
 from orchestrator.errors import WrongPin
-from orchestrator.pin import open_key
-from orchestrator.pinprompt import ask_pin, pin_option
 from orchestrator.settings import Settings, load_settings
-from orchestrator.terminal import engine_option, read_line, reported, say
-from registry.signing import fingerprint
+from registry.audit.search import AuditTable
+from registry.secrets.signing import compute_fingerprint
 from registry.store import Store
-from sandbox.docker_engine import connect
+from sandbox.engines.docker.engine import connect_engine
+from sandbox.engines.docker.image import build_base
 from sandbox.errors import EngineUnavailable
-from sandbox.image import build_base
 
 
 @click.command("setup")
@@ -42,8 +48,8 @@ from sandbox.image import build_base
 )
 @pin_option
 @engine_option
-@reported
-def command(
+@report_errors
+def setup_command(
     client: str | None,
     only_print: bool,
     remove: bool,
@@ -58,28 +64,36 @@ def command(
     """Prepare this machine: database, PIN, engine; or, with --client, the client."""
     settings = load_settings(engine=engine)
     if client:
-        enlist(settings.home, client, only_print=only_print, remove=remove)
+        configure_client(settings.home, client, only_print=only_print, remove=remove)
         return
     if new_key or only_key:
-        _key(settings, pin_file, new_key)
+        _set_up_key(settings, pin_file, new_key)
         return
     if not engine_only:
         with Store.open(settings.database_url) as store:
-            say(f"home: {settings.home}")
-            _pin(settings, store, pin_file, present_pin_file if change_pin else None, change_pin)
-    _make_engine_ready(settings)
+            print_text(f"home: {settings.home}")
+            _set_up_pin(
+                settings,
+                store.audit,
+                pin_file,
+                present_pin_file if change_pin else None,
+                change_pin,
+            )
+    _prepare_engine(settings)
 
 
-def _pin(
-    settings: Settings, store: Store, pin_file: Path | None, present: Path | None, change: bool
+def _set_up_pin(
+    settings: Settings, audit: AuditTable, pin_file: Path | None, present: Path | None, change: bool
 ) -> None:
-    """Choose the PIN, once; another one only for who knows the present one."""
+    """Set the first PIN; changing it needs the present one."""
     if settings.pin.exists() and not change:
-        say("PIN: chosen earlier")
+        print_text("PIN: chosen earlier")
         return
     signer = ask_pin(settings, present) if settings.pin.exists() else None
     if pin_file is None and not sys.stdin.isatty():
-        say("PIN: none yet. Run `toolwright setup` at a terminal, or give --pin-file.", "yellow")
+        print_text(
+            "PIN: none yet. Run `toolwright setup` at a terminal, or give --pin-file.", "yellow"
+        )
         return
     pin = (
         read_line(pin_file)
@@ -87,26 +101,32 @@ def _pin(
         else click.prompt("Choose a PIN", hide_input=True, confirmation_prompt=True)
     )
     if signer is None:
-        signer = choose_pin(settings, store, pin)
+        signer = choose_pin(settings, audit, pin)
     else:
-        another_pin(settings, store, signer, pin)
-    say(f"PIN: set; your decisions are signed with the key {fingerprint(signer.public)}")
+        replace_pin(settings, audit, signer, pin)
+    print_text(
+        f"PIN: set; your decisions are signed with the key {compute_fingerprint(signer.public)}"
+    )
 
 
-def _key(settings: Settings, pin_file: Path | None, replace: bool) -> None:
-    """Make the key of a home that is older than keys, or replace it."""
+def _set_up_key(settings: Settings, pin_file: Path | None, replace: bool) -> None:
+    """Create the signing key of a home that has only a PIN, or replace the key."""
     pin = read_line(pin_file) if pin_file else click.prompt("PIN", hide_input=True, err=True)
     with Store.open(settings.database_url) as store:
         opened = open_key(settings, pin, time.time())
         if opened.signer is None:
             raise WrongPin(opened.refused)
-        signer = another_key(settings, store, opened.signer, pin) if replace else opened.signer
-        pin_key(settings, store, signer)
-    say(f"your decisions are signed with the key {fingerprint(signer.public)}")
+        signer = (
+            replace_signing_key(settings, store.audit, opened.signer, pin)
+            if replace
+            else opened.signer
+        )
+        record_key(settings, store.audit, signer)
+    print_text(f"your decisions are signed with the key {compute_fingerprint(signer.public)}")
 
 
-def _make_engine_ready(settings: Settings) -> None:
-    """Build the base image for Docker; where none answers, the component of the WASM engine."""
+def _prepare_engine(settings: Settings) -> None:
+    """Build Docker's base image; where no Docker answers, the WASM engine's component."""
     if settings.engine != "wasm":
         try:
             _build_image()
@@ -114,14 +134,14 @@ def _make_engine_ready(settings: Settings) -> None:
         except EngineUnavailable as error:
             if settings.engine == "docker":
                 raise
-            say(f"{error}\nServers will run on the embedded WASM engine.", "yellow")
+            print_text(f"{error}\nServers will run on the embedded WASM engine.", "yellow")
     # Loading wasmtime and its tools is only for who needs them.
-    wasm = importlib.import_module("sandbox.wasm_component")
-    component = wasm.build_component(settings.cache, lambda line: say(line, "dim"))
-    say(f"WASM component: {component.digest[:12]}")
+    wasm = importlib.import_module("sandbox.engines.wasm.component")
+    component = wasm.build_component(settings.cache, lambda line: print_text(line, "dim"))
+    print_text(f"WASM component: {component.digest[:12]}")
 
 
 def _build_image() -> None:
-    with closing(connect()) as client:
-        image = build_base(client, lambda line: say(line, "dim"))
-    say(f"base image: {image.reference}")
+    with closing(connect_engine()) as client:
+        image = build_base(client, lambda line: print_text(line, "dim"))
+    print_text(f"base image: {image.reference}")

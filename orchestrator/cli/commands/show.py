@@ -1,4 +1,4 @@
-"""`toolwright show`: everything known of one server."""
+"""`toolwright show`: show one server with its trust, tools, proofs and versions."""
 
 from __future__ import annotations
 
@@ -8,55 +8,61 @@ from typing import Any
 
 import click
 
-from orchestrator.answers import spent_json
-from orchestrator.clearance import Clearance
-from orchestrator.consents import CONFIRM, Consents, void_json
-from orchestrator.health import health_json, health_lines
-from orchestrator.levels import levels
-from orchestrator.pin import authority
+from orchestrator.approvals.grants import CONFIRM, Grants, encode_void_grant
+from orchestrator.approvals.signed_policy import SignedPolicy
+from orchestrator.approvals.signing_key import build_authority
+from orchestrator.cli.server_report import encode_health, find_levels, render_health
+from orchestrator.cli.terminal import (
+    json_option,
+    out,
+    print_json,
+    print_table,
+    print_text,
+    report_errors,
+)
 from orchestrator.settings import Settings, load_settings
-from orchestrator.shelf import Shelf
-from orchestrator.terminal import json_option, out, print_json, print_table, reported, say
-from registry.lineage import Branch, family, to_json
-from registry.records import Entry, dossier
+from orchestrator.views import encode_spent
+from registry.models import Entry, describe_server
+from registry.servers.bundles import Bundles
+from registry.servers.lineage import LineageNode, build_family_trees, to_json
 from registry.store import Store
-from sandbox.acceptance import open_points
-from sandbox.bundle import Bundle
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.report import StageReport
+from sandbox.bundle.report import to_json as report_json
 from sandbox.errors import BundleInvalid
-from sandbox.report import StageReport
-from sandbox.report import to_json as report_json
+from sandbox.stages.acceptance import list_open_points
 
 
 @click.command("show")
 @click.argument("name")
 @click.option("--matrix", is_flag=True, help="Show every operation and case of the proofs.")
 @json_option
-@reported
-def command(name: str, matrix: bool, as_json: bool) -> None:
+@report_errors
+def show_command(name: str, matrix: bool, as_json: bool) -> None:
     """Show one server: record, trust, tools, proofs, versions."""
     settings = load_settings()
     with Store.open(settings.database_url) as store:
-        entry = store.entry(name)
-        record = dossier(entry, store.standing(name))
-        counted, said = levels(settings, store, entry), store.overrides(name)
-        reports = store.reports(name, entry.version)
-        operations = store.operation_standings(name)
-        spent = store.spent_on(name)
-        versions = [(e.version, e.digest[:12], e.parent) for e in store.versions(name)]
-        trees = family(store.lineage(), name)
-        consents = Consents(store, Clearance(store, authority(settings)).key)
-        given = consents.permissions(name)
+        entry = store.servers.get(name)
+        record = describe_server(entry, store.standings.get(name))
+        counted, said = find_levels(settings, store, entry), store.classifications.find(name)
+        reports = store.servers.get_reports(name, entry.version)
+        operations = store.standings.find_operations(name)
+        spent = store.model_usage.sum_for_server(name)
+        versions = [(e.version, e.digest[:12], e.parent) for e in store.servers.find_versions(name)]
+        trees = build_family_trees(store.servers.find_lineage(), name)
+        consents = Grants(store, SignedPolicy(store, build_authority(settings)).find_key)
+        given = consents.find_permissions(name)
         now = time.time()
-        bundle = _bundle(settings, store, entry)
-        record["health"] = health_json(store, entry, bundle, now)
-        void = [v for v in consents.void() if v[0].origin.startswith(f"{name} ")]
-    record["models"] = spent_json(spent)
+        bundle = _load_bundle(settings, store, entry)
+        record["health"] = encode_health(store, entry, bundle, now)
+        void = [v for v in consents.find_void() if v[0].origin.startswith(f"{name} ")]
+    record["models"] = encode_spent(spent)
     record["packages"] = [str(package) for package in (bundle.packages if bundle else ())]
     for tool in record["tools"]:
         tool["level"] = counted[tool["name"]]
     record["classified"] = {operation: one.level for operation, one in said.items()}
     record["granted"] = sorted(given)
-    record["granted_void"] = [void_json(*each) for each in void]
+    record["granted_void"] = [encode_void_grant(*each) for each in void]
     if as_json:
         record["reports"] = [report_json(report) for report in reports]
         record["operations"] = {tool: vars(standing) for tool, standing in operations.items()}
@@ -64,24 +70,24 @@ def command(name: str, matrix: bool, as_json: bool) -> None:
         record["lineage"] = [to_json(tree, name) for tree in trees]
         print_json(record)
         return
-    _print(record, reports)
-    for line in health_lines(record["health"], now):
-        say(line)
+    _print_record(record, reports)
+    for line in render_health(record["health"], now):
+        print_text(line)
     _print_lineage(trees, name)
     if matrix:
         _print_matrix(reports)
 
 
-def _bundle(settings: Settings, store: Store, entry: Entry) -> Bundle | None:
+def _load_bundle(settings: Settings, store: Store, entry: Entry) -> Bundle | None:
     """The server's bundle; None where its files cannot be read."""
     try:
-        return Shelf(settings.home, store).bundle(entry)
+        return Bundles(settings.home, store.servers).load_bundle(entry)
     except BundleInvalid:
         return None
 
 
-def _print(record: dict[str, Any], reports: tuple[StageReport, ...]) -> None:
-    say(f"{record['tool_id']} version {record['version']}: {record['title']}", "bold")
+def _print_record(record: dict[str, Any], reports: tuple[StageReport, ...]) -> None:
+    print_text(f"{record['tool_id']} version {record['version']}: {record['title']}", "bold")
     shown = (
         "state",
         "trust_level",
@@ -95,23 +101,23 @@ def _print(record: dict[str, Any], reports: tuple[StageReport, ...]) -> None:
         "base_url",
     )
     print_table(("", ""), ((key, record[key]) for key in shown))
-    say("permissions: " + ", ".join(record["permissions"]))
+    print_text("permissions: " + ", ".join(record["permissions"]))
     if record["packages"]:
-        say("packages: " + ", ".join(record["packages"]))
+        print_text("packages: " + ", ".join(record["packages"]))
     models = record["models"]
     if models["questions"]:
         tokens = f"{models['tokens_in']} tokens in, {models['tokens_out']} out"
-        say(f"models: {models['questions']} questions, {tokens}, cost {models['cost']:g}")
-    say("granted: " + (", ".join(record["granted"]) or "nothing"))
+        print_text(f"models: {models['questions']} questions, {tokens}, cost {models['cost']:g}")
+    print_text("granted: " + (", ".join(record["granted"]) or "nothing"))
     for void in record["granted_void"]:
-        say(f"{void['what']} counts for nothing: {void['reason']}; {CONFIRM}", "yellow")
+        print_text(f"{void['what']} counts for nothing: {void['reason']}; {CONFIRM}", "yellow")
     out.print()
     print_table(
         ("stage", "verdict", "ms", "checks", "note"),
         ((r.stage, r.verdict, f"{r.elapsed_ms:.0f}", len(r.cases), r.note[:120]) for r in reports),
     )
-    for point in open_points(reports):
-        say(point, "yellow")
+    for point in list_open_points(reports):
+        print_text(point, "yellow")
     out.print()
     print_table(
         ("group", "tool", "level"),
@@ -122,15 +128,15 @@ def _print(record: dict[str, Any], reports: tuple[StageReport, ...]) -> None:
     )
 
 
-def _print_lineage(trees: tuple[Branch, ...], name: str) -> None:
-    """The trees of versions: whose code it is, its server's state, and which are this server's."""
+def _print_lineage(trees: tuple[LineageNode, ...], name: str) -> None:
+    """Print the trees of versions: digest, author and state; `◂` marks this server's."""
     out.print()
-    say("lineage")
+    print_text("lineage")
     for tree in trees:
-        say("\n".join(_drawn(tree, name)))
+        print_text("\n".join(_draw_branch(tree, name)))
 
 
-def _drawn(branch: Branch, name: str) -> Iterator[str]:
+def _draw_branch(branch: LineageNode, name: str) -> Iterator[str]:
     line = branch.line
     told = "not registered here"
     if line is not None:
@@ -139,7 +145,7 @@ def _drawn(branch: Branch, name: str) -> Iterator[str]:
     yield f"{branch.label} {told}{' ◂' if line is not None and line.name == name else ''}"
     for number, child in enumerate(branch.children, 1):
         last = number == len(branch.children)
-        first, *rest = _drawn(child, name)
+        first, *rest = _draw_branch(child, name)
         yield f"{'└─ ' if last else '├─ '}{first}"
         yield from (f"{'   ' if last else '│  '}{text}" for text in rest)
 

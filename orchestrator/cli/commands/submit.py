@@ -1,4 +1,4 @@
-"""`toolwright submit`: hand in what a forge job waits for."""
+"""`toolwright submit`: submit the draft or description that a forge job waits for."""
 
 from __future__ import annotations
 
@@ -11,16 +11,24 @@ from typing import Any
 import click
 
 from orchestrator.app import open_app
-from orchestrator.composing import CONTENT, DECLINE
-from orchestrator.documentation import awaits_document
+from orchestrator.cli.job_report import report_job
+from orchestrator.cli.resume import carry_out_job
+from orchestrator.cli.terminal import (
+    FAILED,
+    engine_option,
+    err,
+    json_option,
+    print_json,
+    report_errors,
+    run_coroutine,
+)
 from orchestrator.errors import OrchestratorError
-from orchestrator.jobreport import tell
-from orchestrator.resuming import carried_out
+from orchestrator.forging.compose import CONTENT, DECLINE
+from orchestrator.forging.documentation import awaits_document
 from orchestrator.settings import Settings, load_settings
-from orchestrator.terminal import FAILED, engine_option, err, json_option, print_json, reported, run
-from registry.records import Job
-from sandbox.cleantext import clean_text
-from sandbox.validation import Problem
+from registry.models import Job
+from sandbox.sanitize import clean_text
+from sandbox.schemas.validator import SchemaViolation
 
 MAX_BYTES = 4 * 1024 * 1024
 
@@ -31,8 +39,8 @@ MAX_BYTES = 4 * 1024 * 1024
 @click.option("--why", default="", help="What this draft does, or changes.")
 @json_option
 @engine_option
-@reported
-def command(job: str, draft: Path, why: str, as_json: bool, engine: str | None) -> None:
+@report_errors
+def submit_command(job: str, draft: Path, why: str, as_json: bool, engine: str | None) -> None:
     """Hand in DRAFT for JOB: a JSON file (`-` is standard input) with code, tools, cases, tests,
     packages, acceptance and why, or a directory with server.py, tools.json, cases.json,
     test_server.py, packages.txt and acceptance.json. It is proved and registered, or it is said
@@ -40,9 +48,9 @@ def command(job: str, draft: Path, why: str, as_json: bool, engine: str | None) 
     {"decline": "why"} alone ends the job. A job that waits for an API's description takes a file
     with that (an OpenAPI document, or what its brief asks for) and goes on as a new one.
     """
-    taken = run(_submitted(load_settings(engine=engine), job, draft, why, as_json))
+    taken = run_coroutine(_submit_draft(load_settings(engine=engine), job, draft, why, as_json))
     if isinstance(taken, Job):
-        tell(taken, as_json)
+        report_job(taken, as_json)
         return
     if as_json:
         print_json({"problems": [{"pointer": p.where, "reason": p.reason} for p in taken]})
@@ -51,50 +59,50 @@ def command(job: str, draft: Path, why: str, as_json: bool, engine: str | None) 
     raise SystemExit(FAILED)
 
 
-async def _submitted(
+async def _submit_draft(
     settings: Settings, job: str, draft: Path, why: str, quiet: bool
-) -> Job | tuple[Problem, ...]:
+) -> Job | tuple[SchemaViolation, ...]:
     async with open_app(settings, "submit") as app:
-        if awaits_document(app.store.job(job)):
-            made = app.submissions.resubmit(job, _content(draft))
-            return await carried_out(app, made, quiet)
-        given = _directory(draft) if draft.is_dir() else _object(draft)
+        if awaits_document(app.store.jobs.get(job)):
+            made = app.submissions.resubmit_order(job, _read_text(draft))
+            return await carry_out_job(app, made, quiet)
+        given = _read_directory(draft) if draft.is_dir() else _read_draft(draft)
         if why:
             given["why"] = why
         if DECLINE in given:
-            return app.submissions.decline(job, given)
-        taken = app.submissions.hand_in(job, given)
+            return app.submissions.decline_job(job, given)
+        taken = app.submissions.submit_draft(job, given)
         if isinstance(taken, tuple):
             return taken
-        return await carried_out(app, app.store.job(job), quiet)
+        return await carry_out_job(app, app.store.jobs.get(job), quiet)
 
 
-def _directory(place: Path) -> dict[str, Any]:
+def _read_directory(place: Path) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for key in ("tools", "cases", "acceptance"):
         name = f"{key}.json"
         if (place / name).exists():
-            given[key] = _listed(place / name, key)
+            given[key] = _read_list(place / name, key)
     for key, name in (("code", "server.py"), ("tests", "test_server.py")):
         if (place / name).exists():
-            given[key] = _content(place / name)
+            given[key] = _read_text(place / name)
     if (place / "packages.txt").exists():
-        given["packages"] = _content(place / "packages.txt").split()
+        given["packages"] = _read_text(place / "packages.txt").split()
     return given
 
 
-def _listed(path: Path, key: str) -> Any:
-    """The list that a file holds, by itself or as the one value of an object."""
-    value = _json(path)
+def _read_list(path: Path, key: str) -> Any:
+    """The list in a JSON file, by itself or as the value of `key` in an object."""
+    value = _read_json(path)
     if not isinstance(value, dict):
         return value
     _check_keys(path, value, (key,))
     return value.get(key)
 
 
-def _object(path: Path) -> dict[str, Any]:
-    """Raises OrchestratorError for what is no JSON object with the parts of a draft."""
-    value = _json(path)
+def _read_draft(path: Path) -> dict[str, Any]:
+    """Read a draft's JSON object. Raises OrchestratorError for anything else or unknown keys."""
+    value = _read_json(path)
     if not isinstance(value, dict):
         raise OrchestratorError(f"{path} holds no JSON object.")
     _check_keys(path, value, (*CONTENT, DECLINE))
@@ -111,14 +119,14 @@ def _check_keys(path: Path, value: dict[str, Any], known: Collection[str]) -> No
         )
 
 
-def _json(path: Path) -> Any:
+def _read_json(path: Path) -> Any:
     try:
-        return json.loads(_content(path))
+        return json.loads(_read_text(path))
     except (ValueError, RecursionError) as error:
         raise OrchestratorError(f"{path} is no JSON: {error}.") from error
 
 
-def _content(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         if str(path) == "-":
             return sys.stdin.read(MAX_BYTES)

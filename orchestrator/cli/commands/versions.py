@@ -1,4 +1,4 @@
-"""`toolwright versions`: what versions a server has had, and who made them why."""
+"""`toolwright versions`: list the versions of a server with their authors."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ from typing import Any
 
 import click
 
-from orchestrator.health import trial_json
-from orchestrator.moments import ago
+from orchestrator.approvals.dates import format_age
+from orchestrator.cli.server_report import encode_trial
+from orchestrator.cli.terminal import (
+    json_option,
+    print_json,
+    print_table,
+    print_text,
+    report_errors,
+)
 from orchestrator.settings import load_settings
-from orchestrator.shelf import Shelf
-from orchestrator.terminal import json_option, print_json, print_table, reported, say
-from registry.records import Entry
+from registry.models import Entry
+from registry.servers.bundles import Bundles
 from registry.store import Store
 from sandbox.errors import BundleInvalid
 
@@ -19,19 +25,20 @@ from sandbox.errors import BundleInvalid
 @click.command("versions")
 @click.argument("name")
 @json_option
-@reported
-def command(name: str, as_json: bool) -> None:
+@report_errors
+def versions_command(name: str, as_json: bool) -> None:
     """List the versions of the server NAME, newest first, and what each has learned."""
     settings = load_settings()
     with Store.open(settings.database_url) as store:
-        shelf = Shelf(settings.home, store)
-        current = store.entry(name)
+        shelf = Bundles(settings.home, store.servers)
+        current = store.servers.get(name)
         rows = [
-            _row(shelf, entry, entry.version == current.version) for entry in store.versions(name)
+            _encode_version(shelf, entry, entry.version == current.version)
+            for entry in store.servers.find_versions(name)
         ]
-        trial = store.trial(name)
+        trial = store.canaries.get(name)
     if as_json:
-        print_json({"server": name, "versions": rows, "trial": trial and trial_json(trial)})
+        print_json({"server": name, "versions": rows, "trial": trial and encode_trial(trial)})
         return
     print_table(
         ("version", "", "made", "by", "digest", "learned"),
@@ -39,7 +46,7 @@ def command(name: str, as_json: bool) -> None:
             (
                 row["version"],
                 "current" if row["current"] else "",
-                ago(row["created"]),
+                format_age(row["created"]),
                 row["created_by"],
                 row["digest"][:12],
                 "; ".join(row["learned"]) if row["kept"] else "its files are gone",
@@ -49,10 +56,10 @@ def command(name: str, as_json: bool) -> None:
     )
     if trial and trial.ended is None:
         told = f"{trial.new.succeeded} of {trial.new.total} counted reads were good"
-        say(f"version {trial.version} is on trial beside {trial.previous}: {told}")
+        print_text(f"version {trial.version} is on trial beside {trial.previous}: {told}")
 
 
-def _row(shelf: Shelf, entry: Entry, current: bool) -> dict[str, Any]:
+def _encode_version(shelf: Bundles, entry: Entry, current: bool) -> dict[str, Any]:
     row = {
         "version": entry.version,
         "current": current,
@@ -63,7 +70,7 @@ def _row(shelf: Shelf, entry: Entry, current: bool) -> dict[str, Any]:
         "base_image": entry.base_image,
     }
     try:
-        bundle = shelf.bundle(entry)
+        bundle = shelf.load_bundle(entry)
     except BundleInvalid:
         return {**row, "kept": False, "learned": []}
     learned = [*map(str, bundle.paces), *map(str, bundle.widened)]

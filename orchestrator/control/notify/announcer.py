@@ -1,4 +1,4 @@
-"""Telling people of requests that wait, from the control plane, through the targets they added."""
+"""Sending messages about waiting requests to the push targets, from the control plane."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from typing import Any
 
 import structlog
 
-from orchestrator.allowing import erasing
-from orchestrator.links import Links
-from orchestrator.messages import Background, Message, approval_message
-from orchestrator.push import Deputy, Target, notice_targets
+from orchestrator.approvals.rules import is_erasing_approval
+from orchestrator.control.notify.links import OneTimeLinks
+from orchestrator.control.notify.messages import (
+    ApprovalBackground,
+    PushMessage,
+    build_approval_message,
+)
+from orchestrator.control.notify.targets import Deputy, PushTarget, load_notice_targets
 from registry.errors import RegistryError
-from registry.records import Approval
+from registry.models import Approval
+from registry.secrets.vault import Vault
 from registry.store import Store
-from registry.vault import Vault
 
 PERIOD_SECONDS = 0.25
 RETRY_SECONDS = 10.0
@@ -40,74 +44,78 @@ class Announcer:
 
     store: Store
     vault: Vault
-    links: Links
+    links: OneTimeLinks
     url: str
-    linked: tuple[Target, ...] = ()
+    linked: tuple[PushTarget, ...] = ()
     deputy: Deputy | None = None
     now: Callable[[], float] = time.time
     _done: set[tuple[str, str]] = field(default_factory=set)
     _tries: dict[tuple[str, str], tuple[int, float]] = field(default_factory=dict)
 
-    async def run(self) -> None:
-        """Announce what comes, until cancelled."""
+    async def watch_approvals(self) -> None:
+        """Send messages about new waiting requests until cancelled."""
         version = -1
         while True:
-            current = self.store.data_version()
+            current = self.store.signals.read_data_version()
             if current != version or self._tries:
                 version = current
-                await asyncio.to_thread(self._reported)
+                await asyncio.to_thread(self._try_announce)
             await asyncio.sleep(PERIOD_SECONDS)
 
-    def announce(self) -> int:
-        """Send what is due now; how many messages were taken."""
-        waiting = self.store.approvals("pending")
-        targets = self._targets() if waiting else ()
+    def announce_waiting(self) -> int:
+        """Send the messages that are due; how many were delivered."""
+        waiting = self.store.approvals.find("pending")
+        targets = self._list_targets() if waiting else ()
         sent = 0
         for approval in waiting:
-            due = [target for target in targets if self._due(approval, target)]
+            due = [target for target in targets if self._is_due(approval, target)]
             if due:
-                sent += self._sent(approval, due)
+                sent += self._send_to_targets(approval, due)
         return sent
 
-    def open_until(self) -> float | None:
-        """Until when messages carry links, or None where they do not."""
+    def find_link_expiry(self) -> float | None:
+        """The time until which messages carry links, or None where they carry none."""
         if self.deputy is None or self.deputy.until <= self.now():
             return None
         return self.deputy.until
 
-    def _reported(self) -> None:
+    def _try_announce(self) -> None:
         try:
-            self.announce()
+            self.announce_waiting()
         except (RegistryError, OSError) as error:
             log.error("nobody could be told", reason=str(error))
 
-    def _targets(self) -> tuple[Target, ...]:
-        linked = self.linked if self.open_until() is not None else ()
-        return (*linked, *notice_targets(self.vault))
+    def _list_targets(self) -> tuple[PushTarget, ...]:
+        linked = self.linked if self.find_link_expiry() is not None else ()
+        return (*linked, *load_notice_targets(self.vault))
 
-    def _due(self, approval: Approval, target: Target) -> bool:
+    def _is_due(self, approval: Approval, target: PushTarget) -> bool:
         key = (approval.id, target.name)
         count, last = self._tries.get(key, (0, 0.0))
         if key in self._done or count >= TRIES or self.now() - last < RETRY_SECONDS:
             return False
         # A notice stays true over a restart; links do not, so they are sent anew.
-        if not target.links and self.store.noted(SENT, f"{approval.id} {target.name}"):
+        if not target.links and self.store.audit.has_note(SENT, f"{approval.id} {target.name}"):
             self._done.add(key)
             return False
         return approval.expires > self.now()
 
-    def _sent(self, approval: Approval, targets: Iterable[Target]) -> int:
-        message = approval_message(approval, self._background(approval), self._secrets())
-        return sum(self._delivered(approval, target, message) for target in targets)
+    def _send_to_targets(self, approval: Approval, targets: Iterable[PushTarget]) -> int:
+        message = build_approval_message(
+            approval, self._load_background(approval), self._load_secrets()
+        )
+        return sum(self._send_to_target(approval, target, message) for target in targets)
 
-    def _delivered(self, approval: Approval, target: Target, message: Message) -> bool:
+    def _send_to_target(self, approval: Approval, target: PushTarget, message: PushMessage) -> bool:
         key = (approval.id, target.name)
-        problem = deliver(target, message, self._buttons(approval) if target.links else ())
+        problem = deliver_message(
+            target, message, self._build_buttons(approval) if target.links else ()
+        )
         if not problem:
             self._done.add(key)
             self._tries.pop(key, None)
             subject = f"{approval.id} {target.name}"
-            self.store.note(SENT, subject, {"links": target.links}, self.now())
+            self.store.audit.add_note(SENT, subject, {"links": target.links}, self.now())
             return True
         count = self._tries.get(key, (0, 0.0))[0] + 1
         self._tries[key] = (count, self.now())
@@ -115,39 +123,41 @@ class Announcer:
             del self._tries[key]
             self._done.add(key)
             payload = {"target": target.name, "reason": problem}
-            self.store.note("push.failed", approval.id, payload, self.now())
+            self.store.audit.add_note("push.failed", approval.id, payload, self.now())
         log.warning("a message was not taken", target=target.name, reason=problem, tries=count)
         return False
 
-    def _buttons(self, approval: Approval) -> tuple[tuple[str, str], ...]:
-        ends = min(approval.expires, self.open_until() or 0.0)
+    def _build_buttons(self, approval: Approval) -> tuple[tuple[str, str], ...]:
+        ends = min(approval.expires, self.find_link_expiry() or 0.0)
         of_it = (approval.id, approval.wire_digest, ends)
         end = self.now() + FREEZE_LINK_SECONDS
         tokens = (
-            ("Approve", self.links.make("approve", *of_it)),
-            ("Reject", self.links.make("reject", *of_it)),
-            ("Freeze everything", self.links.make("freeze", "", "", end)),
+            ("Approve", self.links.create_token("approve", *of_it)),
+            ("Reject", self.links.create_token("reject", *of_it)),
+            ("Freeze everything", self.links.create_token("freeze", "", "", end)),
         )
         return tuple((title, f"{self.url}/decide?token={token}") for title, token in tokens)
 
-    def _background(self, approval: Approval) -> Background:
-        return Background(
-            erases=erasing(self.store, approval, ""),
-            server=self.store.standing(approval.entry),
-            operation=self.store.operation_standing(approval.entry, approval.tool),
+    def _load_background(self, approval: Approval) -> ApprovalBackground:
+        return ApprovalBackground(
+            erases=is_erasing_approval(self.store, approval, ""),
+            server=self.store.standings.get(approval.entry),
+            operation=self.store.standings.get_operation(approval.entry, approval.tool),
         )
 
-    def _secrets(self) -> tuple[str, ...]:
-        found = (self.vault.get(*name) for name in self.vault.names())
+    def _load_secrets(self) -> tuple[str, ...]:
+        found = (self.vault.get(*name) for name in self.vault.list_names())
         return tuple(secret.reveal() for secret in found if secret)
 
 
-def deliver(target: Target, message: Message, buttons: Iterable[tuple[str, str]] = ()) -> str:
-    """Send a message to a target; why it could not be, or "" where it was."""
+def deliver_message(
+    target: PushTarget, message: PushMessage, buttons: Iterable[tuple[str, str]] = ()
+) -> str:
+    """Send a message to a target; the reason why it failed, "" where it was sent."""
     try:
-        courier: Any = importlib.import_module("orchestrator.courier")
+        courier: Any = importlib.import_module("orchestrator.control.notify.apprise")
     except ImportError:
         return "Apprise is not installed: install toolwright[push]"
     shown = [courier.Button(title, url) for title, url in buttons]
-    problem: str = courier.deliver(target.url, message.title, message.text, shown)
+    problem: str = courier.send_message(target.url, message.title, message.text, shown)
     return problem

@@ -1,4 +1,4 @@
-"""Sending a message through Apprise. Loaded only where a message is sent: it is an extra."""
+"""Sending messages through Apprise. Loaded only to send one: Apprise is an extra."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Button:
     post: bool = True
 
 
-def deliver(url: str, title: str, text: str, buttons: Iterable[Button] = ()) -> str:
-    """Send a message to one of Apprise's URLs; why it could not be, or "" where it was.
+def send_message(url: str, title: str, text: str, buttons: Iterable[Button] = ()) -> str:
+    """Send a message to one of Apprise's URLs; the reason why it failed, "" where it was sent.
 
     ntfy gets the buttons as actions, every other service as links in the text.
     """
@@ -31,7 +31,9 @@ def deliver(url: str, title: str, text: str, buttons: Iterable[Button] = ()) -> 
     body = text
     if _is_ntfy(url) and shown:
         # ntfy shows at most three: https://docs.ntfy.sh/publish/#action-buttons
-        url = f"{url}{'&' if '?' in url else '?'}actions={quote(_actions(shown[:3]), safe='')}"
+        url = (
+            f"{url}{'&' if '?' in url else '?'}actions={quote(_render_actions(shown[:3]), safe='')}"
+        )
     elif shown:
         body += "\n\n" + "\n".join(f"{button.title}: {button.url}" for button in shown)
     sender = apprise.Apprise()
@@ -45,7 +47,7 @@ def _is_ntfy(url: str) -> bool:
     return url.lower().startswith(("ntfy://", "ntfys://"))
 
 
-def _actions(buttons: Iterable[Button]) -> str:
+def _render_actions(buttons: Iterable[Button]) -> str:
     return "; ".join(
         f"http, {button.title}, {button.url}, method=POST, clear=true"
         if button.post

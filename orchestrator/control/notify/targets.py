@@ -1,7 +1,7 @@
-"""Where messages go: the URLs a person added, and what of them is open at present.
+"""Push targets: the URLs that messages are sent to, and how they are stored.
 
-A URL whose messages carry links that decide is a credential, since who can read its messages can
-approve; it is sealed with the key that only the PIN opens. One for plain notices is in the vault.
+A URL whose messages carry deciding links is a credential, since whoever reads them can approve; it
+is sealed with the key that only the PIN opens. A URL for plain notices is kept in the vault.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from orchestrator.errors import OrchestratorError
-from registry.decisions import Delegation, delegate
-from registry.files import locked, write_atomically
-from registry.signing import Signer
-from registry.vault import Secret, Vault
+from registry.approvals.decisions import Delegation, sign_delegation
+from registry.database.files import lock_file, write_atomically
+from registry.secrets.signing import Signer
+from registry.secrets.vault import Secret, Vault
 
 VAULT_SECTION = "push"
 UNLOCKED_SECONDS = 7 * 86400.0
@@ -30,8 +30,8 @@ _PURPOSE = "push targets"
 
 
 @dataclass(frozen=True)
-class Target:
-    """A place that messages go to. `links` says whether they carry links that decide."""
+class PushTarget:
+    """A target of messages. `links` says whether they carry links that decide."""
 
     name: str
     url: str = field(repr=False)
@@ -40,28 +40,28 @@ class Target:
 
 @dataclass(frozen=True)
 class Deputy:
-    """A key that lives in one process and may sign decisions for the person until a time."""
+    """A key in one process's memory that may sign decisions for the person `until` a time."""
 
     signer: Signer
     delegation: Delegation
     until: float
 
 
-def appoint(signer: Signer, now: float, seconds: float = UNLOCKED_SECONDS) -> Deputy:
-    """A fresh key with the person's word for it."""
-    own = Signer.fresh()
+def create_deputy(signer: Signer, now: float, seconds: float = UNLOCKED_SECONDS) -> Deputy:
+    """A fresh key with a delegation signed by the person's key."""
+    own = Signer.generate()
     until = now + seconds
-    return Deputy(own, delegate(signer, own.public, now, until), until)
+    return Deputy(own, sign_delegation(signer, own.public, now, until), until)
 
 
-def check_name(name: str) -> None:
+def check_target_name(name: str) -> None:
     """Raises OrchestratorError."""
     if not NAME.match(name):
         raise OrchestratorError(f"{name!r} is no name for a target: use a-z, 0-9, - and _.")
 
 
-def scheme_of(url: str) -> str:
-    """What may be shown of a URL. Raises OrchestratorError where it is none."""
+def parse_scheme(url: str) -> str:
+    """The scheme of a URL, which may be shown. Raises OrchestratorError for no URL."""
     scheme, colon, rest = url.partition("://")
     if not colon or not rest or not re.fullmatch(r"[a-zA-Z][a-zA-Z0-9+.-]{0,30}", scheme):
         raise OrchestratorError(
@@ -71,68 +71,68 @@ def scheme_of(url: str) -> str:
     return scheme.lower()
 
 
-def add_sealed(path: Path, name: str, url: str, signer: Signer) -> None:
-    """Keep a URL that only the PIN opens. Raises OrchestratorError."""
-    check_name(name)
-    scheme = scheme_of(url)
-    with locked(path):
-        targets = _read(path)
-        targets[name] = {"scheme": scheme, "sealed": _sealed(name, url, signer)}
-        _write(path, targets)
+def add_sealed_target(path: Path, name: str, url: str, signer: Signer) -> None:
+    """Store a URL sealed with the person's key. Raises OrchestratorError."""
+    check_target_name(name)
+    scheme = parse_scheme(url)
+    with lock_file(path):
+        targets = _read_targets(path)
+        targets[name] = {"scheme": scheme, "sealed": _seal_url(name, url, signer)}
+        _write_targets(path, targets)
 
 
-def remove_sealed(path: Path, name: str) -> bool:
-    with locked(path):
-        targets = _read(path)
+def remove_sealed_target(path: Path, name: str) -> bool:
+    with lock_file(path):
+        targets = _read_targets(path)
         if targets.pop(name, None) is None:
             return False
-        _write(path, targets)
+        _write_targets(path, targets)
     return True
 
 
-def sealed_names(path: Path) -> Mapping[str, str]:
+def list_sealed_targets(path: Path) -> Mapping[str, str]:
     """Name and scheme of every sealed target. Raises OrchestratorError for a damaged file."""
-    return {name: str(target["scheme"]) for name, target in sorted(_read(path).items())}
+    return {name: str(target["scheme"]) for name, target in sorted(_read_targets(path).items())}
 
 
-def open_sealed(path: Path, signer: Signer) -> tuple[Target, ...]:
+def open_sealed_targets(path: Path, signer: Signer) -> tuple[PushTarget, ...]:
     """The sealed targets. Raises OrchestratorError where one was sealed with another key."""
     return tuple(
-        Target(name, _opened(name, str(target["sealed"]), signer), links=True)
-        for name, target in sorted(_read(path).items())
+        PushTarget(name, _open_url(name, str(target["sealed"]), signer), links=True)
+        for name, target in sorted(_read_targets(path).items())
     )
 
 
-def reseal(path: Path, old: Signer, new: Signer) -> None:
-    """Seal what the old key opens with its successor."""
-    for target in open_sealed(path, old):
-        add_sealed(path, target.name, target.url, new)
+def reseal_targets(path: Path, old: Signer, new: Signer) -> None:
+    """Open the targets with the old key and seal them with the new one."""
+    for target in open_sealed_targets(path, old):
+        add_sealed_target(path, target.name, target.url, new)
 
 
-def notice_targets(vault: Vault) -> tuple[Target, ...]:
+def load_notice_targets(vault: Vault) -> tuple[PushTarget, ...]:
     """The targets of plain notices."""
-    names = [name for section, name in vault.names() if section == VAULT_SECTION]
+    names = [name for section, name in vault.list_names() if section == VAULT_SECTION]
     found = ((name, vault.get(VAULT_SECTION, name)) for name in names)
-    return tuple(Target(name, url.reveal(), links=False) for name, url in found if url)
+    return tuple(PushTarget(name, url.reveal(), links=False) for name, url in found if url)
 
 
-def add_notice(vault: Vault, name: str, url: str) -> None:
+def add_notice_target(vault: Vault, name: str, url: str) -> None:
     """Raises OrchestratorError."""
-    check_name(name)
-    scheme_of(url)
+    check_target_name(name)
+    parse_scheme(url)
     vault.put(VAULT_SECTION, name, Secret(url))
 
 
-def _sealed(name: str, url: str, signer: Signer) -> str:
+def _seal_url(name: str, url: str, signer: Signer) -> str:
     nonce = os.urandom(12)
-    cipher = AESGCM(signer.sealing_key(_PURPOSE))
+    cipher = AESGCM(signer.derive_sealing_key(_PURPOSE))
     return (nonce + cipher.encrypt(nonce, url.encode(), name.encode())).hex()
 
 
-def _opened(name: str, sealed: str, signer: Signer) -> str:
+def _open_url(name: str, sealed: str, signer: Signer) -> str:
     try:
         content = bytes.fromhex(sealed)
-        cipher = AESGCM(signer.sealing_key(_PURPOSE))
+        cipher = AESGCM(signer.derive_sealing_key(_PURPOSE))
         return cipher.decrypt(content[:12], content[12:], name.encode()).decode()
     except (InvalidTag, ValueError) as error:
         raise OrchestratorError(
@@ -141,7 +141,7 @@ def _opened(name: str, sealed: str, signer: Signer) -> str:
         ) from error
 
 
-def _read(path: Path) -> dict[str, dict[str, Any]]:
+def _read_targets(path: Path) -> dict[str, dict[str, Any]]:
     try:
         value = json.loads(path.read_bytes())
         return {
@@ -156,5 +156,5 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
         ) from error
 
 
-def _write(path: Path, targets: Mapping[str, Mapping[str, str]]) -> None:
+def _write_targets(path: Path, targets: Mapping[str, Mapping[str, str]]) -> None:
     write_atomically(path, json.dumps(targets).encode())

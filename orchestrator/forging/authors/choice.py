@@ -1,12 +1,15 @@
-"""Who writes a server's code: decided here and nowhere else. Pure policy."""
+"""Choice of the author who writes a server's code: endpoint, client's model or submitted code. Pure
+policy.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, get_args
 
-from orchestrator.needs import Needs, budget_needs
+from orchestrator.approvals.needs import render_line, render_way
+from registry.needs import BudgetLine, BudgetNeed, Need
 
 Wanted = Literal["", "client", "openai", "sampling", "none"]
 Writer = Literal["openai", "sampling", "client", "none"]
@@ -15,47 +18,49 @@ SUBMIT = "read the brief, then `submit`"
 
 
 @dataclass(frozen=True)
-class Able:
+class AuthorOptions:
     """Who could be asked. `endpoint` is the configured one in words, "" without one, and `lacks`
     what it needs from a person first; `sampling` says that the job's own client lets its model be
-    asked and is here; `spent` is the budget's line that was reached, "" where money is left, and
+    asked and is here; `spent` is the budget's line that was reached, None where money is left, and
     `budgets` how many more than the usual one a person gave the job.
     """
 
     endpoint: str = ""
-    lacks: Needs = field(default_factory=dict)
+    lacks: Need | None = None
     sampling: bool = False
-    spent: str = ""
+    spent: BudgetLine | None = None
     budgets: int = 0
 
 
 @dataclass(frozen=True)
-class Choice:
+class AuthorChoice:
     """Who writes, and why, in words for people. `needs` is what a person could allow so that a
-    model is asked after all (`registry.records.Job.needs`).
+    model is asked after all.
     """
 
     writer: Writer
     told: str
-    needs: Needs = field(default_factory=dict)
+    needs: Need | None = None
 
 
-def choose(wanted: Wanted, able: Able, job: str, began: str = "") -> Choice:
+def choose_author(wanted: Wanted, able: AuthorOptions, job: str, began: str = "") -> AuthorChoice:
     """Who writes for an order that wants that author, or any (""): the endpoint where one is
     configured, else the client's model where it may be asked, else whoever hands code in. A client
     that began (the author of the job's last draft) goes on.
     """
     if began == "client":
-        return Choice("client", f"whoever handed in the draft mends it: {SUBMIT}")
+        return AuthorChoice("client", f"whoever handed in the draft mends it: {SUBMIT}")
     if wanted == "none":
-        return Choice("none", "nobody is to write code for it")
+        return AuthorChoice("none", "nobody is to write code for it")
     if wanted == "client":
-        return Choice("client", f"whoever reads the brief writes: {SUBMIT}")
+        return AuthorChoice("client", f"whoever reads the brief writes: {SUBMIT}")
     if wanted in ("", "openai") and able.endpoint:
-        return _asked("openai", f"{able.endpoint} writes", able, job)
+        return _choose_model("openai", f"{able.endpoint} writes", able, job)
     if wanted in ("", "sampling") and able.sampling:
-        return _asked("sampling", "the client's own model writes, asked by sampling", able, job)
-    return Choice("client", f"{_ABSENT[wanted]}: {SUBMIT}")
+        return _choose_model(
+            "sampling", "the client's own model writes, asked by sampling", able, job
+        )
+    return AuthorChoice("client", f"{_ABSENT[wanted]}: {SUBMIT}")
 
 
 _ABSENT: Mapping[Wanted, str] = {
@@ -65,12 +70,13 @@ _ABSENT: Mapping[Wanted, str] = {
 }
 
 
-def _asked(writer: Writer, told: str, able: Able, job: str) -> Choice:
+def _choose_model(writer: Writer, told: str, able: AuthorOptions, job: str) -> AuthorChoice:
     """That model writes, unless a person has to allow it first."""
     if writer == "openai" and able.lacks:
-        return Choice("client", f"a person has to allow it first: {able.lacks['how']}", able.lacks)
+        way = render_way(able.lacks, job)
+        return AuthorChoice("client", f"a person has to allow it first: {way}", able.lacks)
     if able.spent:
-        needs = budget_needs(job, able.spent, able.budgets)
-        reason = f"{able.spent}. A person can allow it: {needs['how']}"
-        return Choice("client", f"{reason}. Or {SUBMIT}", needs)
-    return Choice(writer, told)
+        need = BudgetNeed(able.spent, able.budgets)
+        reason = f"{render_line(able.spent)}. A person can allow it: {render_way(need, job)}"
+        return AuthorChoice("client", f"{reason}. Or {SUBMIT}", need)
+    return AuthorChoice(writer, told)

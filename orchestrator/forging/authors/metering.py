@@ -1,4 +1,6 @@
-"""A model that is asked within its budget, never while frozen, and never twice for one answer."""
+"""An author that keeps to its budget, stops while frozen, and reuses the answer to a repeated
+question.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from forge.author import Ask, Author, Reply
-from forge.authors.answer import tokens_of
-from forge.errors import AuthorFailed, BudgetSpent
-from orchestrator.budget import DAY_SECONDS, Budget, Question, reached
-from registry.modelcalls import ModelCall
-from registry.store import Store
-from sandbox.brake import Brake
+from forge.authors.interface import Author, ModelReply, ModelRequest
+from forge.authors.json_answers import estimate_tokens
+from forge.errors import AuthorFailed
+from orchestrator.approvals.needs import render_line
+from orchestrator.errors import BudgetSpent
+from orchestrator.forging.authors.budget import DAY_SECONDS, CostEstimate, find_reached_limit
+from orchestrator.settings import Budget
+from registry.jobs.model_usage import ModelCall, ModelUsageTable
+from registry.needs import BudgetLine
 from sandbox.errors import Frozen
+from sandbox.killswitch import KillSwitch
 
 LOOK_SECONDS = 1.0
 UNKNOWN = frozenset({"timeout", "endless"})
@@ -25,7 +30,7 @@ UNKNOWN = frozenset({"timeout", "endless"})
 
 
 @dataclass(frozen=True)
-class Metered:
+class MeteredAuthor:
     """An author for one job's questions about one server. Each is a row before it is asked.
 
     `allowed` tells how many budgets more a person gave the job. `alive` is asked every second and
@@ -33,8 +38,8 @@ class Metered:
     """
 
     inner: Author
-    store: Store
-    brake: Brake
+    model_usage: ModelUsageTable
+    kill_switch: KillSwitch
     budget: Budget
     job: str
     server: str
@@ -46,37 +51,39 @@ class Metered:
     def name(self) -> str:
         return self.inner.name
 
-    async def write(self, ask: Ask) -> Reply:
+    async def write(self, ask: ModelRequest) -> ModelReply:
         """The answer; the earlier one where this job had one to the very same question.
 
         Raises AuthorFailed, BudgetSpent, Frozen, and what `alive` raises.
         """
-        digest = digest_of(ask)
-        kept = self.store.answered_call(self.job, digest) if self.job else None
+        digest = hash_request(ask)
+        kept = self.model_usage.find_answer(self.job, digest) if self.job else None
         if kept is not None:
-            return Reply(kept.content, kept.model, kept.tokens_in, kept.tokens_out, kept.seconds)
-        self.brake.check()
-        call = self._begun(ask, digest)
+            return ModelReply(
+                kept.content, kept.model, kept.tokens_in, kept.tokens_out, kept.seconds
+            )
+        self.kill_switch.raise_if_engaged()
+        call = self._begin_call(ask, digest)
         try:
-            reply = await self._unless_frozen(ask)
+            reply = await self._write_unless_frozen(ask)
         except AuthorFailed as error:
             spent = (error.tokens_in, error.tokens_out)
             if error.kind in UNKNOWN:
                 spent = (max(call.tokens_in, spent[0]), max(call.tokens_out, spent[1]))
-            self._ended(replace(call, state="failed", message=error.reason), *spent)
+            self._end_call(replace(call, state="failed", message=error.reason), *spent)
             raise
         except BaseException as error:
             # What was cut may have been paid for: it counts as the most that it could cost.
             message = f"cut: {type(error).__name__}"
             cut = replace(call, state="failed", message=message)
-            self._ended(cut, call.tokens_in, call.tokens_out)
+            self._end_call(cut, call.tokens_in, call.tokens_out)
             raise
         answered = replace(call, state="answered", model=reply.model, content=reply.content)
-        self._ended(answered, reply.tokens_in, reply.tokens_out)
+        self._end_call(answered, reply.tokens_in, reply.tokens_out)
         return reply
 
-    def _begun(self, ask: Ask, digest: str) -> ModelCall:
-        tokens_in = tokens_of(ask.prompt) + tokens_of(json.dumps(dict(ask.answer)))
+    def _begin_call(self, ask: ModelRequest, digest: str) -> ModelCall:
+        tokens_in = estimate_tokens(ask.prompt) + estimate_tokens(json.dumps(dict(ask.answer)))
         call = ModelCall(
             job=self.job,
             server=self.server,
@@ -87,32 +94,32 @@ class Metered:
             started=self.now(),
             tokens_in=tokens_in,
             tokens_out=ask.max_tokens,
-            cost=self._cost(tokens_in, ask.max_tokens),
+            cost=self._compute_cost(tokens_in, ask.max_tokens),
         )
-        question = Question(ask.purpose, call.tokens, call.cost)
-        verdict = partial(reached, self.budget, question, allowed=self.allowed())
-        begun = self.store.begin_model_call(call, self.now() - DAY_SECONDS, verdict)
-        if isinstance(begun, str):
-            raise BudgetSpent(begun)
+        question = CostEstimate(ask.purpose, call.tokens, call.cost)
+        verdict = partial(find_reached_limit, self.budget, question, allowed=self.allowed())
+        begun = self.model_usage.begin_call(call, self.now() - DAY_SECONDS, verdict)
+        if isinstance(begun, BudgetLine):
+            raise BudgetSpent(begun, render_line(begun))
         return begun
 
-    def _ended(self, call: ModelCall, tokens_in: int, tokens_out: int) -> None:
+    def _end_call(self, call: ModelCall, tokens_in: int, tokens_out: int) -> None:
         seconds = self.now() - call.started
-        cost = self._cost(tokens_in, tokens_out)
+        cost = self._compute_cost(tokens_in, tokens_out)
         spent = replace(
             call, tokens_in=tokens_in, tokens_out=tokens_out, cost=cost, seconds=seconds
         )
-        self.store.end_model_call(spent, self.now())
+        self.model_usage.end_call(spent, self.now())
 
-    def _cost(self, tokens_in: int, tokens_out: int) -> float:
+    def _compute_cost(self, tokens_in: int, tokens_out: int) -> float:
         """A client's own model costs us nothing."""
-        return self.budget.cost(tokens_in, tokens_out) if self.name == "openai" else 0.0
+        return self.budget.compute_cost(tokens_in, tokens_out) if self.name == "openai" else 0.0
 
-    async def _unless_frozen(self, ask: Ask) -> Reply:
+    async def _write_unless_frozen(self, ask: ModelRequest) -> ModelReply:
         """The answer, cut at once by a freeze, and within a second where the job is lost."""
         asked = asyncio.ensure_future(self.inner.write(ask))
         try:
-            with self.brake.on_engage(partial(_cancel, asked)):
+            with self.kill_switch.on_engage(partial(_cancel_future, asked)):
                 while not asked.done():
                     await asyncio.wait({asked}, timeout=LOOK_SECONDS)
                     if not asked.done():
@@ -124,11 +131,11 @@ class Metered:
         return asked.result()
 
 
-def _cancel(asked: asyncio.Future[Reply]) -> None:
+def _cancel_future(asked: asyncio.Future[ModelReply]) -> None:
     asked.cancel()
 
 
-def digest_of(ask: Ask) -> str:
+def hash_request(ask: ModelRequest) -> str:
     """sha256 over everything that is asked, in hex."""
     told = json.dumps([ask.purpose, ask.prompt, dict(ask.answer), ask.max_tokens], sort_keys=True)
     return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()

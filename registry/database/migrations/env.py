@@ -1,4 +1,4 @@
-"""What alembic runs: the migrations, on the connection and in the transaction it was given."""
+"""Alembic's environment: runs the migrations on the given connection, in its transaction."""
 
 from alembic import context
 

@@ -1,4 +1,4 @@
-"""One question to the name system (RFC 1035), over UDP and where that is cut over TCP."""
+"""DNS queries (RFC 1035): over UDP, and over TCP if the answer is truncated."""
 
 from __future__ import annotations
 
@@ -21,27 +21,30 @@ TRIES, SECONDS = 2, 2.0
 PORT = 53
 RESOLVERS = Path("/etc/resolv.conf")
 SYSTEM: tuple[tuple[str, int], ...] = ()
-"""In place of servers: those of this machine."""
+"""Stands for the name servers of this machine."""
 
 
-async def answer_of(name: str, kind: str, servers: Sequence[tuple[str, int]]) -> dict[str, Any]:
-    """`answers` (in presentation form, sorted), `rcode` and `ttl` (the smallest, None without
-    answers), of the first server that gives any. Raises UpstreamUnreachable.
+async def query_dns(
+    name: str, kind: str, servers: Sequence[tuple[str, int]], seconds: float = SECONDS
+) -> dict[str, Any]:
+    """Query servers in turn, each for at most `seconds`, and return the first answer: `answers` (in
+    presentation form, sorted), `rcode` and `ttl` (the smallest, None without answers). Raises
+    UpstreamUnreachable.
     """
-    places = list(servers) or [(each, PORT) for each in _system()]
+    places = list(servers) or [(each, PORT) for each in _list_name_servers()]
     query = dns.message.make_query(name, kind, use_edns=True, payload=1232)
     reason = "this machine has no name server"
     for place in places[:TRIES]:
         try:
-            wire = await _exchanged(query.to_wire(), place)
-            return _told(query, dns.message.from_wire(wire), kind)
+            wire = await _exchange_message(query.to_wire(), place, seconds)
+            return _read_answer(query, dns.message.from_wire(wire), kind)
         except (OSError, EOFError, dns.exception.DNSException, struct.error, ValueError) as error:
             reason = f"{place[0]}:{place[1]}: {type(error).__name__}: {error}"[:300]
     raise UpstreamUnreachable(f"no name server answered for {name}: {reason}")
 
 
-def _system() -> list[str]:
-    """The name servers in resolv.conf(5), the local one where it names none."""
+def _list_name_servers() -> list[str]:
+    """The name servers of resolv.conf(5); the local one if it names none."""
     try:
         lines = RESOLVERS.read_text().splitlines()
     except OSError:
@@ -50,7 +53,9 @@ def _system() -> list[str]:
     return [w[1] for w in words if len(w) > 1 and w[0] == "nameserver"] or ["127.0.0.1"]
 
 
-def _told(query: dns.message.Message, answer: dns.message.Message, kind: str) -> dict[str, Any]:
+def _read_answer(
+    query: dns.message.Message, answer: dns.message.Message, kind: str
+) -> dict[str, Any]:
     if not query.is_response(answer):
         raise ValueError("the answer is to another question")
     wanted = dns.rdatatype.from_text(kind)
@@ -64,21 +69,19 @@ def _told(query: dns.message.Message, answer: dns.message.Message, kind: str) ->
     }
 
 
-async def _exchanged(wire: bytes, place: tuple[str, int]) -> bytes:
-    """The answer in its wire form, over TCP where it does not fit into a datagram. Raises OSError,
-    EOFError.
-    """
-    async with asyncio.timeout(SECONDS):
-        answer = await _datagram(wire, place)
+async def _exchange_message(wire: bytes, place: tuple[str, int], seconds: float) -> bytes:
+    """The answer in wire form, over TCP if the datagram was truncated. Raises OSError, EOFError."""
+    async with asyncio.timeout(seconds):
+        answer = await _query_udp(wire, place)
     if len(answer) < 4 or not struct.unpack(">H", answer[2:4])[0] & dns.flags.TC:
         return answer
-    async with asyncio.timeout(SECONDS):
-        return await _stream(wire, place)
+    async with asyncio.timeout(seconds):
+        return await _query_tcp(wire, place)
 
 
-class _Ear(asyncio.DatagramProtocol):
-    """Waits for a datagram with the question's id (RFC 5452, section 9.1); others are passed over.
-    The socket is connected, so that none comes from elsewhere.
+class _DatagramReceiver(asyncio.DatagramProtocol):
+    """Receives the datagram with the query's id (RFC 5452, section 9.1) and ignores others. The
+    socket is connected, so that none comes from elsewhere.
     """
 
     def __init__(self, wire: bytes) -> None:
@@ -94,9 +97,11 @@ class _Ear(asyncio.DatagramProtocol):
             self.answer.set_exception(exc)
 
 
-async def _datagram(wire: bytes, place: tuple[str, int]) -> bytes:
+async def _query_udp(wire: bytes, place: tuple[str, int]) -> bytes:
     loop = asyncio.get_running_loop()
-    transport, ear = await loop.create_datagram_endpoint(lambda: _Ear(wire), remote_addr=place)
+    transport, ear = await loop.create_datagram_endpoint(
+        lambda: _DatagramReceiver(wire), remote_addr=place
+    )
     try:
         transport.sendto(wire)
         return await ear.answer
@@ -104,7 +109,7 @@ async def _datagram(wire: bytes, place: tuple[str, int]) -> bytes:
         transport.abort()
 
 
-async def _stream(wire: bytes, place: tuple[str, int]) -> bytes:
+async def _query_tcp(wire: bytes, place: tuple[str, int]) -> bytes:
     reader, writer = await asyncio.open_connection(*place)
     try:
         writer.write(struct.pack(">H", len(wire)) + wire)

@@ -1,7 +1,7 @@
 """Files of the host that a forged server may read, list or write, by its `fs:` permissions.
 
-Every use walks from the root, one name after the other, and follows no symbolic link: what was
-granted cannot be made to be something else.
+Every use opens the path from the root, one component after the other, and follows no symbolic
+link, so that a granted path cannot be redirected.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from sandbox.bundle.permissions import Permission, check_path
 from sandbox.errors import PathRefused
-from sandbox.permissions import Permission, check_path
 
 MAX_BYTES = 8 * 1024 * 1024
 MAX_ENTRIES = 10_000
@@ -26,18 +26,18 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 @dataclass(frozen=True)
 class LocalFiles:
-    """The files under the granted paths. `private` are places of ours that nobody may be given.
+    """Files under the granted paths. `private` are Toolwright's own paths, which are never given.
 
-    Every method raises PathRefused, for what was not granted as for what is not there.
+    Every method raises PathRefused, for a path that was not granted or does not exist.
     """
 
     granted: Sequence[Permission]
     private: tuple[Path, ...] = ()
 
-    def read(self, path: str) -> bytes:
-        """The whole content of a plain file, at most 8 MiB."""
-        self._check(path, writing=False)
-        with _opened(path, _FILE) as descriptor:
+    def read_file(self, path: str) -> bytes:
+        """The whole content of a regular file, at most `MAX_BYTES`."""
+        self._check_granted(path, writing=False)
+        with _open_path(path, _FILE) as descriptor:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise PathRefused(path, "it is no plain file")
             with os.fdopen(os.dup(descriptor), "rb") as file:
@@ -46,31 +46,33 @@ class LocalFiles:
             raise PathRefused(path, f"it is larger than {MAX_BYTES} bytes")
         return content
 
-    def list(self, path: str) -> bytes:
+    def list_entries(self, path: str) -> bytes:
         """The entries of a directory as a JSON list of `{"name", "kind", "size"}`, by name.
 
         `kind` is `file`, `directory` or `other`, which cannot be opened.
         """
-        self._check(path, writing=False)
+        self._check_granted(path, writing=False)
         entries: list[dict[str, str | int]] = []
-        with _opened(path, _DIRECTORY) as descriptor, os.scandir(descriptor) as found:
+        with _open_path(path, _DIRECTORY) as descriptor, os.scandir(descriptor) as found:
             for entry in found:
                 if len(entries) >= MAX_ENTRIES:
                     raise PathRefused(path, f"it has more than {MAX_ENTRIES} entries")
                 status = entry.stat(follow_symlinks=False)
                 size = status.st_size if stat.S_ISREG(status.st_mode) else 0
-                entries.append({"name": entry.name, "kind": _kind(status.st_mode), "size": size})
+                entries.append(
+                    {"name": entry.name, "kind": _classify_mode(status.st_mode), "size": size}
+                )
         entries.sort(key=lambda entry: str(entry["name"]))
         return json.dumps(entries).encode("utf-8", "replace")
 
-    def write(self, path: str, content: bytes) -> None:
-        """Make a plain file of that content, whole or not at all, in place of any before."""
-        self._check(path, writing=True)
+    def write_file(self, path: str, content: bytes) -> None:
+        """Write a regular file atomically, replacing any before."""
+        self._check_granted(path, writing=True)
         if len(content) > MAX_BYTES:
             raise PathRefused(path, f"it would be larger than {MAX_BYTES} bytes")
         folder, name = os.path.split(path)
-        with _opened(folder, _DIRECTORY) as directory:
-            mode = _mode_of(directory, name, path)
+        with _open_path(folder, _DIRECTORY) as directory:
+            mode = _choose_mode(directory, name, path)
             fresh = f".{name[:100]}.{secrets.token_hex(4)}"
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             try:
@@ -85,8 +87,8 @@ class LocalFiles:
                     os.unlink(fresh, dir_fd=directory)
                 raise PathRefused(path, error.strerror or str(error)) from error
 
-    def _check(self, path: str, writing: bool) -> None:
-        """Whether the path lies in what was granted, and nothing of the walk is out of bounds."""
+    def _check_granted(self, path: str, writing: bool) -> None:
+        """Raises PathRefused unless a granted path contains this one."""
         if os.path.normpath(path) != path or not path.startswith("/") or "\0" in path:
             raise PathRefused(path[:300], "it is no absolute path in its plain form")
         for permission in self.granted:
@@ -101,8 +103,8 @@ class LocalFiles:
 
 
 @contextmanager
-def _opened(path: str, flags: int) -> Iterator[int]:
-    """A descriptor of what is at the path, reached without following a link. Raises PathRefused."""
+def _open_path(path: str, flags: int) -> Iterator[int]:
+    """A descriptor of the path, opened without following a link. Raises PathRefused."""
     current = os.open("/", _DIRECTORY)
     try:
         names = path.strip("/").split("/")
@@ -118,8 +120,8 @@ def _opened(path: str, flags: int) -> Iterator[int]:
         os.close(current)
 
 
-def _mode_of(directory: int, name: str, path: str) -> int:
-    """The permission bits for a file that is written there: those of the one it replaces."""
+def _choose_mode(directory: int, name: str, path: str) -> int:
+    """The permission bits of the file that is replaced; 0644 for a new one. Raises PathRefused."""
     try:
         status = os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
@@ -129,5 +131,5 @@ def _mode_of(directory: int, name: str, path: str) -> int:
     return stat.S_IMODE(status.st_mode) & 0o777
 
 
-def _kind(mode: int) -> str:
+def _classify_mode(mode: int) -> str:
     return "file" if stat.S_ISREG(mode) else "directory" if stat.S_ISDIR(mode) else "other"

@@ -1,7 +1,7 @@
-"""What a forged server asks this machine for: files and values, as requests of their own.
+"""Requests of a forged server for files and values of this machine.
 
-They are `READ`, `LIST` and `WRITE` of `file:` URLs (RFC 8089) and `READ` of `env:NAME`, so that
-they are held for approval, recorded and replayed like requests to an API.
+They are `READ`, `LIST` and `WRITE` of `file:` URLs (RFC 8089) and `READ` of `env:NAME`, in the form
+of wire requests, so that they are approved, recorded and replayed like requests to an API.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
+from sandbox.broker.host.files import LocalFiles
+from sandbox.bundle.permissions import Permission
 from sandbox.errors import PathRefused
-from sandbox.exchange import WireRequest, WireResponse
-from sandbox.localfiles import LocalFiles
-from sandbox.permissions import Permission
+from sandbox.wire.exchange import WireRequest, WireResponse
 
 READ, LIST, WRITE = "READ", "LIST", "WRITE"
 FILE, ENV = "file://", "env:"
@@ -26,10 +26,10 @@ MAX_NAME = 4096
 
 @dataclass(frozen=True)
 class LocalAccess:
-    """Answers such requests: an `Upstream`. What was not granted raises PathRefused.
+    """The upstream that answers such requests. Raises PathRefused for what was not granted.
 
-    `granted` says what is at this moment, `value` gives a name's value, `private` are places of
-    ours that nobody is given.
+    `granted` returns the present permissions, `value` the value of a name (None: not set),
+    `private` are Toolwright's own paths, which are never given.
     """
 
     granted: Callable[[], Sequence[Permission]]
@@ -39,18 +39,18 @@ class LocalAccess:
     async def send(self, request: WireRequest) -> WireResponse:
         granted = self.granted()
         if request.url.startswith(ENV):
-            return self._value(request, granted)
+            return self._answer_value(request, granted)
         path, files = unquote(request.url.removeprefix(FILE)), LocalFiles(granted, self.private)
         if request.method == READ:
-            return WireResponse(200, (), await asyncio.to_thread(files.read, path))
+            return WireResponse(200, (), await asyncio.to_thread(files.read_file, path))
         if request.method == LIST:
-            return WireResponse(200, (), await asyncio.to_thread(files.list, path))
+            return WireResponse(200, (), await asyncio.to_thread(files.list_entries, path))
         if request.method != WRITE:
             raise PathRefused(path, f"{request.method} is nothing that is done with files")
-        await asyncio.to_thread(files.write, path, request.body)
+        await asyncio.to_thread(files.write_file, path, request.body)
         return WireResponse(204)
 
-    def _value(self, request: WireRequest, granted: Sequence[Permission]) -> WireResponse:
+    def _answer_value(self, request: WireRequest, granted: Sequence[Permission]) -> WireResponse:
         name = unquote(request.url.removeprefix(ENV))
         known = any(each.kind == "env" and each.name == name for each in granted)
         value = self.value(name) if known and request.method == READ else None
@@ -59,10 +59,8 @@ class LocalAccess:
         return WireResponse(200, (), value.encode())
 
 
-def local_request(params: Mapping[str, Any], body: bytes) -> WireRequest | None:
-    """The request of a `toolwright/request` of kind `file` or `env`, or None where it is neither or
-    not well-formed.
-    """
+def parse_local_request(params: Mapping[str, Any], body: bytes) -> WireRequest | None:
+    """Parse a `toolwright/request` of kind `file` or `env`; None if it is malformed."""
     kind, operation = params.get("kind"), params.get("op")
     named = params.get("path") if kind == "file" else params.get("name")
     if not isinstance(named, str) or not 0 < len(named) <= MAX_NAME:
@@ -81,11 +79,6 @@ def local_request(params: Mapping[str, Any], body: bytes) -> WireRequest | None:
 
 def is_local(request: WireRequest) -> bool:
     return request.url.startswith((FILE, ENV))
-
-
-def is_secret(request: WireRequest) -> bool:
-    """Whether the answer is a value that must not be written down."""
-    return request.url.startswith(ENV)
 
 
 _METHODS = {"read": READ, "list": LIST, "write": WRITE}

@@ -1,8 +1,8 @@
-"""Requests to the network besides HTTP, as a forged server asks for them.
+"""Network requests of a forged server beside HTTP, in the form of wire requests.
 
-`READ tls://HOST:PORT` is who answers there; `READ dns:NAME?type=A`, or `dns://SERVER/NAME?type=A`,
-is a question to the name system (URIs of RFC 4501); `TALK tcp://HOST:PORT` sends a body and takes
-what comes back. Each is one exchange, recorded and replayed like a request to an API.
+`READ tls://HOST:PORT` asks for the certificate there; `READ dns:NAME?type=A`, or
+`dns://SERVER/NAME?type=A`, is a DNS query (URIs of RFC 4501); `TALK tcp://HOST:PORT` sends a body
+and reads the answer. Each is one exchange, recorded and replayed like a request to an API.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
+from sandbox.bundle.target import NetworkTarget, parse_target
 from sandbox.errors import NetworkRefused
-from sandbox.exchange import WireRequest
-from sandbox.target import Target, parse_target
+from sandbox.wire.exchange import WireRequest
 
 READ, TALK = "READ", "TALK"
 TLS, DNS, TCP = "tls://", "dns:", "tcp://"
@@ -27,12 +27,10 @@ MAX_NAME = 253
 _NAME = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*\Z")
 
 
-def network_request(params: Mapping[str, Any], body: bytes) -> WireRequest | None:
-    """The request of a `toolwright/request` of kind `dns`, `tls` or `tcp`, or None where it is none
-    of them or not well-formed.
-    """
+def parse_network_request(params: Mapping[str, Any], body: bytes) -> WireRequest | None:
+    """Parse a `toolwright/request` of kind `dns`, `tls` or `tcp`; None if it is malformed."""
     if params.get("kind") == "dns":
-        return _dns_request(params)
+        return _parse_dns_request(params)
     host, port = params.get("host"), params.get("port")
     if not isinstance(host, str) or not isinstance(port, int) or isinstance(port, bool):
         return None
@@ -50,18 +48,18 @@ def network_request(params: Mapping[str, Any], body: bytes) -> WireRequest | Non
     return WireRequest(TALK, f"{TCP}{target}", headers, body)
 
 
-def asked_of(request: WireRequest) -> tuple[str, dict[str, Any]]:
+def describe_request(request: WireRequest) -> tuple[str, dict[str, Any]]:
     """The function of `toolwright.network` that makes such a request, and its arguments."""
     if request.url.startswith(DNS):
-        name, kind, server = asked(request.url)
+        name, kind, server = parse_dns_url(request.url)
         place = "" if server is None else str(server)
         return "network.dns", {"name": name, "type": kind, "server": place}
-    target = target_of(request.url)
+    target = parse_target_url(request.url)
     place_of: dict[str, Any] = {"host": target.host, "port": target.port}
     if request.url.startswith(TLS):
         return "network.tls_peer", place_of
-    until = unquote(request.header("until") or "")
-    most = int(request.header("max-bytes") or MAX_DATA)
+    until = unquote(request.get_header("until") or "")
+    most = int(request.get_header("max-bytes") or MAX_DATA)
     data = request.body.decode("utf-8", "replace")
     return "network.tcp", {**place_of, "data": data, "until": until, "max_bytes": most}
 
@@ -70,11 +68,11 @@ def is_network(request: WireRequest) -> bool:
     return request.url.startswith((TLS, DNS, TCP))
 
 
-def _dns_request(params: Mapping[str, Any]) -> WireRequest | None:
+def _parse_dns_request(params: Mapping[str, Any]) -> WireRequest | None:
     name, kind, server = params.get("name"), params.get("type", "A"), params.get("server", "")
     if not isinstance(name, str) or not isinstance(kind, str) or not isinstance(server, str):
         return None
-    plain = question(name, kind)
+    plain = normalize_question(name, kind)
     target = parse_target(server, DNS_PORT) if server else None
     if plain is None or (server and target is None):
         return None
@@ -82,9 +80,9 @@ def _dns_request(params: Mapping[str, Any]) -> WireRequest | None:
     return WireRequest(READ, f"{place}{quote(plain, safe='')}?type={kind.upper()}")
 
 
-def question(name: str, kind: str) -> str | None:
-    """The name in its plain form, lower case and without a final dot; None where the name is none
-    or the type is not among TYPES.
+def normalize_question(name: str, kind: str) -> str | None:
+    """The name in lower case, IDNA-encoded and without a final dot; None if the name is invalid or
+    the type not among `TYPES`.
     """
     try:
         plain = name if name.isascii() else name.encode("idna").decode()
@@ -95,16 +93,16 @@ def question(name: str, kind: str) -> str | None:
     return plain if fits and kind.upper() in TYPES else None
 
 
-def asked(url: str) -> tuple[str, str, Target | None]:
-    """The name, the type and the server of a question."""
+def parse_dns_url(url: str) -> tuple[str, str, NetworkTarget | None]:
+    """The name, the type and the server (None: this machine's) of a `dns:` URL."""
     parts = urlsplit(url)
     server = parse_target(parts.netloc, DNS_PORT) if parts.netloc else None
     kind = dict(parse_qsl(parts.query)).get("type", "A")
     return unquote(parts.path.removeprefix("/")), kind, server
 
 
-def target_of(url: str) -> Target:
-    """The host and port of a `tls:` or `tcp:` URL. Raises NetworkRefused where it names none."""
+def parse_target_url(url: str) -> NetworkTarget:
+    """The host and port of a `tls:` or `tcp:` URL. Raises NetworkRefused if it names none."""
     found = parse_target(url.partition("://")[2], None)
     if found is None:
         raise NetworkRefused(url[:200])

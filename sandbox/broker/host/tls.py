@@ -1,4 +1,4 @@
-"""Who answers at a host and port in TLS: a handshake and nothing after it."""
+"""Inspection of a TLS peer's certificate: a handshake and nothing after it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 from cryptography import x509
 
-from sandbox.cleantext import clean_text
+from sandbox.bundle.target import NetworkTarget
 from sandbox.errors import UpstreamUnreachable
-from sandbox.target import Target
+from sandbox.sanitize import clean_text
 
 MAX_NAMES = 200
 MAX_TEXT = 500
@@ -22,30 +22,32 @@ _UNREADABLE = (
     x509.UnsupportedGeneralNameType,
     ValueError,
 )
-"""What reading a certificate raises."""
+"""Exceptions that parsing a certificate raises."""
 
 
-async def peer_of(target: Target, addresses: Sequence[str]) -> dict[str, Any]:
-    """The certificate shown at the first of these addresses, and whether it holds for the host.
+async def inspect_peer(target: NetworkTarget, addresses: Sequence[str]) -> dict[str, Any]:
+    """The certificate at the first of these addresses, and whether it is valid for the host.
 
-    Raises UpstreamUnreachable where there is no handshake at all.
+    Raises UpstreamUnreachable if the handshake fails for any reason but the certificate.
     """
     try:
         try:
-            shown, protocol = await _shaken(target, addresses[0], ssl.create_default_context())
+            shown, protocol = await _shake_hands(target, addresses[0], ssl.create_default_context())
             problem = ""
         except ssl.SSLCertVerificationError as error:
             problem = (error.verify_message or str(error) or "not verified")[:MAX_TEXT]
-            shown, protocol = await _shaken(target, addresses[0], _trusting())
-        told = _told(shown)
+            shown, protocol = await _shake_hands(target, addresses[0], _create_trusting_context())
+        told = _parse_certificate(shown)
     except (OSError, ValueError) as error:
         reason = str(error)[:MAX_TEXT] or type(error).__name__
         raise UpstreamUnreachable(f"no TLS handshake with {target}: {reason}") from error
     return {**told, "verified": not problem, "problem": problem, "protocol": protocol}
 
 
-async def _shaken(target: Target, address: str, context: ssl.SSLContext) -> tuple[bytes, str]:
-    """The certificate in DER, and the protocol's version."""
+async def _shake_hands(
+    target: NetworkTarget, address: str, context: ssl.SSLContext
+) -> tuple[bytes, str]:
+    """Connect and return the certificate in DER and the protocol's version."""
     _, writer = await asyncio.open_connection(
         address, target.port, ssl=context, server_hostname=target.host
     )
@@ -60,35 +62,35 @@ async def _shaken(target: Target, address: str, context: ssl.SSLContext) -> tupl
         writer.transport.abort()
 
 
-def _trusting() -> ssl.SSLContext:
-    """Takes any certificate: what it says is wanted, and nothing is sent."""
+def _create_trusting_context() -> ssl.SSLContext:
+    """A context that accepts any certificate: it is only read, and no data is sent."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     return context
 
 
-def _told(shown: bytes) -> dict[str, Any]:
-    """What a certificate says; anyone can have written it. Raises ValueError."""
+def _parse_certificate(shown: bytes) -> dict[str, Any]:
+    """The fields of an untrusted certificate. Raises ValueError."""
     try:
-        return _read(x509.load_der_x509_certificate(shown), shown)
+        return _describe_certificate(x509.load_der_x509_certificate(shown), shown)
     except _UNREADABLE as error:
         raise ValueError(f"its certificate cannot be read: {error}") from error
 
 
-def _read(made: x509.Certificate, shown: bytes) -> dict[str, Any]:
+def _describe_certificate(made: x509.Certificate, shown: bytes) -> dict[str, Any]:
     return {
         "subject": clean_text(made.subject.rfc4514_string())[:MAX_TEXT],
         "issuer": clean_text(made.issuer.rfc4514_string())[:MAX_TEXT],
         "not_before": made.not_valid_before_utc.isoformat(),
         "not_after": made.not_valid_after_utc.isoformat(),
-        "names": _names(made),
+        "names": _list_names(made),
         "serial": f"{made.serial_number:x}",
         "fingerprint_sha256": hashlib.sha256(shown).hexdigest(),
     }
 
 
-def _names(made: x509.Certificate) -> list[str]:
+def _list_names(made: x509.Certificate) -> list[str]:
     try:
         found = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (x509.ExtensionNotFound, ValueError):

@@ -1,6 +1,6 @@
-"""Calls of other servers' tools, as a forged server asks for them: `CALL` of `call:SERVER.TOOL`.
+"""Calls of other servers' tools by a forged server: wire requests `CALL call:SERVER.TOOL`.
 
-The body is the arguments' JSON. The answer is 200 with what the tool gave, or 500 with the `kind`
+The body is the arguments as JSON. The answer is 200 with the tool's result, or 500 with the `kind`
 and `message` of its failure.
 """
 
@@ -12,28 +12,25 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sandbox import exactjson
-from sandbox.bundle import ToolDefinition
+from sandbox.broker.host.network_requests import describe_request
+from sandbox.bundle.example import ExampleAnswer, is_same_value
+from sandbox.bundle.model import ToolDefinition
 from sandbox.errors import SandboxError
-from sandbox.example import Answered, same
-from sandbox.exchange import Exchange, Upstream, WireRequest, WireResponse
-from sandbox.guard import is_deep
-from sandbox.netrequest import asked_of
-from sandbox.writemode import WriteMode
+from sandbox.wire.exchange import Exchange, Upstream, WireRequest, WireResponse, WriteMode
+from sandbox.wire.framing import is_deep
 
 METHOD, CALL = "CALL", "call:"
 MAX_NAME = 100
 MAX_MESSAGE = 2000
 MAX_NESTING, MAX_CONTAINERS = 100, 250_000
-"""Of a call's arguments."""
+"""Limits of a call's arguments."""
 RECORD = "toolwright-call"
-"""The header of an answer that has the id of the call's own record."""
+"""The header of an answer that carries the id of the called tool's own invocation."""
 
 
 @dataclass(frozen=True)
-class Called:
-    """What became of a call. `captured` is the write that it would have made and that was held,
-    `written` the one that it made.
-    """
+class ToolCallResult:
+    """The result of a call: its exchange, and the write that was `captured` unsent or `written`."""
 
     exchange: Exchange
     captured: WireRequest | None = None
@@ -41,61 +38,61 @@ class Called:
 
 
 class ToolCalls(Protocol):
-    """Who answers the calls of one running call."""
+    """Performs the tool calls that one running call asks for."""
 
-    async def perform(self, request: WireRequest, writes: WriteMode) -> Called:
-        """The call, as far as it may be made; a tool that writes as `writes` says, and not at all
-        where that is None.
+    async def perform(self, request: WireRequest, writes: WriteMode) -> ToolCallResult:
+        """Perform the call, or refuse it in its exchange. `writes` decides about a tool that
+        writes; None refuses it.
         """
         ...
 
 
 @dataclass(frozen=True)
 class KnownCalls:
-    """Answers as examples say, without any server or network: there is none while a tool is proved.
-    What is asked of the network stands under `network.dns`, `network.tls_peer` and `network.tcp`.
+    """Answers calls from examples, while a tool is proved without servers or network. Network
+    requests are answered by the names `network.dns`, `network.tls_peer` and `network.tcp`.
     """
 
-    answers: tuple[Answered, ...] = ()
+    answers: tuple[ExampleAnswer, ...] = ()
 
-    async def perform(self, request: WireRequest, writes: WriteMode) -> Called:
+    async def perform(self, request: WireRequest, writes: WriteMode) -> ToolCallResult:
         if is_call(request):
-            name, arguments = called_tool(request), arguments_of(request)
+            name, arguments = get_called_tool(request), parse_arguments(request)
             fits = [k for k in self.answers if k.tool == name]
-            fits = [k for k in fits if same(dict(k.arguments), arguments)]
+            fits = [k for k in fits if is_same_value(dict(k.arguments), arguments)]
         else:
-            name, arguments = asked_of(request)
+            name, arguments = describe_request(request)
             fits = [k for k in self.answers if k.tool == name]
-            fits = [k for k in fits if same({**arguments, **k.arguments}, arguments)]
+            fits = [k for k in fits if is_same_value({**arguments, **k.arguments}, arguments)]
         if not fits:
             shown = json.dumps(arguments, ensure_ascii=False)[:300]
             reason = f"no case has an answer of {name} to {shown}"
-            return Called(Exchange(request, None, "refused", reason))
+            return ToolCallResult(Exchange(request, None, "refused", reason))
         if fits[0].failure and not is_call(request):
-            return Called(Exchange(request, None, "unreachable", fits[0].failure))
+            return ToolCallResult(Exchange(request, None, "unreachable", fits[0].failure))
         if isinstance(fits[0].result, str) and not is_call(request):
-            return Called(Exchange(request, WireResponse(200, (), fits[0].result.encode())))
-        return Called(Exchange(request, _known_response(fits[0])))
+            return ToolCallResult(Exchange(request, WireResponse(200, (), fits[0].result.encode())))
+        return ToolCallResult(Exchange(request, _build_known_response(fits[0])))
 
 
 @dataclass(frozen=True)
 class RecordedCalls:
-    """Answers calls by an upstream that remembers them."""
+    """Answers calls from an upstream of recorded exchanges."""
 
     upstream: Upstream
 
-    async def perform(self, request: WireRequest, writes: WriteMode) -> Called:
+    async def perform(self, request: WireRequest, writes: WriteMode) -> ToolCallResult:
         try:
-            return Called(Exchange(request, await self.upstream.send(request)))
+            return ToolCallResult(Exchange(request, await self.upstream.send(request)))
         except SandboxError as error:
-            return Called(Exchange(request, None, "refused", str(error)))
+            return ToolCallResult(Exchange(request, None, "refused", str(error)))
 
 
 NO_CALLS = KnownCalls()
 
 
-def call_request(params: Mapping[str, Any], body: bytes) -> WireRequest | None:
-    """The request of a `toolwright/request` of kind `call`, or None where it is not well-formed."""
+def parse_call_request(params: Mapping[str, Any], body: bytes) -> WireRequest | None:
+    """Parse a `toolwright/request` of kind `call`; None if it is malformed."""
     tool = params.get("tool")
     if not isinstance(tool, str) or not 0 < len(tool) <= MAX_NAME or not tool.isascii():
         return None
@@ -108,47 +105,49 @@ def is_call(request: WireRequest) -> bool:
     return request.url.startswith(CALL)
 
 
-def called_tool(request: WireRequest) -> str:
-    """The `server.tool` that is called."""
+def get_called_tool(request: WireRequest) -> str:
+    """The `server.tool` that a request calls."""
     return request.url.removeprefix(CALL)
 
 
-def arguments_of(request: WireRequest) -> dict[str, Any]:
+def parse_arguments(request: WireRequest) -> dict[str, Any]:
     arguments: dict[str, Any] = json.loads(request.body)
     return arguments
 
 
-def given(value: Any, record: str = "") -> WireResponse:
-    """The answer of a call that succeeded."""
-    return WireResponse(200, _headers(record), _json(value))
+def build_success(value: Any, record: str = "") -> WireResponse:
+    """The response of a call that succeeded; `record` is the id of its own invocation."""
+    return WireResponse(200, _build_headers(record), _encode_json(value))
 
 
-def failed(kind: str, message: str, record: str = "") -> WireResponse:
-    """The answer of a call that failed."""
+def build_failure(kind: str, message: str, record: str = "") -> WireResponse:
+    """The response of a call that failed; `record` is the id of its own invocation."""
     return WireResponse(
-        500, _headers(record), _json({"kind": kind, "message": message[:MAX_MESSAGE]})
+        500, _build_headers(record), _encode_json({"kind": kind, "message": message[:MAX_MESSAGE]})
     )
 
 
-def calls_of(tool: ToolDefinition) -> tuple[str, ...]:
+def list_calls(tool: ToolDefinition) -> tuple[str, ...]:
     """The `server.tool`s that a tool may call."""
     return tuple(
         request.url.removeprefix(CALL) for request in tool.requests if request.method == METHOD
     )
 
 
-def answers_in(examples: Iterable[Any], tool: str) -> KnownCalls:
-    """All answers that the examples of a tool have."""
+def collect_answers(examples: Iterable[Any], tool: str) -> KnownCalls:
+    """All answers in the examples of a tool."""
     found = (answer for each in examples if each.tool == tool for answer in each.answers)
     return KnownCalls(tuple(found))
 
 
-def _known_response(known: Answered) -> WireResponse:
-    return failed("tool", known.failure) if known.failure else given(known.structured)
+def _build_known_response(known: ExampleAnswer) -> WireResponse:
+    return (
+        build_failure("tool", known.failure) if known.failure else build_success(known.structured)
+    )
 
 
 def _is_object(body: bytes) -> bool:
-    """Whether it is an object's JSON that every part of the call's way can read and write."""
+    """Whether a body is a JSON object within the limits, which can be written as UTF-8 again."""
     if body.count(b"[") + body.count(b"{") > MAX_CONTAINERS:
         return False
     try:
@@ -161,10 +160,10 @@ def _is_object(body: bytes) -> bool:
     return isinstance(value, dict)
 
 
-def _headers(record: str) -> tuple[tuple[str, str], ...]:
+def _build_headers(record: str) -> tuple[tuple[str, str], ...]:
     kind = ("content-type", "application/json")
     return (kind, (RECORD, record)) if record else (kind,)
 
 
-def _json(value: Any) -> bytes:
+def _encode_json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")

@@ -1,68 +1,70 @@
-"""Base images beside the present one: a candidate that is being proved, and those still needed."""
+"""Base images beside the present one: a rebuilt candidate, and earlier ones still in use."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from sandbox.docker_engine import Client
-from sandbox.image import (
+from sandbox.engines.docker.engine import Client
+from sandbox.engines.docker.image import (
     PREFERRED_BASE,
     REPOSITORY,
     BaseImage,
-    base_image,
-    base_reference,
-    build_on,
-    debian_root,
-    image_identity,
-    pulled,
-    translated,
+    build_base_on,
+    compute_base_reference,
+    find_base_image,
+    get_image_id,
+    import_debian_root,
+    pull_image,
+    translate_errors,
 )
 
 KEPT = "kept-"
 
 
-def rebuilt(client: Client, progress: Callable[[str], None]) -> BaseImage:
-    """The base image built again on what its own base is by now, under a name of its own; with the
-    present one's id where nothing has changed. Raises EngineUnavailable, BaseImageBuildFailed.
+def rebuild_base(client: Client, progress: Callable[[str], None]) -> BaseImage:
+    """Rebuild the base image on the current version of its own base, under a separate name. Its id
+    is the present one's if nothing changed. Raises EngineUnavailable, BaseImageBuildFailed.
     """
-    reference = f"{base_reference()}-next"
-    with translated(f"docker build of {reference}"):
-        base = pulled(client, PREFERRED_BASE, progress, anew=True)
-        return build_on(client, base or debian_root(client, progress), reference, progress)
+    reference = f"{compute_base_reference()}-next"
+    with translate_errors(f"docker build of {reference}"):
+        base = pull_image(client, PREFERRED_BASE, progress, anew=True)
+        return build_base_on(
+            client, base or import_debian_root(client, progress), reference, progress
+        )
 
 
-def promote(client: Client, image: BaseImage) -> None:
-    """Make an image the base of what is started from now on, and keep the one before by its id, for
-    the servers that were proved on it. Raises EngineUnavailable, BaseImageBuildFailed.
+def promote_base(client: Client, image: BaseImage) -> None:
+    """Make an image the present base, and keep the previous one under a name of its id, for the
+    servers proved on it. Raises EngineUnavailable, BaseImageBuildFailed.
     """
-    present = base_image(client)
-    with translated(f"naming {image.reference}"):
+    present = find_base_image(client)
+    with translate_errors(f"naming {image.reference}"):
         if present is not None and present.id != image.id:
-            client.api.tag(present.id, REPOSITORY, _kept_tag(present.id), force=True)
-        repository, _, tag = base_reference().rpartition(":")
+            client.api.tag(present.id, REPOSITORY, _build_kept_tag(present.id), force=True)
+        repository, _, tag = compute_base_reference().rpartition(":")
         client.api.tag(image.id, repository, tag, force=True)
         client.api.remove_image(image.reference, noprune=True)
 
 
-def kept_bases(client: Client) -> Mapping[str, str]:
-    """The earlier base images that are kept: their names by their ids."""
+def list_kept_bases(client: Client) -> Mapping[str, str]:
+    """The earlier base images that are kept: a mapping of id to name."""
     found: dict[str, str] = {}
-    with translated("listing base images"):
+    with translate_errors("listing base images"):
         for listed in client.api.images(name=REPOSITORY):
             for reference in listed.get("RepoTags") or ():
                 if reference.startswith(f"{REPOSITORY}:{KEPT}"):
-                    found[image_identity(client, reference)] = reference
+                    found[get_image_id(client, reference)] = reference
     return found
 
 
 def forget_bases(client: Client, needed: Collection[str]) -> tuple[str, ...]:
-    """Give up the kept base images that nothing needs; their names."""
-    given_up = [name for id, name in kept_bases(client).items() if id not in needed]
-    with translated("removing base images"):
+    """Remove the kept base images whose id is not `needed`; returns their names."""
+    given_up = [name for id, name in list_kept_bases(client).items() if id not in needed]
+    with translate_errors("removing base images"):
         for name in given_up:
             client.api.remove_image(name, noprune=True)
     return tuple(given_up)
 
 
-def _kept_tag(identity: str) -> str:
+def _build_kept_tag(identity: str) -> str:
     return KEPT + identity.removeprefix("sha256:")[:12]

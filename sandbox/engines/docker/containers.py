@@ -1,4 +1,4 @@
-"""Containers as the Docker engine makes them: attached by their pipe, caged, removed for good."""
+"""Docker containers: creation with all restrictions, attached streams, and removal."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ import docker.types
 import requests
 
 from sandbox.errors import BaseImageMissing, EngineUnavailable, SandboxError, SessionBroken
-from sandbox.runner import Limits
-from sandbox.session import Listener
+from sandbox.session.interface import Limits
+from sandbox.session.pipe import Listener
 
 T = TypeVar("T")
 FRAME_HEADER = 8
@@ -35,19 +35,19 @@ ENGINE_ERRORS = (docker.errors.DockerException, requests.RequestException, OSErr
 
 @dataclass(frozen=True)
 class Mount:
-    """A directory or file of the host, seen at the same path inside."""
+    """A directory or file of the host, mounted at the same path in the container."""
 
     path: str
     writable: bool = False
 
 
 @dataclass(frozen=True)
-class Design:
-    """What a container is made of, beside its limits. `profile` names a file of `images/`.
+class ContainerSpec:
+    """The specification of a container, beside its limits. `profile` names a file of `images/`.
 
-    `network` is `none`, or `container:ID` for the loopback of another container. `scratch` are
-    directories in memory beside /tmp, of the limits' size each; `hosts` are names that /etc/hosts
-    gives addresses to. An empty `command` leaves the image's own.
+    `network` is `none`, or `container:ID` to share another container's network. `scratch` are tmpfs
+    directories beside /tmp, each of the limits' size; `hosts` are names and addresses for
+    /etc/hosts. An empty `command` leaves the image's own.
     """
 
     image: str
@@ -67,8 +67,11 @@ class Design:
     runtime: str | None = None
 
 
-def create(api: docker.APIClient, design: Design, limits: Limits) -> tuple[str, socket.socket]:
-    """Create a container and attach to it before it starts, so that no output is lost.
+def create_container(
+    api: docker.APIClient, design: ContainerSpec, limits: Limits
+) -> tuple[str, socket.socket]:
+    """Create a container and attach to it before it starts, so that no output is lost; returns its
+    id and a non-blocking socket.
 
     Raises BaseImageMissing, SessionBroken or EngineUnavailable.
     """
@@ -84,7 +87,7 @@ def create(api: docker.APIClient, design: Design, limits: Limits) -> tuple[str, 
             network_disabled=design.network == "none" and not design.hosts,
             environment=dict(design.environment),
             working_dir=design.directory or None,
-            host_config=_host_config(api, design, limits),
+            host_config=_build_host_config(api, design, limits),
         )
         identity = str(made["Id"])
         stream = api.attach_socket(
@@ -95,7 +98,8 @@ def create(api: docker.APIClient, design: Design, limits: Limits) -> tuple[str, 
     except ENGINE_ERRORS as error:
         if identity:
             remove_container(api, identity)
-        raise failed("the engine made no container", error) from error
+        raise translate_error("the engine made no container", error) from error
+    # The SDK wraps the socket and closes it with the response; a duplicate stays ours.
     connection = getattr(stream, "_sock", stream)
     owned = socket.socket(fileno=os.dup(connection.fileno()))
     owned.setblocking(False)
@@ -104,7 +108,9 @@ def create(api: docker.APIClient, design: Design, limits: Limits) -> tuple[str, 
     return identity, owned
 
 
-def _host_config(api: docker.APIClient, design: Design, limits: Limits) -> dict[str, Any]:
+def _build_host_config(
+    api: docker.APIClient, design: ContainerSpec, limits: Limits
+) -> dict[str, Any]:
     memory = limits.memory_mb * 1024 * 1024
     scratch = f"size={limits.scratch_mb}m,nr_inodes=4096,noexec,nosuid,nodev,mode=1777"
     config: dict[str, Any] = api.create_host_config(
@@ -113,7 +119,7 @@ def _host_config(api: docker.APIClient, design: Design, limits: Limits) -> dict[
         tmpfs=dict.fromkeys((SCRATCH, *design.scratch), scratch),
         ipc_mode="none",
         cap_drop=["ALL"],
-        security_opt=["no-new-privileges", f"seccomp={seccomp_profile(design.profile)}"],
+        security_opt=["no-new-privileges", f"seccomp={load_seccomp_profile(design.profile)}"],
         pids_limit=limits.pids,
         mem_limit=memory,
         memswap_limit=memory,
@@ -137,11 +143,11 @@ def _host_config(api: docker.APIClient, design: Design, limits: Limits) -> dict[
     return config
 
 
-class Attached(asyncio.Protocol):
+class AttachedContainer(asyncio.Protocol):
     """The attached stream of one container: Docker's multiplexed frames (Engine API, "attach")."""
 
     def __init__(self, identity: str, remove: Callable[[str], asyncio.Future[None]]) -> None:
-        self.identity, self._remove = identity, remove
+        self.identity, self._schedule_removal = identity, remove
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
         self._listener: Listener | None = None
@@ -152,7 +158,7 @@ class Attached(asyncio.Protocol):
     def alive(self) -> bool:
         return not self._lost and self._removal is None
 
-    def bind(self, listener: Listener) -> None:
+    def bind_listener(self, listener: Listener) -> None:
         self._listener = listener
         if not self.alive:
             listener.end()
@@ -165,9 +171,9 @@ class Attached(asyncio.Protocol):
         if self._removal is None:
             if self._transport:
                 self._transport.close()
-            self._removal = self._remove(self.identity)
+            self._removal = self._schedule_removal(self.identity)
 
-    async def removed(self) -> None:
+    async def kill_and_wait(self) -> None:
         self.kill()
         if self._removal:
             await asyncio.shield(self._removal)
@@ -194,7 +200,7 @@ class Attached(asyncio.Protocol):
                 self._listener.feed(content)
 
 
-class Containers:
+class ContainerManager:
     """Starts containers and removes them, the engine's slow calls in threads. Close it at the end.
 
     Not thread-safe: one event loop.
@@ -205,59 +211,61 @@ class Containers:
         self._threads = ThreadPoolExecutor(8, thread_name_prefix="docker")
         self._removals: set[asyncio.Future[None]] = set()
 
-    async def start(self, design: Design, limits: Limits) -> Attached:
-        """A running container. Raises BaseImageMissing, SessionBroken or EngineUnavailable."""
-        creation = asyncio.ensure_future(self._in_thread(create, self._api, design, limits))
+    async def start_container(self, design: ContainerSpec, limits: Limits) -> AttachedContainer:
+        """Start a container. Raises BaseImageMissing, SessionBroken or EngineUnavailable."""
+        creation = asyncio.ensure_future(
+            self._run_in_thread(create_container, self._api, design, limits)
+        )
         try:
             identity, connection = await asyncio.shield(creation)
         except asyncio.CancelledError:
-            creation.add_done_callback(self._unwanted)
+            creation.add_done_callback(self._remove_unwanted)
             raise
-        container = Attached(identity, self._remove)
+        container = AttachedContainer(identity, self._schedule_removal)
         started = False
         try:
             await asyncio.get_running_loop().create_connection(lambda: container, sock=connection)
-            await self._in_thread(self._api.start, identity)
+            await self._run_in_thread(self._api.start, identity)
             started = True
         except ENGINE_ERRORS as error:
-            raise failed("the container did not start", error) from error
+            raise translate_error("the container did not start", error) from error
         finally:
             if not started:
                 container.kill()
         return container
 
-    async def drained(self) -> None:
-        """Return when every container that was to be removed is gone."""
+    async def wait_drained(self) -> None:
+        """Wait until all scheduled removals are done."""
         while self._removals:
             await asyncio.gather(*self._removals)
 
     async def close(self) -> None:
-        await self.drained()
+        await self.wait_drained()
         self._threads.shutdown(wait=False)
 
-    def _unwanted(self, creation: asyncio.Future[tuple[str, socket.socket]]) -> None:
-        """Remove a container that nobody waits for any more."""
+    def _remove_unwanted(self, creation: asyncio.Future[tuple[str, socket.socket]]) -> None:
+        """Remove a container whose `start` was cancelled during its creation."""
         if not creation.cancelled() and creation.exception() is None:
             identity, connection = creation.result()
             connection.close()
-            self._remove(identity)
+            self._schedule_removal(identity)
 
-    def _remove(self, identity: str) -> asyncio.Future[None]:
+    def _schedule_removal(self, identity: str) -> asyncio.Future[None]:
         loop = asyncio.get_running_loop()
         removal = loop.run_in_executor(self._threads, remove_container, self._api, identity)
         self._removals.add(removal)
         removal.add_done_callback(self._removals.discard)
         return removal
 
-    async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+    async def _run_in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, function, *arguments)
 
 
 def remove_container(api: docker.APIClient, identity: str) -> None:
-    """Kill and remove a container, and return when it is gone; one that is already is no error.
+    """Kill and remove a container and wait until it is gone; a missing one is no error.
 
-    Nor is an engine that is gone: it has no sandbox left, or the next start sweeps it away.
+    Nor is an engine that does not answer: the next start removes what is left by its label.
     """
     with contextlib.suppress(*ENGINE_ERRORS):
         try:
@@ -269,22 +277,22 @@ def remove_container(api: docker.APIClient, identity: str) -> None:
             api.wait(identity, timeout=REMOVAL_SECONDS, condition="removed")
 
 
-def failed(what: str, error: Exception) -> SandboxError:
-    """The engine's refusal to do something, or that there is none any more."""
+def translate_error(what: str, error: Exception) -> SandboxError:
+    """SessionBroken for a refusal of the engine, EngineUnavailable if it does not answer."""
     if isinstance(error, docker.errors.DockerException):
         return SessionBroken(f"{what}: {str(error)[:300]}")
-    return EngineUnavailable(reason(error))
+    return EngineUnavailable(find_reason(error))
 
 
-def reason(error: BaseException) -> str:
-    """The innermost cause: the client wraps what the system said in what only it understands."""
+def find_reason(error: BaseException) -> str:
+    """The message of the innermost cause: the client's own wrappers say nothing to a person."""
     while inner := error.__cause__ or error.__context__:
         error = inner
     return str(error)[:200]
 
 
 @functools.cache
-def seccomp_profile(name: str = "seccomp.json") -> str:
-    """The profile of that name as the engine's API wants it: compact JSON."""
+def load_seccomp_profile(name: str = "seccomp.json") -> str:
+    """Load a seccomp profile of `images/` as the engine's API takes it: compact JSON."""
     text = resources.files("images").joinpath(name).read_text()
     return json.dumps(json.loads(text), separators=(",", ":"))

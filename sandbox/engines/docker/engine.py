@@ -16,37 +16,37 @@ import docker
 from docker.constants import DEFAULT_UNIX_SOCKET
 from docker.utils import kwargs_from_env
 
-from sandbox.brake import Brake
-from sandbox.broker import Broker
-from sandbox.bundle import Bundle
-from sandbox.containers import (
+from sandbox.broker.broker import Broker
+from sandbox.bundle.model import Bundle
+from sandbox.engines.docker.containers import (
     ENGINE_ERRORS,
-    Attached,
-    Containers,
-    Design,
-    reason,
+    AttachedContainer,
+    ContainerManager,
+    ContainerSpec,
+    find_reason,
     remove_container,
 )
+from sandbox.engines.docker.layers import build_dependency_layer
 from sandbox.errors import EngineUnavailable, SandboxError
-from sandbox.layers import dependency_layer
-from sandbox.runner import Limits, Session
-from sandbox.session import PipeSession
+from sandbox.killswitch import KillSwitch
+from sandbox.session.interface import Limits, Session
+from sandbox.session.pipe import PipeSession
 
 Client = docker.DockerClient
 LABEL = "toolwright"
 KILLERS = 32
-"""Orders to kill on their way at once: none waits for another container's removal."""
+"""Containers that are killed at once, so that none waits for another one's removal."""
 
 
 @dataclass(frozen=True)
-class Labels:
-    """What every container carries: the installation, the process that started it, and the job."""
+class ContainerLabels:
+    """Labels of every container: the installation, the process that started it, and the job."""
 
     instance: str
     process: str
     job: str = ""
 
-    def as_dict(self) -> dict[str, str]:
+    def to_dict(self) -> dict[str, str]:
         return {
             LABEL: "sandbox",
             f"{LABEL}.instance": self.instance,
@@ -55,19 +55,19 @@ class Labels:
         }
 
 
-def connect(timeout: int = 30) -> docker.DockerClient:
-    """A client of the engine that the environment names. Raises EngineUnavailable."""
+def connect_engine(timeout: int = 30) -> docker.DockerClient:
+    """Connect to the engine that the environment names. Raises EngineUnavailable."""
     try:
         _check_socket(kwargs_from_env().get("base_url") or DEFAULT_UNIX_SOCKET)
         client = docker.from_env(timeout=timeout)
         client.ping()
     except ENGINE_ERRORS as error:
-        raise EngineUnavailable(reason(error)) from error
+        raise EngineUnavailable(find_reason(error)) from error
     return client
 
 
 def _check_socket(url: str) -> None:
-    """Raises OSError where nobody listens on a local socket: the SDK would leave its own open."""
+    """Raises OSError if nobody listens on a local socket: the SDK would leak its own then."""
     if os.name == "posix" and "unix://" in url:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(url.partition("unix://")[2])
@@ -76,19 +76,18 @@ def _check_socket(url: str) -> None:
 class DockerRunner:
     """Opens sessions in single-use containers of the generic image, `spares` started ahead.
 
-    A spare has run no code but the runtime's; it is handed one bundle and never used again. Use as
-    an async context manager; leaving it removes every container it made, others' in `containers`
-    too. `kept` are names of earlier images by their ids: bundles that were proved on one of them,
-    and not on the present one, run on that.
+    A spare has run no code but the runtime's; it gets one bundle and is never reused. Use as an
+    async context manager; on exit it removes every container started by `containers`. `kept` maps
+    ids of earlier base images to names: a bundle that was proved on one of them runs on it.
     """
 
     def __init__(
         self,
         client: docker.DockerClient,
         image: str,
-        labels: Labels,
+        labels: ContainerLabels,
         *,
-        brake: Brake | None = None,
+        kill_switch: KillSwitch | None = None,
         spares: int = 0,
         limits: Limits | None = None,
         runtime: str | None = None,
@@ -97,81 +96,81 @@ class DockerRunner:
         self._kept = kept or {}
         self._client, self._layers = client, dict[str, str]()
         self._image, self._labels, self._runtime = image, labels, runtime
-        self._brake = brake or Brake()
+        self._kill_switch = kill_switch or KillSwitch()
         self._wanted = spares
         self._limits = limits or Limits()
-        self._spares: list[asyncio.Task[Attached]] = []
-        self.containers = Containers(client.api)
+        self._spares: list[asyncio.Task[AttachedContainer]] = []
+        self.containers = ContainerManager(client.api)
 
     async def __aenter__(self) -> DockerRunner:
-        self._replenish()
+        self._replenish_spares()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self._wanted = 0
         for container in await asyncio.gather(*self._spares, return_exceptions=True):
-            if isinstance(container, Attached):
+            if isinstance(container, AttachedContainer):
                 container.kill()
         self._spares.clear()
         await self.containers.close()
 
-    async def drained(self) -> None:
-        """Return when every container that was to be removed is gone."""
-        await self.containers.drained()
+    async def wait_drained(self) -> None:
+        """Wait until all scheduled removals of containers are done."""
+        await self.containers.wait_drained()
 
     @asynccontextmanager
     async def open(
         self, bundle: Bundle, broker: Broker, limits: Limits | None = None
     ) -> AsyncIterator[Session]:
-        """A session with the bundle.
+        """Open a session with the bundle.
 
-        Raises LoadFailed, SessionBroken, EngineUnavailable, BaseImageMissing, Frozen; where the
-        bundle has packages and the engine lacks their image, also PackageUnusable.
+        Raises LoadFailed, SessionBroken, EngineUnavailable, BaseImageMissing, Frozen; if the image
+        of the bundle's packages has to be built, also PackageUnusable and BaseImageBuildFailed.
         """
-        self._brake.check()
+        self._kill_switch.raise_if_engaged()
         limits = limits or self._limits
         if bundle.packages:
-            container = await self._started(limits, await self._layer(bundle))
+            container = await self._start_container(limits, await self._ensure_layer(bundle))
         elif (base := self._kept.get(bundle.provenance.base_image)) is not None:
-            container = await self._started(limits, base)
+            container = await self._start_container(limits, base)
         else:
-            container = await self._take(limits)
+            container = await self._take_container(limits)
         session = PipeSession(bundle, broker, limits, container)
-        container.bind(session)
+        container.bind_listener(session)
         try:
-            async with session.running(self._brake):
+            async with session.run_session(self._kill_switch):
                 yield session
         finally:
-            await container.removed()
+            await container.kill_and_wait()
 
-    async def _take(self, limits: Limits) -> Attached:
+    async def _take_container(self, limits: Limits) -> AttachedContainer:
         if limits == self._limits and self._spares:
             spare = self._spares.pop(0)
-            self._replenish()
+            self._replenish_spares()
             # The engine may have been away when the spare was started, or since.
             with contextlib.suppress(SandboxError):
                 container = await spare
                 if container.alive:
                     return container
-        return await self._started(limits, self._image)
+        return await self._start_container(limits, self._image)
 
-    async def _layer(self, bundle: Bundle) -> str:
-        """The image of a bundle's packages, made where the engine has none."""
-        digest = bundle.digest()
+    async def _ensure_layer(self, bundle: Bundle) -> str:
+        """The image of a bundle's packages, built if the engine has none."""
+        digest = bundle.compute_digest()
         if digest not in self._layers:
             self._layers[digest] = await asyncio.to_thread(
-                dependency_layer, self._client, bundle, lambda step: None, self._image
+                build_dependency_layer, self._client, bundle, lambda step: None, self._image
             )
         return self._layers[digest]
 
-    def _replenish(self) -> None:
+    def _replenish_spares(self) -> None:
         loop = asyncio.get_running_loop()
-        while len(self._spares) < self._wanted and not self._brake.engaged:
-            self._spares.append(loop.create_task(self._started(self._limits, self._image)))
+        while len(self._spares) < self._wanted and not self._kill_switch.engaged:
+            self._spares.append(loop.create_task(self._start_container(self._limits, self._image)))
 
-    async def _started(self, limits: Limits, image: str) -> Attached:
-        design = Design(image, self._labels.as_dict(), runtime=self._runtime)
-        return await self.containers.start(design, limits)
+    async def _start_container(self, limits: Limits, image: str) -> AttachedContainer:
+        design = ContainerSpec(image, self._labels.to_dict(), runtime=self._runtime)
+        return await self.containers.start_container(design, limits)
 
 
 def list_containers(client: docker.DockerClient, **labels: str) -> tuple[Mapping[str, Any], ...]:
@@ -180,11 +179,11 @@ def list_containers(client: docker.DockerClient, **labels: str) -> tuple[Mapping
     try:
         return tuple(client.api.containers(all=True, filters={"label": wanted}))
     except ENGINE_ERRORS as error:
-        raise EngineUnavailable(reason(error)) from error
+        raise EngineUnavailable(find_reason(error)) from error
 
 
 def kill_containers(client: docker.DockerClient, **labels: str) -> int:
-    """Kill and remove the sandboxes with these labels; returns how many there were."""
+    """Kill and remove the sandboxes with these labels; returns their number."""
     found = list_containers(client, **labels)
     with ThreadPoolExecutor(KILLERS) as threads:
         list(threads.map(lambda c: remove_container(client.api, c["Id"]), found))
@@ -192,9 +191,9 @@ def kill_containers(client: docker.DockerClient, **labels: str) -> int:
 
 
 def kill_instance(instance: str) -> int:
-    """Kill all sandboxes of an installation; 0 too where no engine answers: nothing runs then."""
+    """Kill all sandboxes of an installation; returns their number, 0 if no engine answers."""
     try:
-        client = connect()
+        client = connect_engine()
     except EngineUnavailable:
         return 0
     with contextlib.closing(client), contextlib.suppress(EngineUnavailable):
@@ -202,6 +201,6 @@ def kill_instance(instance: str) -> int:
     return 0
 
 
-def is_local(client: docker.DockerClient) -> bool:
-    """Whether the engine runs on this machine, and so sees its files."""
+def is_local_engine(client: docker.DockerClient) -> bool:
+    """Whether the engine runs on this machine, so that it can mount its files."""
     return str(client.api.base_url).startswith(("http+docker://", "http+unix://", "npipe://"))

@@ -1,4 +1,4 @@
-"""The base image that every forged server runs in, and images that carry one server."""
+"""The base image of all forged servers, and exported images of one server."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ import docker.utils
 import requests
 import urllib3.exceptions
 
-from sandbox.bundle import Bundle
-from sandbox.debian import PACKAGES, build_root, mirrors
+from sandbox.bundle.model import Bundle
+from sandbox.engines.docker.rootfs import PACKAGES, build_root, find_mirrors
 from sandbox.errors import BaseImageBuildFailed, BaseImageMissing, EngineUnavailable
 
 REPOSITORY = "toolwright-base"
@@ -33,7 +33,7 @@ PREFERRED_BASE = "python:3.12-slim"
 ROOT_REPOSITORY = "toolwright-root"
 ROOT_AGE = timedelta(days=7)
 PULL_SILENCE_SECONDS = 15.0
-"""A registry that says nothing for so long is taken to be out of reach."""
+"""A registry that is silent for so long is taken to be unreachable."""
 MAX_OUTPUT = 4000
 BUNDLE_DOCKERFILE = "FROM {base}\nCOPY bundle /bundle\n"
 ENGINE_ERRORS = (
@@ -49,50 +49,52 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class BaseImage:
-    """`reference` names it to the engine and changes with its sources; `id` is its content's."""
+    """A base image: `reference` is its name, which changes with its sources, `id` its content's."""
 
     reference: str
     id: str
 
 
-def base_reference() -> str:
-    """The name of the base image made of this version's Dockerfile and runtime."""
+def compute_base_reference() -> str:
+    """The name of the base image: a digest of this version's Dockerfile and runtime."""
     total = hashlib.sha256()
-    for name, content in sorted(_sources().items()):
+    for name, content in sorted(_read_sources().items()):
         total.update(f"{name}\0{len(content)}\0".encode() + content)
     return f"{REPOSITORY}:{total.hexdigest()[:12]}"
 
 
-def base_image(client: docker.DockerClient) -> BaseImage | None:
-    """The base image if the engine has it. Raises EngineUnavailable."""
-    reference = base_reference()
-    with translated(f"looking for {reference}"):
+def find_base_image(client: docker.DockerClient) -> BaseImage | None:
+    """The base image; None if the engine has none. Raises EngineUnavailable."""
+    reference = compute_base_reference()
+    with translate_errors(f"looking for {reference}"):
         try:
-            return BaseImage(reference, image_identity(client, reference))
+            return BaseImage(reference, get_image_id(client, reference))
         except docker.errors.ImageNotFound:
             return None
 
 
 def build_base(client: docker.DockerClient, progress: Progress) -> BaseImage:
-    """Build the base image unless the engine has it: on python:3.12-slim, or where that cannot be
+    """Build the base image unless the engine has it: on python:3.12-slim, or if that cannot be
     pulled on a root file system of Debian packages.
 
     `progress` gets one line per step. Raises EngineUnavailable or BaseImageBuildFailed.
     """
-    present = base_image(client)
+    present = find_base_image(client)
     if present:
         return present
-    with translated(f"docker build of {base_reference()}"):
-        base = pulled(client, PREFERRED_BASE, progress) or debian_root(client, progress)
-        return build_on(client, base, base_reference(), progress)
+    with translate_errors(f"docker build of {compute_base_reference()}"):
+        base = pull_image(client, PREFERRED_BASE, progress) or import_debian_root(client, progress)
+        return build_base_on(client, base, compute_base_reference(), progress)
 
 
-def build_on(
+def build_base_on(
     client: docker.DockerClient, base: str, reference: str, progress: Progress
 ) -> BaseImage:
-    """The base image on that image, under that name."""
+    """Build the base image on the image `base`, under the name `reference`."""
     progress(f"building {reference} on {base}")
-    return BaseImage(reference, _build(client, _sources(), reference, {"BASE": base}, {}))
+    return BaseImage(
+        reference, _build_image(client, _read_sources(), reference, {"BASE": base}, {})
+    )
 
 
 def export_image(client: docker.DockerClient, bundle: Bundle, tag: str, layer: str = "") -> str:
@@ -102,24 +104,24 @@ def export_image(client: docker.DockerClient, bundle: Bundle, tag: str, layer: s
 
     Raises BaseImageMissing, BaseImageBuildFailed or EngineUnavailable.
     """
-    base = base_image(client)
+    base = find_base_image(client)
     if base is None:
-        raise BaseImageMissing(base_reference())
+        raise BaseImageMissing(compute_base_reference())
     files = {
         "Dockerfile": BUNDLE_DOCKERFILE.format(base=layer or base.reference).encode(),
-        "bundle/manifest.json": json.dumps(bundle.manifest()).encode(),
-        "bundle/tools.json": json.dumps({"tools": bundle.runtime_tools()}).encode(),
+        "bundle/manifest.json": json.dumps(bundle.build_manifest()).encode(),
+        "bundle/tools.json": json.dumps({"tools": bundle.list_runtime_tools()}).encode(),
         "bundle/server.py": bundle.source_code.encode(),
     }
     step = f"docker build of {tag[:200]}"
     if not docker.utils.match_tag(tag):
         raise BaseImageBuildFailed(step, "that is not a name for an image, such as `zones:1`")
-    with translated(step):
-        return _build(client, files, tag, {}, _labels(bundle))
+    with translate_errors(step):
+        return _build_image(client, files, tag, {}, _build_labels(bundle))
 
 
 @contextmanager
-def translated(step: str) -> Iterator[None]:
+def translate_errors(step: str) -> Iterator[None]:
     """Raises BaseImageBuildFailed or EngineUnavailable in place of what the client raises."""
     try:
         yield
@@ -129,30 +131,30 @@ def translated(step: str) -> Iterator[None]:
         raise EngineUnavailable(str(error)[:200]) from error
 
 
-def _labels(bundle: Bundle) -> dict[str, str]:
+def _build_labels(bundle: Bundle) -> dict[str, str]:
     return {
         "org.opencontainers.image.title": bundle.title,
         "org.opencontainers.image.description": bundle.description[:1000],
         "org.opencontainers.image.version": str(bundle.version),
         "io.modelcontextprotocol.server.name": f"toolwright/{bundle.name}",
-        "toolwright.bundle.digest": bundle.digest(),
+        "toolwright.bundle.digest": bundle.compute_digest(),
     }
 
 
-def _sources() -> dict[str, bytes]:
+def _read_sources() -> dict[str, bytes]:
     """The build context of the base image by path, from the installed package."""
-    return dict(_files(resources.files("images").joinpath("base"), ""))
+    return dict(_walk_files(resources.files("images").joinpath("base"), ""))
 
 
-def _files(directory: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
+def _walk_files(directory: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
     for entry in directory.iterdir():
         if entry.is_dir() and entry.name not in SKIPPED:
-            yield from _files(entry, f"{prefix}{entry.name}/")
+            yield from _walk_files(entry, f"{prefix}{entry.name}/")
         elif entry.is_file():
             yield prefix + entry.name, entry.read_bytes()
 
 
-def _context(files: Mapping[str, bytes]) -> io.BytesIO:
+def _pack_context(files: Mapping[str, bytes]) -> io.BytesIO:
     """A tar of files that any user may read, the same for the same files."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as archive:
@@ -164,14 +166,14 @@ def _context(files: Mapping[str, bytes]) -> io.BytesIO:
     return stream
 
 
-def _build(
+def _build_image(
     client: docker.DockerClient,
     files: Mapping[str, bytes],
     tag: str,
     arguments: Mapping[str, str],
     labels: Mapping[str, str],
 ) -> str:
-    return build_context(client, _context(files), tag, arguments, labels)
+    return build_context(client, _pack_context(files), tag, arguments, labels)
 
 
 def build_context(
@@ -199,26 +201,26 @@ def build_context(
         if "error" in event:
             told = "".join(output) + str(event["error"])
             raise BaseImageBuildFailed(f"docker build of {tag}", told[-MAX_OUTPUT:])
-    return image_identity(client, tag)
+    return get_image_id(client, tag)
 
 
-def image_identity(client: docker.DockerClient, reference: str) -> str:
+def get_image_id(client: docker.DockerClient, reference: str) -> str:
     """The id of an image's content. Raises docker.errors.ImageNotFound."""
     return str(client.images.get(reference).id)
 
 
-def pulled(
+def pull_image(
     client: docker.DockerClient, reference: str, progress: Progress, anew: bool = False
 ) -> str | None:
-    """The image of that name if the engine has it or gets it, else None; `anew` as its registry has
-    it now, where that answers.
+    """Pull an image unless the engine has it; returns its reference, or None if there is none.
+    With `anew`, an image that the engine has is pulled again, if its registry answers.
     """
-    present = _is_there(client, reference)
+    present = _has_image(client, reference)
     if present and not anew:
         return reference
     progress(f"pulling {reference}")
     said: SimpleQueue[str | None] = SimpleQueue()
-    threading.Thread(target=_pull, args=(client, reference, said), daemon=True).start()
+    threading.Thread(target=_run_pull, args=(client, reference, said), daemon=True).start()
     try:
         while (problem := said.get(timeout=PULL_SILENCE_SECONDS)) == "":
             continue
@@ -229,16 +231,16 @@ def pulled(
     return None if problem and not present else reference
 
 
-def _is_there(client: docker.DockerClient, reference: str) -> bool:
+def _has_image(client: docker.DockerClient, reference: str) -> bool:
     try:
-        image_identity(client, reference)
+        get_image_id(client, reference)
     except docker.errors.ImageNotFound:
         return False
     return True
 
 
-def _pull(client: docker.DockerClient, reference: str, said: SimpleQueue[str | None]) -> None:
-    """Pull, saying "" for every sign of life, and at the end None or the problem."""
+def _run_pull(client: docker.DockerClient, reference: str, said: SimpleQueue[str | None]) -> None:
+    """Pull an image; puts "" for each event of the registry, and at the end None or the problem."""
     try:
         for event in client.api.pull(reference, stream=True, decode=True):
             said.put(str(event.get("error") or ""))
@@ -247,19 +249,19 @@ def _pull(client: docker.DockerClient, reference: str, said: SimpleQueue[str | N
         said.put(str(getattr(error, "explanation", None) or error))
 
 
-def debian_root(client: docker.DockerClient, progress: Progress) -> str:
-    """The reference of a root file system of Debian packages, imported unless a recent one is."""
-    return imported_root(client, ROOT_REPOSITORY, PACKAGES, progress)
+def import_debian_root(client: docker.DockerClient, progress: Progress) -> str:
+    """The reference of a root file system of Debian packages, imported unless recent."""
+    return import_root(client, ROOT_REPOSITORY, PACKAGES, progress)
 
 
-def imported_root(
+def import_root(
     client: docker.DockerClient, repository: str, packages: Sequence[str], progress: Progress
 ) -> str:
-    """The reference of an image of these Debian packages, imported unless a recent one is there.
+    """The reference of an image of these Debian packages, imported unless a recent one exists.
 
     Raises BaseImageBuildFailed.
     """
-    found = mirrors()
+    found = find_mirrors()
     reference = f"{repository}:{found.suite}"
     if is_recent(client, reference):
         return reference
@@ -281,7 +283,7 @@ def imported_root(
 
 
 def is_recent(client: docker.DockerClient, reference: str) -> bool:
-    """Whether the engine has the image, made lately enough to hold the security updates."""
+    """Whether the engine has the image and it is younger than `ROOT_AGE`, for security updates."""
     try:
         created = str(client.images.get(reference).attrs["Created"])
     except docker.errors.ImageNotFound:

@@ -1,4 +1,4 @@
-"""Images of third-party servers: a fetched tree on a base that has its interpreter."""
+"""Images of third-party servers and of bundles' packages: a fetched tree on a base image."""
 
 from __future__ import annotations
 
@@ -14,21 +14,28 @@ from typing import IO
 import docker
 import docker.errors
 
-from sandbox.bundle import Bundle
-from sandbox.dependency import Dependency, dependencies
-from sandbox.errors import PackageUnusable
-from sandbox.image import (
+from sandbox.bundle.launch import LockedPackage
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.packages import Dependency, read_dependencies
+from sandbox.engines.docker.image import (
     Progress,
     build_base,
     build_context,
-    image_identity,
-    imported_root,
+    get_image_id,
+    import_root,
     is_recent,
-    pulled,
-    translated,
+    pull_image,
+    translate_errors,
 )
-from sandbox.launch import LockedPackage
-from sandbox.packages import PLACE, Fetched, Python, fetch_locked, fetch_tree, fetch_wheels
+from sandbox.errors import PackageUnusable
+from sandbox.packages.fetch import (
+    PLACE,
+    FetchedProgram,
+    PythonTarget,
+    fetch_locked,
+    fetch_tree,
+    fetch_wheels,
+)
 
 REPOSITORY = "toolwright-server"
 NODE_REPOSITORY = "toolwright-node"
@@ -46,87 +53,91 @@ invalidation_mode=__import__('py_compile').PycInvalidationMode.UNCHECKED_HASH)"]
 """
 
 
-def python_of(client: docker.DockerClient, progress: Progress) -> Python:
-    """The interpreter of our base image. Raises BaseImageBuildFailed or EngineUnavailable."""
+def detect_python(client: docker.DockerClient, progress: Progress) -> PythonTarget:
+    """The interpreter of the base image. Raises BaseImageBuildFailed or EngineUnavailable."""
     base = build_base(client, progress).reference
     ask = "import platform, sys; print(*sys.version_info[:2], platform.machine())"
-    with translated("asking the base image for its Python"):
+    with translate_errors("asking the base image for its Python"):
         told = client.containers.run(
             base, ["-I", "-c", ask], entrypoint="python3", network_disabled=True, remove=True
         )
     major, minor, machine = told.decode().split()
-    return Python(f"{major}.{minor}", machine)
+    return PythonTarget(f"{major}.{minor}", machine)
 
 
-def python_layer(
-    client: docker.DockerClient, name: str, fetched: Fetched, tree: Path, progress: Progress
+def build_python_layer(
+    client: docker.DockerClient, name: str, fetched: FetchedProgram, tree: Path, progress: Progress
 ) -> str:
-    """An image of the tree on our base image, compiled; returns its id.
+    """Build an image of the tree on the base image, byte-compiled; returns its id.
 
     Raises PackageUnusable, BaseImageBuildFailed or EngineUnavailable.
     """
     base = build_base(client, progress).reference
-    return _layer(client, base, COMPILE, name, fetched, tree, progress)
+    return _build_layer(client, base, COMPILE, name, fetched, tree, progress)
 
 
-def dependency_layer(
+def build_dependency_layer(
     client: docker.DockerClient, bundle: Bundle, progress: Progress, base: str = ""
 ) -> str:
-    """The id of an image of a bundle's packages on `base`, or our base image as it is; they are
-    fetched, if they are what they were locked to, unless the engine has it. Raises like
-    `python_layer`.
+    """The id of an image of a bundle's packages on `base`, by default the present base image.
+    Unless the engine has it, the packages are fetched by their locked digests. Raises like
+    `build_python_layer`.
     """
     base = base or build_base(client, progress).reference
     lock = tuple(package.locked for package in bundle.packages)
-    with translated(f"looking for the packages of {bundle.name}"):
+    with translate_errors(f"looking for the packages of {bundle.name}"):
         # By the base's content: its name stays when it is built anew.
-        tag = _tag(image_identity(client, base), COMPILE, bundle.name, lock)
+        tag = _compute_tag(get_image_id(client, base), COMPILE, bundle.name, lock)
         try:
-            return image_identity(client, tag)
+            return get_image_id(client, tag)
         except docker.errors.ImageNotFound:
             progress(f"fetching {len(lock)} packages by pip")
     with TemporaryDirectory(prefix="toolwright-") as place:
         tree = Path(place) / "tree"
         tree.mkdir()
-        fetch_locked(lock, tree, python_of(client, progress))
-        fetched = Fetched(bundle.name, str(bundle.version), (), lock)
-        return _layer(client, base, COMPILE, bundle.name, fetched, tree, progress, tag)
+        fetch_locked(lock, tree, detect_python(client, progress))
+        fetched = FetchedProgram(bundle.name, str(bundle.version), (), lock)
+        return _build_layer(client, base, COMPILE, bundle.name, fetched, tree, progress, tag)
 
 
-def resolved(
+def resolve_packages(
     client: docker.DockerClient, specs: Sequence[str], progress: Progress
 ) -> tuple[Dependency, ...]:
-    """Packages of PyPI (`NAME[==VERSION]`) and all they need, locked for our base image's Python.
+    """Resolve PyPI packages (`NAME[==VERSION]`) and their dependencies for the base image's Python.
 
-    Raises like `python_layer`.
+    Raises like `build_python_layer`.
     """
     with TemporaryDirectory(prefix="toolwright-") as place:
         tree = Path(place) / "tree"
         tree.mkdir()
         progress("asking PyPI by pip")
-        lock = fetch_wheels(specs, tree, python_of(client, progress))
-        return dependencies(tree, lock)
+        lock = fetch_wheels(specs, tree, detect_python(client, progress))
+        return read_dependencies(tree, lock)
 
 
-def node_layer(
-    client: docker.DockerClient, name: str, fetched: Fetched, tree: Path, progress: Progress
+def build_node_layer(
+    client: docker.DockerClient, name: str, fetched: FetchedProgram, tree: Path, progress: Progress
 ) -> str:
-    """An image of the tree on one with Node; returns its id. Raises like `python_layer`."""
-    return _layer(client, node_base(client, progress), "", name, fetched, tree, progress)
-
-
-def node_base(client: docker.DockerClient, progress: Progress) -> str:
-    """The reference of an image with Node: node:22-slim, or where that cannot be pulled, Debian's
-    libraries and the Node that npm has. Raises like `python_layer`.
+    """Build an image of the tree on one with Node; returns its id. Raises like
+    `build_python_layer`.
     """
-    with translated("making an image with Node"):
+    return _build_layer(
+        client, build_node_base(client, progress), "", name, fetched, tree, progress
+    )
+
+
+def build_node_base(client: docker.DockerClient, progress: Progress) -> str:
+    """The reference of an image with Node: node:22-slim, or if that cannot be pulled, one of Debian
+    packages and the Node binary of npm. Raises like `build_python_layer`.
+    """
+    with translate_errors("making an image with Node"):
         reference = f"{NODE_REPOSITORY}:{NODE_VERSION}"
         if is_recent(client, reference):
             return reference
-        base = pulled(client, NODE_BASE, progress)
+        base = pull_image(client, NODE_BASE, progress)
         if base is not None:
             return base
-        root = imported_root(client, NODE_ROOT, NODE_PACKAGES, progress)
+        root = import_root(client, NODE_ROOT, NODE_PACKAGES, progress)
         machine = NODE_MACHINES.get(str(client.info().get("Architecture")))
         if machine is None:
             raise PackageUnusable(f"there is no Node for this machine. Pull {NODE_BASE} yourself.")
@@ -139,50 +150,52 @@ def node_base(client: docker.DockerClient, progress: Progress) -> str:
                 f"FROM {root}\nCOPY tree/bin/node /usr/local/bin/node\n"
                 "COPY tree/LICENSE /usr/local/share/doc/node/LICENSE\n"
             )
-            _built(client, dockerfile, place, reference, {})
+            _build_tree(client, dockerfile, place, reference, {})
         return reference
 
 
-def _layer(
+def _build_layer(
     client: docker.DockerClient,
     base: str,
     step: str,
     name: str,
-    fetched: Fetched,
+    fetched: FetchedProgram,
     tree: Path,
     progress: Progress,
     tag: str = "",
 ) -> str:
-    tag = tag or _tag(base, step, name, fetched.lock)
+    tag = tag or _compute_tag(base, step, name, fetched.lock)
     progress(f"building {tag} on {base}")
     labels = {
         "org.opencontainers.image.title": f"{fetched.name} {fetched.version}",
         "toolwright.server": name,
     }
     dockerfile = f"FROM {base}\nCOPY tree {PLACE}\n{step}USER 65534:65534\nWORKDIR /tmp\n"
-    with translated(f"docker build of {tag}"):
-        return _built(client, dockerfile, tree, tag, labels)
+    with translate_errors(f"docker build of {tag}"):
+        return _build_tree(client, dockerfile, tree, tag, labels)
 
 
-def _tag(base: str, step: str, name: str, lock: Sequence[LockedPackage]) -> str:
+def _compute_tag(base: str, step: str, name: str, lock: Sequence[LockedPackage]) -> str:
     locked = "".join(f"{p.name}@{p.version} {p.digest}\n" for p in lock)
     mark = hashlib.sha256(f"{base}\n{step}\n{locked}".encode()).hexdigest()
     return f"{REPOSITORY}:{name}-{mark[:12]}"
 
 
-def _built(
+def _build_tree(
     client: docker.DockerClient, dockerfile: str, tree: Path, tag: str, labels: dict[str, str]
 ) -> str:
     with TemporaryFile() as context:
         with tarfile.open(fileobj=context, mode="w") as archive:
-            _add(archive, "Dockerfile", io.BytesIO(dockerfile.encode()), len(dockerfile), False)
+            _add_file(
+                archive, "Dockerfile", io.BytesIO(dockerfile.encode()), len(dockerfile), False
+            )
             _add_tree(archive, tree)
         context.seek(0)
         return build_context(client, context, tag, {}, labels, network="none")
 
 
 def _add_tree(archive: tarfile.TarFile, tree: Path) -> None:
-    """Add the plain files of a tree: no links, no devices, no set-id bits, nobody's but root's."""
+    """Add the regular files of a tree, owned by root: no links, devices or set-id bits."""
     count = size = 0
     for folder, _, names in os.walk(tree):
         for name in sorted(names):
@@ -195,10 +208,10 @@ def _add_tree(archive: tarfile.TarFile, tree: Path) -> None:
                 raise PackageUnusable("the package has more files or bytes than a server may have.")
             inside = f"tree/{path.relative_to(tree).as_posix()}"
             with path.open("rb") as file:
-                _add(archive, inside, file, status.st_size, bool(status.st_mode & 0o100))
+                _add_file(archive, inside, file, status.st_size, bool(status.st_mode & 0o100))
 
 
-def _add(
+def _add_file(
     archive: tarfile.TarFile, name: str, content: IO[bytes], size: int, executable: bool
 ) -> None:
     member = tarfile.TarInfo(name)
@@ -206,20 +219,20 @@ def _add(
     archive.addfile(member, content)
 
 
-def image_of(client: docker.DockerClient, reference: str, progress: Progress) -> str:
-    """The id of an image that a person named, pulled where the engine lacks it.
+def find_image_id(client: docker.DockerClient, reference: str, progress: Progress) -> str:
+    """The id of an image that a person named, pulled if the engine lacks it.
 
     Raises PackageUnusable or EngineUnavailable.
     """
-    with translated(f"looking for {reference[:200]}"):
-        if pulled(client, reference, progress) is None:
+    with translate_errors(f"looking for {reference[:200]}"):
+        if pull_image(client, reference, progress) is None:
             raise PackageUnusable(f"there is no image {reference[:200]}, and it cannot be pulled.")
-        return image_identity(client, reference)
+        return get_image_id(client, reference)
 
 
 def remove_layer(client: docker.DockerClient, image: str) -> None:
-    """Remove an image that we built for a server; one in use, or of others, stays."""
-    with translated(f"removing {image}"):
+    """Remove an image that was built for a server. Other images, and one in use, stay."""
+    with translate_errors(f"removing {image}"):
         try:
             tags = client.images.get(image).tags
         except docker.errors.ImageNotFound:

@@ -1,8 +1,9 @@
 """A detached process that outlives its parent by seconds and kills what the parent left behind.
 
-Run as `python -m sandbox.reaper PROCESS_LABEL`, with a pipe from its parent as stdin. End of file
-means that the parent is gone: every container with the label is killed, again and again until the
-engine has listed none for two seconds (a container may be in creation when its parent dies).
+Run as `python -m sandbox.engines.docker.reaper PROCESS_LABEL`, with a pipe from its parent as
+stdin. End of file means that the parent is gone: every container with the label is killed, again
+and again until the engine has listed none for two seconds (a container may be in creation when its
+parent dies).
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ FAREWELL = b"."
 
 
 @contextmanager
-def reaper(process: str) -> Iterator[None]:
+def run_reaper(process: str) -> Iterator[None]:
     """Have the containers labelled with `process` killed however this process ends.
 
     A process that leaves the block has closed its containers itself and lets the reaper go.
     """
     child = subprocess.Popen(
-        [sys.executable, "-m", "sandbox.reaper", process],
+        [sys.executable, "-m", "sandbox.engines.docker.reaper", process],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -48,25 +49,25 @@ def reaper(process: str) -> Iterator[None]:
         child.wait()
 
 
-def parent_left_in_order() -> bool:
-    """Wait for the end of the parent: True where it said farewell, False where the pipe just ended.
+def wait_for_farewell() -> bool:
+    """Wait for the parent's end: True if it wrote FAREWELL, False if the pipe just closed.
 
-    Nobody's Ctrl-C, hang-up or polite kill ends this process before.
+    SIGINT, SIGTERM and SIGHUP are ignored, so that this process outlives its parent.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     return os.read(0, 1) == FAREWELL
 
 
-def reap(process: str) -> None:
-    """Kill by label until the engine lists nothing more, or does not answer for a minute."""
+def reap_containers(process: str) -> None:
+    """Kill containers by label until none was listed for two seconds, for a minute at most."""
     # The engine's client is heavy, and a reaper waits its whole life: it is loaded only now.
-    engine = importlib.import_module("sandbox.docker_engine")
+    engine = importlib.import_module("sandbox.engines.docker.engine")
     client = None
     quiet, give_up = time.monotonic(), time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() - quiet < QUIET_SECONDS and time.monotonic() < give_up:
         try:
-            client = client or engine.connect()
+            client = client or engine.connect_engine()
             if engine.kill_containers(client, process=process):
                 quiet = time.monotonic()
         except engine.EngineUnavailable:
@@ -74,5 +75,5 @@ def reap(process: str) -> None:
         time.sleep(PAUSE_SECONDS)
 
 
-if __name__ == "__main__" and not parent_left_in_order():
-    reap(sys.argv[1])
+if __name__ == "__main__" and not wait_for_farewell():
+    reap_containers(sys.argv[1])

@@ -1,4 +1,4 @@
-"""A root file system of Debian packages, where no image registry can be reached."""
+"""A root file system of Debian packages, for machines that reach no image registry."""
 
 from __future__ import annotations
 
@@ -28,34 +28,36 @@ class Mirrors:
     lines: tuple[str, ...]
 
 
-def mirrors(sources: Path = SOURCES, release: Path = RELEASE) -> Mirrors:
-    """Where this machine gets its own release from, its security updates included.
+def find_mirrors(sources: Path = SOURCES, release: Path = RELEASE) -> Mirrors:
+    """The mirrors that this machine's apt is configured with, security updates included.
 
-    Raises BaseImageBuildFailed where it is no Debian or names no mirror.
+    Raises BaseImageBuildFailed if it is no Debian or names no mirror.
     """
     try:
         text = release.read_text()
     except OSError as error:
-        raise _unusable(str(error)) from error
+        raise _build_error(str(error)) from error
     named = re.search(r'^VERSION_CODENAME="?([a-z]+)"?$', text, re.MULTILINE)
     if not named:
-        raise _unusable(f"{release} names no Debian release")
+        raise _build_error(f"{release} names no Debian release")
     suites = {named[1] + pocket for pocket in POCKETS}
-    lines = tuple(dict.fromkeys(line for line, suite in _lines(sources) if suite in suites))
+    lines = tuple(
+        dict.fromkeys(line for line, suite in _list_deb_lines(sources) if suite in suites)
+    )
     if not lines:
-        raise _unusable(f"{sources} names no mirror of {named[1]}")
+        raise _build_error(f"{sources} names no mirror of {named[1]}")
     return Mirrors(named[1], lines)
 
 
 def build_root(found: Mirrors, archive: Path, packages: Sequence[str] = PACKAGES) -> None:
-    """Write a tar with these packages and what they need, no package manager among it; by default
-    with Python, and no shell.
+    """Write a tar of these packages and their dependencies, without a package manager; by default
+    with Python and without a shell.
 
     Raises BaseImageBuildFailed with the tool's last output. Takes about ten seconds.
     """
     program = shutil.which("mmdebstrap")
     if program is None:
-        raise _unusable("mmdebstrap is not installed")
+        raise _build_error("mmdebstrap is not installed")
     options = [f"--dpkgopt=path-exclude={pattern}" for pattern in LEFT_OUT]
     command = [program, "--variant=extract", f"--include={','.join(packages)}", *options]
     try:
@@ -74,7 +76,7 @@ def build_root(found: Mirrors, archive: Path, packages: Sequence[str] = PACKAGES
         raise BaseImageBuildFailed("mmdebstrap", output[-MAX_OUTPUT:])
 
 
-def _unusable(reason: str) -> BaseImageBuildFailed:
+def _build_error(reason: str) -> BaseImageBuildFailed:
     advice = (
         "Make python:3.12-slim available to the engine (docker pull or docker load), or run this "
         "on Debian or Ubuntu with the package mmdebstrap installed."
@@ -82,19 +84,19 @@ def _unusable(reason: str) -> BaseImageBuildFailed:
     return BaseImageBuildFailed("unpacking Debian packages", f"{reason}. {advice}")
 
 
-def _lines(sources: Path) -> Iterator[tuple[str, str]]:
+def _list_deb_lines(sources: Path) -> Iterator[tuple[str, str]]:
     """`deb` lines with their suite, of sections that have a `main` component."""
     for path in sorted(sources.glob("sources.list.d/*.sources")):
-        for stanza in re.split(r"\n\s*\n", _text(path)):
-            yield from _stanza_lines(_fields(stanza))
+        for stanza in re.split(r"\n\s*\n", _read_text(path)):
+            yield from _build_stanza_lines(_parse_fields(stanza))
     for path in (sources / "sources.list", *sorted(sources.glob("sources.list.d/*.list"))):
-        for line in _text(path).splitlines():
+        for line in _read_text(path).splitlines():
             match = re.match(r"deb\s+(?:\[[^\]]*\]\s+)?\S+\s+(\S+)\s+(.*)", line.strip())
             if match and "main" in match[2].split():
                 yield line.strip(), match[1]
 
 
-def _stanza_lines(fields: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _build_stanza_lines(fields: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     # See sources.list(5), "DEB822-STYLE FORMAT".
     disabled = fields.get("enabled", "yes").lower() in ("no", "false", "0")
     parts = fields.get("components", "").split()
@@ -107,7 +109,7 @@ def _stanza_lines(fields: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             yield f"deb {option}{uri} {suite} main", suite
 
 
-def _fields(stanza: str) -> dict[str, str]:
+def _parse_fields(stanza: str) -> dict[str, str]:
     fields: dict[str, str] = {}
     name = ""
     for line in stanza.splitlines():
@@ -122,7 +124,7 @@ def _fields(stanza: str) -> dict[str, str]:
     return fields
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(errors="replace")
     except OSError:

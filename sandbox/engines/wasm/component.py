@@ -1,4 +1,4 @@
-"""The one component that every server of the WASM engine is loaded into: building and keeping it.
+"""Building and caching of the WASM component that all servers of the WASM engine run in.
 
 It is CPython with the runtime (images/base/runtime), images/wasm/guest.py and the standard-library
 modules that servers may import, built by componentize-py and compiled to machine code by wasmtime.
@@ -22,18 +22,18 @@ from pathlib import Path
 from wasmtime import Config, Engine, WasmtimeError
 from wasmtime.component import Component
 
+from sandbox.bundle.modules import MODULES
+from sandbox.engines.wasm.fiber import disable_concurrency, set_stack_size
 from sandbox.errors import ComponentBuildFailed, ComponentMissing
-from sandbox.static.modules import MODULES
-from sandbox.wasm_fiber import set_stack, without_concurrency
 
 EXTRA_MODULES = frozenset({"random", "time"})
-"""What the static stage does not allow, but is harmless here: the host's record answers for it."""
+"""Not allowed by the static stage, but harmless here: the host gives recorded inputs."""
 BUILD_SECONDS = 300.0
 MAX_OUTPUT = 4000
 MAX_WASM_STACK = 2 * 1024 * 1024
-"""CPython's own limits on recursion in C need about this much before they are reached."""
+"""About what CPython needs to reach its own limit of C recursion."""
 HOST_STACK = 1024 * 1024
-"""What the host's functions may use of a call's stack."""
+"""Stack of a call that is reserved for the host's functions."""
 SOURCES = ("wasm/world.wit", "wasm/guest.py", "wasm/chance.py", "base/runtime/toolwright")
 ZONES = "tzdata"
 _COMMAND = "import sys, componentize_py; sys.exit(componentize_py.script())"
@@ -42,9 +42,9 @@ Progress = Callable[[str], None]
 
 
 class LoadedComponent:
-    """The component, mapped into this process, to be instantiated any number of times.
+    """The component, mapped into this process and ready to be instantiated.
 
-    `digest` names what was built: two builds of the same sources order sets differently.
+    `digest` names this build: two builds of the same sources order sets differently.
     """
 
     def __init__(self, engine: Engine, component: Component, digest: str) -> None:
@@ -52,7 +52,7 @@ class LoadedComponent:
 
 
 def build_component(cache: Path, progress: Progress) -> LoadedComponent:
-    """The component, built and compiled unless the cache has it; older ones there are removed.
+    """Build and compile the component unless the cache has it; older ones are removed from it.
 
     Takes 20 s of CPU and no network. `progress` gets one line per step. Raises
     ComponentBuildFailed.
@@ -63,10 +63,10 @@ def build_component(cache: Path, progress: Progress) -> LoadedComponent:
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="toolwright-") as scratch:
             progress("building the WASM component")
-            wasm = _componentized(Path(scratch))
+            wasm = _build_wasm(Path(scratch))
             progress("compiling the WASM component")
-            machine_code = _compiled(wasm)
-        kept = _keep(cache, machine_code)
+            machine_code = _compile_wasm(wasm)
+        kept = _store_machine_code(cache, machine_code)
     except OSError as error:
         raise ComponentBuildFailed(str(cache), str(error)) from error
     for other in cache.glob("*.cwasm"):
@@ -79,13 +79,13 @@ def build_component(cache: Path, progress: Progress) -> LoadedComponent:
 def load_component(cache: Path) -> LoadedComponent:
     """Map the cached component. Raises ComponentMissing.
 
-    The file is machine code: it is used only where nobody but this user can have written it.
+    The file is machine code: it is only used if no other user can have written it.
     """
-    found = sorted(cache.glob(f"{_version()}-*.cwasm"))
+    found = sorted(cache.glob(f"{_compute_version()}-*.cwasm"))
     if not found:
         raise ComponentMissing(f"none of this version in {cache}")
     path = found[-1]
-    engine = Engine(_config())
+    engine = Engine(_build_config())
     try:
         _check_owner(cache)
         _check_owner(path)
@@ -95,63 +95,67 @@ def load_component(cache: Path) -> LoadedComponent:
     return LoadedComponent(engine, component, path.stem)
 
 
-def _config() -> Config:
+def _build_config() -> Config:
     config = Config()
     config.epoch_interruption = True
     config.max_wasm_stack = MAX_WASM_STACK
-    set_stack(config, MAX_WASM_STACK + HOST_STACK)
-    without_concurrency(config)
+    set_stack_size(config, MAX_WASM_STACK + HOST_STACK)
+    disable_concurrency(config)
+    # The same recording must give the same bytes on any CPU: no NaN bits, no relaxed SIMD.
     config.cranelift_nan_canonicalization = True
     config.wasm_relaxed_simd_deterministic = True
     config.wasm_threads = False
     return config
 
 
-def _version() -> str:
-    """A digest of all that the machine code is made of and for."""
+def _compute_version() -> str:
+    """A digest of the component's sources, its tools and the target machine."""
     total = hashlib.sha256()
-    for name, content in sorted(_sources().items()):
+    for name, content in sorted(_read_sources().items()):
         total.update(f"{name}\0{len(content)}\0".encode() + content)
     for package in ("componentize-py", "wasmtime", ZONES):
         total.update(f"{package} {metadata.version(package)}\n".encode())
-    target = (sys.platform, platform.machine(), MAX_WASM_STACK, modules())
+    target = (sys.platform, platform.machine(), MAX_WASM_STACK, list_modules())
     return hashlib.sha256(total.digest() + repr(target).encode()).hexdigest()[:16]
 
 
-def modules() -> tuple[str, ...]:
-    """What a server may import in this engine."""
+def list_modules() -> tuple[str, ...]:
+    """The modules that a server may import in this engine, sorted."""
     return tuple(sorted(MODULES | EXTRA_MODULES))
 
 
-def _sources() -> dict[str, bytes]:
+def _read_sources() -> dict[str, bytes]:
     """The sources of the component by their path in the build."""
     found: dict[str, bytes] = {}
     for name in SOURCES:
         entry = resources.files("images").joinpath(*name.split("/"))
-        found.update(_files(entry, entry.name))
+        found.update(_walk_files(entry, entry.name))
     return found
 
 
-def _files(entry: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
+def _walk_files(entry: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
     if entry.is_file():
         yield name, entry.read_bytes()
         return
     for inner in entry.iterdir():
         if inner.name != "__pycache__":
-            yield from _files(inner, f"{name}/{inner.name}")
+            yield from _walk_files(inner, f"{name}/{inner.name}")
 
 
-def _data() -> str:
+def _render_engine_data() -> str:
     """The source of `engine_data`: the modules' names and the time zones' contents."""
     root = resources.files(ZONES)
     names = root.joinpath("zones").read_text(encoding="utf-8").split()
     zones = {n: root.joinpath("zoneinfo", *n.split("/")).read_bytes() for n in names}
-    return f"MODULES = {modules()!r}\nZONES = {zones!r}\n"
+    return f"MODULES = {list_modules()!r}\nZONES = {zones!r}\n"
 
 
-def _componentized(scratch: Path) -> bytes:
-    """The component as WASM."""
-    for name, content in {**_sources(), "engine_data.py": _data().encode()}.items():
+def _build_wasm(scratch: Path) -> bytes:
+    """Build the component with componentize-py; returns WASM. Raises ComponentBuildFailed."""
+    for name, content in {
+        **_read_sources(),
+        "engine_data.py": _render_engine_data().encode(),
+    }.items():
         path = scratch / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
@@ -176,16 +180,16 @@ def _componentized(scratch: Path) -> bytes:
     return output.read_bytes()
 
 
-def _compiled(wasm: bytes) -> bytes:
+def _compile_wasm(wasm: bytes) -> bytes:
     try:
-        return bytes(Component(Engine(_config()), wasm).serialize())
+        return bytes(Component(Engine(_build_config()), wasm).serialize())
     except WasmtimeError as error:
         raise ComponentBuildFailed("wasmtime", str(error)[:MAX_OUTPUT]) from error
 
 
-def _keep(cache: Path, machine_code: bytes) -> Path:
-    """Put the machine code in its place, whole or not at all."""
-    name = f"{_version()}-{hashlib.sha256(machine_code).hexdigest()[:16]}.cwasm"
+def _store_machine_code(cache: Path, machine_code: bytes) -> Path:
+    """Write the machine code into the cache, atomically."""
+    name = f"{_compute_version()}-{hashlib.sha256(machine_code).hexdigest()[:16]}.cwasm"
     with tempfile.NamedTemporaryFile(dir=cache, delete=False) as file:
         try:
             file.write(machine_code)
@@ -199,7 +203,7 @@ def _keep(cache: Path, machine_code: bytes) -> Path:
 
 
 def _check_owner(path: Path) -> None:
-    """Raises OSError for what another user owns or can write to; Windows has no such modes."""
+    """Raises OSError for a path that another user owns or can write to. No check on Windows."""
     if not hasattr(os, "getuid"):
         return
     status = path.lstat()

@@ -1,6 +1,6 @@
-"""The WASM engine: every bundle in instances of one component, in this process and in no container.
+"""The WASM engine: bundles run in instances of one component, in this process.
 
-Nothing above `sandbox/` can tell it from the Docker engine; docs/architecture.md compares the two.
+It has the interface of the Docker engine; docs/architecture.md compares the two.
 """
 
 from __future__ import annotations
@@ -8,43 +8,44 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from sandbox.brake import Brake
-from sandbox.broker import Broker
-from sandbox.bundle import Bundle
-from sandbox.recording import Inputs, live_inputs
-from sandbox.runner import Limits
-from sandbox.session import PipeSession
-from sandbox.wasm_component import LoadedComponent
-from sandbox.wasm_pool import GuestPool
-from sandbox.wasm_session import GuestPipe
+from sandbox.broker.broker import Broker
+from sandbox.bundle.model import Bundle
+from sandbox.engines.wasm.component import LoadedComponent
+from sandbox.engines.wasm.pool import OPENING_SECONDS, GuestPool
+from sandbox.engines.wasm.session import GuestPipe
+from sandbox.killswitch import KillSwitch
+from sandbox.session.interface import Limits
+from sandbox.session.pipe import PipeSession
+from sandbox.session.recording import CallInputs, create_live_inputs
 
 
 class WasmRunner:
-    """Opens sessions in instances that no other session uses, `spares` of them made ahead.
+    """Opens sessions in instances of their own, `spares` of them created ahead.
 
-    Each call gets the inputs on its tape, else what `sandbox.recording.inputs_for` makes of
-    `make_inputs()`, and they are on its tape afterwards. Use as an async context manager. Of the
-    limits, `pids`, `files` and `scratch_mb` have no meaning here: there are none.
+    Each call gets the inputs on its tape, else what `sandbox.session.recording.choose_inputs` makes
+    of `make_inputs()`, and they are on its tape afterwards. Use as an async context manager. Of the
+    limits, `pids`, `files` and `scratch_mb` do not apply: instances have none of them.
     """
 
     def __init__(
         self,
         loaded: LoadedComponent,
         *,
-        brake: Brake | None = None,
+        kill_switch: KillSwitch | None = None,
         spares: int = 0,
         limits: Limits | None = None,
-        make_inputs: Callable[[], Inputs] = live_inputs,
+        make_inputs: Callable[[], CallInputs] = create_live_inputs,
+        opening_seconds: float = OPENING_SECONDS,
     ) -> None:
-        self.pool = GuestPool(loaded, limits or Limits(), spares)
-        self._brake = brake or Brake()
+        self.pool = GuestPool(loaded, limits or Limits(), spares, opening_seconds)
+        self._kill_switch = kill_switch or KillSwitch()
         self._make_inputs = make_inputs
         self._held = AsyncExitStack()
 
     async def __aenter__(self) -> WasmRunner:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.pool)
-            stack.enter_context(self._brake.on_engage(self.pool.forget))
+            stack.enter_context(self._kill_switch.on_engage(self.pool.forget_servers))
             self._held = stack.pop_all()
         return self
 
@@ -56,12 +57,12 @@ class WasmRunner:
         self, bundle: Bundle, broker: Broker, limits: Limits | None = None
     ) -> AsyncIterator[PipeSession]:
         """A session with the bundle. Raises LoadFailed, SessionBroken, Frozen."""
-        self._brake.check()
+        self._kill_switch.raise_if_engaged()
         pipe = GuestPipe(self.pool, bundle, limits or self.pool.limits, self._make_inputs)
         session = pipe.session = PipeSession(bundle, broker, pipe.limits, pipe)
         try:
-            async with session.running(self._brake):
+            async with session.run_session(self._kill_switch):
                 self.pool.replenish_soon()
                 yield session
         finally:
-            await pipe.ended()
+            await pipe.wait_ended()

@@ -1,4 +1,4 @@
-"""One instance of the component: a server's whole world."""
+"""Instances of the component: execution, CPU share, and the epoch ticker."""
 
 from __future__ import annotations
 
@@ -8,111 +8,150 @@ import threading
 import time
 from concurrent.futures import Executor
 
-from wasmtime import Store, WasmtimeError
+from wasmtime import Engine, Store, WasmtimeError
 
-from sandbox.recording import LOADING, Inputs
-from sandbox.runner import Limits
-from sandbox.wasm_component import LoadedComponent
-from sandbox.wasm_fiber import Run, instantiate
-from sandbox.wasm_host import Host, Record, Surroundings
-from sandbox.wasm_ticker import Ticker
+from sandbox.engines.wasm.component import LoadedComponent
+from sandbox.engines.wasm.fiber import ComponentCall, instantiate_component
+from sandbox.engines.wasm.host import DeterministicInputs, HostServices, ImportHost
+from sandbox.session.interface import Limits
+from sandbox.session.recording import LOADING, CallInputs
+
+TICK_SECONDS = 0.01
+
+
+class Ticker:
+    """A thread that ends an epoch every TICK_SECONDS while calls run, and else sleeps."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._needs = 0
+        self._awake, self._over = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run_ticks, name="wasm ticker", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        self._awake.set()
+        self._thread.join()
+
+    def request_ticks(self) -> None:
+        """Have epochs end until a whole one passes without this call. In any thread."""
+        self._needs += 1
+        if not self._awake.is_set():
+            self._awake.set()
+
+    def _run_ticks(self) -> None:
+        while not self._over.is_set():
+            self._awake.wait()
+            seen = self._needs
+            self._over.wait(TICK_SECONDS)
+            self._engine.increment_epoch()
+            if self._needs == seen:
+                self._awake.clear()
+                # Whoever came between the question and the answer found it awake.
+                if self._needs != seen or self._over.is_set():
+                    self._awake.set()
+
 
 MAX_REASON = 300
 MEMORY_FACTOR = 2
-"""Linear memory is fragmented and never handed back: for the same answer it takes about twice the
-memory of a container."""
+"""Linear memory is fragmented and never returned, so a call takes about twice a container's."""
 MAX_TABLE_ELEMENTS = 100_000
 INLINE_SECONDS = 0.003
-"""A call that computes for longer goes on in another thread than the event loop's."""
+"""A call that computes for longer continues in a thread, so that the event loop is free."""
 CPU_BURST_SECONDS = 0.1
 MAX_PAUSE_SECONDS = 0.05
 
 
 class GuestTrapped(Exception):
-    """The instance stopped in the middle and is of no more use; the message says why."""
+    """The instance was stopped and cannot be used any more. The message gives the reason."""
 
 
 class Guest:
-    """An instance that has run nothing but the component's own code so far.
+    """An instance of the component, at first with no code but the component's own.
 
-    Made by `GuestFactory`. It runs one call at a time, and after a call that did not return nothing
-    but `close` may follow.
+    Created by `GuestFactory`. It runs one call at a time; after a call that raised, only `close`
+    may follow.
     """
 
     def __init__(self, factory: GuestFactory, limits: Limits) -> None:
         self.used = False
         self.key = next(factory.keys)
-        self.surroundings: Surroundings | None = None
-        self.record = Record(LOADING)
+        self.surroundings: HostServices | None = None
+        self.record = DeterministicInputs(LOADING)
         self.asked: str | None = None
         self.answer: str | None = None
         self.told: str | None = None
         self.line: str | None = None
         self._factory, self._cpus = factory, limits.cpus
         self._cut = threading.Event()
-        self._run: Run | None = None
+        self._run: ComponentCall | None = None
         self._store = Store(factory.loaded.engine)
         memory = MEMORY_FACTOR * limits.memory_mb * 1024 * 1024
         self._store.set_limits(memory, MAX_TABLE_ELEMENTS)
         try:
-            factory.host.enter(self)
-            instance = instantiate(factory.host.linker, self._store, factory.loaded.component)
+            factory.host.enter_instance(self)
+            instance = instantiate_component(
+                factory.host.linker, self._store, factory.loaded.component
+            )
             run = instance.get_func(self._store, "run")
-            self._run = Run(self._store._context(), run)
-            while not self._advance(self._run):
+            self._run = ComponentCall(self._store._context(), run)
+            while not self._advance_once(self._run):
                 pass
         except WasmtimeError as error:
             self.close()
-            raise GuestTrapped(_reason(error)) from error
+            raise GuestTrapped(_extract_reason(error)) from error
 
-    async def call(self, line: str, inputs: Inputs, surroundings: Surroundings) -> str:
-        """Hand over a line; the answer.
+    async def answer_line(self, line: str, inputs: CallInputs, surroundings: HostServices) -> str:
+        """Pass a JSON-RPC line to the instance and return its answer.
 
-        Raises GuestTrapped and what `surroundings.exchange` raises. Cancelled, it is cut.
+        Raises GuestTrapped and what `surroundings.exchange` raises. Cancelling stops the instance.
         """
         assert self._run is not None
-        self.surroundings, self.record = surroundings, Record(inputs)
+        self.surroundings, self.record = surroundings, DeterministicInputs(inputs)
         self.line, self.told = line, None
         try:
-            await self._advanced(self._run)
+            await self._advance_until_waiting(self._run)
             while self.told is None:
                 assert self.asked is not None
                 asked, self.asked = self.asked, None
-                self.answer = await surroundings.exchange(asked)
-                await self._advanced(self._run)
+                self.answer = await surroundings.exchange_request(asked)
+                await self._advance_until_waiting(self._run)
         except WasmtimeError as error:
-            self._end()
-            raise GuestTrapped(_reason(error)) from error
+            self._end_run()
+            raise GuestTrapped(_extract_reason(error)) from error
         except BaseException:
-            self._end()
+            self._end_run()
             raise
         self.surroundings = None
         return self.told
 
     def close(self) -> None:
-        """Give its memory back. Idempotent; not while it runs."""
-        self._end()
+        """Free its memory. Idempotent; not while it runs."""
+        self._end_run()
         self._store.close()
 
-    def _end(self) -> None:
-        """Stop it wherever it is."""
+    def _end_run(self) -> None:
+        """Stop the instance wherever it is."""
         if self._run:
             self._run.close()
             self._run = None
-        self._factory.host.forget(self.key)
+        self._factory.host.forget_instance(self.key)
         self.surroundings = None
 
-    async def _advanced(self, run: Run) -> None:
-        """Go on until it asks the host for something or has answered."""
+    async def _advance_until_waiting(self, run: ComponentCall) -> None:
+        """Run until it asks the host for something or has answered."""
         started = time.perf_counter()
-        while not self._advance(run):
+        while not self._advance_once(run):
             if time.perf_counter() - started > INLINE_SECONDS:
-                await self._in_thread(run)
+                await self._advance_in_thread(run)
                 return
 
-    async def _in_thread(self, run: Run) -> None:
-        """The same in a thread, which has stopped when this returns or raises."""
-        running = asyncio.wrap_future(self._factory.threads.submit(self._computed, run))
+    async def _advance_in_thread(self, run: ComponentCall) -> None:
+        """Run in a thread, which has stopped when this returns or raises."""
+        running = asyncio.wrap_future(self._factory.threads.submit(self._advance_throttled, run))
         self._factory.computing += 1
         try:
             await asyncio.shield(running)
@@ -123,45 +162,45 @@ class Guest:
         finally:
             self._factory.computing -= 1
 
-    def _computed(self, run: Run) -> None:
-        """In a thread: go on, with pauses while ahead of the share of a CPU."""
+    def _advance_throttled(self, run: ComponentCall) -> None:
+        """Run in a thread, with pauses that hold it to its share of a CPU after a first burst."""
         wall, cpu = time.monotonic(), time.thread_time()
-        while not self._cut.is_set() and not self._advance(run):
+        while not self._cut.is_set() and not self._advance_once(run):
             spent = time.thread_time() - cpu - CPU_BURST_SECONDS
             pause = spent / self._cpus - (time.monotonic() - wall)
             if pause > 0:
                 self._cut.wait(min(pause, MAX_PAUSE_SECONDS))
 
-    def _advance(self, run: Run) -> bool:
+    def _advance_once(self, run: ComponentCall) -> bool:
         """Run until it waits for the host (True) or an epoch ends. Raises WasmtimeError."""
-        self._factory.ticker.need()
-        self._factory.host.enter(self)
+        self._factory.ticker.request_ticks()
+        self._factory.host.enter_instance(self)
         if run.poll():
-            run.check()
+            run.raise_trap()
             raise WasmtimeError("the instance ended by itself")
         return self.asked is not None or self.told is not None
 
 
 class GuestFactory:
-    """Makes guests of one component; `threads` are for what computes long."""
+    """Creates guests of one component; `threads` run the calls that compute long."""
 
     def __init__(self, loaded: LoadedComponent, ticker: Ticker, threads: Executor) -> None:
         self.loaded, self.ticker, self.threads = loaded, ticker, threads
-        self.host = Host(loaded)
+        self.host = ImportHost(loaded)
         self.keys = itertools.count(1)
         self.computing = 0
-        """How many calls are in a thread."""
+        """The number of calls that run in a thread."""
 
-    def make(self, limits: Limits) -> Guest:
-        """A fresh guest whose interpreter is awake. In any thread. Raises GuestTrapped."""
+    def make_guest(self, limits: Limits) -> Guest:
+        """Create a guest with its interpreter started. In any thread. Raises GuestTrapped."""
         return Guest(self, limits)
 
-    async def made(self, limits: Limits) -> Guest:
-        """The same without holding up the event loop."""
-        return await asyncio.wrap_future(self.threads.submit(self.make, limits))
+    async def make_guest_async(self, limits: Limits) -> Guest:
+        """Create a guest in a thread. Raises GuestTrapped."""
+        return await asyncio.wrap_future(self.threads.submit(self.make_guest, limits))
 
 
-def _reason(error: WasmtimeError) -> str:
-    """The cause that ends wasmtime's account of an error."""
+def _extract_reason(error: WasmtimeError) -> str:
+    """The last line of wasmtime's message, which holds the cause."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1][:MAX_REASON] if lines else "unknown"

@@ -1,7 +1,7 @@
-"""What code in the WASM engine can reach: a way to the host, a bounded log, and a call's record.
+"""Imports of the component: requests to the host, the log, and deterministic WASI functions.
 
-CPython is linked against WASI; of it the clock, the randomness and the empty lists of arguments,
-variables and directories are answered here. Every other import traps.
+CPython is linked against WASI. Clocks and randomness come from the call's inputs; arguments,
+environment variables and directories are empty lists. Every other import traps.
 """
 
 from __future__ import annotations
@@ -14,46 +14,46 @@ from typing import Any, Protocol
 from wasmtime import StoreContext, WasmtimeError
 from wasmtime.component import Linker, LinkerInstance
 
-from sandbox.recording import Entropy, Inputs
-from sandbox.wasm_component import LoadedComponent
-from sandbox.wasm_fiber import Waiter
+from sandbox.engines.wasm.component import LoadedComponent
+from sandbox.engines.wasm.fiber import AsyncImport
+from sandbox.session.recording import CallInputs, SeededRandom
 
 RESOLUTION_NS = 1
 SECOND_NS = 1_000_000_000
 
 
-class Surroundings(Protocol):
-    """What one call may reach."""
+class HostServices(Protocol):
+    """Services of the host for one call."""
 
-    async def exchange(self, params: str) -> str:
-        """The answer to a `toolwright/request`. What it raises ends the call."""
+    async def exchange_request(self, params: str) -> str:
+        """Answer a `toolwright/request`. An exception ends the call."""
         ...
 
-    def log(self, text: str) -> None:
-        """Keep what was printed. In any thread. Raises WasmtimeError to end the call."""
+    def log_text(self, text: str) -> None:
+        """Keep printed text. In any thread. Raises WasmtimeError to end the call."""
         ...
 
 
-class Caller(Protocol):
-    """An instance, as the host sees it while it runs."""
+class GuestState(Protocol):
+    """The state of an instance that the host reads and writes while it runs."""
 
     key: int
-    surroundings: Surroundings | None
-    record: Record
+    surroundings: HostServices | None
+    record: DeterministicInputs
     asked: str | None
-    """The params of a request that the instance waits for the answer to."""
+    """The params of the request whose answer the instance waits for."""
     answer: str | None
     told: str | None
-    """What it answered to the last line; it waits for the next one."""
+    """Its answer to the last line; it waits for the next one."""
     line: str | None
 
 
-class Record:
-    """Time and randomness of one call: nothing but its inputs."""
+class DeterministicInputs:
+    """Time and randomness of one call, derived from its inputs alone."""
 
-    def __init__(self, inputs: Inputs) -> None:
+    def __init__(self, inputs: CallInputs) -> None:
         self.time_ns = inputs.time_ns
-        self.entropy = Entropy(inputs.seed)
+        self.entropy = SeededRandom(inputs.seed)
 
 
 @dataclass(frozen=True)
@@ -64,112 +64,118 @@ class Datetime:
     nanoseconds: int
 
 
-class Host:
+class ImportHost:
     """The imports of the component. One host serves all instances, on any number of threads.
 
-    A thread says by `enter` which instance it runs.
+    A thread sets by `enter` which instance it runs.
     """
 
     def __init__(self, loaded: LoadedComponent) -> None:
         self._here = threading.local()
-        self._exchange = Waiter(self._ask, self._answered)
-        self._next_line = Waiter(self._tell, self._told)
+        self._exchange = AsyncImport(self._begin_exchange, self._take_answer)
+        self._next_line = AsyncImport(self._begin_next_line, self._take_line)
         names = loaded.component.type.imports(loaded.engine)
         self.linker = Linker(loaded.engine)
         with self.linker.root() as root:
-            self._exchange.add_to(root, "exchange")
-            self._next_line.add_to(root, "next-line")
-            root.add_func("log", self._log)
+            self._exchange.add_to_linker(root, "exchange")
+            self._next_line.add_to_linker(root, "next-line")
+            root.add_func("log", self._log_text)
             for name in names:
-                functions = self._functions().get(name.partition("@")[0], {})
+                functions = self._list_functions().get(name.partition("@")[0], {})
                 if functions:
                     with root.add_instance(name) as instance:
-                        _add(instance, functions)
+                        _add_functions(instance, functions)
         self.linker.define_unknown_imports_as_traps(loaded.component)
 
-    def enter(self, caller: Caller) -> None:
-        """From here on this thread runs that instance."""
+    def enter_instance(self, caller: GuestState) -> None:
+        """Set the instance that this thread runs."""
         self._here.caller = caller
 
-    def forget(self, key: int) -> None:
-        """The instance with that key is over."""
-        self._exchange.forget(key)
-        self._next_line.forget(key)
+    def forget_instance(self, key: int) -> None:
+        """Forget the pending results of an instance that has ended."""
+        self._exchange.forget_call(key)
+        self._next_line.forget_call(key)
 
-    def _functions(self) -> dict[str, dict[str, Callable[..., Any]]]:
+    def _list_functions(self) -> dict[str, dict[str, Callable[..., Any]]]:
         return {
             "wasi:cli/environment": {
-                "get-environment": _nothing,
-                "get-arguments": _nothing,
-                "initial-cwd": _none,
+                "get-environment": _return_empty,
+                "get-arguments": _return_empty,
+                "initial-cwd": _return_none,
             },
-            "wasi:filesystem/preopens": {"get-directories": _nothing},
+            "wasi:filesystem/preopens": {"get-directories": _return_empty},
             "wasi:random/random": {
-                "get-random-bytes": self._random_bytes,
-                "get-random-u64": self._random_u64,
+                "get-random-bytes": self._get_random_bytes,
+                "get-random-u64": self._get_random_u64,
             },
-            "wasi:clocks/wall-clock": {"now": self._wall, "resolution": _resolution},
-            "wasi:clocks/monotonic-clock": {"now": self._monotonic, "resolution": _resolution_ns},
+            "wasi:clocks/wall-clock": {"now": self._get_wall_time, "resolution": _get_resolution},
+            "wasi:clocks/monotonic-clock": {
+                "now": self._get_monotonic_time,
+                "resolution": _get_resolution_ns,
+            },
         }
 
-    def _ask(self, params: str) -> int:
-        caller: Caller = self._here.caller
+    def _get_caller(self) -> GuestState:
+        """The state of the instance that this thread runs."""
+        caller: GuestState = self._here.caller
+        return caller
+
+    def _begin_exchange(self, params: str) -> int:
+        caller = self._get_caller()
         caller.asked = params
         return caller.key
 
-    def _answered(self, key: int) -> str | None:
-        caller: Caller = self._here.caller
+    def _take_answer(self, key: int) -> str | None:
+        caller = self._get_caller()
         answer, caller.answer = caller.answer, None
         return answer
 
-    def _tell(self, answer: str) -> int:
-        caller: Caller = self._here.caller
+    def _begin_next_line(self, answer: str) -> int:
+        caller = self._get_caller()
         caller.told = answer
         return caller.key
 
-    def _told(self, key: int) -> str | None:
-        caller: Caller = self._here.caller
+    def _take_line(self, key: int) -> str | None:
+        caller = self._get_caller()
         line, caller.line = caller.line, None
         return line
 
-    def _log(self, store: StoreContext, text: str) -> None:
-        surroundings = self._here.caller.surroundings
+    def _log_text(self, store: StoreContext, text: str) -> None:
+        surroundings = self._get_caller().surroundings
         if surroundings:
-            surroundings.log(text)
+            surroundings.log_text(text)
 
-    def _random_bytes(self, store: StoreContext, size: int) -> bytes:
+    def _get_random_bytes(self, store: StoreContext, size: int) -> bytes:
         if size > 65536:
             raise WasmtimeError("too much randomness was asked for at once")
-        content: bytes = self._here.caller.record.entropy.read(size)
-        return content
+        return self._get_caller().record.entropy.read_bytes(size)
 
-    def _random_u64(self, store: StoreContext) -> int:
-        return int.from_bytes(self._here.caller.record.entropy.read(8), "little")
+    def _get_random_u64(self, store: StoreContext) -> int:
+        return int.from_bytes(self._get_caller().record.entropy.read_bytes(8), "little")
 
-    def _wall(self, store: StoreContext) -> Datetime:
-        return Datetime(*divmod(self._here.caller.record.time_ns, SECOND_NS))
+    def _get_wall_time(self, store: StoreContext) -> Datetime:
+        return Datetime(*divmod(self._get_caller().record.time_ns, SECOND_NS))
 
-    def _monotonic(self, store: StoreContext) -> int:
-        now: int = self._here.caller.record.time_ns
-        return now
+    def _get_monotonic_time(self, store: StoreContext) -> int:
+        return self._get_caller().record.time_ns
 
 
-def _add(instance: LinkerInstance, functions: dict[str, Callable[..., Any]]) -> None:
+def _add_functions(instance: LinkerInstance, functions: dict[str, Callable[..., Any]]) -> None:
     for name, function in functions.items():
         instance.add_func(name, function)
 
 
-def _nothing(store: StoreContext) -> list[Any]:
+def _return_empty(store: StoreContext) -> list[Any]:
     return []
 
 
-def _none(store: StoreContext) -> None:
+def _return_none(store: StoreContext) -> None:
     return None
 
 
-def _resolution(store: StoreContext) -> Datetime:
+def _get_resolution(store: StoreContext) -> Datetime:
     return Datetime(0, RESOLUTION_NS)
 
 
-def _resolution_ns(store: StoreContext) -> int:
+def _get_resolution_ns(store: StoreContext) -> int:
     return RESOLUTION_NS

@@ -1,12 +1,18 @@
-"""Whether a server's code could hand something from one call to the next."""
+"""Static check whether a server's code could keep state from one call to the next."""
 
 from __future__ import annotations
 
 import ast
 from functools import lru_cache
 
-from sandbox.static.code import DYNAMIC
-from sandbox.static.source import FunctionNode, Unparsable, called_name, local_uses, parse
+from sandbox.bundle.modules import DYNAMIC
+from sandbox.bundle.source import (
+    FunctionNode,
+    UnparsableSource,
+    find_local_uses,
+    get_called_name,
+    parse_source,
+)
 
 IMMUTABLE_CALLS = frozenset({"frozenset", "range", "re.compile", "tuple", "TypeVar"})
 SETTERS = frozenset(
@@ -19,9 +25,9 @@ SETTERS = frozenset(
         "unregister_dialect",
     }
 )
-"""What changes the state of a module that servers may import."""
+"""Functions that change the state of a module that servers may import."""
 ADDRESSES = frozenset({"hash", "id", "object"})
-"""Called, they tell where in memory things lie, and so what was there before."""
+"""Builtins whose results depend on memory addresses, and so on earlier calls."""
 _PLAIN = (ast.Import, ast.ImportFrom, ast.Pass)
 _IMMUTABLE = (
     ast.BinOp,
@@ -40,20 +46,19 @@ _IMMUTABLE = (
 
 @lru_cache(maxsize=256)
 def keeps_state(source: str) -> bool:
-    """True unless it is plain to see that every call starts from the same state.
-
-    Plain are imports, functions whose defaults cannot change, and constants that cannot.
+    """False only if every call plainly starts from the same state: the module consists of imports,
+    functions with immutable defaults, and immutable constants.
     """
-    found = parse(source)
-    if isinstance(found, Unparsable):
+    found = parse_source(source)
+    if isinstance(found, UnparsableSource):
         return True
-    own = local_uses(found, DYNAMIC)
+    own = find_local_uses(found, DYNAMIC)
     others = (node for node in found.nodes if id(node) not in own)
-    return not all(map(_is_fixed, found.tree.body)) or any(map(_changes, others))
+    return not all(map(_is_fixed, found.tree.body)) or any(map(_changes_state, others))
 
 
 def _is_fixed(node: ast.stmt) -> bool:
-    """Whether a statement of the module leaves nothing behind that can change."""
+    """Whether a statement of the module defines nothing mutable."""
     if isinstance(node, _PLAIN):
         return True
     if isinstance(node, FunctionNode):
@@ -68,13 +73,13 @@ def _is_fixed(node: ast.stmt) -> bool:
 
 def _is_immutable(value: ast.expr) -> bool:
     if isinstance(value, ast.Call):
-        return called_name(value) in IMMUTABLE_CALLS
+        return get_called_name(value) in IMMUTABLE_CALLS
     return all(isinstance(node, _IMMUTABLE) for node in ast.walk(value))
 
 
-def _changes(node: ast.AST) -> bool:
-    """Whether a part of the code can change what outlives its call, or see what did."""
-    if isinstance(node, ast.Call) and called_name(node) in ADDRESSES:
+def _changes_state(node: ast.AST) -> bool:
+    """Whether a node can change, or observe, state that outlives its call."""
+    if isinstance(node, ast.Call) and get_called_name(node) in ADDRESSES:
         return True
     if isinstance(node, ast.Global | ast.Nonlocal):
         return True

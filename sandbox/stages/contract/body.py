@@ -1,24 +1,76 @@
-"""Reading a request body back by its media type."""
+"""Checking that a request body holds an argument, by media type."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote_plus
+from xml.etree import ElementTree
 
-from sandbox.apispec import Encoding, MediaType, Parameter, Style
-from sandbox.contract import markup
-from sandbox.contract.styles import is_nothing, read_query
-from sandbox.contract.texts import (
+from sandbox.bundle.apispec import Encoding, MediaType, Parameter, Style
+from sandbox.stages.contract.styles import is_nothing, read_query
+from sandbox.stages.contract.texts import (
     NOT_JSON,
     all_read_as,
-    base64_bytes,
+    decode_base64,
+    is_equal_json,
     parse_json,
     reads_as,
-    same,
 )
+
+_DECLARATIONS = (b"<!DOCTYPE", b"<!ENTITY")
+
+
+def contains_scalars(body: bytes, value: Any) -> bool:
+    """Whether the texts and attributes of an XML document are the argument's scalars, each as
+    often.
+
+    A document with declarations is not parsed at all, since entities can expand exponentially.
+    """
+    if any(mark in body.upper() for mark in _DECLARATIONS):
+        return False
+    try:
+        root = ElementTree.fromstring(body)
+    except ElementTree.ParseError:
+        return False
+    written = list(_iterate_texts(root))
+    wanted = list(_iterate_leaves(value))
+    if Counter(written) == Counter(map(str, wanted)):
+        return True
+    return len(written) == len(wanted) and _matches_leaves(written, wanted)
+
+
+def _matches_leaves(written: list[str], wanted: list[Any]) -> bool:
+    left = list(written)
+    for leaf in wanted:
+        found = next((text for text in left if reads_as(text, leaf)), None)
+        if found is None:
+            return False
+        left.remove(found)
+    return True
+
+
+def _iterate_texts(element: ElementTree.Element) -> Iterator[str]:
+    yield from element.attrib.values()
+    if len(element) == 0 and element.text:
+        yield element.text
+    for child in element:
+        yield from _iterate_texts(child)
+
+
+def _iterate_leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        for item in value.values():
+            yield from _iterate_leaves(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _iterate_leaves(item)
+    elif value is not None and value != "":
+        yield value
+
 
 _BOUNDARY = re.compile(r';\s*boundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))', re.IGNORECASE)
 _FIELD = re.compile(r';\s*(name|filename)="((?:[^"\\]|\\.)*)"', re.IGNORECASE)
@@ -28,7 +80,7 @@ _FILE_KEYS = frozenset({"base64", "text", "filename", "content_type"})
 MAX_PARTS = 10_000
 
 
-def essence(content_type: str) -> str:
+def extract_essence(content_type: str) -> str:
     """The type and subtype in lower case, without parameters (RFC 9110, section 8.3.1)."""
     return content_type.partition(";")[0].strip().lower()
 
@@ -41,56 +93,62 @@ def is_json(media_type: str) -> bool:
     return subtype == "json" or subtype.endswith("+json")
 
 
-def documented(content_type: str, content: tuple[MediaType, ...]) -> MediaType | None:
-    """The media type of a body that a Content-Type falls under, the most exact one, or None."""
-    sent = essence(content_type)
+def find_media_type(content_type: str, content: tuple[MediaType, ...]) -> MediaType | None:
+    """The documented media type or range that a Content-Type matches, the most exact
+    one, or None.
+    """
+    sent = extract_essence(content_type)
     ranges = (sent, sent.partition("/")[0] + "/*", "*/*")
     for wanted in ranges:
         for media in content:
-            if essence(media.type) == wanted:
+            if extract_essence(media.type) == wanted:
                 return media
     return None
 
 
 def has_fields(content_type: str) -> bool:
-    """Whether a schema describes the content's values, and not its bytes or lines."""
-    sent = essence(content_type)
+    """Whether a schema describes the content's fields rather than its bytes or lines."""
+    sent = extract_essence(content_type)
     is_form = sent == "application/x-www-form-urlencoded" or sent.startswith("multipart/")
     return is_form or is_json(sent)
 
 
-def read_body(media: MediaType, content_type: str, value: Any, body: bytes) -> str | None:
-    """What keeps the body from being the argument, or None where it is the argument."""
-    sent = essence(content_type)
+def check_body(media: MediaType, content_type: str, value: Any, body: bytes) -> str | None:
+    """The difference between the body and the argument, in words, or None where they are equal."""
+    sent = extract_essence(content_type)
     if is_json(sent):
         parsed = parse_json(body)
         if parsed is NOT_JSON:
             return "is not JSON"
-        return None if same(parsed, value) else f"holds {_short(parsed)} in place of the argument"
+        return (
+            None
+            if is_equal_json(parsed, value)
+            else f"holds {_shorten_value(parsed)} in place of the argument"
+        )
     if sent == "application/x-www-form-urlencoded":
-        return _form(media, value, body)
+        return _check_form(media, value, body)
     if sent.startswith("multipart/"):
-        return _multipart(media, content_type, value, body)
+        return _check_multipart(media, content_type, value, body)
     if any(name in sent for name in _STREAMS) and isinstance(value, list):
         lines = [parse_json(line.strip(b"\x1e \r")) for line in body.split(b"\n") if line.strip()]
-        return None if same(lines, value) else "does not hold the argument line by line"
+        return None if is_equal_json(lines, value) else "does not hold the argument line by line"
     if (sent.endswith(("/xml", "+xml"))) and isinstance(value, Mapping | list):
-        return None if markup.holds(body, value) else "is not XML that holds the argument"
+        return None if contains_scalars(body, value) else "is not XML that holds the argument"
     return None if _is_content(body, value) else "does not hold the argument"
 
 
-def _short(value: Any) -> str:
+def _shorten_value(value: Any) -> str:
     return repr(value)[:120]
 
 
 def _is_content(body: bytes, value: Any) -> bool:
     """Text as it is, bytes from base64, or anything else as JSON."""
     if isinstance(value, str):
-        return body == value.encode() or body == base64_bytes(value)
+        return body == value.encode() or body == decode_base64(value)
     return reads_as(body.decode("utf-8", "replace"), value)
 
 
-def _form(media: MediaType, value: Any, body: bytes) -> str | None:
+def _check_form(media: MediaType, value: Any, body: bytes) -> str | None:
     if not isinstance(value, Mapping):
         return None if _is_content(body, value) else "does not hold the argument"
     try:
@@ -101,7 +159,7 @@ def _form(media: MediaType, value: Any, body: bytes) -> str | None:
     pairs = [(unquote_plus(name), raw) for name, _, raw in split]
     used: set[int] = set()
     for name, item in value.items():
-        found = _form_field(name, item, media.encoding.get(name), pairs)
+        found = _find_form_field(name, item, media.encoding.get(name), pairs)
         if found is None:
             return f"does not hold the field {name}"
         used |= found
@@ -109,7 +167,7 @@ def _form(media: MediaType, value: Any, body: bytes) -> str | None:
     return f"holds the field {extra[0]!r} that is not in the argument" if extra else None
 
 
-def _form_field(
+def _find_form_field(
     name: str, value: Any, encoding: Encoding | None, pairs: list[tuple[str, str]]
 ) -> frozenset[int] | None:
     """Positions of a field. Without an encoding lists are repeated; objects have no set form."""
@@ -125,13 +183,13 @@ def _form_field(
         found = read_query(parameter, value, pairs)
         if found is not None:
             return found
-    if encoding.content_type and is_json(essence(encoding.content_type)) and len(own) == 1:
+    if encoding.content_type and is_json(extract_essence(encoding.content_type)) and len(own) == 1:
         return frozenset(own) if reads_as(unquote_plus(pairs[own[0]][1]), value) else None
     return None
 
 
 @dataclass(frozen=True)
-class Part:
+class MultipartPart:
     """One part of a multipart body (RFC 7578)."""
 
     name: str
@@ -140,7 +198,7 @@ class Part:
     content: bytes
 
 
-def parse_multipart(content_type: str, body: bytes) -> list[Part] | None:
+def parse_multipart(content_type: str, body: bytes) -> list[MultipartPart] | None:
     """The parts of a body, or None where it is not well-formed."""
     found = _BOUNDARY.search(content_type)
     if not found:
@@ -149,32 +207,34 @@ def parse_multipart(content_type: str, body: bytes) -> list[Part] | None:
     pieces = (b"\r\n" + body).split(b"\r\n" + mark)
     if len(pieces) < 2 or len(pieces) > MAX_PARTS or not pieces[-1].startswith(b"--"):
         return None
-    parts = [_part(piece) for piece in pieces[1:-1]]
+    parts = [_parse_part(piece) for piece in pieces[1:-1]]
     return None if None in parts else [part for part in parts if part]
 
 
-def _part(piece: bytes) -> Part | None:
+def _parse_part(piece: bytes) -> MultipartPart | None:
     head, gap, content = piece.partition(b"\r\n\r\n")
     headers = {}
     for line in head.decode("utf-8", "replace").split("\r\n"):
         key, _, text = line.partition(":")
         headers[key.strip().lower()] = text.strip()
     fields = {
-        key.lower(): _unescaped(text)
+        key.lower(): _unescape_text(text)
         for key, text in _FIELD.findall(headers.get("content-disposition", ""))
     }
     if not gap or "name" not in fields:
         return None
-    return Part(fields["name"], fields.get("filename"), headers.get("content-type", ""), content)
+    return MultipartPart(
+        fields["name"], fields.get("filename"), headers.get("content-type", ""), content
+    )
 
 
-def _unescaped(text: str) -> str:
+def _unescape_text(text: str) -> str:
     for escape, letter in _ESCAPES.items():
         text = text.replace(escape, letter)
     return re.sub(r"\\(.)", r"\1", text)
 
 
-def _multipart(media: MediaType, content_type: str, value: Any, body: bytes) -> str | None:
+def _check_multipart(media: MediaType, content_type: str, value: Any, body: bytes) -> str | None:
     parts = parse_multipart(content_type, body)
     if parts is None:
         return "is not a well-formed multipart body"
@@ -184,7 +244,7 @@ def _multipart(media: MediaType, content_type: str, value: Any, body: bytes) -> 
         own = [part for part in parts if part.name == name]
         if is_nothing(item) and not own:
             continue
-        if not _holds(own, item) and not _joined(own, item, media.encoding.get(name)):
+        if not _holds_value(own, item) and not _is_joined_list(own, item, media.encoding.get(name)):
             return f"does not hold the part {name}"
         if _is_file(media, name) and any(part.filename is None for part in own):
             return f"sends the file {name} without a file name"
@@ -192,7 +252,7 @@ def _multipart(media: MediaType, content_type: str, value: Any, body: bytes) -> 
     return f"holds the part {extra[0]!r} that is not in the argument" if extra else None
 
 
-def _holds(parts: list[Part], value: Any) -> bool:
+def _holds_value(parts: list[MultipartPart], value: Any) -> bool:
     if len(parts) == 1 and _is_part(parts[0], value):
         return True
     if not isinstance(value, list) or len(parts) != len(value):
@@ -200,7 +260,7 @@ def _holds(parts: list[Part], value: Any) -> bool:
     return all(_is_part(part, item) for part, item in zip(parts, value, strict=True))
 
 
-def _is_part(part: Part, value: Any) -> bool:
+def _is_part(part: MultipartPart, value: Any) -> bool:
     """The value itself, or a file given as its content, file name and type."""
     if _is_content(part.content, value):
         return True
@@ -213,7 +273,7 @@ def _is_part(part: Part, value: Any) -> bool:
     )
 
 
-def _joined(parts: list[Part], value: Any, encoding: Encoding | None) -> bool:
+def _is_joined_list(parts: list[MultipartPart], value: Any, encoding: Encoding | None) -> bool:
     """Whether a list that is not exploded stands in one part (Swagger 2.0's csv)."""
     if not isinstance(value, list) or encoding is None or encoding.explode or len(parts) != 1:
         return False

@@ -1,4 +1,4 @@
-"""Pages of a list as an API would serve them, and whether a call that follows them does so."""
+"""Pages of a list as an API would serve them, and the check of a call that follows them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from sandbox.bundle import Paging
-from sandbox.contract.texts import same
-from sandbox.exchange import Headers, WireRequest, WireResponse
-from sandbox.runner import Outcome
+from sandbox.bundle.model import Paging
+from sandbox.session.interface import Outcome
+from sandbox.stages.contract.texts import is_equal_json
+from sandbox.wire.exchange import Headers, WireRequest, WireResponse
 
 _ONWARD = "https://elsewhere.example/other?after=page-{}&x=a%20b"
-"""Where the next page is said to be: only the query of it may be used."""
+"""URL given for the next page, on another host: only its query may be used."""
 _ABSENT = object()
 
 Fits = Callable[[WireResponse], bool]
@@ -22,7 +22,7 @@ Fits = Callable[[WireResponse], bool]
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedPages:
     """The answers of a list's pages in order; `asked` is what the query of each request after the
     first must hold: the paging parameter's value, or the whole query.
     """
@@ -33,76 +33,80 @@ class Served:
     items: tuple[Any, ...]
 
 
-def served(paging: Paging, sample: WireResponse, fits: Fits, first: Any = None) -> Served | None:
-    """Pages made of a documented answer; None where the document allows none with an item.
+def build_pages(
+    paging: Paging, sample: WireResponse, fits: Fits, first: Any = None
+) -> ServedPages | None:
+    """Build pages from a documented answer; None where the document allows none with an item.
 
-    `first` is what the first request gives as the paging parameter.
+    `first` is the value of the paging parameter in the first request.
     """
     try:
         body = json.loads(sample.body)
     except ValueError:
         return None
-    found = _pointed(body, paging.items)
+    found = _resolve_pointer(body, paging.items)
     if not isinstance(found, list) or not found:
         return None
     if paging.style in ("offset", "page"):
-        return _numbered(paging, sample, body, found, fits, first)
+        return _build_numbered(paging, sample, body, found, fits, first)
     if paging.style == "id":
-        return _identified(paging, sample, body, found, fits)
-    return _named(paging, sample, body, found, fits)
+        return _build_identified(paging, sample, body, found, fits)
+    return _build_named(paging, sample, body, found, fits)
 
 
-def _numbered(
+def _build_numbered(
     paging: Paging, sample: WireResponse, body: Any, found: list[Any], fits: Fits, first: Any
-) -> Served | None:
+) -> ServedPages | None:
     start = first if isinstance(first, int) else paging.first
     for pages in ([found * 2, found], [found, []]):
-        answers = tuple(_answer(sample, _with(body, paging.items, page)) for page in pages)
+        answers = tuple(
+            _build_answer(sample, _replace_at(body, paging.items, page)) for page in pages
+        )
         if all(map(fits, answers)):
             step = 1 if paging.style == "page" else len(pages[0])
             items = tuple(item for page in pages for item in page)
-            return Served(paging, answers, (str(start + step),), items)
+            return ServedPages(paging, answers, (str(start + step),), items)
     return None
 
 
-def _named(
+def _build_named(
     paging: Paging, sample: WireResponse, body: Any, found: list[Any], fits: Fits
-) -> Served | None:
+) -> ServedPages | None:
     """Three pages of which each but the last names the next."""
-    names = _names(paging, _pointed(body, paging.next))
+    names = _choose_names(paging, _resolve_pointer(body, paging.next))
     answers: list[WireResponse] = []
     for name in (*names, None):
         choices = [name] if name is not None else [_ABSENT, None, ""]
-        made = (_page(paging, sample, body, found, choice) for choice in choices)
+        made = (_build_page(paging, sample, body, found, choice) for choice in choices)
         answer = next(filter(fits, made), None)
         if answer is None:
             return None
         answers.append(answer)
     is_url = paging.style in ("url", "link")
     asked = tuple(urlsplit(name).query if is_url else str(name) for name in names)
-    return Served(paging, tuple(answers), asked, tuple(found * len(answers)))
+    return ServedPages(paging, tuple(answers), asked, tuple(found * len(answers)))
 
 
-def _identified(
+def _build_identified(
     paging: Paging, sample: WireResponse, body: Any, found: list[Any], fits: Fits
-) -> Served | None:
+) -> ServedPages | None:
     """Three pages, each asked for by the last item of the one before."""
     *before, last = found
-    names = _names(paging, _pointed(last, paging.next))
-    pages = [[*before, _with(last, paging.next, name)] for name in names]
+    names = _choose_names(paging, _resolve_pointer(last, paging.next))
+    pages = [[*before, _replace_at(last, paging.next, name)] for name in names]
     pages.append(found if paging.more else [])
     answers = []
     for at, page in enumerate(pages):
-        told = _with(body, paging.items, page)
-        told = _with(told, paging.more, at < len(names)) if paging.more else told
-        answers.append(_answer(sample, told))
+        told = _replace_at(body, paging.items, page)
+        told = _replace_at(told, paging.more, at < len(names)) if paging.more else told
+        answers.append(_build_answer(sample, told))
     if not all(map(fits, answers)):
         return None
     items = tuple(item for page in pages for item in page)
-    return Served(paging, tuple(answers), tuple(map(str, names)), items)
+    return ServedPages(paging, tuple(answers), tuple(map(str, names)), items)
 
 
-def _names(paging: Paging, sampled: Any) -> tuple[Any, ...]:
+def _choose_names(paging: Paging, sampled: Any) -> tuple[Any, ...]:
     if paging.style in ("url", "link"):
         return tuple(_ONWARD.format(number) for number in (2, 3))
     if isinstance(sampled, int) and not isinstance(sampled, bool):
@@ -110,45 +114,47 @@ def _names(paging: Paging, sampled: Any) -> tuple[Any, ...]:
     return "page-2&=é", "page-3/?"
 
 
-def _page(
+def _build_page(
     paging: Paging, sample: WireResponse, body: Any, items: list[Any], onward: Any
 ) -> WireResponse:
     if paging.style != "link":
-        return _answer(sample, _with(_with(body, paging.items, items), paging.next, onward))
+        return _build_answer(
+            sample, _replace_at(_replace_at(body, paging.items, items), paging.next, onward)
+        )
     headers: Headers = ()
     if isinstance(onward, str) and onward:
         headers = (("link", f'<{onward}>; rel="next", <?after=page-1>; rel="first"'),)
-    return _answer(sample, _with(body, paging.items, items), headers)
+    return _build_answer(sample, _replace_at(body, paging.items, items), headers)
 
 
-def _answer(sample: WireResponse, body: Any, headers: Headers = ()) -> WireResponse:
+def _build_answer(sample: WireResponse, body: Any, headers: Headers = ()) -> WireResponse:
     content = json.dumps(body, ensure_ascii=False).encode()
     return replace(sample, body=content, headers=(*sample.headers, *headers))
 
 
-def _pointed(value: Any, pointer: str) -> Any:
+def _resolve_pointer(value: Any, pointer: str) -> Any:
     for token in pointer.split("/")[1:]:
         key = token.replace("~1", "/").replace("~0", "~")
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
 
 
-def _with(value: Any, pointer: str, new: Any) -> Any:
-    """The value with what the pointer leads to put in, or taken out where it is _ABSENT."""
+def _replace_at(value: Any, pointer: str, new: Any) -> Any:
+    """A copy of the value with the member at the pointer replaced, or removed for _ABSENT."""
     if not pointer:
         return new
     token, _, rest = pointer[1:].partition("/")
     key = token.replace("~1", "/").replace("~0", "~")
     members = dict(value) if isinstance(value, Mapping) else {}
-    inner = _with(members.get(key, {}), f"/{rest}" if rest else "", new)
+    inner = _replace_at(members.get(key, {}), f"/{rest}" if rest else "", new)
     if inner is _ABSENT:
         members.pop(key, None)
         return members
     return {**members, key: inner}
 
 
-def check_pages(served: Served, limit: int, outcome: Outcome) -> Iterator[str]:
-    """The ways in which a call is not the walk over these pages up to `limit` items."""
+def check_pages(served: ServedPages, limit: int, outcome: Outcome) -> Iterator[str]:
+    """The problems of a call that has to follow these pages up to `limit` items."""
     requests = [exchange.request for exchange in outcome.exchanges]
     if limit < len(served.items):
         wanted, answers = [], served.answers[:1]
@@ -158,11 +164,13 @@ def check_pages(served: Served, limit: int, outcome: Outcome) -> Iterator[str]:
         yield f"{len(requests)} pages were asked for, not {len(answers)}"
         return
     for request, asked in zip(requests[1:], wanted, strict=True):
-        yield from _onward(served.paging, requests[0], request, asked)
-    yield from _joined(served, answers, limit, outcome)
+        yield from _check_onward(served.paging, requests[0], request, asked)
+    yield from _check_items(served, answers, limit, outcome)
 
 
-def _onward(paging: Paging, first: WireRequest, request: WireRequest, asked: str) -> Iterator[str]:
+def _check_onward(
+    paging: Paging, first: WireRequest, request: WireRequest, asked: str
+) -> Iterator[str]:
     before, after = urlsplit(first.url), urlsplit(request.url)
     if (first.method, before._replace(query="")) != (request.method, after._replace(query="")):
         yield f"the next page was asked for by {request.method} {request.url[:160]}"
@@ -178,15 +186,15 @@ def _onward(paging: Paging, first: WireRequest, request: WireRequest, asked: str
         yield f"the next page was asked for with {after.query[:100]!r}, not {asked!r}"
 
 
-def _joined(
-    served: Served, answers: tuple[WireResponse, ...], limit: int, outcome: Outcome
+def _check_items(
+    served: ServedPages, answers: tuple[WireResponse, ...], limit: int, outcome: Outcome
 ) -> Iterator[str]:
     given = outcome.structured
     if not isinstance(given, Mapping) or outcome.result.get("isError"):
         yield f"the pages were not delivered: {outcome.text[:160]}"
         return
     items = list(served.items[:limit])
-    if not same(items, _pointed(given.get("body"), served.paging.items)):
+    if not is_equal_json(items, _resolve_pointer(given.get("body"), served.paging.items)):
         yield f"the {len(items)} items did not arrive as sent"
     told = given.get("pages")
     more = limit < len(served.items)

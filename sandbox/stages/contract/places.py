@@ -1,8 +1,7 @@
-"""Where each argument of a tool is claimed to go: the annotation `x-in` of its input schema.
+"""Places of a tool's arguments in the request: the annotation `x-in` of its input schema.
 
 `path:id`, `query:name`, `header:X-Name`, `cookie:name`, `body`, or `variable:name` of a GraphQL
-document. It is a claim of whoever wrote
-the bundle, so it is checked against the operation.
+document. The author of the bundle claims them, so they are checked against the operation.
 """
 
 from __future__ import annotations
@@ -11,18 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.apispec import Operation, Parameter
-from sandbox.bundle import ToolDefinition
+from sandbox.bundle.apispec import Operation, Parameter
+from sandbox.bundle.model import ToolDefinition
 
 LOCATIONS = frozenset({"path", "query", "header", "cookie", "variable"})
 PAGES = "pages"
-"""The claim of the argument that is no parameter: how many items to follow the pages for."""
+"""The `x-in` of the argument that is no parameter: how many items to follow the pages for."""
 IGNORED_HEADERS = frozenset({"accept", "content-type", "authorization"})
 """Header parameters of these names have no meaning (OpenAPI 3.1, section 4.8.12.2.1)."""
 
 
 @dataclass(frozen=True)
-class Place:
+class ArgumentPlace:
     """A parameter's location and name, or ("body", "")."""
 
     location: str
@@ -32,7 +31,7 @@ class Place:
         return f"{self.location} {self.name}".strip()
 
 
-def places(tool: ToolDefinition) -> Mapping[str, Place]:
+def find_places(tool: ToolDefinition) -> Mapping[str, ArgumentPlace]:
     """The claimed place of every argument that has a readable claim."""
     claimed = {}
     for argument, schema in tool.input_schema.get("properties", {}).items():
@@ -40,11 +39,11 @@ def places(tool: ToolDefinition) -> Mapping[str, Place]:
         if isinstance(claim, str):
             location, _, name = claim.partition(":")
             if claim == "body" or (location in LOCATIONS and name):
-                claimed[argument] = Place(location, name)
+                claimed[argument] = ArgumentPlace(location, name)
     return claimed
 
 
-def pager(tool: ToolDefinition) -> str:
+def find_pager(tool: ToolDefinition) -> str:
     """The argument that says how many items to follow the pages for; "" where there is none."""
     properties = tool.input_schema.get("properties", {}).items() if tool.paging else ()
     found = (n for n, s in properties if isinstance(s, Mapping) and s.get("x-in") == PAGES)
@@ -52,20 +51,21 @@ def pager(tool: ToolDefinition) -> str:
 
 
 def check_claims(
-    tool: ToolDefinition, operation: Operation, credentials: frozenset[Place] = frozenset()
+    tool: ToolDefinition, operation: Operation, credentials: frozenset[ArgumentPlace] = frozenset()
 ) -> tuple[str, ...]:
-    """What is wrong with a tool's claims: arguments without a place in the operation, two with the
-    same, and parameters that no argument fills. `credentials` are places that the broker fills.
+    """The problems with a tool's claims: arguments without a place in the operation, two with the
+    same place, and parameters that no argument fills. `credentials` are places that the broker
+    fills.
     """
-    claimed = places(tool)
-    known = {place_of(parameter): parameter for parameter in operation.parameters}
+    claimed = find_places(tool)
+    known = {get_place(parameter): parameter for parameter in operation.parameters}
     problems = []
     asks = tool.paging.parameter if tool.paging else ""
-    if asks and Place("query", asks) not in known:
+    if asks and ArgumentPlace("query", asks) not in known:
         problems.append(f"the pages go by {asks}, which is no query parameter of the operation")
     for argument in tool.input_schema.get("properties", {}):
         place = claimed.get(argument)
-        if place is None and argument == pager(tool):
+        if place is None and argument == find_pager(tool):
             continue
         if place is None:
             problems.append(f"the argument {argument} does not say where it goes")
@@ -76,17 +76,19 @@ def check_claims(
             problems.append(f"{argument} goes to {place}, which the operation does not have")
     if len(set(claimed.values())) != len(claimed):
         problems.append("two arguments go to the same place")
-    missing = set(known) - set(claimed.values()) - credentials - set(constants(operation))
-    problems += [f"no argument fills {place}" for place in sorted(map(str, missing - _ignored()))]
-    if operation.body is not None and Place("body", "") not in claimed.values():
+    missing = set(known) - set(claimed.values()) - credentials - set(find_constants(operation))
+    problems += [
+        f"no argument fills {place}" for place in sorted(map(str, missing - _list_ignored()))
+    ]
+    if operation.body is not None and ArgumentPlace("body", "") not in claimed.values():
         problems.append("no argument fills the body")
     return tuple(problems)
 
 
-def constants(operation: Operation) -> dict[Place, Any]:
+def find_constants(operation: Operation) -> dict[ArgumentPlace, Any]:
     """The required parameters that can have one value only, which need no argument."""
     return {
-        place_of(parameter): parameter.schema["const"]
+        get_place(parameter): parameter.schema["const"]
         for parameter in operation.parameters
         if parameter.required
         and isinstance(parameter.schema, Mapping)
@@ -94,11 +96,11 @@ def constants(operation: Operation) -> dict[Place, Any]:
     }
 
 
-def place_of(parameter: Parameter) -> Place:
-    """Where a parameter goes; header names compare without case, so they are kept as written."""
-    return Place(parameter.location, parameter.name)
+def get_place(parameter: Parameter) -> ArgumentPlace:
+    """The place of a parameter, with its name as written."""
+    return ArgumentPlace(parameter.location, parameter.name)
 
 
-def _ignored() -> set[Place]:
+def _list_ignored() -> set[ArgumentPlace]:
     names = ("Accept", "Content-Type", "Authorization")
-    return {Place("header", form) for name in names for form in (name, name.lower())}
+    return {ArgumentPlace("header", form) for name in names for form in (name, name.lower())}

@@ -1,15 +1,19 @@
-"""What a server sends, against the operation it claims to call."""
+"""Checking the request that a server sends against the operation that it claims to call."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
-from urllib.parse import unquote, unquote_plus, urlsplit
+from urllib.parse import parse_qsl, unquote, unquote_plus, urlsplit
 
-from sandbox.apispec import Operation, Parameter, Schema
-from sandbox.contract.body import documented, essence, has_fields, read_body
-from sandbox.contract.places import IGNORED_HEADERS, Place, constants
-from sandbox.contract.styles import (
+from sandbox.bundle.apispec import Operation, Parameter, Schema
+from sandbox.schemas.directional import DirectionalValidator
+from sandbox.stages.contract.body import check_body, extract_essence, find_media_type, has_fields
+from sandbox.stages.contract.places import IGNORED_HEADERS, ArgumentPlace, find_constants
+from sandbox.stages.contract.styles import (
     Pairs,
     is_nothing,
     read_cookie,
@@ -18,10 +22,51 @@ from sandbox.contract.styles import (
     read_query,
     read_whole,
 )
-from sandbox.contract.texts import NOT_JSON, parse_json, reads_as, same
-from sandbox.contract.url import UrlTemplate, url_template
-from sandbox.exchange import WireRequest
-from sandbox.judge import Judge
+from sandbox.stages.contract.texts import NOT_JSON, is_equal_json, parse_json, reads_as
+from sandbox.wire.exchange import WireRequest
+
+_PLACEHOLDER = re.compile(r"\{([^{}/]*)\}")
+
+
+@dataclass(frozen=True)
+class UrlTemplate:
+    """`path` matches scheme to path and takes one group per name. `query` is the template's own
+    pairs that are fixed, `slots` those whose value is a placeholder, by its name.
+    """
+
+    path: re.Pattern[str]
+    names: tuple[str, ...]
+    query: tuple[tuple[str, str], ...]
+    slots: tuple[tuple[str, str], ...]
+
+
+@lru_cache(maxsize=4_096)
+def parse_url_template(url: str) -> UrlTemplate:
+    """Read a URL template such as `https://api.example.com/zones/{id}?action=list`."""
+    whole, _, query = url.partition("#")[0].partition("?")
+    pairs = parse_qsl(query, True)
+    slots = tuple((name, text[1:-1]) for name, text in pairs if _PLACEHOLDER.fullmatch(text))
+    fixed = tuple(pair for pair in pairs if not _PLACEHOLDER.search(pair[1]))
+    pieces = _PLACEHOLDER.split(whole)
+    expression = "".join(
+        "([^/?#]*)" if at % 2 else _build_literal_pattern(piece) for at, piece in enumerate(pieces)
+    )
+    return UrlTemplate(re.compile(expression + r"\Z"), tuple(pieces[1::2]), fixed, slots)
+
+
+def _build_literal_pattern(piece: str) -> str:
+    """A pattern for literal text, whose letters may be percent-encoded or not."""
+    return "".join(
+        re.escape(letter)
+        if (letter.isalnum() and letter.isascii()) or letter in "/:.-_~"
+        else f"(?:{re.escape(letter)}|{_build_escape_pattern(letter)})"
+        for letter in piece
+    )
+
+
+def _build_escape_pattern(letter: str) -> str:
+    return "".join(f"(?:%{byte:02X}|%{byte:02x})" for byte in letter.encode())
+
 
 PLUMBING = frozenset(
     {"accept", "accept-language", "content-type", "content-length", "user-agent", "cookie"}
@@ -32,63 +77,71 @@ PLUMBING = frozenset(
 def check_request(
     operation: Operation,
     arguments: Mapping[str, Any],
-    bound: Mapping[str, Place],
+    bound: Mapping[str, ArgumentPlace],
     request: WireRequest,
-    judge: Judge,
+    judge: DirectionalValidator,
 ) -> tuple[str, ...]:
-    """The ways in which the wire request is not the documented request for these arguments.
+    """The problems of a wire request, compared with the documented one for these arguments.
 
-    `bound` is the place of each argument. Every argument has to stand at its place in its
-    documented style, whatever is required has to be there, and nothing else may be.
+    `bound` is the place of each argument. Every argument must be at its place in its documented
+    style, everything required must be there, and nothing else may be.
     """
-    given = constants(operation)
+    given = find_constants(operation)
     given |= {bound[name]: value for name, value in arguments.items() if name in bound}
     problems = [f"the argument {name} has no place" for name in arguments if name not in bound]
     if request.method != operation.method.upper():
         problems.append(f"the method is {request.method}, not {operation.method.upper()}")
-    problems += _path(operation, given, request)
-    problems += _query(operation, given, request)
-    problems += _headers(operation, given, request)
-    problems += _cookies(operation, given, request)
-    problems += _body(operation, given, request)
-    problems += _accept(operation, request)
-    problems += _values(operation, given, judge)
+    problems += _check_path(operation, given, request)
+    problems += _check_query(operation, given, request)
+    problems += _check_headers(operation, given, request)
+    problems += _check_cookies(operation, given, request)
+    problems += _check_body(operation, given, request)
+    problems += _check_accept(operation, request)
+    problems += _check_values(operation, given, judge)
     return tuple(problems)
 
 
-def _parameters(operation: Operation, location: str) -> Iterator[tuple[Place, Parameter]]:
+def _iterate_parameters(
+    operation: Operation, location: str
+) -> Iterator[tuple[ArgumentPlace, Parameter]]:
     for parameter in operation.parameters:
         if parameter.location == location:
-            yield Place(location, parameter.name), parameter
+            yield ArgumentPlace(location, parameter.name), parameter
 
 
-def documented_schemas(operation: Operation, place: Place | None) -> tuple[Schema, ...]:
-    """The schemas that the document has for the value at a place; none for bytes and text."""
-    if place == Place("body", "") and operation.body is not None:
+def list_documented_schemas(
+    operation: Operation, place: ArgumentPlace | None
+) -> tuple[Schema, ...]:
+    """The documented schemas of the value at a place; none for bytes and text."""
+    if place == ArgumentPlace("body", "") and operation.body is not None:
         content = [m for m in operation.body.content if has_fields(m.type) or "*" in m.type]
         return tuple(True if media.schema is None else media.schema for media in content)
-    found = [p for p in operation.parameters if Place(p.location, p.name) == place]
+    found = [p for p in operation.parameters if ArgumentPlace(p.location, p.name) == place]
     return tuple(parameter.schema for parameter in found)
 
 
-def _values(operation: Operation, given: Mapping[Place, Any], judge: Judge) -> Iterator[str]:
-    """A value that the document forbids makes a call that proves nothing."""
+def _check_values(
+    operation: Operation, given: Mapping[ArgumentPlace, Any], judge: DirectionalValidator
+) -> Iterator[str]:
+    """Problems with values that the document forbids: a call with them proves nothing."""
     for place, value in given.items():
-        schemas = documented_schemas(operation, place)
-        problems = [judge.problem(schema, value) for schema in schemas]
+        schemas = list_documented_schemas(operation, place)
+        problems = [judge.find_problem(schema, value) for schema in schemas]
         if problems and all(problems):
             yield f"{place} has a value that its document forbids: {problems[0]}"
 
 
-def _path(operation: Operation, given: Mapping[Place, Any], request: WireRequest) -> Iterator[str]:
-    template = url_template(operation.url)
+def _check_path(
+    operation: Operation, given: Mapping[ArgumentPlace, Any], request: WireRequest
+) -> Iterator[str]:
+    template = parse_url_template(operation.url)
     sent = request.url.partition("#")[0].partition("?")[0]
     found = template.path.match(sent)
     if not found:
         yield f"the URL {sent[:160]} is not {operation.url}"
         return
     segments = dict(zip(template.names, found.groups(), strict=True))
-    for place, parameter in _parameters(operation, "path"):
+    for place, parameter in _iterate_parameters(operation, "path"):
         raw = segments.get(parameter.name)
         if raw is None:
             if parameter.name not in [name for _, name in template.slots]:
@@ -96,54 +149,58 @@ def _path(operation: Operation, given: Mapping[Place, Any], request: WireRequest
         elif place not in given:
             yield f"{place} stands in the path and is no argument"
         elif not read_path(parameter, given[place], raw):
-            yield _astray(place, parameter, given[place], raw)
+            yield _describe_astray(place, parameter, given[place], raw)
 
 
-def _astray(place: Place, parameter: Parameter, value: Any, raw: object) -> str:
+def _describe_astray(place: ArgumentPlace, parameter: Parameter, value: Any, raw: object) -> str:
     style = parameter.media_type or f"{parameter.style}{'*' if parameter.explode else ''}"
     return f"{place} ({style}) is {str(raw)[:100]!r}, not {str(value)[:100]!r}"
 
 
-def _query(operation: Operation, given: Mapping[Place, Any], request: WireRequest) -> Iterator[str]:
+def _check_query(
+    operation: Operation, given: Mapping[ArgumentPlace, Any], request: WireRequest
+) -> Iterator[str]:
     query = urlsplit(request.url).query
-    pairs = _pairs(query, "&")
+    pairs = _split_pairs(query, "&")
     used: set[int | None] = set()
-    for place, parameter in _parameters(operation, "query"):
+    for place, parameter in _iterate_parameters(operation, "query"):
         if place in given:
-            share = _share(operation, given, place, parameter, pairs, used)
+            share = _select_pairs(operation, given, place, parameter, pairs, used)
             if parameter.style == "whole":
                 found = read_whole(parameter, given[place], query, len(pairs))
             else:
                 found = read_query(parameter, given[place], share)
             if found is None:
-                yield _astray(place, parameter, given[place], dict(pairs).get(parameter.name, ""))
+                yield _describe_astray(
+                    place, parameter, given[place], dict(pairs).get(parameter.name, "")
+                )
             used |= found or set()
         elif parameter.required:
             yield f"{place} is required and no argument was given"
-    used |= set(own := _own_pairs(url_template(operation.url), given, pairs))
+    used |= set(own := _find_own_pairs(parse_url_template(operation.url), given, pairs))
     if None in own:
         yield f"the query that the template holds is missing or wrong: {operation.path}"
     for at, (name, _) in enumerate(pairs):
-        if at not in used and not any(_told(name, place) for place in given):
+        if at not in used and not any(_is_reported(name, place) for place in given):
             yield f"the query holds {name[:60]!r}, which is not documented or was not given"
 
 
-def _share(
+def _select_pairs(
     operation: Operation,
-    given: Mapping[Place, Any],
-    place: Place,
+    given: Mapping[ArgumentPlace, Any],
+    place: ArgumentPlace,
     parameter: Parameter,
     pairs: Pairs,
     used: set[int | None],
 ) -> Pairs:
-    """The pairs that can be an argument's. Of two objects written pair by pair, which stand under
-    no name of their own, the first gets the first pair of each name that they share.
+    """The pairs that can belong to an argument. Of two exploded objects, whose pairs do not carry
+    the parameter's name, the first gets the first pair of each name that they share.
     """
     if not _is_spread(parameter, given[place]):
         return pairs
     others = [
         given[other]
-        for other, its in _parameters(operation, "query")
+        for other, its in _iterate_parameters(operation, "query")
         if other != place and other in given and _is_spread(its, given[other])
     ]
     shared = {name for other in others for name in other} & given[place].keys()
@@ -162,11 +219,13 @@ def _is_spread(parameter: Parameter, value: Any) -> bool:
     return plain and parameter.explode and isinstance(value, Mapping)
 
 
-def _own_pairs(template: UrlTemplate, given: Mapping[Place, Any], pairs: Pairs) -> list[int | None]:
+def _find_own_pairs(
+    template: UrlTemplate, given: Mapping[ArgumentPlace, Any], pairs: Pairs
+) -> list[int | None]:
     """The position of each pair that the template itself holds; None where one is missing."""
     decoded = [(name, unquote_plus(raw)) for name, raw in pairs]
     wanted: list[tuple[str, Any]] = list(template.query)
-    wanted += [(key, given.get(Place("path", name))) for key, name in template.slots]
+    wanted += [(key, given.get(ArgumentPlace("path", name))) for key, name in template.slots]
     return [
         next(
             (at for at, (n, text) in enumerate(decoded) if n == name and reads_as(text, value)),
@@ -176,21 +235,21 @@ def _own_pairs(template: UrlTemplate, given: Mapping[Place, Any], pairs: Pairs) 
     ]
 
 
-def _told(name: str, place: Place) -> bool:
-    """Whether a left-over query name has been told of already, as a value that went astray."""
+def _is_reported(name: str, place: ArgumentPlace) -> bool:
+    """Whether an unused query name was reported already, as part of a wrong value."""
     return place.location == "query" and (name == place.name or name.startswith(f"{place.name}["))
 
 
-def _pairs(text: str, delimiter: str) -> Pairs:
+def _split_pairs(text: str, delimiter: str) -> Pairs:
     split = [item.strip().partition("=") for item in text.split(delimiter) if item.strip()]
     return [(unquote(name.replace("+", " ")), raw) for name, _, raw in split]
 
 
-def _headers(
-    operation: Operation, given: Mapping[Place, Any], request: WireRequest
+def _check_headers(
+    operation: Operation, given: Mapping[ArgumentPlace, Any], request: WireRequest
 ) -> Iterator[str]:
     known = set(PLUMBING)
-    for place, parameter in _parameters(operation, "header"):
+    for place, parameter in _iterate_parameters(operation, "header"):
         name = parameter.name.lower()
         if name in IGNORED_HEADERS:
             continue
@@ -203,36 +262,40 @@ def _headers(
                 yield f"{place} was sent and no argument was given"
         elif not (len(sent) == 1 and read_header(parameter, given[place], sent[0])):
             if sent or not is_nothing(given[place]):
-                yield _astray(place, parameter, given[place], ", ".join(sent))
+                yield _describe_astray(place, parameter, given[place], ", ".join(sent))
     for name, _ in request.headers:
         if name.lower() not in known:
             yield f"the header {name[:60]!r} is not documented"
 
 
-def _cookies(
-    operation: Operation, given: Mapping[Place, Any], request: WireRequest
+def _check_cookies(
+    operation: Operation, given: Mapping[ArgumentPlace, Any], request: WireRequest
 ) -> Iterator[str]:
-    pairs = _pairs(request.header("cookie") or "", ";")
+    pairs = _split_pairs(request.get_header("cookie") or "", ";")
     used: set[int] = set()
-    for place, parameter in _parameters(operation, "cookie"):
+    for place, parameter in _iterate_parameters(operation, "cookie"):
         if place in given:
             found = read_cookie(parameter, given[place], pairs)
             if found is None:
-                yield _astray(place, parameter, given[place], request.header("cookie") or "")
+                yield _describe_astray(
+                    place, parameter, given[place], request.get_header("cookie") or ""
+                )
             used |= found or {at for at, pair in enumerate(pairs) if pair[0] == parameter.name}
         elif parameter.required:
             yield f"{place} is required and no argument was given"
-    if any(place.name.lower() == "cookie" for place, _ in _parameters(operation, "header")):
+    if any(place.name.lower() == "cookie" for place, _ in _iterate_parameters(operation, "header")):
         return
     for at, (name, _) in enumerate(pairs):
         if at not in used:
             yield f"the cookie {name[:60]!r} is not documented or was not given"
 
 
-def _body(operation: Operation, given: Mapping[Place, Any], request: WireRequest) -> Iterator[str]:
-    place = Place("body", "")
+def _check_body(
+    operation: Operation, given: Mapping[ArgumentPlace, Any], request: WireRequest
+) -> Iterator[str]:
+    place = ArgumentPlace("body", "")
     if operation.document:
-        yield from _document(operation, given, request)
+        yield from _check_document(operation, given, request)
         return
     if operation.body is None:
         if request.body:
@@ -244,44 +307,44 @@ def _body(operation: Operation, given: Mapping[Place, Any], request: WireRequest
         elif operation.body.required:
             yield "the body is required and no argument was given"
         return
-    content_type = request.header("content-type") or ""
-    media = documented(content_type, operation.body.content)
+    content_type = request.get_header("content-type") or ""
+    media = find_media_type(content_type, operation.body.content)
     if media is None:
         yield f"the body's media type {content_type[:80]!r} is not documented"
         return
-    problem = read_body(media, content_type, given[place], request.body)
+    problem = check_body(media, content_type, given[place], request.body)
     if problem:
         yield f"the body ({media.type}) {problem}"
 
 
-def _document(
-    operation: Operation, given: Mapping[Place, Any], request: WireRequest
+def _check_document(
+    operation: Operation, given: Mapping[ArgumentPlace, Any], request: WireRequest
 ) -> Iterator[str]:
-    """What is wrong with a body that has to be a GraphQL document and its variables."""
+    """The problems of a body that has to be a GraphQL document and its variables."""
     variables = {
         place.name: value for place, value in given.items() if place.location == "variable"
     }
     wanted: dict[str, Any] = {"query": operation.document}
     wanted |= {"variables": variables} if variables else {}
     sent = parse_json(request.body)
-    if essence(request.header("content-type") or "") != "application/json":
+    if extract_essence(request.get_header("content-type") or "") != "application/json":
         yield "the document is not sent as application/json"
-    if sent is NOT_JSON or not same(wanted, sent):
+    if sent is NOT_JSON or not is_equal_json(wanted, sent):
         yield f"the body is {str(sent)[:160]!r}, not the document with {str(variables)[:160]}"
-    for place, parameter in _parameters(operation, "variable"):
+    for place, parameter in _iterate_parameters(operation, "variable"):
         if parameter.required and place not in given:
             yield f"{place} is required and no argument was given"
 
 
-def _accept(operation: Operation, request: WireRequest) -> Iterator[str]:
+def _check_accept(operation: Operation, request: WireRequest) -> Iterator[str]:
     """An Accept header has to let a documented success through (RFC 9110, section 12.5.1)."""
-    accepted = request.header("accept")
+    accepted = request.get_header("accept")
     if accepted is None:
         return
     told = [r for r in operation.responses if r.status.startswith("2")]
-    documented = {essence(media.type) for response in told for media in response.content}
+    documented = {extract_essence(media.type) for response in told for media in response.content}
     wanted = documented or {"application/json"}
-    ranges = {essence(part) for part in accepted.split(",")}
+    ranges = {extract_essence(part) for part in accepted.split(",")}
     offered = {form for kind in wanted for form in (kind, kind.partition("/")[0] + "/*", "*/*")}
     if not ranges & offered and "*/*" not in wanted:
         yield f"the answer is asked for as {accepted[:80]!r}, which is not documented"

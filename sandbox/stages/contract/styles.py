@@ -1,7 +1,7 @@
 """Reading parameters back from the wire by their documented style (OpenAPI 3.1, section 4.8.12.3).
 
-Each reader tells whether what stands in a request is the argument; none of them can be fooled by a
-value that stands elsewhere.
+Each reader returns whether the text in a request is the argument; a value at another place does not
+count.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, unquote, unquote_plus
 
-from sandbox.apispec import Parameter
-from sandbox.contract.texts import (
+from sandbox.bundle.apispec import Parameter
+from sandbox.stages.contract.texts import (
     NOT_JSON,
     all_read_as,
+    is_equal_json,
     members_read_as,
     parse_json,
     reads_as,
-    same,
 )
 
 Pairs = Sequence[tuple[str, str]]
@@ -48,13 +48,13 @@ def read_path(parameter: Parameter, value: Any, raw: str) -> bool:
     if parameter.media_type:
         return _json_reads_as(unquote(raw), value)
     if parameter.style == "matrix":
-        return _matrix(parameter, value, raw)
+        return _reads_matrix(parameter, value, raw)
     if parameter.style == "label":
-        return raw.startswith(".") and _label(parameter, value, raw[1:])
-    return _listed(value, raw, ",", parameter.explode, unquote)
+        return raw.startswith(".") and _reads_label(parameter, value, raw[1:])
+    return _reads_listed(value, raw, ",", parameter.explode, unquote)
 
 
-def _listed(value: Any, raw: str, delimiter: str, explode: bool, decode: Any) -> bool:
+def _reads_listed(value: Any, raw: str, delimiter: str, explode: bool, decode: Any) -> bool:
     """A scalar, a delimited list, or an object as `k,v,k,v` or, exploded, `k=v,k=v`."""
     if isinstance(value, list):
         if not raw:
@@ -62,11 +62,11 @@ def _listed(value: Any, raw: str, delimiter: str, explode: bool, decode: Any) ->
             return value in ([], [""], [None])
         return all_read_as([decode(item) for item in raw.split(delimiter)], value)
     if isinstance(value, Mapping):
-        return members_read_as(_members(raw, delimiter, explode, decode), value)
+        return members_read_as(_split_members(raw, delimiter, explode, decode), value)
     return reads_as(decode(raw), value)
 
 
-def _members(raw: str, delimiter: str, explode: bool, decode: Any) -> list[tuple[str, str]]:
+def _split_members(raw: str, delimiter: str, explode: bool, decode: Any) -> list[tuple[str, str]]:
     items = raw.split(delimiter) if raw else []
     if explode:
         split = [item.partition("=") for item in items]
@@ -75,9 +75,9 @@ def _members(raw: str, delimiter: str, explode: bool, decode: Any) -> list[tuple
     return list(zip(texts[::2], texts[1::2], strict=True)) if len(texts) % 2 == 0 else []
 
 
-def _label(parameter: Parameter, value: Any, raw: str) -> bool:
+def _reads_label(parameter: Parameter, value: Any, raw: str) -> bool:
     delimiters = "." if parameter.explode else ",."
-    if any(_listed(value, raw, sign, parameter.explode, unquote) for sign in delimiters):
+    if any(_reads_listed(value, raw, sign, parameter.explode, unquote) for sign in delimiters):
         return True
     # A dot needs no escape, so numbers with a fraction cannot be split apart again.
     if not isinstance(value, list):
@@ -85,7 +85,7 @@ def _label(parameter: Parameter, value: Any, raw: str) -> bool:
     return unquote(raw) == ".".join(str(item) for item in value)
 
 
-def _matrix(parameter: Parameter, value: Any, raw: str) -> bool:
+def _reads_matrix(parameter: Parameter, value: Any, raw: str) -> bool:
     if not raw.startswith(";"):
         return False
     split = [item.partition("=") for item in raw[1:].split(";")]
@@ -96,7 +96,7 @@ def _matrix(parameter: Parameter, value: Any, raw: str) -> bool:
         return False
     if parameter.explode and isinstance(value, list):
         return all_read_as([unquote(text) for _, text in pairs], value)
-    return len(pairs) == 1 and _listed(value, pairs[0][1], ",", False, unquote)
+    return len(pairs) == 1 and _reads_listed(value, pairs[0][1], ",", False, unquote)
 
 
 def read_query(parameter: Parameter, value: Any, pairs: Pairs) -> frozenset[int] | None:
@@ -108,13 +108,13 @@ def read_query(parameter: Parameter, value: Any, pairs: Pairs) -> frozenset[int]
     if parameter.media_type:
         arrived = len(texts) == 1 and _json_reads_as(unquote_plus(texts[0]), value)
     elif isinstance(value, Mapping) and parameter.style == "deepObject":
-        return _deep(parameter.name, value, pairs)
+        return _find_deep(parameter.name, value, pairs)
     elif isinstance(value, Mapping) and parameter.explode:
-        return _exploded(value, pairs)
+        return _find_exploded(value, pairs)
     elif isinstance(value, list) and parameter.explode:
         arrived = all_read_as([unquote_plus(text) for text in texts], value)
     elif isinstance(value, list | Mapping):
-        arrived = len(texts) == 1 and _delimited(parameter.style, value, texts[0])
+        arrived = len(texts) == 1 and _reads_delimited(parameter.style, value, texts[0])
     else:
         arrived = len(texts) == 1 and reads_as(unquote_plus(texts[0]), value)
     return frozenset(own) if arrived else None
@@ -123,31 +123,31 @@ def read_query(parameter: Parameter, value: Any, pairs: Pairs) -> frozenset[int]
 def read_whole(parameter: Parameter, value: Any, query: str, count: int) -> frozenset[int] | None:
     """As `read_query`, of a parameter that is all of the query: the positions of all its pairs."""
     text = unquote(query)
-    arrived = _json_reads_as(text, value) if is_json(parameter) else reads_as(text, value)
+    arrived = _json_reads_as(text, value) if is_json_parameter(parameter) else reads_as(text, value)
     return frozenset(range(count)) if arrived else None
 
 
-def is_json(parameter: Parameter) -> bool:
+def is_json_parameter(parameter: Parameter) -> bool:
     kind = (parameter.media_type or "").partition(";")[0].strip()
     return kind.endswith(("/json", "+json"))
 
 
-def _delimited(style: str, value: Any, raw: str) -> bool:
+def _reads_delimited(style: str, value: Any, raw: str) -> bool:
     delimiter = DELIMITERS.get(style, ",")
     if delimiter in _ENCODED:
         raw = _ENCODED[delimiter].sub(lambda _: delimiter, raw)
-    if _listed(value, raw, delimiter, False, unquote_plus):
+    if _reads_listed(value, raw, delimiter, False, unquote_plus):
         return True
-    return delimiter == "," and _listed(value, unquote_plus(raw), ",", False, str)
+    return delimiter == "," and _reads_listed(value, unquote_plus(raw), ",", False, str)
 
 
-def _exploded(value: Mapping[str, Any], pairs: Pairs) -> frozenset[int] | None:
+def _find_exploded(value: Mapping[str, Any], pairs: Pairs) -> frozenset[int] | None:
     own = frozenset(at for at, (name, _) in enumerate(pairs) if name in value)
     found = [(pairs[at][0], unquote_plus(pairs[at][1])) for at in sorted(own)]
     return own if members_read_as(found, value) else None
 
 
-def _deep(name: str, value: Mapping[str, Any], pairs: Pairs) -> frozenset[int] | None:
+def _find_deep(name: str, value: Mapping[str, Any], pairs: Pairs) -> frozenset[int] | None:
     """`name[key]=…`, deeper values as further brackets, as repeated keys, or as JSON."""
     own = frozenset(at for at, pair in enumerate(pairs) if pair[0].startswith(f"{name}["))
     found: dict[str, list[tuple[str, str]]] = {}
@@ -159,10 +159,12 @@ def _deep(name: str, value: Mapping[str, Any], pairs: Pairs) -> frozenset[int] |
         found.setdefault(steps[0], []).append((rest, pairs[at][1]))
     wanted = {key: item for key, item in value.items() if key in found or not is_nothing(item)}
     whole = found.keys() == wanted.keys()
-    return own if whole and all(_deep_member(found[key], wanted[key]) for key in found) else None
+    return (
+        own if whole and all(_reads_deep_member(found[key], wanted[key]) for key in found) else None
+    )
 
 
-def _deep_member(found: list[tuple[str, str]], value: Any) -> bool:
+def _reads_deep_member(found: list[tuple[str, str]], value: Any) -> bool:
     if len(found) == 1 and not found[0][0] and reads_as(unquote_plus(found[0][1]), value):
         return True
     if isinstance(value, list):
@@ -173,7 +175,7 @@ def _deep_member(found: list[tuple[str, str]], value: Any) -> bool:
     if not isinstance(value, Mapping):
         return False
     inner = [(f"x{rest}", raw) for rest, raw in found]
-    return _deep("x", value, inner) is not None
+    return _find_deep("x", value, inner) is not None
 
 
 def read_header(parameter: Parameter, value: Any, raw: str) -> bool:
@@ -182,7 +184,7 @@ def read_header(parameter: Parameter, value: Any, raw: str) -> bool:
     """
     if parameter.media_type:
         return _json_reads_as(raw, value)
-    return _listed(value, raw, ",", parameter.explode, str.strip)
+    return _reads_listed(value, raw, ",", parameter.explode, str.strip)
 
 
 def read_cookie(parameter: Parameter, value: Any, pairs: Pairs) -> frozenset[int] | None:
@@ -195,7 +197,7 @@ def read_cookie(parameter: Parameter, value: Any, pairs: Pairs) -> frozenset[int
     if isinstance(value, list) and parameter.explode and len(texts) == 1:
         # An exploded list has no form of its own in a cookie; both usual ones are taken.
         joined = [text.rpartition("=")[2] for text in texts[0][1].split("&")]
-        if all_read_as([unquote(text) for text in joined], value) or _delimited(
+        if all_read_as([unquote(text) for text in joined], value) or _reads_delimited(
             "form", value, texts[0][1]
         ):
             return frozenset({texts[0][0]})
@@ -206,4 +208,4 @@ def _json_reads_as(text: str, value: Any) -> bool:
     parsed = parse_json(text)
     if parsed is NOT_JSON:
         return isinstance(value, str) and text == value
-    return same(parsed, value)
+    return is_equal_json(parsed, value)

@@ -16,14 +16,16 @@ from typing import Any
 _NUMBER = re.compile(r"-?\d{1,400}(?:\.\d{1,400})?(?:[eE][-+]?\d{1,3})?\Z")
 
 
-def same(left: Any, right: Any) -> bool:
+def is_equal_json(left: Any, right: Any) -> bool:
     """JSON equality: 1 equals 1.0, and True does not equal 1 (2020-12 core, section 4.2.2)."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, Mapping) and isinstance(right, Mapping):
-        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+        return left.keys() == right.keys() and all(
+            is_equal_json(left[key], right[key]) for key in left
+        )
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):
-        return len(left) == len(right) and all(map(same, left, right))
+        return len(left) == len(right) and all(map(is_equal_json, left, right))
     return bool(left == right)
 
 
@@ -34,14 +36,14 @@ def reads_as(text: str, value: Any) -> bool:
     if value is None:
         return text in ("", "null")
     if isinstance(value, int | float):
-        return bool(_NUMBER.match(text)) and _equals(text, value)
+        return bool(_NUMBER.match(text)) and _equals_number(text, value)
     if isinstance(value, str):
         return text == value
     parsed = parse_json(text)
-    return parsed is not NOT_JSON and same(parsed, value)
+    return parsed is not NOT_JSON and is_equal_json(parsed, value)
 
 
-def _equals(text: str, value: float) -> bool:
+def _equals_number(text: str, value: float) -> bool:
     """Whether a numeral is that number: exactly for an integer, else as far as a double goes."""
     if isinstance(value, int) and text.lstrip("-").isdigit():
         return int(text) == value
@@ -64,11 +66,11 @@ def members_read_as(pairs: Iterable[tuple[str, str]], value: Mapping[str, Any]) 
         found.setdefault(name, []).append(text)
     wanted = {k: item for k, item in value.items() if k in found or item not in (None, [])}
     return found.keys() == wanted.keys() and all(
-        _member(texts, wanted[name]) for name, texts in found.items()
+        _member_reads_as(texts, wanted[name]) for name, texts in found.items()
     )
 
 
-def _member(texts: list[str], value: Any) -> bool:
+def _member_reads_as(texts: list[str], value: Any) -> bool:
     if len(texts) == 1 and reads_as(texts[0], value):
         return True
     if not isinstance(value, list):
@@ -89,7 +91,7 @@ def parse_json(text: str | bytes) -> Any:
         return NOT_JSON
 
 
-def base64_bytes(text: Any) -> bytes | None:
+def decode_base64(text: Any) -> bytes | None:
     """What a string stands for in base64 (RFC 4648), either alphabet; None where it is not that."""
     if not isinstance(text, str):
         return None

@@ -1,4 +1,4 @@
-"""The answers that a documented API may give, good and bad, made from its schemas."""
+"""Building answers of a documented API, valid and invalid, from its schemas."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sandbox.agreement import output_problems
-from sandbox.apispec import APISpec, MediaType, Operation, Response, Schema
-from sandbox.bundle import ToolDefinition
-from sandbox.contract import Expectation
-from sandbox.contract.body import essence, is_json
-from sandbox.exchange import WireResponse
-from sandbox.judge import Judge
-from sandbox.samples import USUAL, Flavour, Sampler, Unsatisfiable, Variant
+from sandbox.bundle.apispec import APISpec, MediaType, Operation, Response, Schema
+from sandbox.bundle.model import ToolDefinition
+from sandbox.schemas.directional import DirectionalValidator
+from sandbox.schemas.samples import USUAL, Sampler, SampleStyle, Unsatisfiable, Variant
+from sandbox.stages.contract.body import extract_essence, is_json
+from sandbox.stages.contract.result import Expectation
+from sandbox.stages.mock.schema_check import find_output_problems
+from sandbox.wire.exchange import WireResponse
 
 NO_CONTENT = frozenset({204, 205})
 """Statuses that never carry content (RFC 9110, sections 15.3.5 and 15.3.6)."""
@@ -35,7 +35,7 @@ _WRONG_TYPES: tuple[Any, ...] = (
 
 
 @dataclass(frozen=True)
-class Documented:
+class DocumentedAnswer:
     """One documented answer: a status, and one of its media types (None: no content)."""
 
     status: int
@@ -43,22 +43,22 @@ class Documented:
 
 
 def is_textual(media_type: str) -> bool:
-    return bool(_TEXTUAL.match(essence(media_type)))
+    return bool(_TEXTUAL.match(extract_essence(media_type)))
 
 
-class Answers:
-    """Makes answers for the operations of an API; the same seed makes the same answers."""
+class AnswerBuilder:
+    """Builds answers for the operations of an API; the same seed gives the same answers."""
 
     def __init__(self, spec: APISpec, seed: int = 0) -> None:
-        self._judge = Judge(spec.schemas, "response")
+        self._judge = DirectionalValidator(spec.schemas, "response")
         self._sampler = Sampler(self._judge, seed)
 
     @property
     def effort(self) -> int:
-        """What the answers so far have taken, as `Sampler.effort`."""
+        """The effort for the answers so far, as `Sampler.effort`."""
         return self._sampler.effort
 
-    def successes(self, operation: Operation) -> tuple[Documented, ...]:
+    def list_successes(self, operation: Operation) -> tuple[DocumentedAnswer, ...]:
         """Each documented success, JSON before other media types of its status.
 
         `default` stands for 200 where no success is documented; so does nothing at all.
@@ -68,53 +68,55 @@ class Answers:
             found = [r for r in operation.responses if r.status == "default"]
         explicit = {int(r.status) for r in found if r.status.isdigit()}
         free = iter(status for status in range(200, 300) if status not in explicit)
-        out: list[Documented] = []
+        out: list[DocumentedAnswer] = []
         for response in found:
             status = int(response.status) if response.status.isdigit() else next(free)
-            out += _contents(operation, response, status)
-        return tuple(out) or (Documented(200, None),)
+            out += _list_contents(operation, response, status)
+        return tuple(out) or (DocumentedAnswer(200, None),)
 
-    def errors(self, operation: Operation) -> tuple[Documented, ...]:
+    def list_errors(self, operation: Operation) -> tuple[DocumentedAnswer, ...]:
         """Each documented 4xx and 5xx status, with the first of its media types."""
         out = []
         for response in operation.responses:
             if _ERROR.match(response.status):
                 status = int(response.status.upper().replace("XX", "00"))
-                out.append(_contents(operation, response, status)[0])
+                out.append(_list_contents(operation, response, status)[0])
         return tuple(out)
 
-    def good(
-        self, documented: Documented, variant: Variant, flavour: Flavour = USUAL
+    def build_answer(
+        self, documented: DocumentedAnswer, variant: Variant, flavour: SampleStyle = USUAL
     ) -> WireResponse:
-        """That answer as documented. Raises Unsatisfiable."""
+        """An answer as documented. Raises Unsatisfiable."""
         if documented.media is None:
             return WireResponse(documented.status)
-        kind = _concrete(documented.media.type)
+        kind = _resolve_range(documented.media.type)
         return WireResponse(
             documented.status,
             (("content-type", kind),),
-            self._content(documented.media, kind, variant, flavour),
+            self._build_content(documented.media, kind, variant, flavour),
         )
 
-    def plain(self, operation: Operation, value: Any) -> tuple[WireResponse, Expectation] | None:
-        """A JSON answer with this value and what must come of it; None where the documented answers
+    def build_value_answer(
+        self, operation: Operation, value: Any
+    ) -> tuple[WireResponse, Expectation] | None:
+        """A JSON answer with this value and the expected outcome; None where the documented answers
         neither allow it nor refuse its type.
         """
-        documented = self.json_success(operation)
+        documented = self.find_json_success(operation)
         if documented is None or documented.media is None:
             headers = (("content-type", "application/json"),)
-            return WireResponse(200, headers, _json(value)), "answer"
-        kind = _concrete(documented.media.type)
-        response = WireResponse(documented.status, (("content-type", kind),), _json(value))
+            return WireResponse(200, headers, _encode_json(value)), "answer"
+        kind = _resolve_range(documented.media.type)
+        response = WireResponse(documented.status, (("content-type", kind),), _encode_json(value))
         if self._judge.accepts(documented.media.schema, value):
             return response, "answer"
-        schemas = self._json_schemas(operation)
-        is_wrong = bool(schemas) and all(self._refuses(schema, value) for schema in schemas)
+        schemas = self._list_json_schemas(operation)
+        is_wrong = bool(schemas) and all(self._refuses_type(schema, value) for schema in schemas)
         return (response, "schema") if is_wrong else None
 
-    def extended(self, operation: Operation, response: WireResponse) -> WireResponse:
-        """The answer with a field that no document names, where it may have one."""
-        success = self.json_success(operation)
+    def add_unknown_field(self, operation: Operation, response: WireResponse) -> WireResponse:
+        """Add an undocumented field to an answer, where its schema allows one."""
+        success = self.find_json_success(operation)
         try:
             value = json.loads(response.body)
         except ValueError:
@@ -123,62 +125,64 @@ class Answers:
             return response
         more = {**value, "Extra-Field": {"List": [4, 7, 1, 8], "Text": "  EXTRA-4718 "}}
         accepted = self._judge.accepts(success.media.schema, more)
-        return replace(response, body=_json(more)) if accepted else response
+        return replace(response, body=_encode_json(more)) if accepted else response
 
-    def output_problems(self, tool: ToolDefinition, operation: Operation) -> Iterator[str]:
-        """How the tool's output schema and the documented JSON answers disagree."""
-        yield from output_problems(tool, self._json_schemas(operation), self._judge)
+    def find_output_problems(self, tool: ToolDefinition, operation: Operation) -> Iterator[str]:
+        """The differences between the tool's output schema and the documented JSON answers."""
+        yield from find_output_problems(tool, self._list_json_schemas(operation), self._judge)
 
-    def _json_schemas(self, operation: Operation) -> list[Schema | None]:
+    def _list_json_schemas(self, operation: Operation) -> list[Schema | None]:
         """The schemas of all explicitly documented successes that a body of JSON may have, streams
         of values among them.
         """
         told = [response for response in operation.responses if _SUCCESS.match(response.status)]
         media = [media for response in told for media in response.content]
-        return [m.schema for m in media if "json" in _concrete(m.type).lower()]
+        return [m.schema for m in media if "json" in _resolve_range(m.type).lower()]
 
-    def wrong_type(self, operation: Operation) -> WireResponse | None:
+    def build_wrong_type(self, operation: Operation) -> WireResponse | None:
         """A success whose JSON no documented success allows, or None where any JSON is allowed.
 
         `default` does not count: as a rule it describes errors.
         """
-        documented = self.json_success(operation)
+        documented = self.find_json_success(operation)
         explicit = any(_SUCCESS.match(response.status) for response in operation.responses)
         if documented is None or documented.media is None or not explicit:
             return None
         schemas = [
             success.media.schema
-            for success in self.successes(operation)
-            if success.media and is_json(essence(_concrete(success.media.type)))
+            for success in self.list_successes(operation)
+            if success.media and is_json(extract_essence(_resolve_range(success.media.type)))
         ]
         for value in _WRONG_TYPES:
-            if all(self._refuses(schema, value) for schema in schemas):
-                kind = _concrete(documented.media.type)
-                return WireResponse(documented.status, (("content-type", kind),), _json(value))
+            if all(self._refuses_type(schema, value) for schema in schemas):
+                kind = _resolve_range(documented.media.type)
+                return WireResponse(
+                    documented.status, (("content-type", kind),), _encode_json(value)
+                )
         return None
 
-    def _refuses(self, schema: Schema | None, value: Any) -> bool:
-        """Whether a value is of a wrong type. What an object lacks or has too much does not count,
-        nor that several alternatives fit: a tool may be more tolerant than the document.
+    def _refuses_type(self, schema: Schema | None, value: Any) -> bool:
+        """Whether a value is of a wrong type. Missing or further members of an object do not count,
+        nor that several alternatives match: a tool may be more tolerant than the document.
         """
-        problem = self._judge.problem(schema, value)
-        if problem is None or "is valid under each of" in problem:
+        breach = self._judge.breach(schema, value)
+        if breach is None or breach.keyword == "many":
             return False
-        return not isinstance(value, dict) or "is not of type" in problem
+        return not isinstance(value, dict) or breach.keyword == "type"
 
-    def json_success(self, operation: Operation) -> Documented | None:
+    def find_json_success(self, operation: Operation) -> DocumentedAnswer | None:
         """The first documented success that is JSON, or None."""
-        for success in self.successes(operation):
-            if success.media and is_json(essence(_concrete(success.media.type))):
+        for success in self.list_successes(operation):
+            if success.media and is_json(extract_essence(_resolve_range(success.media.type))):
                 return success
         return None
 
-    def problem(self, operation: Operation, response: WireResponse) -> str | None:
-        """What keeps a real answer from being a documented success, or None."""
-        sent = essence(response.header("content-type") or "")
+    def find_problem(self, operation: Operation, response: WireResponse) -> str | None:
+        """The reason why a real answer is no documented success, or None."""
+        sent = extract_essence(response.get_header("content-type") or "")
         if not 200 <= response.status < 300:
             return f"the status is {response.status}"
-        success = self.json_success(operation)
+        success = self.find_json_success(operation)
         if success is None or success.media is None or not response.body:
             return None
         if not is_json(sent):
@@ -187,23 +191,27 @@ class Answers:
             value = json.loads(response.body)
         except (ValueError, RecursionError):
             return "the answer does not parse as JSON"
-        return self._judge.problem(success.media.schema, value)
+        return self._judge.find_problem(success.media.schema, value)
 
-    def _content(self, media: MediaType, kind: str, variant: Variant, flavour: Flavour) -> bytes:
-        if is_json(essence(kind)):
+    def _build_content(
+        self, media: MediaType, kind: str, variant: Variant, flavour: SampleStyle
+    ) -> bytes:
+        if is_json(extract_essence(kind)):
             suffix = _NOT_ASCII if variant == "full" else ""
-            return _json(self._sampler.make(media.schema, variant, suffix=suffix, flavour=flavour))
-        return _text(self._plain(media, flavour), kind)
+            return _encode_json(
+                self._sampler.make_sample(media.schema, variant, suffix=suffix, flavour=flavour)
+            )
+        return _encode_text(self._build_plain_text(media, flavour), kind)
 
-    def _plain(self, media: MediaType, flavour: Flavour) -> str:
+    def _build_plain_text(self, media: MediaType, flavour: SampleStyle) -> str:
         try:
-            value = self._sampler.make(media.schema, "full", flavour=flavour)
+            value = self._sampler.make_sample(media.schema, "full", flavour=flavour)
         except Unsatisfiable:
             return "sample"
         return value if isinstance(value, str) else json.dumps(value)
 
 
-def generic_error(status: int) -> WireResponse:
+def build_generic_error(status: int) -> WireResponse:
     """An error that no document describes: HTML for 500, plain text for 404, JSON otherwise."""
     told = f"undocumented-{status}-6093"
     kind, text = {
@@ -213,17 +221,17 @@ def generic_error(status: int) -> WireResponse:
     return WireResponse(status, (("content-type", kind),), text.encode())
 
 
-def _contents(operation: Operation, response: Response, status: int) -> list[Documented]:
+def _list_contents(operation: Operation, response: Response, status: int) -> list[DocumentedAnswer]:
     bare = status in NO_CONTENT or operation.method.upper() == "HEAD" or not response.content
     if bare:
-        return [Documented(status, None)]
-    ordered = sorted(response.content, key=lambda media: not is_json(_concrete(media.type)))
-    return [Documented(status, media) for media in ordered]
+        return [DocumentedAnswer(status, None)]
+    ordered = sorted(response.content, key=lambda media: not is_json(_resolve_range(media.type)))
+    return [DocumentedAnswer(status, media) for media in ordered]
 
 
-def _concrete(media_type: str) -> str:
-    """A media type of a documented range."""
-    kind, _, subtype = essence(media_type).partition("/")
+def _resolve_range(media_type: str) -> str:
+    """A concrete media type for a documented range such as `text/*`."""
+    kind, _, subtype = extract_essence(media_type).partition("/")
     if kind == "*":
         return "application/json"
     if subtype in ("*", ""):
@@ -234,13 +242,13 @@ def _concrete(media_type: str) -> str:
 _EXAMPLES = {"text": "plain", "image": "png", "application": "json", "audio": "mpeg"}
 
 
-def _json(value: Any) -> bytes:
+def _encode_json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode()
 
 
-def _text(sample: str, kind: str) -> bytes:
+def _encode_text(sample: str, kind: str) -> bytes:
     """Text in a form of its type, else bytes that are text in no encoding of ours."""
-    name = essence(kind)
+    name = extract_essence(kind)
     if name.endswith("xml"):
         return b"<sample><value>xml-5127</value></sample>"
     if "json" in name:

@@ -1,4 +1,4 @@
-"""What a tool's code decides by: which of its functions only hand their arguments on, and the
+"""Analysis of the decisions in a tool's code: which functions only pass their arguments on, and the
 constants that the others compare with.
 
 A function without a decision does the same for every argument, so a few cases prove it. One that
@@ -13,7 +13,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from sandbox.static.source import FunctionNode, Source, Unparsable, called_name, parse
+from sandbox.bundle.source import (
+    FunctionNode,
+    ParsedSource,
+    UnparsableSource,
+    get_called_name,
+    parse_source,
+)
 
 MAX_WORDS = 120
 MAX_NUMBERS = 40
@@ -33,9 +39,9 @@ _PLAIN = (
 
 
 @dataclass(frozen=True)
-class Decisions:
-    """`plain` code hands its arguments on and the answer back. `words` and `numbers` are the
-    constants of code that is not plain, its helpers' included.
+class CodeDecisions:
+    """`plain` code passes its arguments on and returns the answer. `words` and `numbers` are the
+    constants of code that is not plain, including those of its helpers.
     """
 
     plain: bool = True
@@ -43,72 +49,77 @@ class Decisions:
     numbers: tuple[float, ...] = ()
 
 
-def decisions(code: str) -> Mapping[str, Decisions]:
-    """What each tool of a `server.py` decides by; nothing for code that does not parse."""
-    source = parse(code)
-    if isinstance(source, Unparsable):
+def find_decisions(code: str) -> Mapping[str, CodeDecisions]:
+    """The decisions of each tool of a `server.py`, by name; empty for code that does not parse."""
+    source = parse_source(code)
+    if isinstance(source, UnparsableSource):
         return {}
-    styles = frozenset(_imported(source))
+    styles = frozenset(_find_imported_names(source))
     shared = [node for node in source.tree.body if node not in source.tools]
-    common = list(_constants(shared))
-    return {tool.name: _of(tool, styles, common) for tool in source.tools}
+    common = list(_iterate_constants(shared))
+    return {tool.name: _analyze_tool(tool, styles, common) for tool in source.tools}
 
 
-def _of(tool: FunctionNode, styles: frozenset[str], common: Iterable[object]) -> Decisions:
+def _analyze_tool(
+    tool: FunctionNode, styles: frozenset[str], common: Iterable[object]
+) -> CodeDecisions:
     if all(_is_plain(statement, styles) for statement in tool.body):
-        return Decisions()
-    found = dict.fromkeys(map(_key, [*_constants(tool.body), *common]))
+        return CodeDecisions()
+    found = dict.fromkeys(map(_to_typed_key, [*_iterate_constants(tool.body), *common]))
     words = [value for _, value in found if isinstance(value, str) and value]
     numbers = [value for _, value in found if isinstance(value, int | float)]
-    return Decisions(False, tuple(words[:MAX_WORDS]), tuple(numbers[:MAX_NUMBERS]))
+    return CodeDecisions(False, tuple(words[:MAX_WORDS]), tuple(numbers[:MAX_NUMBERS]))
 
 
-def _key(value: object) -> tuple[str, object]:
-    """So that 1, 1.0 and True are told apart."""
+def _to_typed_key(value: object) -> tuple[str, object]:
+    """A key in which 1, 1.0 and True differ."""
     return type(value).__name__, value
 
 
-def _imported(source: Source) -> Iterator[str]:
-    """The names that the runtime gives to write requests with."""
+def _find_imported_names(source: ParsedSource) -> Iterator[str]:
+    """The names imported from the runtime's modules, which write requests."""
     for node in source.tree.body:
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("toolwright."):
             yield from (alias.asname or alias.name for alias in node.names)
 
 
 def _is_plain(statement: ast.stmt, styles: frozenset[str]) -> bool:
-    """Whether a statement is the docstring, wraps the fields of a body that was given, or returns
-    the request's answer.
+    """Whether a statement is the docstring, wraps the fields of a given body, or returns the
+    request's answer.
     """
     if isinstance(statement, ast.Expr):
         return isinstance(statement.value, ast.Constant)
     if isinstance(statement, ast.If):
-        wraps = all(_wraps(part, styles) for part in statement.body)
+        wraps = all(_is_wrapping(part, styles) for part in statement.body)
         return wraps and not statement.orelse and _asks_whether_given(statement.test)
     if not isinstance(statement, ast.Return) or not isinstance(statement.value, ast.Call):
         return False
     call = statement.value
     given = [*call.args, *(keyword.value for keyword in call.keywords)]
-    return called_name(call) == "http.request" and all(_hands_on(part, styles) for part in given)
-
-
-def _wraps(statement: ast.stmt, styles: frozenset[str]) -> bool:
-    return (
-        isinstance(statement, ast.Assign)
-        and all(isinstance(target, ast.Name) for target in statement.targets)
-        and _hands_on(statement.value, styles)
+    return get_called_name(call) == "http.request" and all(
+        _is_handed_on(part, styles) for part in given
     )
 
 
-def _hands_on(value: ast.expr, styles: frozenset[str]) -> bool:
+def _is_wrapping(statement: ast.stmt, styles: frozenset[str]) -> bool:
+    return (
+        isinstance(statement, ast.Assign)
+        and all(isinstance(target, ast.Name) for target in statement.targets)
+        and _is_handed_on(statement.value, styles)
+    )
+
+
+def _is_handed_on(value: ast.expr, styles: frozenset[str]) -> bool:
     return all(
-        isinstance(node, _PLAIN) and (not isinstance(node, ast.Call) or _is_ours(node, styles))
+        isinstance(node, _PLAIN)
+        and (not isinstance(node, ast.Call) or _is_style_call(node, styles))
         for node in ast.walk(value)
     )
 
 
-def _is_ours(call: ast.Call, styles: frozenset[str]) -> bool:
-    """Whether a call says how a value is written, or takes a field."""
-    name = called_name(call)
+def _is_style_call(call: ast.Call, styles: frozenset[str]) -> bool:
+    """Whether a call styles a value, or reads a field with `.get`."""
+    name = get_called_name(call)
     return name in styles or name.endswith(".get")
 
 
@@ -116,7 +127,7 @@ def _asks_whether_given(test: ast.expr) -> bool:
     return bool(_GIVEN.fullmatch(ast.unparse(test)))
 
 
-def _constants(nodes: Iterable[ast.AST]) -> Iterator[object]:
+def _iterate_constants(nodes: Iterable[ast.AST]) -> Iterator[object]:
     for part in nodes:
         for node in ast.walk(part):
             if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float):

@@ -1,4 +1,4 @@
-"""The mock stage: every operation with every case, against an API that is not there."""
+"""The mock stage: runs every case of every operation against a mock of the API."""
 
 from __future__ import annotations
 
@@ -10,30 +10,33 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sandbox.apispec import APISpec
-from sandbox.broker import Broker, Caps
-from sandbox.bundle import Bundle
-from sandbox.cases import SCHEMAS, Case, Subject, subjects
-from sandbox.contract import check_pages, check_request, check_result
+from sandbox.broker.broker import Broker
+from sandbox.bundle.apispec import APISpec
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.report import CaseResult, Finding, StageReport, Verdict
 from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken
-from sandbox.exchange import WireRequest
-from sandbox.judge import Judge
-from sandbox.mockapi import MockApi, Scripted
-from sandbox.policy import Policy, tool_policy
-from sandbox.report import CaseResult, Finding, StageReport, Verdict
-from sandbox.runner import Outcome, Session
+from sandbox.schemas.directional import DirectionalValidator
+from sandbox.session.interface import Outcome, Session
+from sandbox.stages.contract.pages import check_pages
+from sandbox.stages.contract.request import check_request
+from sandbox.stages.contract.result import check_result
+from sandbox.stages.mock.api import MockApi, ScriptedAnswer
+from sandbox.stages.mock.cases import SCHEMAS, MockCase, MockSubject, build_subjects
+from sandbox.wire.exchange import Caps, WireRequest
+from sandbox.wire.policy import Policy, build_tool_policy
 
 MOCK_CAPS = Caps(response_bytes=256 * 1024, exchanges=1_000_000)
-"""A small limit for answers, so that crossing it costs little; the rest as in earnest."""
+"""Caps with a small limit for answers, so that exceeding it is cheap; otherwise as in real calls.
+"""
 
 CALL_SECONDS = 5.0
-"""What a call may take whose API answers at once."""
+"""Limit for a call, in seconds; the mock answers at once."""
 MAX_BREAKS = 1
 MAX_EVIDENCE = 600
 
 
 @dataclass(frozen=True)
-class Bench:
+class MockBench:
     """One lane: a session, the broker it asks, and the mock that the broker asks."""
 
     session: Session
@@ -41,13 +44,13 @@ class Bench:
     mock: MockApi
 
 
-OpenBench = Callable[[], AbstractAsyncContextManager[Bench]]
+OpenBench = Callable[[], AbstractAsyncContextManager[MockBench]]
 
 
 async def prove_mock(
     bundle: Bundle, open_bench: OpenBench, *, lanes: int = 2, caps: Caps = MOCK_CAPS, seed: int = 0
 ) -> StageReport:
-    """Try every operation of the bundle with every case, in as many sessions as `lanes`.
+    """Run every case of every operation of the bundle, in as many sessions as `lanes`.
 
     `caps` are those of the benches' brokers. A session that breaks fails its cell and is replaced
     once in its lane.
@@ -56,20 +59,22 @@ async def prove_mock(
     if bundle.spec is None:
         note = "pure code: there is no API to imitate"
         return StageReport("mock", "skipped", 0.0, coverage=0.0, note=note)
-    rows = subjects(bundle.spec, bundle.tools, caps, seed, bundle.source_code)
+    rows = build_subjects(bundle.spec, bundle.tools, caps, seed, bundle.source_code)
     queue = deque(rows)
-    judge = Judge(bundle.spec.schemas, "request")
+    judge = DirectionalValidator(bundle.spec.schemas, "request")
     running = [_Lane(bundle, open_bench, queue, judge) for _ in range(lanes)]
-    await _together(running)
+    await _run_lanes(running)
     refused = next((lane.refused for lane in running if lane.refused), None)
     if refused:
         finding = Finding("server.py", "", "load", refused)
-        return StageReport("mock", "failed", _since(started), findings=(finding,), coverage=0.0)
+        return StageReport(
+            "mock", "failed", _measure_elapsed(started), findings=(finding,), coverage=0.0
+        )
     found = {key: result for lane in running for key, result in lane.results.items()}
-    return _report(_in_order(bundle.spec, rows, found), _since(started))
+    return _build_report(_order_cells(bundle.spec, rows, found), _measure_elapsed(started))
 
 
-async def _together(lanes: Sequence[_Lane]) -> None:
+async def _run_lanes(lanes: Sequence[_Lane]) -> None:
     tasks = [asyncio.ensure_future(lane.run()) for lane in lanes]
     try:
         await asyncio.gather(*tasks)
@@ -81,19 +86,19 @@ async def _together(lanes: Sequence[_Lane]) -> None:
 
 @dataclass
 class _Lane:
-    """Works through rows of the common queue, one call after another.
+    """Takes rows from the common queue and makes their calls one after another.
 
-    `refused` is why the runtime does not load the bundle; no other lane is cut off for it, because
-    a session that is being opened is best let finish.
+    `refused` is the reason why the runtime does not load the bundle. The other lanes are not
+    cancelled then, because a session that is being opened should finish opening.
     """
 
     bundle: Bundle
     open_bench: OpenBench
-    queue: deque[Subject]
-    judge: Judge
+    queue: deque[MockSubject]
+    judge: DirectionalValidator
     results: dict[tuple[str, str], CaseResult] = field(default_factory=dict)
-    pending: tuple[Subject, Case] | None = None
-    cases: Iterator[tuple[Subject, Case]] = field(default_factory=lambda: iter(()))
+    pending: tuple[MockSubject, MockCase] | None = None
+    cases: Iterator[tuple[MockSubject, MockCase]] = field(default_factory=lambda: iter(()))
     checked: dict[WireRequest, tuple[Mapping[str, Any], tuple[str, ...]]] = field(
         default_factory=dict
     )
@@ -102,35 +107,38 @@ class _Lane:
 
     async def run(self) -> None:
         try:
-            while self._more():
+            while self._has_more():
                 async with self.open_bench() as bench:
-                    await self._work(bench)
+                    await self._run_cases(bench)
         except LoadFailed as error:
             self.refused = str(error)
             self.queue.clear()
 
-    async def _work(self, bench: Bench) -> None:
-        """Call until nothing is left or the session has ended."""
-        while self._more():
-            subject, case = self._next()
+    async def _run_cases(self, bench: MockBench) -> None:
+        """Run cases until none is left or the session has ended."""
+        while self._has_more():
+            subject, case = self._take_next()
             if case.skipped:
-                self._enter(subject, case, "skipped", case.skipped)
+                self._store_result(subject, case, "skipped", case.skipped)
                 continue
             if case.problems is not None:
                 told = "; ".join(case.problems) or "as documented"
-                self._enter(subject, case, "failed" if case.problems else "passed", told)
+                self._store_result(subject, case, "failed" if case.problems else "passed", told)
                 continue
             try:
-                outcome = await _called(self.bundle, bench, subject, case)
+                outcome = await _call_tool(self.bundle, bench, subject, case)
             except (SessionBroken, CallTimedOut) as error:
-                self._enter(subject, case, "failed", str(error))
-                self._broke()
+                self._store_result(subject, case, "failed", str(error))
+                self._count_break()
                 return
-            problems = (*self._sent(subject, case, outcome), *_made_of(subject, case, outcome))
-            evidence = _evidence(case, outcome, problems)
-            self._enter(subject, case, "failed" if problems else "passed", evidence)
+            problems = (
+                *self._check_requests(subject, case, outcome),
+                *_check_outcome(subject, case, outcome),
+            )
+            evidence = _format_evidence(case, outcome, problems)
+            self._store_result(subject, case, "failed" if problems else "passed", evidence)
 
-    def _more(self) -> bool:
+    def _has_more(self) -> bool:
         """Whether there is a case left; the next one is made if it is not there yet."""
         while self.pending is None:
             self.pending = next(self.cases, None)
@@ -139,27 +147,33 @@ class _Lane:
                     return False
                 subject = self.queue.popleft()
                 self.checked = {}
-                self.cases = _of(subject)
+                self.cases = _pair_cases(subject)
         return True
 
-    def _next(self) -> tuple[Subject, Case]:
+    def _take_next(self) -> tuple[MockSubject, MockCase]:
         assert self.pending is not None
         taken, self.pending = self.pending, None
         return taken
 
-    def _broke(self) -> None:
+    def _count_break(self) -> None:
         self.breaks += 1
-        while self.breaks > MAX_BREAKS and self._more():
-            subject, case = self._next()
-            self._enter(subject, case, "failed", "not run: the sessions break too often")
+        while self.breaks > MAX_BREAKS and self._has_more():
+            subject, case = self._take_next()
+            self._store_result(subject, case, "failed", "not run: the sessions break too often")
 
-    def _enter(self, subject: Subject, case: Case, verdict: Verdict, evidence: str) -> None:
+    def _store_result(
+        self, subject: MockSubject, case: MockCase, verdict: Verdict, evidence: str
+    ) -> None:
         key = (subject.tool.name, case.name)
-        self.results[key] = CaseResult(_row(subject), case.name, verdict, evidence[:MAX_EVIDENCE])
+        self.results[key] = CaseResult(
+            _get_row_name(subject), case.name, verdict, evidence[:MAX_EVIDENCE]
+        )
 
-    def _sent(self, subject: Subject, case: Case, outcome: Outcome) -> Iterator[str]:
-        """What is wrong with the requests of a call."""
-        refused = [e for e in outcome.exchanges if e.refusal in ("refused", "unsupported")]
+    def _check_requests(
+        self, subject: MockSubject, case: MockCase, outcome: Outcome
+    ) -> Iterator[str]:
+        """The problems of the requests of a call."""
+        refused = [e for e in outcome.exchanges if e.kind in ("refused", "unsupported")]
         for exchange in refused:
             request = exchange.request
             yield f"{request.method} {request.url[:120]} was refused: {exchange.reason[:160]}"
@@ -174,29 +188,33 @@ class _Lane:
         arguments, known = self.checked.get(request, ({}, None))
         if known is None or arguments != case.arguments:
             known = check_request(
-                subject.operation, subject.sent(case), subject.places, request, self.judge
+                subject.operation, subject.select_sent(case), subject.places, request, self.judge
             )
             self.checked[request] = case.arguments, known
         yield from known
 
 
-def _of(subject: Subject) -> Iterator[tuple[Subject, Case]]:
-    return ((subject, case) for case in subject.cases())
+def _pair_cases(subject: MockSubject) -> Iterator[tuple[MockSubject, MockCase]]:
+    return ((subject, case) for case in subject.iterate_cases())
 
 
-def mock_policy(bundle: Bundle, tool: str) -> Policy:
-    """What the tool may ask the mock for, which wants no credential."""
-    return Policy(tuple(replace(rule, security=()) for rule in tool_policy(bundle, tool).rules))
+def build_mock_policy(bundle: Bundle, tool: str) -> Policy:
+    """The tool's policy without credentials, which the mock does not require."""
+    return Policy(
+        tuple(replace(rule, security=()) for rule in build_tool_policy(bundle, tool).rules)
+    )
 
 
-async def _called(bundle: Bundle, bench: Bench, subject: Subject, case: Case) -> Outcome:
-    bench.broker.policy = mock_policy(bundle, subject.tool.name)
+async def _call_tool(
+    bundle: Bundle, bench: MockBench, subject: MockSubject, case: MockCase
+) -> Outcome:
+    bench.broker.policy = build_mock_policy(bundle, subject.tool.name)
     later = case.pages.answers[1:] if case.pages else ()
-    bench.mock.script(case.answer, [Scripted(answer) for answer in later])
+    bench.mock.script_answers(case.answer, [ScriptedAnswer(answer) for answer in later])
     return await bench.session.call(subject.tool.name, case.arguments, CALL_SECONDS)
 
 
-def _made_of(subject: Subject, case: Case, outcome: Outcome) -> tuple[str, ...]:
+def _check_outcome(subject: MockSubject, case: MockCase, outcome: Outcome) -> tuple[str, ...]:
     assert case.answer is not None
     if case.pages:
         return tuple(check_pages(case.pages, case.arguments[subject.pager], outcome))
@@ -204,7 +222,7 @@ def _made_of(subject: Subject, case: Case, outcome: Outcome) -> tuple[str, ...]:
     return check_result(case.expectation, None if undelivered else case.answer.response, outcome)
 
 
-def _evidence(case: Case, outcome: Outcome, problems: tuple[str, ...]) -> str:
+def _format_evidence(case: MockCase, outcome: Outcome, problems: tuple[str, ...]) -> str:
     if problems:
         return "; ".join(problems)
     if not outcome.exchanges:
@@ -216,20 +234,21 @@ def _evidence(case: Case, outcome: Outcome, problems: tuple[str, ...]) -> str:
     return f"{exchange.request.method} {exchange.request.url[:160]}: {status}{retries}{told}"
 
 
-def _row(subject: Subject) -> str:
+def _get_row_name(subject: MockSubject) -> str:
     return subject.operation.id
 
 
-def _in_order(
-    spec: APISpec, rows: Sequence[Subject], found: dict[tuple[str, str], CaseResult]
+def _order_cells(
+    spec: APISpec, rows: Sequence[MockSubject], found: dict[tuple[str, str], CaseResult]
 ) -> tuple[CaseResult, ...]:
     """The whole matrix: a cell without an entry fails, and so does an operation without a tool."""
     cells = [
         found.get(
-            (row.tool.name, name), CaseResult(_row(row), name, "failed", "the cell has no entry")
+            (row.tool.name, name),
+            CaseResult(_get_row_name(row), name, "failed", "the cell has no entry"),
         )
         for row in rows
-        for name in row.cells()
+        for name in row.list_cells()
     ]
     called = {row.operation.id for row in rows}
     cells += [
@@ -240,7 +259,7 @@ def _in_order(
     return tuple(cells)
 
 
-def _report(cells: tuple[CaseResult, ...], elapsed_ms: float) -> StageReport:
+def _build_report(cells: tuple[CaseResult, ...], elapsed_ms: float) -> StageReport:
     ran = [cell for cell in cells if cell.verdict != "skipped"]
     failed = any(cell.verdict == "failed" for cell in cells)
     called = [cell for cell in ran if cell.case not in SCHEMAS]
@@ -255,5 +274,5 @@ def _report(cells: tuple[CaseResult, ...], elapsed_ms: float) -> StageReport:
     )
 
 
-def _since(started: float) -> float:
+def _measure_elapsed(started: float) -> float:
     return (time.perf_counter() - started) * 1000

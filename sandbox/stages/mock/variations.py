@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sandbox.contract import Place
-from sandbox.decisions import Decisions
-from sandbox.exchange import Headers, WireResponse
-from sandbox.samples import USUAL, Flavour, Variant
+from sandbox.schemas.samples import USUAL, SampleStyle, Variant
+from sandbox.stages.contract.places import ArgumentPlace
+from sandbox.stages.mock.branches import CodeDecisions
+from sandbox.wire.exchange import Headers, WireResponse
 
 MAX_TURNS = 40
 MAX_ALONE = 24
@@ -20,20 +20,20 @@ MAX_LITERALS = 60
 MAX_ITEMS = 300
 LONG = 'Long tëxt, with "quotes", \\slashes/ and\nlines. ' * 8
 
-FLAVOURS: Mapping[str, Flavour] = {
-    "long": Flavour(LONG, 2**53 + 1, 2, True),
-    "many": Flavour(None, 2**31, 12, True),
-    "low": Flavour("  Padded  ", -(2**53) - 1, 1, False, deep=True),
-    "empty": Flavour("", 0, 0, False),
-    "blank": Flavour("", 0, 2, False, deep=True),
-    "null": Flavour(null=True, deep=True),
-    "digits": Flavour("0042", 0, 3, True),
-    "list": Flavour("1,2,3", 100.25, 3),
-    "word": Flavour("null", -1, 2),
-    "deep": Flavour(deep=True),
-    **{f"deep-{turn}": Flavour(turn=turn, deep=True) for turn in range(1, 6)},
+FLAVOURS: Mapping[str, SampleStyle] = {
+    "long": SampleStyle(LONG, 2**53 + 1, 2, True),
+    "many": SampleStyle(None, 2**31, 12, True),
+    "low": SampleStyle("  Padded  ", -(2**53) - 1, 1, False, deep=True),
+    "empty": SampleStyle("", 0, 0, False),
+    "blank": SampleStyle("", 0, 2, False, deep=True),
+    "null": SampleStyle(null=True, deep=True),
+    "digits": SampleStyle("0042", 0, 3, True),
+    "list": SampleStyle("1,2,3", 100.25, 3),
+    "word": SampleStyle("null", -1, 2),
+    "deep": SampleStyle(deep=True),
+    **{f"deep-{turn}": SampleStyle(turn=turn, deep=True) for turn in range(1, 6)},
 }
-LINES = Flavour("4719\n4720")
+LINES = SampleStyle("4719\n4720")
 _WORDS = re.compile(r"[A-Za-z0-9]+")
 _NOT_IN_HEADERS = re.compile(r"[\x00-\x20\x7f]")
 _STATUSES = (301, 304, 400, 403, 405, 409, 410, 412, 418, 422, 451, 501, 502, 503, 504, 599)
@@ -64,13 +64,13 @@ PLAIN_VALUES: tuple[Any, ...] = (None, False, 0, "", [], {})
 
 @dataclass(frozen=True)
 class Variation:
-    """What is special about one further case: the values' flavour, arguments left out or alone, or
-    the answer: another one, a JSON value as its body, or further headers. `only` and `without` name
-    arguments; `broken` names one with a line feed in it, which no header can hold.
+    """The difference of one further case from the usual call: the style of values, arguments left
+    out or alone, or the answer: another one, a JSON value as its body, or further headers. `only`
+    and `without` name arguments; `broken` names one with a line feed, which no header can hold.
     """
 
     name: str
-    flavour: Flavour = USUAL
+    flavour: SampleStyle = USUAL
     only: str = ""
     without: str = ""
     response: WireResponse | None = None
@@ -80,9 +80,9 @@ class Variation:
     broken: str = ""
 
 
-def tame(flavour: Flavour, place: Place, joined: bool) -> Flavour:
-    """The flavour for where not every text can stand: plain words where texts are `joined`, no
-    white space in a header, nothing null or empty in a path.
+def adapt_style(flavour: SampleStyle, place: ArgumentPlace, joined: bool) -> SampleStyle:
+    """The style adapted to a place: plain words where texts are `joined`, no white space in a
+    header, nothing null or empty in a path.
     """
     is_path = place.location == "path"
     text = flavour.text
@@ -98,7 +98,7 @@ def tame(flavour: Flavour, place: Place, joined: bool) -> Flavour:
     )
 
 
-def variations(schema: Mapping[str, Any], decided: Decisions) -> tuple[Variation, ...]:
+def build_variations(schema: Mapping[str, Any], decided: CodeDecisions) -> tuple[Variation, ...]:
     """The further cases of a tool with this input schema; none where its code decides nothing."""
     if decided.plain:
         return ()
@@ -106,17 +106,17 @@ def variations(schema: Mapping[str, Any], decided: Decisions) -> tuple[Variation
     made = [
         Variation("bare", variant="minimal"),
         *(Variation(name, replace(f, wanted=wanted)) for name, f in FLAVOURS.items()),
-        *_absences(schema),
-        *(Variation(f"turn:{n}", Flavour(turn=n)) for n in range(_turns(schema))),
-        *(Variation(f"line:{name}", broken=name) for name in _headers(schema)),
-        *_literals(decided, wanted),
-        *_answers(decided),
+        *_vary_absences(schema),
+        *(Variation(f"turn:{n}", SampleStyle(turn=n)) for n in range(_count_turns(schema))),
+        *(Variation(f"line:{name}", broken=name) for name in _list_header_arguments(schema)),
+        *_vary_literals(decided, wanted),
+        *_vary_answers(decided),
     ]
     named = {f"more:{variation.name}": variation for variation in made}
     return tuple(replace(variation, name=name) for name, variation in named.items())
 
 
-def _headers(schema: Mapping[str, Any]) -> list[str]:
+def _list_header_arguments(schema: Mapping[str, Any]) -> list[str]:
     """The arguments that go into headers."""
     placed = {
         name: str(part.get("x-in"))
@@ -126,7 +126,7 @@ def _headers(schema: Mapping[str, Any]) -> list[str]:
     return [name for name, place in placed.items() if place.startswith("header:")]
 
 
-def _absences(schema: Mapping[str, Any]) -> Iterator[Variation]:
+def _vary_absences(schema: Mapping[str, Any]) -> Iterator[Variation]:
     needed = set(schema.get("required", ()))
     optional = [name for name in schema.get("properties", {}) if name not in needed]
     for name in optional[:MAX_ALONE]:
@@ -134,8 +134,8 @@ def _absences(schema: Mapping[str, Any]) -> Iterator[Variation]:
         yield Variation(f"without:{name}", without=name)
 
 
-def _turns(schema: Any) -> int:
-    """How many values the longest enumeration in a schema has, within bounds."""
+def _count_turns(schema: Any) -> int:
+    """The number of values of the longest enumeration in a schema, at most MAX_TURNS."""
     longest, waiting = 0, [schema]
     while waiting:
         part = waiting.pop()
@@ -148,26 +148,26 @@ def _turns(schema: Any) -> int:
     return min(longest, MAX_TURNS)
 
 
-def _literals(decided: Decisions, wanted: frozenset[str]) -> Iterator[Variation]:
+def _vary_literals(decided: CodeDecisions, wanted: frozenset[str]) -> Iterator[Variation]:
     if wanted:
-        yield Variation("words:all", Flavour(wanted=wanted, deep=True))
+        yield Variation("words:all", SampleStyle(wanted=wanted, deep=True))
     for at, word in enumerate(decided.words[:MAX_LITERALS]):
-        flavour = Flavour(word, wanted=frozenset({word}), deep=True)
+        flavour = SampleStyle(word, wanted=frozenset({word}), deep=True)
         yield Variation(f"word:{at}", flavour)
     for number in decided.numbers:
         for near in (number - 1, number, number + 1):
-            flavour = Flavour(number=near, wanted=wanted, deep=True)
+            flavour = SampleStyle(number=near, wanted=wanted, deep=True)
             yield Variation(f"number:{near:g}", flavour)
         if 0 <= number <= 5_000:
             size = int(number) + 1
             text = ("Aé " * (size // 3 + 1))[:size]
             deep = size <= MAX_ITEMS
-            yield Variation(f"length:{size}", Flavour(text, wanted=wanted, deep=deep))
+            yield Variation(f"length:{size}", SampleStyle(text, wanted=wanted, deep=deep))
             if size <= MAX_ITEMS:
-                yield Variation(f"items:{size}", Flavour(items=size, wanted=wanted, deep=True))
+                yield Variation(f"items:{size}", SampleStyle(items=size, wanted=wanted, deep=True))
 
 
-def _answers(decided: Decisions) -> Iterator[Variation]:
+def _vary_answers(decided: CodeDecisions) -> Iterator[Variation]:
     near = [int(n) + step for n in decided.numbers for step in (-1, 0, 1) if 200 <= n <= 599]
     for status in dict.fromkeys([*_STATUSES, *(n for n in near if 300 <= n <= 599)]):
         told = f'{{"error": {{"message": "undocumented-{status}-6093", "of": ["x", "y"]}}}}'

@@ -1,45 +1,30 @@
 """Rules on the code. Each rule is one function; its docstring's first line is its finding.
 
-They keep generated code plain, so that a person can read what it does. They are no cage: the
-sandbox is.
+They keep generated code simple, so that a person can read what it does. They are not the isolation;
+the sandbox is.
 """
 
 from __future__ import annotations
 
 import ast
-import builtins
 from collections.abc import Callable, Iterator, Set
 
-from sandbox.static import reach
-from sandbox.static.modules import MODULES, is_module, public_names
-from sandbox.static.source import FunctionNode, Source, called_name, is_tool_decorator, local_uses
+from sandbox.bundle.modules import DYNAMIC, MODULES, is_module, list_public_names
+from sandbox.bundle.source import (
+    FunctionNode,
+    ParsedSource,
+    find_local_uses,
+    get_called_name,
+    is_tool_decorator,
+)
+from sandbox.stages.static import reach
 
 Found = Iterator[tuple[int, str]]
 """Line and detail of each place that breaks a rule."""
-Rule = Callable[[Source], Found]
-
-BUILTINS = frozenset(
-    "abs all any ascii bin bool bytearray bytes callable chr complex dict divmod enumerate filter "
-    "float format frozenset getattr hasattr hash hex int isinstance issubclass iter len list map "
-    "max min next object oct ord pow print range repr reversed round set slice sorted str sum "
-    "tuple type zip Ellipsis False None NotImplemented True".split()
-)
-"""The built-ins for code, beside exceptions; `print` and `type` have rules of their own."""
-_NO_ERRORS = frozenset({"BaseException", "GeneratorExit", "KeyboardInterrupt", "SystemExit"})
-DYNAMIC = frozenset(
-    {
-        name
-        for name, value in vars(builtins).items()
-        if name not in BUILTINS
-        and not name.startswith("_")
-        and (name in _NO_ERRORS or not (isinstance(value, type) and issubclass(value, Exception)))
-    }
-    | {"__import__", "copyright", "credits", "exit", "help", "license", "quit", "unichr"}
-)
-"""All others, whichever Python this is."""
+Rule = Callable[[ParsedSource], Found]
 
 
-def forbidden_import(source: Source) -> Found:
+def forbidden_import(source: ParsedSource) -> Found:
     """A module is imported that servers may not use."""
     for node in source.nodes:
         if isinstance(node, ast.Import):
@@ -56,17 +41,17 @@ def forbidden_import(source: Source) -> Found:
                     continue
                 elif module not in MODULES and whole not in MODULES:
                     yield node.lineno, module
-                elif not is_module(whole) and alias.name not in public_names(module):
+                elif not is_module(whole) and alias.name not in list_public_names(module):
                     yield node.lineno, whole
 
 
-def _is_packaged(source: Source, name: str) -> bool:
+def _is_packaged(source: ParsedSource, name: str) -> bool:
     """Whether a module is one of the bundle's packages', and a public one."""
     first, *rest = name.split(".")
     return first in source.packages and not any(part.startswith("_") for part in rest)
 
 
-def absent(source: Source, available: Set[str]) -> Found:
+def absent(source: ParsedSource, available: Set[str]) -> Found:
     """A module is imported that servers may use, but this engine does not have."""
     for node in source.nodes:
         named: list[set[str]] = []
@@ -80,19 +65,19 @@ def absent(source: Source, available: Set[str]) -> Found:
                 yield getattr(node, "lineno", 0), min(known)
 
 
-def dynamic_code(source: Source) -> Found:
+def dynamic_code(source: ParsedSource) -> Found:
     """A built-in is used that runs text as code or reaches past the sandbox's API."""
-    own = local_uses(source, DYNAMIC)
+    own = find_local_uses(source, DYNAMIC)
     for node in source.nodes:
         if isinstance(node, ast.Name) and node.id in DYNAMIC and id(node) not in own:
             yield node.lineno, node.id
 
 
-def dynamic_attribute(source: Source) -> Found:
+def dynamic_attribute(source: ParsedSource) -> Found:
     """An attribute is reached by a name that is only known when the code runs."""
     called = {id(node.func) for node in source.nodes if isinstance(node, ast.Call)}
     for node in source.nodes:
-        if isinstance(node, ast.Call) and called_name(node) in ("getattr", "hasattr"):
+        if isinstance(node, ast.Call) and get_called_name(node) in ("getattr", "hasattr"):
             name = node.args[1] if len(node.args) > 1 else None
             if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
                 yield node.lineno, ast.unparse(node)[:80]
@@ -103,7 +88,7 @@ def dynamic_attribute(source: Source) -> Found:
                 yield node.lineno, f"{node.id} as a value"
 
 
-def dunder_access(source: Source) -> Found:
+def dunder_access(source: ParsedSource) -> Found:
     """A name or attribute with double underscores is used, the way into the interpreter."""
     for node in source.nodes:
         if isinstance(node, ast.Attribute) and node.attr.startswith("__"):
@@ -112,7 +97,7 @@ def dunder_access(source: Source) -> Found:
             yield node.lineno, node.id
 
 
-def format_access(source: Source) -> Found:
+def format_access(source: ParsedSource) -> Found:
     """A format string that is not a plain literal can read any attribute."""
     called = {id(node.func) for node in source.nodes if isinstance(node, ast.Call)}
     for node in source.nodes:
@@ -120,32 +105,32 @@ def format_access(source: Source) -> Found:
             continue
         text = node.value
         literal = isinstance(text, ast.Constant) and isinstance(text.value, str)
-        if not literal or "_" in _fields(text) or id(node) not in called:
+        if not literal or "_" in _find_field_paths(text) or id(node) not in called:
             yield node.lineno, ast.unparse(node)[:80]
 
 
-def _fields(text: ast.expr) -> str:
+def _find_field_paths(text: ast.expr) -> str:
     """The replacement fields' attribute paths of a literal, where `__` would stand."""
     value = text.value if isinstance(text, ast.Constant) else ""
     pieces = str(value).split("{")[1:]
     return "".join(piece.partition("}")[0].partition(".")[2] for piece in pieces)
 
 
-def printing(source: Source) -> Found:
+def printing(source: ParsedSource) -> Found:
     """Standard output belongs to the protocol; raise ToolError or return a value instead."""
     for node in source.nodes:
         if isinstance(node, ast.Name) and node.id == "print":
             yield node.lineno, "print"
 
 
-def shared_state(source: Source) -> Found:
+def shared_state(source: ParsedSource) -> Found:
     """State is kept between calls."""
     for node in source.nodes:
         if isinstance(node, ast.Global | ast.Nonlocal):
             yield node.lineno, ", ".join(node.names)
 
 
-def other_decorator(source: Source) -> Found:
+def other_decorator(source: ParsedSource) -> Found:
     """A decorator other than `tool` is used, or `tool` on what is not a top-level function."""
     for node in source.nodes:
         if isinstance(node, FunctionNode | ast.ClassDef):
@@ -154,14 +139,14 @@ def other_decorator(source: Source) -> Found:
                     yield node.lineno, f"@{ast.unparse(decorator)[:60]}"
 
 
-def asynchronous(source: Source) -> Found:
+def asynchronous(source: ParsedSource) -> Found:
     """Tools run in threads; there is nothing to await."""
     for node in source.nodes:
         if isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith):
             yield node.lineno, type(node).__name__
 
 
-def import_inside(source: Source) -> Found:
+def import_inside(source: ParsedSource) -> Found:
     """An import stands inside a function or block."""
     top = set(map(id, source.tree.body))
     for node in source.nodes:

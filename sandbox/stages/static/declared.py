@@ -1,13 +1,13 @@
-"""Whether code uses what its bundle does not declare, as far as that can be read off its text."""
+"""Rule against the use of permissions that the bundle does not declare, as far as code shows it."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from sandbox.bundle import Bundle
-from sandbox.policy import granted_hosts, origin_of
-from sandbox.static.source import Source, called_name
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.source import ParsedSource, get_called_name
+from sandbox.wire.policy import list_granted_hosts, parse_origin
 
 Found = Iterator[tuple[int, str]]
 """Line and detail of each place that breaks a rule."""
@@ -29,37 +29,40 @@ _DECLARED = {
 }
 
 
-def undeclared_use(source: Source, bundle: Bundle) -> Found:
+def undeclared_use(source: ParsedSource, bundle: Bundle) -> Found:
     """Something of this machine or the network is used that the bundle does not declare."""
     kinds = {permission.partition(":")[0] for permission in bundle.permissions}
-    for line, module in _imported(source):
+    for line, module in _find_imports(source):
         wanted = _KINDS[module]
         if not kinds & {*wanted}:
             told = " or ".join(f"{kind}:…" for kind in wanted)
-            yield line, f"toolwright.{module} without a permission {told}; {_advice(wanted[0])}"
-    hosts = granted_hosts(bundle)
+            yield (
+                line,
+                f"toolwright.{module} without a permission {told}; {_format_advice(wanted[0])}",
+            )
+    hosts = list_granted_hosts(bundle)
     for node in source.nodes:
         if not isinstance(node, ast.Call):
             continue
-        called = called_name(node).removeprefix("toolwright.")
+        called = get_called_name(node).removeprefix("toolwright.")
         text = next((str(a.value) for a in node.args[:1] if isinstance(a, ast.Constant)), "")
         if called in _ASKING and _ASKING[called] not in kinds:
             kind = _ASKING[called]
-            yield node.lineno, f"{called} without a permission {kind}:…; {_advice(kind)}"
+            yield node.lineno, f"{called} without a permission {kind}:…; {_format_advice(kind)}"
         elif called == "servers.call" and f"call:{text}" not in bundle.permissions and text:
-            yield node.lineno, f"{f'call:{text}'[:120]}; {_advice('call')}"
+            yield node.lineno, f"{f'call:{text}'[:120]}; {_format_advice('call')}"
         elif called == "environment.get" and f"env:{text}" not in bundle.permissions and text:
-            yield node.lineno, f"{f'env:{text}'[:120]}; {_advice('env')}"
+            yield node.lineno, f"{f'env:{text}'[:120]}; {_format_advice('env')}"
         elif called == "http.request":
-            yield from ((node.lineno, url) for url in _elsewhere(node, hosts))
+            yield from ((node.lineno, url) for url in _find_undeclared_urls(node, hosts))
 
 
-def _advice(kind: str) -> str:
-    """What whoever writes the tool can do about it."""
+def _format_advice(kind: str) -> str:
+    """The sentence that says what the tool's author can do."""
     return f'declare it in the tool: "permissions": ["{_DECLARED[kind]}"], which a person grants'
 
 
-def _imported(source: Source) -> Iterator[tuple[int, str]]:
+def _find_imports(source: ParsedSource) -> Iterator[tuple[int, str]]:
     for node in source.nodes:
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -71,10 +74,10 @@ def _imported(source: Source) -> Iterator[tuple[int, str]]:
                 yield getattr(node, "lineno", 0), module
 
 
-def _elsewhere(node: ast.Call, hosts: frozenset[str]) -> Iterator[str]:
+def _find_undeclared_urls(node: ast.Call, hosts: frozenset[str]) -> Iterator[str]:
     """The absolute URLs that a request is written with whose host was not declared."""
     for each in node.args:
         if isinstance(each, ast.Constant) and isinstance(each.value, str) and "://" in each.value:
-            origin = origin_of(each.value.replace("{", "").replace("}", ""))
+            origin = parse_origin(each.value.replace("{", "").replace("}", ""))
             if origin is None or not {origin.host, f"{origin.host}:{origin.port}"} & hosts:
                 yield each.value[:120]

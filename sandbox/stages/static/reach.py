@@ -1,12 +1,12 @@
-"""Rules on how far code reaches: into modules, frames, classes and what runs when it is loaded."""
+"""Rules on access to modules, frames and classes, and on code that runs when it is loaded."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
 
-from sandbox.static.modules import is_module, public_names
-from sandbox.static.source import FunctionNode, Source, called_name, local_uses
+from sandbox.bundle.modules import is_module, list_public_names
+from sandbox.bundle.source import FunctionNode, ParsedSource, find_local_uses, get_called_name
 
 Found = Iterator[tuple[int, str]]
 """Line and detail of each place that breaks a rule."""
@@ -22,17 +22,17 @@ METHODS = frozenset(
     "init int invert iter le len lt mod mul ne neg next or post_init pow radd repr reversed rmul "
     "round rsub setitem str sub truediv xor".split()
 )
-"""What a class may define of what the interpreter calls by itself."""
+"""Special methods that a class may define."""
 CONSTRUCTORS = frozenset(
     {"dict", "frozenset", "list", "range", "re.compile", "set", "tuple", "TypeVar"}
 )
 _PLAIN_STATEMENTS = (ast.Import, ast.ImportFrom)
 
 
-def module_reach(source: Source) -> Found:
+def module_reach(source: ParsedSource) -> Found:
     """Of a module is used what servers may not use, or a module is handed on or changed."""
-    known = _imported(source)
-    shadows = local_uses(source, known)
+    known = _find_bindings(source)
+    shadows = find_local_uses(source, known)
     bases = {id(node.value): node for node in source.nodes if isinstance(node, ast.Attribute)}
     for node in source.nodes:
         if not isinstance(node, ast.Name) or node.id not in known or id(node) in shadows:
@@ -43,21 +43,21 @@ def module_reach(source: Source) -> Found:
         elif known[node.id] and outer is None:
             yield node.lineno, f"{node.id} as a value"
         elif known[node.id]:
-            yield from _reached(known[node.id], node, bases)
+            yield from _check_reach(known[node.id], node, bases)
         if outer is not None and _is_changed(outer, bases):
             yield node.lineno, f"{ast.unparse(outer)[:80]} is changed"
 
 
-def _reached(module: str, node: ast.expr, bases: Mapping[int, ast.Attribute]) -> Found:
-    """What of a module the attributes that follow one another name, where it is not public."""
+def _check_reach(module: str, node: ast.expr, bases: Mapping[int, ast.Attribute]) -> Found:
+    """A chain of attributes of a module that ends at a name that is not allowed."""
     outer = bases.get(id(node))
     if outer is None:
         yield node.lineno, f"{module} as a value"
         return
     whole = f"{module}.{outer.attr}"
     if is_module(whole):
-        yield from _reached(whole, outer, bases)
-    elif outer.attr not in public_names(module):
+        yield from _check_reach(whole, outer, bases)
+    elif outer.attr not in list_public_names(module):
         yield outer.lineno, whole
 
 
@@ -72,7 +72,7 @@ def _is_changed(node: ast.expr, bases: Mapping[int, ast.Attribute]) -> bool:
     return False
 
 
-def _imported(source: Source) -> dict[str, str]:
+def _find_bindings(source: ParsedSource) -> dict[str, str]:
     """The names that imports bind: to a module, by its dotted name, or to something else, by ""."""
     known: dict[str, str] = {}
     for node in source.nodes:
@@ -88,7 +88,7 @@ def _imported(source: Source) -> dict[str, str]:
     return known
 
 
-def introspection(source: Source) -> Found:
+def introspection(source: ParsedSource) -> Found:
     """The interpreter's frames, code and classes are reached, which lead to all that it holds."""
     for node in source.nodes:
         if isinstance(node, ast.Attribute) and node.attr in INTROSPECTION:
@@ -99,10 +99,10 @@ def introspection(source: Source) -> Found:
                     yield node.lineno, name
 
 
-def dynamic_class(source: Source) -> Found:
+def dynamic_class(source: ParsedSource) -> Found:
     """A class is made otherwise than by its name, its bases and its body."""
     called = {id(node.func): node for node in source.nodes if isinstance(node, ast.Call)}
-    own = local_uses(source, {"type"})
+    own = find_local_uses(source, {"type"})
     for node in source.nodes:
         if isinstance(node, ast.ClassDef) and node.keywords:
             yield node.lineno, f"class {node.name}({ast.unparse(node.keywords[0])[:60]})"
@@ -116,7 +116,7 @@ def dynamic_class(source: Source) -> Found:
                 yield node.lineno, "type as more than a question"
 
 
-def work_on_load(source: Source) -> Found:
+def work_on_load(source: ParsedSource) -> Found:
     """Code runs when the server is loaded; only imports, functions, classes and constants may."""
     later = any(
         isinstance(node, ast.ImportFrom)
@@ -124,35 +124,39 @@ def work_on_load(source: Source) -> Found:
         and any(alias.name == "annotations" for alias in node.names)
         for node in source.tree.body
     )
-    yield from _statements(source.tree.body, later)
+    yield from _check_statements(source.tree.body, later)
 
 
-def _statements(body: list[ast.stmt], later: bool) -> Found:
+def _check_statements(body: list[ast.stmt], later: bool) -> Found:
     for node in body:
         if isinstance(node, _PLAIN_STATEMENTS) or _is_constant(node, later):
             continue
         if isinstance(node, FunctionNode):
-            yield from _signature(node, later)
+            yield from _check_signature(node, later)
         elif isinstance(node, ast.ClassDef) and not node.keywords:
-            yield from ((base.lineno, ast.unparse(base)[:80]) for base in _working(node.bases))
-            yield from _statements(node.body, later)
+            yield from (
+                (base.lineno, ast.unparse(base)[:80]) for base in _select_working(node.bases)
+            )
+            yield from _check_statements(node.body, later)
         else:
             yield node.lineno, ast.unparse(node)[:80]
 
 
-def _signature(node: ast.FunctionDef | ast.AsyncFunctionDef, later: bool) -> Found:
-    """What a definition evaluates: defaults, and annotations unless they are kept as text."""
+def _check_signature(node: ast.FunctionDef | ast.AsyncFunctionDef, later: bool) -> Found:
+    """Defaults of a definition that do work, and annotations unless their evaluation is
+    postponed.
+    """
     found: list[ast.expr | None] = [*node.args.defaults, *node.args.kw_defaults]
     if not later:
         everyone = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
         found += [argument.annotation for argument in everyone]
         found += [each.annotation for each in (node.args.vararg, node.args.kwarg) if each]
         found.append(node.returns)
-    for value in _working([each for each in found if each is not None]):
+    for value in _select_working([each for each in found if each is not None]):
         yield value.lineno, ast.unparse(value)[:80]
 
 
-def _working(values: list[ast.expr]) -> list[ast.expr]:
+def _select_working(values: list[ast.expr]) -> list[ast.expr]:
     return [value for value in values if not _is_data(value)]
 
 
@@ -173,7 +177,7 @@ def _is_constant(node: ast.stmt, later: bool) -> bool:
 def _is_data(value: ast.expr) -> bool:
     """Whether an expression only builds a value."""
     return not any(
-        (isinstance(node, ast.Call) and called_name(node) not in CONSTRUCTORS)
+        (isinstance(node, ast.Call) and get_called_name(node) not in CONSTRUCTORS)
         or isinstance(node, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr | ast.Lambda)
         for node in ast.walk(value)
     )

@@ -1,28 +1,55 @@
-"""The static stage of a bundle."""
+"""The static stage: runs all rules and bandit on a bundle."""
 
 from __future__ import annotations
 
+import io
 import time
+import warnings
 from collections.abc import Callable, Iterator, Set
 
-from sandbox.bundle import Bundle
-from sandbox.dependency import modules_of
-from sandbox.report import Finding, StageReport
-from sandbox.static import claims, code, declared, definitions
-from sandbox.static.security import bandit_findings
-from sandbox.static.source import Source, Unparsable, parse
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.packages import collect_modules
+from sandbox.bundle.report import Finding, StageReport, finding_at
+from sandbox.bundle.source import ParsedSource, UnparsableSource, parse_source
+from sandbox.stages.static import claims, code, declared, definitions
+
+# Importing bandit makes its dependency stevedore warn, and replaces the interpreter's format of
+# warnings for the whole process; both stay behind this line.
+_format = warnings.formatwarning
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from bandit.core.config import BanditConfig  # type: ignore[import-untyped]
+    from bandit.core.manager import BanditManager  # type: ignore[import-untyped]
+warnings.formatwarning = _format
+
+FILE = "./server.py"
+SKIPPED = frozenset({"B101"})
+"""B101 (assert) is about optimised byte code, which the sandbox does not run."""
+
+
+def run_bandit(code: str) -> Iterator[tuple[int, str, str]]:
+    """Line, test id and message of every finding of bandit. `# nosec` is ignored."""
+    manager = BanditManager(
+        BanditConfig(), "file", ignore_nosec=True, profile={"exclude": sorted(SKIPPED)}
+    )
+    manager._parse_file(FILE, io.BytesIO(code.encode()), [FILE])
+    for _, reason in manager.skipped:
+        yield 0, "unread", str(reason)
+    for issue in manager.results:
+        yield issue.lineno, issue.test_id, issue.text
+
 
 MAX_FINDINGS = 200
 MAX_DETAIL = 300
 
 
 def prove_static(bundle: Bundle, available: Set[str] | None = None) -> StageReport:
-    """Judge a bundle without running it: any finding fails the stage.
+    """Check a bundle without running it; any finding fails the stage.
 
     `available` are the modules of the engine it is to run on, where that has not all of them.
     """
     started = time.perf_counter()
-    findings = tuple(_bounded(_findings(bundle, available)))
+    findings = tuple(_limit_findings(_check_bundle(bundle, available)))
     return StageReport(
         stage="static",
         verdict="failed" if findings else "passed",
@@ -32,14 +59,14 @@ def prove_static(bundle: Bundle, available: Set[str] | None = None) -> StageRepo
 
 
 def prove_definitions(bundle: Bundle) -> StageReport:
-    """Judge the tools alone of a bundle whose code is yet to come."""
+    """Check only the tool definitions of a bundle that has no code yet."""
     started = time.perf_counter()
-    findings = tuple(_bounded(_definition_findings(bundle)))
+    findings = tuple(_limit_findings(_check_definitions(bundle)))
     elapsed = (time.perf_counter() - started) * 1000
     return StageReport("static", "failed" if findings else "passed", elapsed, findings=findings)
 
 
-def _bounded(found: Iterator[Finding]) -> Iterator[Finding]:
+def _limit_findings(found: Iterator[Finding]) -> Iterator[Finding]:
     for number, finding in enumerate(found):
         if number == MAX_FINDINGS:
             yield Finding(finding.file, "", "too-many", f"more than {MAX_FINDINGS} findings")
@@ -47,39 +74,43 @@ def _bounded(found: Iterator[Finding]) -> Iterator[Finding]:
         yield finding
 
 
-def _definition_findings(bundle: Bundle) -> Iterator[Finding]:
+def _check_definitions(bundle: Bundle) -> Iterator[Finding]:
     for rule in (*definitions.RULES, *claims.RULES):
         for where, detail in rule(bundle):
-            yield Finding("tools.json", where[:MAX_DETAIL], _name(rule), _reason(rule, detail))
+            yield Finding(
+                "tools.json", where[:MAX_DETAIL], _get_rule_name(rule), _format_reason(rule, detail)
+            )
 
 
-def _findings(bundle: Bundle, available: Set[str] | None) -> Iterator[Finding]:
-    yield from _definition_findings(bundle)
-    source = parse(bundle.source_code, modules_of(bundle.packages))
-    if isinstance(source, Unparsable):
-        yield Finding("server.py", f"line {source.line}", "syntax", source.reason[:MAX_DETAIL])
+def _check_bundle(bundle: Bundle, available: Set[str] | None) -> Iterator[Finding]:
+    yield from _check_definitions(bundle)
+    source = parse_source(bundle.source_code, collect_modules(bundle.packages))
+    if isinstance(source, UnparsableSource):
+        yield finding_at("server.py", source.line, "syntax", source.reason[:MAX_DETAIL])
         return
-    yield from _code_findings(source, bundle)
+    yield from _check_code(source, bundle)
     for line, module in code.absent(source, available) if available is not None else ():
-        reason = _reason(code.absent, f"{module}; leave it out, or use --engine docker")
-        yield Finding("server.py", f"line {line}", _name(code.absent), reason)
+        reason = _format_reason(code.absent, f"{module}; leave it out, or use --engine docker")
+        yield finding_at("server.py", line, _get_rule_name(code.absent), reason)
 
 
-def _code_findings(source: Source, bundle: Bundle) -> Iterator[Finding]:
+def _check_code(source: ParsedSource, bundle: Bundle) -> Iterator[Finding]:
     for rule in code.RULES:
         for line, detail in rule(source):
-            yield Finding("server.py", f"line {line}", _name(rule), _reason(rule, detail))
+            yield finding_at("server.py", line, _get_rule_name(rule), _format_reason(rule, detail))
     for judge in (definitions.mismatches, declared.undeclared_use):
         for line, detail in judge(source, bundle):
-            yield Finding("server.py", f"line {line}", _name(judge), _reason(judge, detail))
-    for line, test, message in bandit_findings(bundle.source_code):
-        yield Finding("server.py", f"line {line}", f"bandit-{test}", message[:MAX_DETAIL])
+            yield finding_at(
+                "server.py", line, _get_rule_name(judge), _format_reason(judge, detail)
+            )
+    for line, test, message in run_bandit(bundle.source_code):
+        yield finding_at("server.py", line, f"bandit-{test}", message[:MAX_DETAIL])
 
 
-def _name(rule: Callable[..., object]) -> str:
+def _get_rule_name(rule: Callable[..., object]) -> str:
     return rule.__name__.replace("_", "-")
 
 
-def _reason(rule: Callable[..., object], detail: str) -> str:
+def _format_reason(rule: Callable[..., object], detail: str) -> str:
     finding = (rule.__doc__ or "").partition("\n")[0].rstrip(".")
     return f"{finding}: {detail}"[:MAX_DETAIL]

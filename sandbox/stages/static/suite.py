@@ -1,13 +1,20 @@
-"""Rules on a server's tests: plain functions with asserts, that pytest runs as well."""
+"""Rules on a server's tests, which are plain functions with asserts that pytest can run too."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from sandbox.report import Finding
-from sandbox.static import code, modules, reach
-from sandbox.static.source import FunctionNode, Source, Unparsable, called_name, parse
+from sandbox.bundle import modules
+from sandbox.bundle.report import Finding, finding_at
+from sandbox.bundle.source import (
+    FunctionNode,
+    ParsedSource,
+    UnparsableSource,
+    get_called_name,
+    parse_source,
+)
+from sandbox.stages.static import code, reach
 
 FILE = "tests/test_server.py"
 """Where a bundle's tests lie."""
@@ -24,22 +31,22 @@ PARAMETRIZE, RAISES = "pytest.mark.parametrize", "pytest.raises"
 Found = Iterator[tuple[int, str]]
 
 
-def suite_findings(tests: str) -> tuple[Finding, ...]:
-    """What is wrong with the text of a suite, located."""
+def check_suite(tests: str) -> tuple[Finding, ...]:
+    """The findings in the text of a suite."""
     if len(tests.encode("utf-8", "replace")) > MAX_BYTES:
         return (Finding(FILE, "", "size", f"the tests are longer than {MAX_BYTES} bytes"),)
-    source = parse(tests)
-    if isinstance(source, Unparsable):
-        return (Finding(FILE, f"line {source.line}", "syntax", source.reason[:MAX_DETAIL]),)
+    source = parse_source(tests)
+    if isinstance(source, UnparsableSource):
+        return (finding_at(FILE, source.line, "syntax", source.reason[:MAX_DETAIL]),)
     found = [
-        Finding(FILE, f"line {line}", _name(rule), f"{_said(rule)}: {detail}"[:MAX_DETAIL])
+        finding_at(FILE, line, _get_rule_name(rule), f"{_get_message(rule)}: {detail}"[:MAX_DETAIL])
         for rule in RULES
         for line, detail in rule(source)
     ]
     return tuple(found[:MAX_FINDINGS])
 
 
-def forbidden_import(source: Source) -> Found:
+def forbidden_import(source: ParsedSource) -> Found:
     """A module is imported that tests may not use."""
     for node in source.nodes:
         if isinstance(node, ast.Import):
@@ -47,10 +54,10 @@ def forbidden_import(source: Source) -> Found:
                 if alias.name not in MODULES or alias.name == "server" or alias.asname == "pytest":
                     yield node.lineno, f"{alias.name} (write `from server import …`)"
         elif isinstance(node, ast.ImportFrom):
-            yield from _foreign(node)
+            yield from _check_import(node)
 
 
-def _foreign(node: ast.ImportFrom) -> Found:
+def _check_import(node: ast.ImportFrom) -> Found:
     module = "." * node.level + (node.module or "")
     for alias in node.names:
         whole = f"{module}.{alias.name}"
@@ -62,15 +69,15 @@ def _foreign(node: ast.ImportFrom) -> Found:
             yield node.lineno, f"{whole}, which pytest would take for a test"
 
 
-def other_pytest(source: Source) -> Found:
+def other_pytest(source: ParsedSource) -> Found:
     """Of pytest, tests use mark.parametrize as a decorator and raises after with, nothing else."""
-    allowed = {id(part) for node in _plain_uses(source) for part in ast.walk(node)}
+    allowed = {id(part) for node in _find_plain_uses(source) for part in ast.walk(node)}
     for node in source.nodes:
         if isinstance(node, ast.Name) and node.id == "pytest" and id(node) not in allowed:
             yield node.lineno, "compare fractions with math.isclose, write helpers as functions"
 
 
-def _plain_uses(source: Source) -> Iterator[ast.expr]:
+def _find_plain_uses(source: ParsedSource) -> Iterator[ast.expr]:
     for node in source.nodes:
         if isinstance(node, ast.With):
             calls = [item.context_expr for item in node.items]
@@ -81,10 +88,10 @@ def _plain_uses(source: Source) -> Iterator[ast.expr]:
 
 
 def _is_call(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Call) and called_name(node) == name
+    return isinstance(node, ast.Call) and get_called_name(node) == name
 
 
-def other_decorator(source: Source) -> Found:
+def other_decorator(source: ParsedSource) -> Found:
     """A decorator is no pytest.mark.parametrize, or not on a test."""
     for node in source.nodes:
         if isinstance(node, FunctionNode | ast.ClassDef):
@@ -93,16 +100,16 @@ def other_decorator(source: Source) -> Found:
                     yield node.lineno, f"@{ast.unparse(decorator)[:60]}"
 
 
-def other_class(source: Source) -> Found:
+def other_class(source: ParsedSource) -> Found:
     """Tests are functions; a class is defined."""
     for node in source.nodes:
         if isinstance(node, ast.ClassDef):
             yield node.lineno, node.name
 
 
-def no_claim(source: Source) -> Found:
+def no_claim(source: ParsedSource) -> Found:
     """A test asserts nothing."""
-    for test in _tests(source):
+    for test in _iterate_tests(source):
         claims = (
             isinstance(node, ast.Assert)
             or (
@@ -115,13 +122,13 @@ def no_claim(source: Source) -> Found:
             yield test.lineno, test.name
 
 
-def no_argument(source: Source) -> Found:
+def no_argument(source: ParsedSource) -> Found:
     """A test has a parameter that nothing gives: there are no fixtures."""
-    for test in _tests(source):
+    for test in _iterate_tests(source):
         given: set[str] = set()
         for decorator in test.decorator_list:
             if isinstance(decorator, ast.Call) and decorator.args:
-                given |= _names(decorator.args[0])
+                given |= _parse_names(decorator.args[0])
         arguments = test.args
         named = {a.arg for a in (*arguments.args, *arguments.kwonlyargs, *arguments.posonlyargs)}
         if arguments.vararg or arguments.kwarg or arguments.defaults or arguments.kw_defaults:
@@ -130,22 +137,22 @@ def no_argument(source: Source) -> Found:
             yield test.lineno, f"{test.name}: {name}"
 
 
-def _names(node: ast.expr) -> set[str]:
+def _parse_names(node: ast.expr) -> set[str]:
     parts = node.elts if isinstance(node, ast.List | ast.Tuple) else [node]
     texts = (part.value for part in parts if isinstance(part, ast.Constant))
     return {name.strip() for text in texts for name in str(text).split(",") if name.strip()}
 
 
-def same_name(source: Source) -> Found:
+def same_name(source: ParsedSource) -> Found:
     """A test has an earlier one's name, which would never run."""
     seen: set[str] = set()
-    for test in _tests(source):
+    for test in _iterate_tests(source):
         if test.name in seen:
             yield test.lineno, test.name
         seen.add(test.name)
 
 
-def other_statement(source: Source) -> Found:
+def other_statement(source: ParsedSource) -> Found:
     """At the top level stands more than imports, functions and values."""
     plain = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
     for node in source.tree.body:
@@ -154,13 +161,13 @@ def other_statement(source: Source) -> Found:
             yield node.lineno, ast.unparse(node)[:80]
 
 
-def no_test(source: Source) -> Found:
+def no_test(source: ParsedSource) -> Found:
     """There is no test: a function whose name begins with test."""
-    if not any(True for _ in _tests(source)):
+    if not any(True for _ in _iterate_tests(source)):
         yield 0, "write at least one"
 
 
-def _tests(source: Source) -> Iterator[ast.FunctionDef]:
+def _iterate_tests(source: ParsedSource) -> Iterator[ast.FunctionDef]:
     for node in source.tree.body:
         if isinstance(node, ast.FunctionDef) and _is_test(node):
             yield node
@@ -170,11 +177,11 @@ def _is_test(node: ast.AST) -> bool:
     return isinstance(node, ast.FunctionDef) and node.name.startswith("test")
 
 
-def _name(rule: code.Rule) -> str:
+def _get_rule_name(rule: code.Rule) -> str:
     return rule.__name__.replace("_", "-")
 
 
-def _said(rule: code.Rule) -> str:
+def _get_message(rule: code.Rule) -> str:
     return (rule.__doc__ or "").partition("\n")[0].rstrip(".")
 
 

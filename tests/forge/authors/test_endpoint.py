@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from forge.author import Ask, Endpoint, Reply
 from forge.authors.endpoint import MAX_BYTES, OpenAIAuthor
+from forge.authors.interface import Endpoint, ModelReply, ModelRequest
 from forge.errors import AuthorFailed
 from tests.world.model import Answers, Model, Said, model, said
 
 KEY = "sk-canary-31337"
 SCHEMA = {"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"]}
-ASK = Ask("code", "Write it.", SCHEMA, 500)
+ASK = ModelRequest("code", "Write it.", SCHEMA, 500)
 SOON = (("Retry-After-Ms", "1"),)
 GOOD = said({"code": "x = 1"})
 
 
-def asked(here: Model, **more: Any) -> Reply:
-    async def told() -> Reply:
+def asked(here: Model, **more: Any) -> ModelReply:
+    async def told() -> ModelReply:
         place = Endpoint(here.url, **{"model": "m-1", "key": KEY, "seconds": 20.0, **more})
         author = OpenAIAuthor(place)
         try:

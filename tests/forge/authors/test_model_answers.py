@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forge.authors.answer import MAX_TEXT, read_answer, tokens_of, told_tokens, with_schema
+from forge.authors.json_answers import (
+    MAX_TEXT,
+    append_schema,
+    estimate_tokens,
+    parse_answer,
+    resolve_token_count,
+)
 
 ANY = {"type": "object"}
 CODE = {"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"]}
@@ -24,11 +30,11 @@ VALUES = st.recursive(
 def test_an_object_is_read_plain_and_fenced(value: dict[str, object]) -> None:
     text = json.dumps(value)
     for told in (text, f"\n {text}\n", f"```json\n{text}\n```", f"Here:\n```\n{text}\n```\nDone."):
-        assert read_answer(told, ANY) == value
+        assert parse_answer(told, ANY) == value
 
 
 def test_an_object_among_words_is_read() -> None:
-    assert read_answer('Sure! {"code": "x = {}"} Good luck', CODE) == {"code": "x = {}"}
+    assert parse_answer('Sure! {"code": "x = {}"} Good luck', CODE) == {"code": "x = {}"}
 
 
 @pytest.mark.parametrize(
@@ -49,20 +55,20 @@ def test_an_object_among_words_is_read() -> None:
     ],
 )
 def test_anything_else_is_told_what_is_wrong_with_it(text: str, problem: str) -> None:
-    told = read_answer(text, CODE)
+    told = parse_answer(text, CODE)
     assert isinstance(told, str)
     assert problem in told
 
 
 @given(st.text(max_size=300))
 def test_no_text_breaks_the_reading(text: str) -> None:
-    assert isinstance(read_answer(text, ANY), dict | str)
+    assert isinstance(parse_answer(text, ANY), dict | str)
 
 
 @pytest.mark.parametrize("usage", [None, -1, True, "12", 1e9, 10**12, [1]])
 def test_a_usage_that_cannot_be_is_estimated(usage: object) -> None:
-    assert told_tokens(usage, "abcdef") == tokens_of("abcdef") == 3
+    assert resolve_token_count(usage, "abcdef") == estimate_tokens("abcdef") == 3
 
 
 def test_a_schema_is_told_where_nobody_holds_the_model_to_it() -> None:
-    assert json.dumps(CODE, separators=(",", ":")) in with_schema("Write.", CODE)
+    assert json.dumps(CODE, separators=(",", ":")) in append_schema("Write.", CODE)

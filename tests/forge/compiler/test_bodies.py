@@ -3,10 +3,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from forge.design import design
-from forge.openapi import read
-from forge.render import render
-from forge.xmlbody import hint, root_name
+from forge.compiler.bodies import build_xml_hint, find_root_name
+from forge.compiler.design import design_server
+from forge.compiler.render import render_server
+from forge.readers.openapi.reader import read_openapi
 from tests.forge.samples import api
 
 PETS = """
@@ -33,11 +33,11 @@ PET = "{$ref: '#/components/schemas/Pet'}"
 
 
 def schemas() -> Any:
-    return read(api(PATHS.replace("SCHEMA", PET), PETS)).spec.schemas
+    return read_openapi(api(PATHS.replace("SCHEMA", PET), PETS)).spec.schemas
 
 
 def test_names_attributes_wrappers_and_namespaces_come_from_the_document() -> None:
-    told = hint({"$ref": "#/$defs/Pet"}, schemas())
+    told = build_xml_hint({"$ref": "#/$defs/Pet"}, schemas())
     assert (told["name"], told["namespace"]) == ("p:pet", "urn:pets")
     assert told["fields"]["id"] == {"attribute": True}
     assert told["fields"]["tags"] == {"name": "tag", "wrapper": "tagList"}
@@ -47,17 +47,17 @@ def test_names_attributes_wrappers_and_namespaces_come_from_the_document() -> No
 
 def test_the_root_is_called_as_its_schema() -> None:
     found = schemas()
-    assert root_name({"$ref": "#/$defs/Pet"}, found) == "pet"
-    assert root_name({"type": "object"}, found) == "root"
+    assert find_root_name({"$ref": "#/$defs/Pet"}, found) == "pet"
+    assert find_root_name({"type": "object"}, found) == "root"
 
 
 def test_a_list_has_a_root_around_it() -> None:
-    told = hint({"type": "array", "items": {"$ref": "#/$defs/Pet"}}, schemas())
+    told = build_xml_hint({"type": "array", "items": {"$ref": "#/$defs/Pet"}}, schemas())
     assert (told["wrapper"], told["name"]) == ("root", "p:pet")
 
 
 def test_a_schema_that_holds_itself_ends() -> None:
-    told: Any = hint({"$ref": "#/$defs/Pet"}, schemas())
+    told: Any = build_xml_hint({"$ref": "#/$defs/Pet"}, schemas())
     depth = 0
     while "mother" in told.get("fields", {}):
         told, depth = told["fields"]["mother"], depth + 1
@@ -65,7 +65,9 @@ def test_a_schema_that_holds_itself_ends() -> None:
 
 
 def test_the_code_hands_the_body_over_with_what_the_document_says_of_it() -> None:
-    source = render(design(read(api(PATHS.replace("SCHEMA", PET), PETS)).spec))
+    source = render_server(
+        design_server(read_openapi(api(PATHS.replace("SCHEMA", PET), PETS)).spec)
+    )
     assert re.search(r"text=xml_text\(\s*body,\s*\"pet\",\s*\{", source)
     assert 'content_type="application/xml"' in source
     compile(source, "server.py", "exec")

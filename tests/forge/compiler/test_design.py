@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from forge.design import ToolSpec, design
-from forge.openapi import read
-from sandbox.bundle import Credential, RequestPattern
+from forge.compiler.design import ToolSpec, design_server
+from forge.readers.openapi.reader import read_openapi
+from sandbox.bundle.credential import Credential
+from sandbox.bundle.model import RequestPattern
 from tests.forge.samples import BASE, api, reading
 
 PET = """
@@ -28,7 +29,7 @@ components:
 
 
 def tool(paths: str, rest: str = "", version: str = "3.0.3") -> ToolSpec:
-    (only,) = design(reading(paths, rest, version).spec).tools
+    (only,) = design_server(reading(paths, rest, version).spec).tools
     return only
 
 
@@ -265,7 +266,7 @@ def test_requests_permissions_and_credentials_are_what_the_operations_use() -> N
         """,
         rest,
     )
-    server = design(found.spec)
+    server = design_server(found.spec)
     assert server.base_url == BASE
     assert server.permissions == (
         "network:api.example.com",
@@ -293,8 +294,8 @@ def test_schemas_too_large_for_a_tool_are_cut_but_stay_valid() -> None:
     reference = "{content: {application/json: {schema: {$ref: '#/components/schemas/S0'}}}}"
     found = api(f"/a: {{post: {{requestBody: {reference}, responses: {{200: {reference}}}}}}}")
     root = {**found.root, "components": {"schemas": {**schemas, "S100": {"type": "string"}}}}
-    spec = read(replace(found, root=root)).spec
-    (made,) = design(spec).tools
+    spec = read_openapi(replace(found, root=root)).spec
+    (made,) = design_server(spec).tools
     assert made.trimmed == ("input", "output")
     for schema in (made.definition.input_schema, made.definition.output_schema):
         Draft202012Validator.check_schema(schema)

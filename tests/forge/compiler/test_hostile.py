@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forge.compile import compile_document
-from forge.document import parse
+from forge.compiler.compile import compile_document
 from forge.naming import API, TYPES
-from forge.prose import clean, visible
-from sandbox.bundle import NAME, render_files
+from forge.readers.document import parse_document
+from forge.text import sanitize_line, sanitize_prose
+from sandbox.bundle.model import NAME, render_files
 from tests.forge.hostile import DOCUMENTS
 from tests.forge.samples import compiled
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SECONDS, BYTES = 10, 1_000_000_000
 REFUSED = {
     "yaml aliases",
@@ -58,7 +58,7 @@ def test_no_name_of_a_document_leads_out_of_a_directory(title: str) -> None:
         "info": {"title": title},
         "paths": {"/a": {"get": {"tags": [title]}}},
     }
-    document = parse(json.dumps(root).encode(), title)
+    document = parse_document(json.dumps(root).encode(), title)
     bundle = compile_document(document, base_url="https://api.test").bundle
     assert NAME.match(bundle.name)
     assert all(NAME.match(tool.name) for tool in bundle.tools)
@@ -99,7 +99,7 @@ def test_a_reference_to_a_file_or_address_is_left_where_it_is(reference: str) ->
     ],
 )
 def test_a_sentence_to_the_model_is_taken_out_of_a_description(text: str) -> None:
-    found = clean(text, 400)
+    found = sanitize_prose(text, 400)
     assert found.startswith("Lists pets.")
     words = found.lower()
     for word in ("ignore", "disregard", "forget", "evil", "the user", "ssh", "system prompt"):
@@ -117,7 +117,7 @@ def test_a_sentence_to_the_model_is_taken_out_of_a_description(text: str) -> Non
     ],
 )
 def test_a_plain_description_stays_as_it_is(text: str) -> None:
-    assert clean(text, 400) == text
+    assert sanitize_prose(text, 400) == text
 
 
 _NASTY = st.text(
@@ -174,7 +174,7 @@ def test_nothing_of_a_document_is_in_the_source_but_as_a_literal(given: list[str
         },
     }
     bundle = compile_document(
-        parse(json.dumps(root).encode(), m or "x"), base_url="https://api.test"
+        parse_document(json.dumps(root).encode(), m or "x"), base_url="https://api.test"
     ).bundle
     tree = ast.parse(bundle.source_code)
     own = {
@@ -193,4 +193,4 @@ def test_nothing_of_a_document_is_in_the_source_but_as_a_literal(given: list[str
             assert (node.module or "").split(".")[0] in ("__future__", "typing", "toolwright")
     for tool in bundle.tools:
         for text in (tool.name, tool.title, tool.description, tool.group):
-            assert visible(text, 1000) == text
+            assert sanitize_line(text, 1000) == text

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from forge.paging import MAX_ITEMS, paging
-from sandbox.bundle import Paging
+from forge.compiler.paging import MAX_ITEMS, detect_paging
+from sandbox.bundle.model import Paging
 from tests.forge.samples import compiled, reading
 
 ITEMS = "data: {type: array, maxItems: 50, items: {type: object}}"
@@ -28,7 +28,7 @@ def found(parameters: str, properties: str, headers: str = "{}", method: str = "
                 content: {{application/json: {{schema: {schema}}}}}}}
         """
     ).spec
-    return paging(spec, spec.operations[0])
+    return detect_paging(spec, spec.operations[0])
 
 
 def _integer(name: str, more: str = "") -> str:
@@ -150,7 +150,7 @@ def test_a_paged_tool_takes_max_items_and_its_list_may_be_longer_than_a_page() -
               {{type: object, properties: {{{ITEMS}}}}}}}}}}}}}
         """
     ).bundle
-    tool = made.tool("list_things")
+    tool = made.get_tool("list_things")
     assert tool.paging == Paging("page", "/data", "page", first=1)
     assert tool.input_schema["properties"]["max_items"]["x-in"] == "query:max_items"
     pager = tool.input_schema["properties"]["max_items_2"]

@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forge.design import design
-from forge.document import Document
+from forge.compiler.design import design_server
+from forge.compiler.render import format_literal, render_server
 from forge.errors import NoUsableOperation
 from forge.naming import API, PAGES, STYLES, TYPES
-from forge.openapi import read
-from forge.render import literal, render
+from forge.readers.document import Document
+from forge.readers.openapi.reader import read_openapi
 from tests.forge.samples import reading
 
 
 def source(paths: str, rest: str = "", version: str = "3.0.3") -> str:
-    return render(design(reading(paths, rest, version).spec))
+    return render_server(design_server(reading(paths, rest, version).spec))
 
 
 def test_a_server_reads_as_one_would_write_it() -> None:
@@ -159,8 +159,8 @@ def test_constants_of_a_path_are_written_out() -> None:
 
 @given(st.text())
 def test_a_literal_is_the_text_and_nothing_else(text: str) -> None:
-    assert ast.literal_eval(literal(text)) == text
-    assert "\n" not in literal(text)
+    assert ast.literal_eval(format_literal(text)) == text
+    assert "\n" not in format_literal(text)
 
 
 _HOSTILE = st.one_of(
@@ -234,11 +234,11 @@ def test_nothing_of_a_document_becomes_code(
         "paths": {f"/{path}": {"post": operation} for path, operation in operations.items()},
     }
     try:
-        spec = read(Document(title or "x", b"", root)).spec
+        spec = read_openapi(Document(title or "x", b"", root)).spec
     except NoUsableOperation:
         return
-    server = design(spec)
-    tree = ast.parse(render(server))
+    server = design_server(spec)
+    tree = ast.parse(render_server(server))
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     assert [f.name for f in functions] == [tool.definition.name for tool in server.tools]
     head = tree.body[: len(tree.body) - len(functions)]

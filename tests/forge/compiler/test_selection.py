@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from forge.compiler.selection import MAX_FITTING, parse_credential, select_for_task
 from forge.errors import CredentialPlaceInvalid, NoOperationChosen
-from forge.selection import MAX_FITTING, credential, fitting
-from sandbox.apispec import SecurityScheme
-from sandbox.bundle import Credential
+from sandbox.bundle.apispec import SecurityScheme
+from sandbox.bundle.credential import Credential
 from tests.forge.samples import compiled, reading
 
 PATHS = """
@@ -63,11 +63,11 @@ def test_the_best_of_many_are_kept_in_the_documents_order() -> None:
     paths = "\n".join(f"/{name}: {{get: {{summary: Get the {name}}}}}" for name in names)
     extra = "\n/zebras/{id}: {get: {operationId: feedZebra}}"
     spec = reading(paths + extra).spec
-    assert [o.path for o in fitting(spec, "get thing7 to feed zebras", 2).operations] == [
+    assert [o.path for o in select_for_task(spec, "get thing7 to feed zebras", 2).operations] == [
         "/thing7",
         "/zebras/{id}",
     ]
-    assert len(fitting(spec, "get").operations) == MAX_FITTING
+    assert len(select_for_task(spec, "get").operations) == MAX_FITTING
 
 
 def test_every_tool_has_a_group() -> None:
@@ -78,7 +78,7 @@ def test_every_tool_has_a_group() -> None:
     """
     made = compiled(paths).bundle
     assert [tool.group for tool in made.tools] == ["Animals", "pets", "pets", "owners"]
-    listed = made.tools[0].listed(made.base_url)
+    listed = made.tools[0].build_listing(made.base_url)
     assert listed["_meta"]["toolwright"]["group"] == "Animals"
 
 
@@ -99,7 +99,7 @@ def test_choosing_nothing_that_is_there_is_told() -> None:
     ],
 )
 def test_a_forgotten_credential_is_given_by_its_place(written: str, meant: SecurityScheme) -> None:
-    assert credential(written) == meant
+    assert parse_credential(written) == meant
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_forgotten_credential_is_given_by_its_place(written: str, meant: Secur
 )
 def test_what_is_no_place_is_told(written: str) -> None:
     with pytest.raises(CredentialPlaceInvalid, match="cannot be read"):
-        credential(written)
+        parse_credential(written)
 
 
 @pytest.mark.parametrize(
@@ -116,19 +116,19 @@ def test_what_is_no_place_is_told(written: str) -> None:
 )
 def test_a_secret_that_is_given_itself_is_refused_and_not_repeated(written: str) -> None:
     with pytest.raises(CredentialPlaceInvalid, match="names no secret") as raised:
-        credential(written)
+        parse_credential(written)
     assert "s3cr3t" not in str(raised.value)
 
 
 def test_several_forgotten_credentials_go_together() -> None:
-    both = (credential("header:X-App=@app"), credential("query:key=@key"))
+    both = (parse_credential("header:X-App=@app"), parse_credential("query:key=@key"))
     made = compiled(PATHS, auth=both).bundle
-    assert made.tool("list_pets").security == (("app", "key"),)
+    assert made.get_tool("list_pets").security == (("app", "key"),)
 
 
 def test_a_forgotten_credential_is_remembered_and_its_parameter_is_no_argument() -> None:
-    made = compiled(PATHS, KEY, auth=[credential("header:X-Token=@house")]).bundle
+    made = compiled(PATHS, KEY, auth=[parse_credential("header:X-Token=@house")]).bundle
     assert Credential("house", "apiKey", "header", "X-Token", given=True) in made.credentials
-    assert made.tool("list_pets").security == (("house",),)
-    assert made.tool("add_pet").security == (("key",),)
-    assert made.tool("get_owner").input_schema["properties"].keys() == {"id"}
+    assert made.get_tool("list_pets").security == (("house",),)
+    assert made.get_tool("add_pet").security == (("key",),)
+    assert made.get_tool("get_owner").input_schema["properties"].keys() == {"id"}

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from forge.compile import compile_document
-from forge.document import parse
-from forge.widening import NotWidened, widened, with_widenings
-from sandbox.bundle import Bundle, parse_files, render_files
-from sandbox.static.stage import prove_static
-from sandbox.validation import checker
-from sandbox.widening import MAX_TYPES
+from forge.compiler.compile import compile_document
+from forge.compiler.widening import WideningRefused, apply_widenings, widen_for_answer
+from forge.readers.document import parse_document
+from sandbox.bundle.model import Bundle, parse_files, render_files
+from sandbox.bundle.widening import MAX_TYPES
+from sandbox.schemas.validator import get_checker
+from sandbox.stages.static.stage import prove_static
 
 THING = {
     "type": "object",
@@ -48,7 +48,7 @@ def things() -> Bundle:
         },
         "components": {"schemas": {"Thing": THING}},
     }
-    return compile_document(parse(json.dumps(document).encode(), "things.json")).bundle
+    return compile_document(parse_document(json.dumps(document).encode(), "things.json")).bundle
 
 
 THINGS = things()
@@ -76,11 +76,11 @@ def answer(**thing: Any) -> dict[str, Any]:
     ],
 )
 def test_a_tool_takes_what_was_answered(thing: dict[str, Any], told: list[str]) -> None:
-    made = widened(THINGS, TOOL, answer(**thing))
+    made = widen_for_answer(THINGS, TOOL, answer(**thing))
     assert [str(one).removeprefix(f"{TOOL}: ") for one in made.widened] == told
-    schema = checker(made.tool(TOOL).output_schema)
-    assert schema.problem(answer(**thing)) is None
-    assert schema.problem(answer(name="oar", state="on", count=1)) is None
+    schema = get_checker(made.get_tool(TOOL).output_schema)
+    assert schema.find_problem(answer(**thing)) is None
+    assert schema.find_problem(answer(name="oar", state="on", count=1)) is None
     assert parse_files(render_files(made), "") == made
     assert prove_static(made).passed
 
@@ -98,58 +98,58 @@ def test_a_tool_takes_what_was_answered(thing: dict[str, Any], told: list[str]) 
     ],
 )
 def test_what_would_admit_anything_or_speak_is_not_taken(thing: dict[str, Any]) -> None:
-    with pytest.raises(NotWidened):
-        widened(THINGS, TOOL, answer(**thing))
+    with pytest.raises(WideningRefused):
+        widen_for_answer(THINGS, TOOL, answer(**thing))
 
 
 @pytest.mark.parametrize("value", [[], "text", None, 5, {"items": "none"}, {"items": [[]]}])
 def test_an_answer_of_another_shape_is_not_taken(value: Any) -> None:
     made: Bundle | None = None
     try:
-        made = widened(THINGS, TOOL, {"status": 200, "body": value})
-    except NotWidened:
+        made = widen_for_answer(THINGS, TOOL, {"status": 200, "body": value})
+    except WideningRefused:
         return
     assert all(one.types[0] in ("string", "null", "integer") for one in made.widened)
 
 
 def test_other_tools_and_arguments_keep_the_shared_definition() -> None:
-    made = widened(THINGS, TOOL, answer(name=None, state="paused"))
-    assert made.tool("post_things") == THINGS.tool("post_things")
+    made = widen_for_answer(THINGS, TOOL, answer(name=None, state="paused"))
+    assert made.get_tool("post_things") == THINGS.get_tool("post_things")
 
 
 def test_one_place_is_widened_so_often_and_no_more() -> None:
     made = THINGS
     for value in (None, True, 1)[:MAX_TYPES]:
-        made = widened(made, TOOL, answer(name=value))
-    with pytest.raises(NotWidened, match="too many"):
-        widened(made, TOOL, answer(name=1.5))
+        made = widen_for_answer(made, TOOL, answer(name=value))
+    with pytest.raises(WideningRefused, match="too many"):
+        widen_for_answer(made, TOOL, answer(name=1.5))
 
 
 def test_words_are_added_so_often_and_no_more() -> None:
     made = THINGS
     for number in range(8):
-        made = widened(made, TOOL, answer(state=f"word{number}"))
-    with pytest.raises(NotWidened, match="too many"):
-        widened(made, TOOL, answer(state="word8"))
+        made = widen_for_answer(made, TOOL, answer(state=f"word{number}"))
+    with pytest.raises(WideningRefused, match="too many"):
+        widen_for_answer(made, TOOL, answer(state="word8"))
 
 
 def test_widening_again_what_is_wide_changes_nothing() -> None:
-    made = widened(THINGS, TOOL, answer(state=None, count=1.5))
-    assert with_widenings(made, made.widened) == made
-    with pytest.raises(NotWidened):
-        widened(made, TOOL, answer(state=None))
+    made = widen_for_answer(THINGS, TOOL, answer(state=None, count=1.5))
+    assert apply_widenings(made, made.widened) == made
+    with pytest.raises(WideningRefused):
+        widen_for_answer(made, TOOL, answer(state=None))
 
 
 def test_what_was_learned_is_put_on_the_description_compiled_again() -> None:
-    made = widened(THINGS, TOOL, answer(state="paused", name=None))
-    assert with_widenings(things(), made.widened) == made
+    made = widen_for_answer(THINGS, TOOL, answer(state="paused", name=None))
+    assert apply_widenings(things(), made.widened) == made
 
 
 def test_a_place_that_is_gone_is_forgotten() -> None:
-    made = widened(THINGS, TOOL, answer(state="paused"))
+    made = widen_for_answer(THINGS, TOOL, answer(state="paused"))
     one = made.widened[0]
     gone = type(one)(one.tool, "/body/items/*/elsewhere", one.types, ("paused",))
-    assert with_widenings(THINGS, [gone]).widened == ()
+    assert apply_widenings(THINGS, [gone]).widened == ()
 
 
 @given(
@@ -163,12 +163,12 @@ def test_a_place_that_is_gone_is_forgotten() -> None:
 )
 def test_what_was_valid_stays_valid(thing: dict[str, Any]) -> None:
     try:
-        made = widened(THINGS, TOOL, answer(**thing))
-    except NotWidened:
+        made = widen_for_answer(THINGS, TOOL, answer(**thing))
+    except WideningRefused:
         return
-    schema = checker(made.tool(TOOL).output_schema)
-    assert schema.problem(answer(**thing)) is None
+    schema = get_checker(made.get_tool(TOOL).output_schema)
+    assert schema.find_problem(answer(**thing)) is None
     for good in (answer(), answer(state="off", count=2), {"status": 204}, answer(kind=True)):
-        assert schema.problem(good) is None
+        assert schema.find_problem(good) is None
     for bad in (answer(name=[]), answer(inner=[]), {"status": 200, "body": {"items": {}}}):
-        assert schema.problem(bad) is not None
+        assert schema.find_problem(bad) is not None

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from forge.annotations import annotation
-from sandbox.apispec import Schema
+from forge.compiler.annotations import render_annotation
+from sandbox.bundle.apispec import Schema
 from tests.forge.samples import compiled
 
-RUNTIME = Path(__file__).parents[2] / "images" / "base" / "runtime"
+RUNTIME = Path(__file__).parents[3] / "images" / "base" / "runtime"
 RUFF = shutil.which("ruff", path=os.path.dirname(sys.executable)) or "ruff"
 RULES = "E4,E7,E9,F,I,B,UP,C4,RUF"
 OF_PROSE = "RUF001,RUF002,RUF003"
@@ -130,4 +130,4 @@ def test_every_argument_and_every_return_has_a_type(servers: Path) -> None:
 )
 def test_annotations_say_what_schemas_allow(schema: Schema, written: str) -> None:
     defs: dict[str, Schema] = {"N": {"type": "integer"}, "Loop": {"$ref": "#/$defs/Loop"}}
-    assert annotation(schema, defs) == written
+    assert render_annotation(schema, defs) == written

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forge.leads import MAX_LEADS, dialect_of, leads_in
-from forge.sources import Fetched
+from forge.discovery.leads import MAX_LEADS, detect_dialect, find_leads
+from forge.sources import FetchResponse
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from forge.sources import Fetched
     ],
 )
 def test_a_description_is_known_by_its_top_level_keys(content: bytes, dialect: str) -> None:
-    assert dialect_of(content) == dialect
+    assert detect_dialect(content) == dialect
 
 
 @pytest.mark.parametrize(
@@ -40,11 +40,11 @@ def test_a_description_is_known_by_its_top_level_keys(content: bytes, dialect: s
     ],
 )
 def test_what_only_mentions_a_description_is_none(content: bytes) -> None:
-    assert dialect_of(content) is None
+    assert detect_dialect(content) is None
 
 
 def leads(body: bytes) -> tuple[str, ...]:
-    return leads_in(Fetched(200, (), body, "https://h.example/docs/"))
+    return find_leads(FetchResponse(200, (), body, "https://h.example/docs/"))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_urls_that_look_like_a_description_come_before_others_of_a_script() -> N
 
 @given(st.binary(max_size=2000))
 def test_any_body_gives_bounded_absolute_leads(body: bytes) -> None:
-    dialect_of(body)
+    detect_dialect(body)
     for start in (b"", b"<html>", b'{"linkset": ['):
         found = leads(start + body)
         assert len(found) <= MAX_LEADS
@@ -79,5 +79,5 @@ def test_any_body_gives_bounded_absolute_leads(body: bytes) -> None:
     ],
 )
 def test_a_body_made_to_be_slow_to_search_is_still_searched(body: bytes) -> None:
-    dialect_of(body)
+    detect_dialect(body)
     assert len(leads(body)) <= MAX_LEADS

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
-from forge.challenge import NeedsCredential
-from forge.discover import Discovery, Found, discover
-from forge.sources import Source, choose
+from forge.discovery.challenge import CredentialChallenge
+from forge.discovery.search import Discovery, FoundDocument, discover_description
+from forge.sources import ApiSource, rank_sources
 from tests.world.fetch import loopback_fetch
 from tests.world.powerdns import PowerDNS, powerdns
 
 __all__ = ["powerdns"]
 
 
-def look(source: Source) -> Discovery:
+def look(source: ApiSource) -> Discovery:
     async def run() -> Discovery:
         async with loopback_fetch(*source.urls) as fetch:
-            return await discover(source, fetch)
+            return await discover_description(source, fetch)
 
     return asyncio.run(run())
 
@@ -25,13 +26,13 @@ def test_a_task_and_a_host_lead_to_the_question_for_the_key_and_then_to_the_docu
     powerdns: PowerDNS,
 ) -> None:
     task = f"list the DNS zones on {powerdns.host}:{powerdns.port}"
-    source = choose(task, None, ())[0]
+    source = rank_sources(task, None, ())[0]
     needs = look(source)
-    assert isinstance(needs, NeedsCredential)
+    assert isinstance(needs, CredentialChallenge)
     assert (needs.url, needs.headers) == (f"{powerdns.url}/api/docs", ("X-API-Key",))
-    found = look(source.with_header(*needs.header(powerdns.key)))
-    assert isinstance(found, Found)
+    found = look(replace(source, headers=(("X-API-Key", powerdns.key),)))
+    assert isinstance(found, FoundDocument)
     assert (found.location, found.dialect) == (f"{powerdns.url}/api/docs", "swagger 2.0")
-    wrong = look(source.with_header(*needs.header("wrong")))
-    assert isinstance(wrong, NeedsCredential)
+    wrong = look(replace(source, headers=(("X-API-Key", "wrong"),)))
+    assert isinstance(wrong, CredentialChallenge)
     assert wrong.rejected

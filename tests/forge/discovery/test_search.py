@@ -11,8 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from forge.challenge import NeedsCredential
-from forge.discover import MAX_REQUESTS, WELL_KNOWN, Discovery, Found, NotFound, discover
+from forge.discovery.challenge import CredentialChallenge
+from forge.discovery.search import (
+    MAX_REQUESTS,
+    WELL_KNOWN,
+    Discovery,
+    FoundDocument,
+    NotFound,
+    discover_description,
+)
 from forge.errors import (
     DocumentEmpty,
     DocumentTooLarge,
@@ -20,7 +27,7 @@ from forge.errors import (
     NotAnApiDescription,
     SourceUnreachable,
 )
-from forge.sources import Source
+from forge.sources import ApiSource
 from tests.world.fetch import loopback_fetch
 from tests.world.site import Answer, Asked, Page, site
 
@@ -29,20 +36,20 @@ YAML_SPEC = b"swagger: '2.0'\ninfo:\n  title: t\n  version: '1'\npaths: {}\n"
 HTML = b"<!DOCTYPE html><html><body>hello</body></html>"
 
 
-def look(source: Source | str, *granted: str, seconds: float = 10.0) -> Discovery:
+def look(source: ApiSource | str, *granted: str, seconds: float = 60.0) -> Discovery:
     async def run() -> Discovery:
-        wanted = Source(source) if isinstance(source, str) else source
+        wanted = ApiSource(source) if isinstance(source, str) else source
         async with loopback_fetch(*wanted.urls, *granted, response_bytes=1 << 20) as fetch:
-            return await discover(wanted, fetch, seconds=seconds)
+            return await discover_description(wanted, fetch, seconds=seconds)
 
     return asyncio.run(run())
 
 
-def found(pages: dict[str, Answer], at: str = "/") -> tuple[str, Found]:
+def found(pages: dict[str, Answer], at: str = "/") -> tuple[str, FoundDocument]:
     """Where below the site's root the document was, and the result."""
     with site(pages) as here:
         result = look(here.url + at)
-        assert isinstance(result, Found), result
+        assert isinstance(result, FoundDocument), result
         return result.location.removeprefix(here.url), result
 
 
@@ -56,7 +63,7 @@ def missing(pages: dict[str, Answer], at: str = "/") -> NotFound:
 def test_a_document_given_by_url_is_fetched_with_a_single_request() -> None:
     with site({"/v7/spec": Page(JSON_SPEC)}) as here:
         result = look(f"{here.url}/v7/spec")
-    assert isinstance(result, Found)
+    assert isinstance(result, FoundDocument)
     assert (result.content, result.dialect) == (JSON_SPEC, "openapi 3.1.0")
     assert here.paths == ["/v7/spec"]
 
@@ -161,11 +168,13 @@ def test_an_unauthenticated_answer_says_which_header_is_wanted() -> None:
     challenge = (("WWW-Authenticate", 'X-API-Key realm="PowerDNS"'),)
     with site({"/api/docs": Page(b"Unauthorized", 401, challenge)}) as here:
         result = look(here.url)
-    assert isinstance(result, NeedsCredential)
+    assert isinstance(result, CredentialChallenge)
     assert (result.kind, result.headers, result.certain) == ("apiKey", ("X-API-Key",), True)
     assert result.url == f"{here.url}/api/docs"
     assert not result.rejected
-    assert f"toolwright source add {result.url} --header X-API-Key=@NAME" in result.question()
+    assert (
+        f"toolwright source add {result.url} --header X-API-Key=@NAME" in result.render_question()
+    )
 
 
 def test_the_credential_opens_the_document_and_goes_to_its_own_host_only() -> None:
@@ -176,17 +185,17 @@ def test_the_credential_opens_the_document_and_goes_to_its_own_host_only() -> No
     with site() as other, site({"/api/docs": guarded}) as here:
         here.pages["/"] = Page(b"", 302, (("Location", f"{other.url}/openapi.json"),))
         here.pages["/swagger.json"] = Page(f'{{"url": "{other.url}/steal"}}'.encode())
-        source = Source(here.url, (("X-API-Key", "k3y"),))
+        source = ApiSource(here.url, (("X-API-Key", "k3y"),))
         result = look(source, other.url)
-    assert isinstance(result, Found)
+    assert isinstance(result, FoundDocument)
     assert other.asked == []
     assert "k3y" not in repr(source)
 
 
 def test_a_credential_that_is_refused_is_told_as_such() -> None:
     with site({"/api/docs": Page(b"no", 401)}) as here:
-        result = look(Source(here.url).with_header("X-API-Key", "wrong"))
-    assert isinstance(result, NeedsCredential)
+        result = look(ApiSource(here.url, (("X-API-Key", "wrong"),)))
+    assert isinstance(result, CredentialChallenge)
     assert result.rejected
 
 
@@ -284,14 +293,14 @@ def test_an_unreachable_host_is_named_with_what_to_do() -> None:
 def test_a_host_without_a_scheme_is_found_on_this_machine_by_plain_http() -> None:
     with site({"/openapi.json": Page(JSON_SPEC)}) as here:
         result = look(here.url.removeprefix("http://"))
-    assert isinstance(result, Found)
+    assert isinstance(result, FoundDocument)
 
 
 def test_a_file_is_read_where_it_lies(tmp_path: Path) -> None:
     document = tmp_path / "anything.txt"
     document.write_bytes(YAML_SPEC)
     result = look(str(document))
-    assert result == Found(str(document), YAML_SPEC, "swagger 2.0")
+    assert result == FoundDocument(str(document), YAML_SPEC, "swagger 2.0")
     assert look(document.as_uri()) == result
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from forge.prosedocs.checking import Answered
-from forge.prosedocs.claims import read_claims
-from forge.prosedocs.derived import Derived, derived
-from forge.prosedocs.page import Page, page_of
+from forge.documentation.checking import LocatedClaims
+from forge.documentation.claims import parse_api_claims
+from forge.documentation.to_openapi import DerivedDocument, derive_document
+from forge.readers.page import Page, parse_page
 
 PROSE = Path(__file__).parents[2] / "fixtures" / "prose"
 BERTHS: dict[str, Any] = {
@@ -112,30 +112,30 @@ def operation(method: str, path: str, quote: str, **more: Any) -> dict[str, Any]
 
 def page(name: str, location: str = "") -> Page:
     content = (PROSE / name).read_bytes()
-    found = page_of(location or name, content)
+    found = parse_page(location or name, content)
     assert found is not None
     return found
 
 
 def text_page(text: str, location: str = "https://docs.example/api") -> Page:
-    found = page_of(location, text.encode())
+    found = parse_page(location, text.encode())
     assert found is not None
     return found
 
 
-def answered(content: dict[str, Any], number: int = 1) -> Answered:
-    return Answered("docs", f"/part/{number}", read_claims(content))
+def answered(content: dict[str, Any], number: int = 1) -> LocatedClaims:
+    return LocatedClaims("docs", f"/part/{number}", parse_api_claims(content))
 
 
-def read(page: Page, *contents: dict[str, Any]) -> Derived:
+def read(page: Page, *contents: dict[str, Any]) -> DerivedDocument:
     answers = [answered(content, number) for number, content in enumerate(contents, 1)]
-    return derived([page], answers, "openai m-1", ["prompt"])
+    return derive_document([page], answers, "openai m-1", ["prompt"])
 
 
-def requests(made: Derived) -> set[str]:
+def requests(made: DerivedDocument) -> set[str]:
     paths = made.root["paths"]
     return {f"{method.upper()} {path}" for path, item in paths.items() for method in item}
 
 
-def reasons(made: Derived) -> str:
+def reasons(made: DerivedDocument) -> str:
     return "\n".join(map(str, made.problems))

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forge.discover import NotFound, discover
+from forge.discovery.search import NotFound, discover_description
+from forge.documentation.gather import MAX_PAGES, gather_pages
+from forge.documentation.sections import split_pages
 from forge.errors import NoUsableOperation
-from forge.prosedocs.gathering import MAX_PAGES, gather
-from forge.prosedocs.page import Page, page_of
-from forge.prosedocs.parts import parts_of
-from forge.sources import Source
-from tests.forge.prosedocs.told import operation, read, requests, text_page
+from forge.readers.page import Page, parse_page
+from forge.sources import ApiSource
+from tests.forge.documentation.readings import operation, read, requests, text_page
 from tests.world.fetch import loopback_fetch
 from tests.world.site import Page as Served
 from tests.world.site import site
@@ -29,9 +29,9 @@ def gathered(pages: dict[str, bytes], at: str = "/docs/") -> tuple[list[str], li
 
     async def run(url: str) -> tuple[Page, ...]:
         async with loopback_fetch(url) as fetch:
-            first = page_of(f"{url}{at}", pages[at])
+            first = parse_page(f"{url}{at}", pages[at])
             assert first is not None
-            return await gather((first,), fetch)
+            return await gather_pages((first,), fetch)
 
     with site({path: Served(content) for path, content in pages.items()}) as here:
         found = asyncio.run(run(here.url))
@@ -74,12 +74,12 @@ def test_the_texts_together_are_bounded() -> None:
 
 def test_short_pages_share_a_part_and_each_long_section_has_its_own_place() -> None:
     short = [text_page(f"GET /a{n} lists.", f"https://docs.example/api{n}") for n in range(4)]
-    (part,), count = parts_of(short)
+    (part,), count = split_pages(short)
     assert (part.location, count) == ("https://docs.example/api0", 1)
     long = [
         text_page(f"GET /a{n} lists. " + "word\n" * 2500, f"https://d.example/{n}") for n in "ab"
     ]
-    assert [part.location for part in parts_of(long)[0]] == [
+    assert [part.location for part in split_pages(long)[0]] == [
         "https://d.example/a",
         "https://d.example/b",
     ]
@@ -88,7 +88,7 @@ def test_short_pages_share_a_part_and_each_long_section_has_its_own_place() -> N
 def look(pages: dict[str, Served], at: str) -> object:
     async def run(url: str) -> object:
         async with loopback_fetch(url) as fetch:
-            return await discover(Source(f"{url}{at}"), fetch, seconds=10)
+            return await discover_description(ApiSource(f"{url}{at}"), fetch, seconds=60)
 
     with site(pages) as here:
         return asyncio.run(run(here.url))

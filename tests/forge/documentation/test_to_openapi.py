@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from forge.documentation.checking import convert_to_pace
+from forge.documentation.prompts import build_part_request
+from forge.documentation.sections import PART_BYTES, split_pages
+from forge.documentation.to_openapi import DerivedDocument, compile_derived, derive_document
 from forge.errors import NoUsableOperation
-from forge.prosedocs.asking import ask_about
-from forge.prosedocs.checking import pace_of
-from forge.prosedocs.derived import Derived, compiled, derived
-from forge.prosedocs.page import MAX_PAGE_BYTES, page_of
-from forge.prosedocs.parts import PART_BYTES, parts_of
-from sandbox.pace import Pace
-from tests.forge.prosedocs.told import (
+from forge.readers.page import MAX_PAGE_BYTES, parse_page
+from sandbox.bundle.ratelimit import Pace
+from tests.forge.documentation.readings import (
     BERTHS,
     answered,
     operation,
@@ -42,7 +42,7 @@ TIDES: dict[str, Any] = {
 def test_all_that_is_quoted_becomes_a_bundle_with_credential_and_pace() -> None:
     made = read(page("berths.md"), BERTHS)
     assert made.problems == ()
-    bundle = compiled(made, name="berths", base_url=None).bundle
+    bundle = compile_derived(made, name="berths", base_url=None).bundle
     assert {tool.name: tool.access for tool in bundle.tools} == {
         "get_berths": "read",
         "get_berths_by_id": "read",
@@ -62,7 +62,7 @@ def test_all_that_is_quoted_becomes_a_bundle_with_credential_and_pace() -> None:
     assert made_by.prompt_digest
     assert bundle.spec is not None
     assert bundle.spec.dialect == "prose"
-    book = bundle.tool("post_bookings")
+    book = bundle.get_tool("post_bookings")
     body = book.input_schema["properties"]["body"]
     assert body["required"] == ["berth", "boat"]
     assert body["properties"]["berth"]["type"] == "integer"
@@ -178,7 +178,7 @@ def test_a_limit_that_the_text_does_not_state_is_left_out(limits: dict[str, Any]
 def test_a_limit_is_kept_as_a_pace_of_the_same_rate(
     requests_: int, per: float, pace: tuple[int, float] | None
 ) -> None:
-    assert pace_of(requests_, per) == pace
+    assert convert_to_pace(requests_, per) == pace
     if pace:
         Pace("host", *pace)
 
@@ -204,7 +204,7 @@ def test_a_method_stands_with_its_path_in_the_ways_that_people_write(
     assert [name.split()[0] for name in requests(made)] == [method]
 
 
-def poisoned(base: str, quote: str, *more: dict[str, Any]) -> Derived:
+def poisoned(base: str, quote: str, *more: dict[str, Any]) -> DerivedDocument:
     departures = operation("GET", "/departures", "GET /departures lists the next departures.")
     claims = {"base_url": {"url": base, "quote": quote}, "operations": [departures, *more]}
     return read(page("poisoned.md", "https://docs.ferry.example/api"), claims)
@@ -226,7 +226,7 @@ def test_what_the_text_tells_a_model_to_do_never_becomes_a_request_elsewhere() -
     with_bare = poisoned(
         "https://api.ferry.example", "The API is at https://api.ferry.example.", bare
     )
-    servers = compiled(with_bare, name="ferry", base_url=None).bundle.permissions
+    servers = compile_derived(with_bare, name="ferry", base_url=None).bundle.permissions
     assert servers == ("network:api.ferry.example",)
 
 
@@ -260,7 +260,7 @@ def test_without_a_base_url_the_api_is_where_its_documentation_is() -> None:
         text_page("# X\n\nGET /things lists things."),
         {"operations": [operation("GET", "/things", "GET /things lists things.")]},
     )
-    assert compiled(made, name="x", base_url=None).bundle.base_url == "https://docs.example"
+    assert compile_derived(made, name="x", base_url=None).bundle.base_url == "https://docs.example"
 
 
 def test_a_thousand_operations_are_bounded() -> None:
@@ -285,22 +285,22 @@ def test_a_thousand_operations_are_bounded() -> None:
 )
 def test_any_other_answer_is_no_evidence(content: dict[str, Any]) -> None:
     with pytest.raises(NoUsableOperation):
-        derived([page("berths.md")], [answered(content)])
+        derive_document([page("berths.md")], [answered(content)])
 
 
 def test_a_text_that_is_no_api_has_no_evidence_for_one() -> None:
     recipe = page("cookbook.md")
     assert not recipe.documents_requests
-    assert parts_of([recipe]) == ((), 0)
+    assert split_pages([recipe]) == ((), 0)
     with pytest.raises(NoUsableOperation):
         read(recipe, {"operations": [operation("DELETE", "/nothing", "Delete nothing.")]})
 
 
 def test_curl_commands_need_no_model_and_add_to_what_one_says() -> None:
-    alone = derived([page("commands.md")], ())
+    alone = derive_document([page("commands.md")], ())
     assert requests(alone) == {"GET /lamps", "PUT /lamps/{lamp_id}"}
     assert alone.author == ""
-    bundle = compiled(alone, name="lamps", base_url=None).bundle
+    bundle = compile_derived(alone, name="lamps", base_url=None).bundle
     assert bundle.permissions == ("network:127.0.0.1:8098",)
     assert [credential.kind for credential in bundle.credentials] == ["bearer"]
     claim = operation("GET", "/lamps", "curl http://127.0.0.1:8098/lamps", summary="All lamps")
@@ -310,19 +310,19 @@ def test_curl_commands_need_no_model_and_add_to_what_one_says() -> None:
 
 def test_what_was_read_is_the_same_after_it_was_stored() -> None:
     made = read(page("berths.md"), {**BERTHS, "operations": [*BERTHS["operations"], {}]})
-    assert Derived.from_json(made.to_json()) == made
+    assert DerivedDocument.from_json(made.to_json()) == made
 
 
 def test_parts_fit_a_prompt_and_lose_nothing() -> None:
     rows = "\n".join(f"| GET | `/things/{n}` | {'about ' * 20} |" for n in range(400))
     sections = "\n\n".join(f"## Section {n}\n\nGET /things/{n} {'words ' * 200}" for n in range(60))
-    parts, count = parts_of([text_page(f"# API\n\n{rows}\n\n{sections}")])
+    parts, count = split_pages([text_page(f"# API\n\n{rows}\n\n{sections}")])
     assert count == len(parts) > 5
     assert all(len(part.text.encode()) <= PART_BYTES for part in parts)
     whole = "\n".join(part.text for part in parts)
     assert all(f"`/things/{n}`" in whole for n in range(400))
     assert all(f"## Section {n}\n" in whole for n in range(60))
-    prompt = ask_about(parts[0], len(parts), "list things", 8000).prompt
+    prompt = build_part_request(parts[0], len(parts), "list things", 8000).prompt
     assert len(prompt.encode()) < 20_000
     assert "<<<documentation" in prompt
 
@@ -333,16 +333,16 @@ def test_parts_fit_a_prompt_and_lose_nothing() -> None:
 )
 def test_a_broken_page_is_read_in_time_and_says_what_it_says(noise: str) -> None:
     text = f"<html><body><h1>API</h1><p>GET /things lists.</p>{noise * 3000}"
-    read_page = page_of("https://docs.example/", text.encode())
+    read_page = parse_page("https://docs.example/", text.encode())
     assert read_page is not None
     assert "GET /things lists." in read_page.text
 
 
 def test_what_nobody_sees_is_not_read_and_a_page_is_cut() -> None:
     text = "GET /a\u200b\u202eb " + "x" * (MAX_PAGE_BYTES * 2)
-    found = page_of("docs.txt", text.encode())
+    found = parse_page("docs.txt", text.encode())
     assert found is not None
     assert found.text.startswith("GET /ab")
     assert len(found.text) <= MAX_PAGE_BYTES
-    assert page_of("x.json", b'{"a": 1}') is None
-    assert page_of("x.bin", b"\x00\x01\x02") is None
+    assert parse_page("x.json", b'{"a": 1}') is None
+    assert parse_page("x.bin", b"\x00\x01\x02") is None

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forge.brief import EXAMPLE
-from forge.draft import MAX_CODE, MAX_TOOLS, Draft, read_draft
-from forge.mutation import Purpose, bundle_of, gains, name_for, reference
-from sandbox.bundle import Bundle, RequestPattern, parse_files, read_bundle, render_files
-from sandbox.example import Example
-from sandbox.validation import Problem
+from forge.drafts.assemble import Purpose, build_bundle, choose_name, format_reference, list_gains
+from forge.drafts.brief import EXAMPLE
+from forge.drafts.draft import MAX_CODE, MAX_TOOLS, Draft, parse_draft
+from sandbox.bundle.example import Example
+from sandbox.bundle.model import Bundle, RequestPattern, parse_files, read_bundle, render_files
+from sandbox.schemas.validator import SchemaViolation
 from tests.sandbox.computing import CASES, HALVE, computing
 
-NOTES = read_bundle(Path(__file__).parents[1] / "fixtures" / "bad_bundles" / "good")
+NOTES = read_bundle(Path(__file__).parents[2] / "fixtures" / "bad_bundles" / "good")
 OBJECT = {"type": "object"}
 TOOL = {"name": "t", "description": "T.", "input_schema": OBJECT, "output_schema": OBJECT}
 JSON = st.recursive(
@@ -28,19 +28,19 @@ JSON = st.recursive(
 
 
 def draft(parent: Bundle | None = None, **given: Any) -> Draft:
-    found = read_draft({**({} if parent else EXAMPLE), **given}, parent)
+    found = parse_draft({**({} if parent else EXAMPLE), **given}, parent)
     assert isinstance(found, Draft), found
     return found
 
 
 def places(parent: Bundle | None = None, **given: Any) -> dict[str, str]:
-    found = read_draft({**EXAMPLE, **given}, parent)
+    found = parse_draft({**EXAMPLE, **given}, parent)
     assert not isinstance(found, Draft)
     return {problem.where: problem.reason for problem in found}
 
 
 def made(found: Draft, parent: Bundle | None = None, name: str = "mutant") -> Bundle:
-    return bundle_of(found, Purpose("do it", name, "d" * 64), parent)
+    return build_bundle(found, Purpose("do it", name, "d" * 64), parent)
 
 
 @pytest.mark.parametrize("permission", ["env:NAME", "fs:/data/in:ro", "clock", "network:a.example"])
@@ -130,20 +130,20 @@ def test_each_problem_is_located(given: dict[str, Any], where: str) -> None:
 
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(("code", "tools", "cases", "why"), JSON)))
 def test_any_json_is_a_draft_or_has_located_problems(given: dict[str, Any]) -> None:
-    found = read_draft(given, NOTES)
+    found = parse_draft(given, NOTES)
     problems = () if isinstance(found, Draft) else found
-    assert all(isinstance(p, Problem) and p.where.startswith("/") for p in problems)
+    assert all(isinstance(p, SchemaViolation) and p.where.startswith("/") for p in problems)
 
 
 def test_the_same_draft_with_another_excuse_is_the_same_draft() -> None:
-    assert draft().digest() == draft(why="other").digest()
-    assert draft().digest() != draft(code=EXAMPLE["code"] + "\n# other\n").digest()
-    assert draft().digest() != draft(cases=EXAMPLE["cases"][:2]).digest()
+    assert draft().compute_digest() == draft(why="other").compute_digest()
+    assert draft().compute_digest() != draft(code=EXAMPLE["code"] + "\n# other\n").compute_digest()
+    assert draft().compute_digest() != draft(cases=EXAMPLE["cases"][:2]).compute_digest()
 
 
 def test_a_tool_that_is_only_named_stays_as_its_parent_has_it_code_and_cases_included() -> None:
     parent = computing()
-    found = read_draft({"tools": [{"name": "halve"}]}, parent, CASES)
+    found = parse_draft({"tools": [{"name": "halve"}]}, parent, CASES)
     assert isinstance(found, Draft)
     assert found.tools == parent.tools
     assert found.examples == CASES
@@ -153,7 +153,7 @@ def test_a_tool_that_is_only_named_stays_as_its_parent_has_it_code_and_cases_inc
 
 def test_cases_that_are_given_for_a_tool_take_the_place_of_its_parents() -> None:
     given = {"tool": "halve", "arguments": {"number": 8}, "result": {"half": 4}}
-    found = read_draft({"tools": [{"name": "halve"}], "cases": [given]}, computing(), CASES)
+    found = parse_draft({"tools": [{"name": "halve"}], "cases": [given]}, computing(), CASES)
     assert isinstance(found, Draft)
     assert found.examples == (Example("halve", {"number": 8}, {"half": 4}),)
 
@@ -189,9 +189,13 @@ def test_code_that_does_not_parse_is_left_for_the_static_stage_to_tell() -> None
 
 def test_a_mutant_names_its_parent_and_may_do_no_more_than_it() -> None:
     mutant = made(draft(NOTES, tools=[{"name": "list_notes"}]), NOTES)
-    assert mutant.provenance.parent == reference(NOTES) == f"{NOTES.name}@1:{NOTES.digest()}"
+    assert (
+        mutant.provenance.parent
+        == format_reference(NOTES)
+        == f"{NOTES.name}@1:{NOTES.compute_digest()}"
+    )
     assert mutant.provenance.author == "client"
-    assert gains(mutant, NOTES) == ()
+    assert list_gains(mutant, NOTES) == ()
     assert mutant.spec is not None
     assert [operation.id for operation in mutant.spec.operations] == ["listNotes"]
 
@@ -212,13 +216,13 @@ def test_a_mutant_that_only_computes_keeps_no_way_out() -> None:
 )
 def test_what_a_mutant_takes_for_itself_is_named(change: dict[str, Any], gained: str) -> None:
     mutant = made(draft(NOTES, tools=[{"name": "list_notes", **change}]), NOTES)
-    assert gained in gains(mutant, NOTES)
+    assert gained in list_gains(mutant, NOTES)
 
 
 def test_without_a_parent_all_that_a_bundle_may_do_is_a_gain() -> None:
     tool = {**TOOL, "permissions": ["network:a.example"]}
     asking = {**tool, "requests": [{"method": "POST", "url": "https://a.example/x"}]}
-    gained = gains(made(draft(tools=[asking], cases=[])), None)
+    gained = list_gains(made(draft(tools=[asking], cases=[])), None)
     assert gained == ("network:a.example", "POST https://a.example/x")
     assert made(draft(tools=[asking], cases=[])).tools[0].requests == (
         RequestPattern("POST", "https://a.example/x"),
@@ -254,7 +258,7 @@ def test_a_bundle_without_a_parent_keeps_the_digest_that_it_had() -> None:
 def test_a_server_gets_a_free_name_of_its_task_or_parent(
     task: str, parent: str, taken: tuple[str, ...], name: str | None
 ) -> None:
-    found = name_for(task, parent, taken)
+    found = choose_name(task, parent, taken)
     assert found not in taken
     assert 0 < len(found) <= 40
     assert name in (None, found)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from forge.brief import EXAMPLE
-from forge.draft import Draft, read_draft
-from forge.literals import MAX_LITERALS, literals, unasked
+from forge.drafts.brief import EXAMPLE
+from forge.drafts.draft import Draft, parse_draft
+from forge.drafts.literals import MAX_LITERALS, find_literals, find_unasked_literals
 
 
 @pytest.mark.parametrize(
@@ -23,24 +23,24 @@ from forge.literals import MAX_LITERALS, literals, unasked
     ],
 )
 def test_values_are_told_from_names_of_standards(task: str, named: tuple[str, ...]) -> None:
-    assert literals(task) == named
+    assert find_literals(task) == named
 
 
 def test_a_draft_that_leaves_one_out_is_told_which() -> None:
-    draft = read_draft(EXAMPLE)
+    draft = parse_draft(EXAMPLE)
     assert isinstance(draft, Draft)
-    assert unasked("Roman numerals such as XIV", draft) == ()
-    (problem,) = unasked("Roman numerals such as XIV, but not (VVVV, XIXX)", draft)
+    assert find_unasked_literals("Roman numerals such as XIV", draft) == ()
+    (problem,) = find_unasked_literals("Roman numerals such as XIV, but not (VVVV, XIXX)", draft)
     assert "names VVVV, XIXX" in problem.reason
 
 
 def test_an_author_may_say_that_a_word_is_no_example() -> None:
-    draft = read_draft({**EXAMPLE, "why": "first draft; K9 is the customer's name"})
+    draft = parse_draft({**EXAMPLE, "why": "first draft; K9 is the customer's name"})
     assert isinstance(draft, Draft)
-    assert unasked("Roman numerals for K9", draft) == ()
+    assert find_unasked_literals("Roman numerals for K9", draft) == ()
 
 
 def test_a_task_of_a_thousand_values_asks_for_a_few_and_takes_no_time() -> None:
-    assert len(literals(" ".join(f"a{n}b" for n in range(5_000)))) == MAX_LITERALS
-    assert literals("(" * 20_000) == ()
-    assert literals("such as " * 3_000) == ()
+    assert len(find_literals(" ".join(f"a{n}b" for n in range(5_000)))) == MAX_LITERALS
+    assert find_literals("(" * 20_000) == ()
+    assert find_literals("such as " * 3_000) == ()

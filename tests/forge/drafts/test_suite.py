@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from forge.brief import EXAMPLE, EXAMPLE_CODE
-from forge.draft import Draft, read_draft
-from forge.mutation import Purpose, bundle_of
-from forge.suite import carried
-from sandbox.static.suite import suite_findings
+from forge.drafts.assemble import Purpose, build_bundle
+from forge.drafts.brief import EXAMPLE, EXAMPLE_CODE
+from forge.drafts.draft import Draft, parse_draft
+from forge.drafts.suite import carry_tests
+from sandbox.stages.static.suite import check_suite
 
 FIRST = """import math
 
@@ -41,9 +41,9 @@ def test_third():
 
 
 def whole(tests: str, why: str = "", gone: Any = ()) -> str:
-    made = carried(tests, FIRST, why, gone)
+    made = carry_tests(tests, FIRST, why, gone)
     assert isinstance(made, str), made
-    assert suite_findings(made) == ()
+    assert check_suite(made) == ()
     return made
 
 
@@ -56,9 +56,9 @@ def test_tests_that_a_draft_leaves_out_stay_with_all_that_they_use() -> None:
 
 def test_the_same_tests_once_more_are_the_same_tests() -> None:
     assert whole(FIRST) == FIRST
-    assert carried(FIRST, "", "") == FIRST
-    assert carried("", "", "") == ""
-    assert carried("", FIRST, "", {"area", "halve"}) == ""
+    assert carry_tests(FIRST, "", "") == FIRST
+    assert carry_tests("", "", "") == ""
+    assert carry_tests("", FIRST, "", {"area", "halve"}) == ""
 
 
 @pytest.mark.parametrize(
@@ -72,16 +72,16 @@ def test_the_same_tests_once_more_are_the_same_tests() -> None:
 )
 def test_a_test_is_not_changed_without_a_word(old: str, new: str) -> None:
     weaker = FIRST.replace(old, new)
-    problems = carried(weaker, FIRST, "better code", ())
+    problems = carry_tests(weaker, FIRST, "better code", ())
     assert not isinstance(problems, str)
     assert [problem.where for problem in problems] == ["/tests"]
     assert "test_half" in problems[0].reason
-    assert carried(weaker, FIRST, "test_half expected the wrong half", ()) == weaker
+    assert carry_tests(weaker, FIRST, "test_half expected the wrong half", ()) == weaker
 
 
 def test_what_a_kept_test_uses_is_not_changed_under_it() -> None:
     loose = "def near(value, wanted):\n    return True\n\n\n" + MORE
-    problems = carried(loose, FIRST, "", ())
+    problems = carry_tests(loose, FIRST, "", ())
     assert not isinstance(problems, str)
     assert "test_area" in problems[0].reason
 
@@ -98,27 +98,31 @@ def test_tests_of_tools_that_are_left_out_go_with_them() -> None:
 
 
 def test_code_that_is_no_python_is_left_to_the_gate() -> None:
-    assert carried("def (", FIRST, "") == "def ("
+    assert carry_tests("def (", FIRST, "") == "def ("
 
 
 def drafted(**changes: Any) -> Draft:
-    made = read_draft({**EXAMPLE, **changes})
+    made = parse_draft({**EXAMPLE, **changes})
     assert isinstance(made, Draft), made
     return made
 
 
 def test_tools_cases_and_tests_without_code_are_a_specification() -> None:
     given = {key: value for key, value in EXAMPLE.items() if key != "code"}
-    made = read_draft(given)
+    made = parse_draft(given)
     assert isinstance(made, Draft)
     assert made.is_specification
     assert not drafted().is_specification
     without_tests = {key: value for key, value in given.items() if key != "tests"}
-    assert not isinstance(read_draft(without_tests), Draft)
+    assert not isinstance(parse_draft(without_tests), Draft)
 
 
 def test_other_tests_and_packages_make_another_draft() -> None:
-    digests = {drafted().digest(), drafted(tests=MORE).digest(), drafted(packages=["a"]).digest()}
+    digests = {
+        drafted().compute_digest(),
+        drafted(tests=MORE).compute_digest(),
+        drafted(packages=["a"]).compute_digest(),
+    }
     assert len(digests) == 3
 
 
@@ -126,14 +130,14 @@ def test_other_tests_and_packages_make_another_draft() -> None:
     "packages", ["six", [""], ["six>=1"], ["git+https://x"], ["./a.whl"], ["-r x"], ["a"] * 17, [3]]
 )
 def test_what_is_no_exact_package_is_refused(packages: Any) -> None:
-    problems = read_draft({**EXAMPLE, "packages": packages})
+    problems = parse_draft({**EXAMPLE, "packages": packages})
     assert isinstance(problems, tuple)
     assert problems[0].where.startswith("/packages")
 
 
 def test_a_mutant_is_held_to_its_parents_tests() -> None:
-    parent = bundle_of(drafted(), Purpose("roman", "roman", ""))
-    kept = read_draft({"tools": [{"name": "from_roman"}]}, parent, (), str(EXAMPLE["tests"]))
+    parent = build_bundle(drafted(), Purpose("roman", "roman", ""))
+    kept = parse_draft({"tools": [{"name": "from_roman"}]}, parent, (), str(EXAMPLE["tests"]))
     assert isinstance(kept, Draft)
     assert kept.tests == EXAMPLE["tests"]
     assert not kept.is_specification

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from forge.access import judge
+from forge.readers.access import classify_access
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from forge.access import judge
 def test_a_query_that_says_what_is_done_makes_a_get_a_write(
     query: list[tuple[str, str]], operation_id: str, access: str
 ) -> None:
-    assert judge("GET", "/lamp/{id}", operation_id, "", query) == access
+    assert classify_access("GET", "/lamp/{id}", operation_id, "", query) == access
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_query_that_says_what_is_done_makes_a_get_a_write(
 def test_a_get_is_judged_by_its_words(
     path: str, operation_id: str, summary: str, access: str
 ) -> None:
-    assert judge("GET", path, operation_id, summary) == access
+    assert classify_access("GET", path, operation_id, summary) == access
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_get_is_judged_by_its_words(
 def test_a_parameter_that_is_a_verb_makes_a_get_act(
     query: str, operation_id: str, access: str
 ) -> None:
-    assert judge("GET", "/things", operation_id, "", [(query, "")]) == access
+    assert classify_access("GET", "/things", operation_id, "", [(query, "")]) == access
 
 
 @pytest.mark.parametrize(
@@ -110,15 +110,15 @@ def test_a_parameter_that_is_a_verb_makes_a_get_act(
 def test_a_get_that_answers_that_something_was_made_is_a_write(
     successes: list[str], access: str
 ) -> None:
-    assert judge("GET", "/exports", "", "", (), successes) == access
-    assert judge("GET", "/exports", "getExport", "", (), successes) == "read"
+    assert classify_access("GET", "/exports", "", "", (), successes) == access
+    assert classify_access("GET", "/exports", "getExport", "", (), successes) == "read"
 
 
 @pytest.mark.parametrize("path", ["/search", "/graphql", "/query", "/items/_search", "/lookup"])
 def test_a_post_is_a_write_until_a_person_says_otherwise(path: str) -> None:
-    assert judge("POST", path, "searchItems", "Search for items") == "write"
+    assert classify_access("POST", path, "searchItems", "Search for items") == "write"
 
 
 def test_a_query_method_reads_and_an_unknown_one_writes() -> None:
-    assert judge("QUERY", "/a", "", "") == "read"
-    assert judge("PURGE", "/a", "", "") == "write"
+    assert classify_access("QUERY", "/a", "", "") == "read"
+    assert classify_access("PURGE", "/a", "", "") == "write"

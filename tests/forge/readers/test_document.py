@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forge.document import MAX_BYTES, load, parse
 from forge.errors import (
     DocumentEmpty,
     DocumentError,
@@ -15,6 +14,7 @@ from forge.errors import (
     DocumentTooLarge,
     DocumentUnreadable,
 )
+from forge.readers.document import MAX_BYTES, load_document, parse_document
 
 
 @pytest.mark.parametrize(
@@ -22,15 +22,17 @@ from forge.errors import (
 )
 def test_every_unicode_encoding_is_read(encoding: str) -> None:
     content = "openapi: 3.0.0\ntitle: Übersicht\n".encode(encoding)
-    assert parse(content, "api.yaml").root["title"] == "Übersicht"
+    assert parse_document(content, "api.yaml").root["title"] == "Übersicht"
 
 
 def test_json_is_told_by_its_content_and_not_by_a_name() -> None:
-    assert parse(b'\n {"a": [1, 2.5, null, true]}', "api.yaml").root == {"a": [1, 2.5, None, True]}
+    assert parse_document(b'\n {"a": [1, 2.5, null, true]}', "api.yaml").root == {
+        "a": [1, 2.5, None, True]
+    }
 
 
 def test_yaml_in_flow_style_is_not_mistaken_for_broken_json() -> None:
-    assert parse(b"{a: 1, b: [x, y]}", "x").root == {"a": 1, "b": ["x", "y"]}
+    assert parse_document(b"{a: 1, b: [x, y]}", "x").root == {"a": 1, "b": ["x", "y"]}
 
 
 @pytest.mark.parametrize(
@@ -55,22 +57,22 @@ def test_yaml_in_flow_style_is_not_mistaken_for_broken_json() -> None:
     ],
 )
 def test_a_plain_scalar_means_what_yaml_1_2_says(written: str, meant: object) -> None:
-    assert parse(f"a: {written}".encode(), "x").root == {"a": meant}
+    assert parse_document(f"a: {written}".encode(), "x").root == {"a": meant}
 
 
 def test_keys_are_strings_as_written() -> None:
-    root = parse(b"200: a\ntrue: b\n2024-01-01: c\n1.10: d", "x").root
+    root = parse_document(b"200: a\ntrue: b\n2024-01-01: c\n1.10: d", "x").root
     assert root == {"200": "a", "true": "b", "2024-01-01": "c", "1.10": "d"}
 
 
 def test_merge_keys_add_what_is_not_there() -> None:
-    root = parse(b"base: &b {a: 1, c: 2}\nother: {<<: *b, c: 3}", "x").root
+    root = parse_document(b"base: &b {a: 1, c: 2}\nother: {<<: *b, c: 3}", "x").root
     assert root["other"] == {"a": 1, "c": 3}
 
 
 @pytest.mark.parametrize("text", ['{"a": {"b": 1, "b": 2}}', "a: {b: 1, b: 2}"])
 def test_a_repeated_key_is_tolerated_and_located(text: str) -> None:
-    document = parse(text.encode(), "x")
+    document = parse_document(text.encode(), "x")
     assert document.root == {"a": {"b": 2}}
     assert [(p.pointer, "'b'" in p.reason) for p in document.problems] == [("/a", True)]
 
@@ -79,29 +81,29 @@ def test_a_billion_laughs_are_refused() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
     with pytest.raises(DocumentTooLarge, match="aliases"):
-        parse("\n".join(lines).encode(), "bomb.yaml")
+        parse_document("\n".join(lines).encode(), "bomb.yaml")
 
 
 def test_a_yaml_value_that_contains_itself_is_refused() -> None:
     with pytest.raises(DocumentRecursive, match="contains itself"):
-        parse(b"a: &a {b: [*a]}", "x")
+        parse_document(b"a: &a {b: [*a]}", "x")
 
 
 @pytest.mark.parametrize("opening", ["[", '{"a":', "- "])
 def test_deep_nesting_is_refused(opening: str) -> None:
     with pytest.raises(DocumentError):
-        parse((opening * 5000).encode(), "deep")
+        parse_document((opening * 5000).encode(), "deep")
 
 
 def test_nesting_that_closes_is_refused_past_the_bound() -> None:
     with pytest.raises(DocumentTooLarge, match="deeper"):
-        parse(("[" * 200 + "]" * 200).encode(), "deep")
+        parse_document(("[" * 200 + "]" * 200).encode(), "deep")
 
 
 @pytest.mark.parametrize("content", [b"", b" \n\t ", b"\xef\xbb\xbf", b"\0\0"])
 def test_an_empty_document_is_called_empty(content: bytes) -> None:
     with pytest.raises(DocumentEmpty):
-        parse(content, "x")
+        parse_document(content, "x")
 
 
 def test_a_document_of_50_mb_is_refused_with_its_size(tmp_path: Path) -> None:
@@ -109,13 +111,13 @@ def test_a_document_of_50_mb_is_refused_with_its_size(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(50_000_000)
     with pytest.raises(DocumentTooLarge, match="50 MB"):
-        load(path)
+        load_document(path)
 
 
 def test_the_largest_size_is_still_read() -> None:
     content = b'{"a": "' + b"x" * (MAX_BYTES - 9) + b'"}'
     assert len(content) == MAX_BYTES
-    assert set(parse(content, "x").root) == {"a"}
+    assert set(parse_document(content, "x").root) == {"a"}
 
 
 @pytest.mark.parametrize(
@@ -130,35 +132,35 @@ def test_the_largest_size_is_still_read() -> None:
 )
 def test_what_is_neither_json_nor_yaml_is_unreadable(content: bytes) -> None:
     with pytest.raises(DocumentUnreadable, match="path or URL"):
-        parse(content, "x")
+        parse_document(content, "x")
 
 
 def test_a_missing_file_and_a_directory_are_unreadable(tmp_path: Path) -> None:
     for path in (tmp_path / "none.yaml", tmp_path):
         with pytest.raises(DocumentUnreadable, match="no such file"):
-            load(path)
+            load_document(path)
 
 
 def test_bytes_that_are_not_utf_8_are_replaced_and_reported() -> None:
-    document = parse(b"title: caf\xe9", "x")
+    document = parse_document(b"title: caf\xe9", "x")
     assert document.root == {"title": "caf\ufffd"}
     assert "byte 10" in document.problems[0].reason
 
 
 def test_half_a_surrogate_pair_never_reaches_the_values() -> None:
-    document = parse(b'{"a\\ud800": ["\\udfff", "\\ud83d\\ude00"]}', "x")
+    document = parse_document(b'{"a\\ud800": ["\\udfff", "\\ud83d\\ude00"]}', "x")
     assert document.root == {"a\ufffd": ["\ufffd", "😀"]}
     assert document.problems
 
 
 def test_only_the_first_of_several_yaml_documents_counts() -> None:
-    assert parse(b"a: 1\n---\na: 2", "x").root == {"a": 1}
+    assert parse_document(b"a: 1\n---\na: 2", "x").root == {"a": 1}
 
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_values_or_a_document_error(content: bytes) -> None:
     try:
-        root = parse(content, "x").root
+        root = parse_document(content, "x").root
     except DocumentError:
         return
     json.dumps(root, allow_nan=False).encode()
@@ -175,4 +177,4 @@ _VALUES = st.recursive(
 
 @given(st.dictionaries(st.text(max_size=5), _VALUES))
 def test_json_values_are_read_exactly(value: dict[str, object]) -> None:
-    assert parse(json.dumps(value).encode(), "x").root == value
+    assert parse_document(json.dumps(value).encode(), "x").root == value

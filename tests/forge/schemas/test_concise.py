@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from forge.brevity import PROSE_BUDGET, Brevity
+from forge.schemas.concise import PROSE_BUDGET, SchemaShortener
 
 
 def arguments(properties: dict[str, Any], **defs: Any) -> dict[str, Any]:
@@ -25,39 +25,48 @@ NODE = {"type": "object", "properties": {"next": link("Node")}}
 
 
 def test_a_definition_that_is_used_once_stands_in_its_place() -> None:
-    made = Brevity().concise(arguments({"a": link("Name", description="Whose.")}, Name=NAME))
+    made = SchemaShortener().shorten_schema(
+        arguments({"a": link("Name", description="Whose.")}, Name=NAME)
+    )
     assert "$defs" not in made
     assert made["properties"]["a"] == {**NAME, "description": "Whose."}
 
 
 def test_a_definition_that_is_used_twice_or_recursive_stays() -> None:
-    twice = Brevity().concise(arguments({"a": link("Name"), "b": link("Name")}, Name=NAME))
+    twice = SchemaShortener().shorten_schema(
+        arguments({"a": link("Name"), "b": link("Name")}, Name=NAME)
+    )
     assert twice["$defs"] == {"Name": NAME}
-    recursive = Brevity().concise(arguments({"a": link("Node")}, Node=NODE))
+    recursive = SchemaShortener().shorten_schema(arguments({"a": link("Node")}, Node=NODE))
     assert recursive["$defs"] == {"Node": NODE}
 
 
 def test_a_constraint_beside_a_reference_keeps_it_a_reference() -> None:
     bounded = link("Name", minProperties=1)
-    assert Brevity().concise(arguments({"a": bounded}, Name=NAME))["properties"]["a"] == bounded
+    assert (
+        SchemaShortener().shorten_schema(arguments({"a": bounded}, Name=NAME))["properties"]["a"]
+        == bounded
+    )
 
 
 def test_a_property_called_title_or_examples_is_no_note() -> None:
     held = {"title": {"type": "string"}, "examples": {"type": "string"}}
-    assert Brevity().concise(arguments(held))["properties"] == held
+    assert SchemaShortener().shorten_schema(arguments(held))["properties"] == held
 
 
 def test_short_prose_stays_whole_and_much_of_it_keeps_its_first_sentences() -> None:
     told = "Which one it is. " + "And a lot more about it. " * 10
-    few = Brevity().concise(arguments({"a": {"description": told[:200]}}))
+    few = SchemaShortener().shorten_schema(arguments({"a": {"description": told[:200]}}))
     assert few["properties"]["a"]["description"] == told[:200]
-    many = Brevity().concise(arguments({f"a{at}": {"description": told} for at in range(30)}))
+    many = SchemaShortener().shorten_schema(
+        arguments({f"a{at}": {"description": told} for at in range(30)})
+    )
     assert {p["description"] for p in many["properties"].values()} == {"Which one it is."}
 
 
 def test_the_longest_prose_is_bounded() -> None:
     properties = {f"a{at}": {"description": "word " * 60} for at in range(100)}
-    made = Brevity().concise(arguments(properties))
+    made = SchemaShortener().shorten_schema(arguments(properties))
     assert len(json.dumps(made)) < 100 * 100
     assert len(json.dumps(made)) > PROSE_BUDGET
 
@@ -97,7 +106,7 @@ def test_what_is_valid_and_what_is_not_does_not_change(
     a: Any, b: Any, c: Any, argument: Any, value: Any
 ) -> None:
     root = arguments({"x": argument}, A=a, B=b, C=c)
-    made = Brevity().concise(root)
+    made = SchemaShortener().shorten_schema(root)
     Draft202012Validator.check_schema(made)
     instance = {"x": value}
     try:
@@ -113,7 +122,7 @@ def test_a_long_chain_of_definitions_ends_as_references(limit: int) -> None:
         f"D{at}": {"type": "object", "properties": {"d": link(f"D{at + 1}")}} for at in range(limit)
     }
     defs[f"D{limit}"] = {"type": "string"}
-    made = Brevity().concise(arguments({"a": link("D0")}, **defs))
+    made = SchemaShortener().shorten_schema(arguments({"a": link("D0")}, **defs))
     Draft202012Validator.check_schema(made)
     wanted = {name.removeprefix("#/$defs/") for name in _links(made)}
     assert wanted <= made.get("$defs", {}).keys()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from forge.projection import Projection, loosened
+from forge.schemas.projection import Projection, loosen_schema
 
 BIG = {"type": "object", "properties": {f"p{at}": {"type": "string"} for at in range(200)}}
 SCHEMAS: dict[str, Any] = {
@@ -17,7 +17,9 @@ SCHEMAS: dict[str, Any] = {
 def select(*properties: str, limit: int = 300) -> Any:
     parts = {name: {"$ref": f"#/$defs/{name}"} for name in properties}
     requests = Projection(SCHEMAS, "request")
-    chosen = requests.select(requests.roots([{"type": "object", "properties": parts}]), limit)
+    chosen = requests.select_schemas(
+        requests.project_roots([{"type": "object", "properties": parts}]), limit
+    )
     (root,) = chosen.schemas
     assert isinstance(root, dict)
     return root["properties"], chosen
@@ -43,7 +45,7 @@ def test_a_choice_between_parts_that_do_not_fit_keeps_their_types() -> None:
 def test_an_object_that_does_not_fit_keeps_what_it_cannot_do_without() -> None:
     needed = {"type": "object", "required": ["p1"], "properties": {**BIG["properties"]}}
     requests = Projection({"Big": needed}, "request")
-    chosen = requests.select(requests.roots([{"$ref": "#/$defs/Big"}]), 200)
+    chosen = requests.select_schemas(requests.project_roots([{"$ref": "#/$defs/Big"}]), 200)
     assert chosen.schemas == (
         {"type": "object", "required": ["p1"], "properties": {"p1": {"type": "string"}}},
     )
@@ -51,15 +53,15 @@ def test_an_object_that_does_not_fit_keeps_what_it_cannot_do_without() -> None:
 
 def test_alternatives_that_were_loosened_may_overlap() -> None:
     strict = {"oneOf": [{"$ref": "#/$defs/Big"}, {"type": "string"}]}
-    loose = loosened({"oneOf": [{"type": "object"}, {"type": "string"}]}, strict)
+    loose = loosen_schema({"oneOf": [{"type": "object"}, {"type": "string"}]}, strict)
     assert loose == {"anyOf": [{"type": "object"}, {"type": "string"}]}
 
 
 @pytest.mark.parametrize("key", ["not", "if"])
 def test_what_a_loosened_part_would_refuse_is_dropped(key: str) -> None:
-    assert loosened({key: True, "then": False}, {key: {"type": "string"}}).keys() <= {"then"}
+    assert loosen_schema({key: True, "then": False}, {key: {"type": "string"}}).keys() <= {"then"}
 
 
 def test_alternatives_that_were_kept_stay_exclusive() -> None:
     strict = {"oneOf": [{"type": "integer"}, {"type": "string"}]}
-    assert loosened(dict(strict), strict) == strict
+    assert loosen_schema(dict(strict), strict) == strict

@@ -4,8 +4,8 @@ from datetime import datetime
 
 import pytest
 
+from orchestrator.approvals.dates import format_age, parse_moment
 from orchestrator.errors import OrchestratorError
-from orchestrator.moments import parse_moment
 
 NOON = datetime(2026, 11, 21, 12).timestamp()
 """A Saturday."""
@@ -48,3 +48,18 @@ def test_until_a_day_means_until_its_end(text: str, moment: float) -> None:
 def test_what_is_no_moment_is_told(text: str) -> None:
     with pytest.raises(OrchestratorError, match="no moment"):
         parse_moment(text, NOON)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (-5, "now"),
+        (0.4, "now"),
+        (12, "12 seconds ago"),
+        (100, "2 minutes ago"),
+        (3 * 3600, "3 hours ago"),
+        (10 * 86400, "10 days ago"),
+    ],
+)
+def test_how_long_ago_is_told_in_words(seconds: float, told: str) -> None:
+    assert format_age(NOON - seconds, NOON) == told

@@ -10,22 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.gate import (
+from orchestrator.approvals.gate import (
     Allow,
     Ask,
     Deny,
-    Question,
+    GateQuestion,
     Ruling,
-    Write,
-    erases,
-    fits_pattern,
-    holds,
-    rule,
+    WriteFacts,
+    is_condition_met,
+    is_erasing,
+    judge_call,
+    matches_pattern,
 )
-from registry.records import EntryState
-from registry.rules import Condition, Rule
+from registry.approvals.rules import ApprovalRule, Condition
+from registry.models import EntryState
 from registry.trust import EXEMPT_SUCCESSES, Level, Standing
-from sandbox.apispec import Access
+from sandbox.bundle.apispec import Access
 
 BLANK = Standing(
     level="probationary",
@@ -51,14 +51,14 @@ def question(
     level: Level = "probationary",
     written: int = 0,
     frozen: bool = False,
-) -> Question:
-    write = Write(replace(BLANK, version_successes=written), vouched=written)
-    return Question(state, access, replace(BLANK, level=level), write, frozen)
+) -> GateQuestion:
+    write = WriteFacts(replace(BLANK, version_successes=written), vouched=written)
+    return GateQuestion(state, access, replace(BLANK, level=level), write, frozen)
 
 
 @pytest.mark.parametrize("level", ["probationary", "standard", "trusted"])
 def test_a_read_of_an_active_server_is_allowed(level: Level) -> None:
-    assert isinstance(rule(question(level=level)), Allow)
+    assert isinstance(judge_call(question(level=level)), Allow)
 
 
 @pytest.mark.parametrize(
@@ -75,18 +75,18 @@ def test_a_read_of_an_active_server_is_allowed(level: Level) -> None:
 def test_a_write_asks_until_a_trusted_server_has_done_it_fifty_times(
     level: Level, written: int, ruling: type
 ) -> None:
-    assert isinstance(rule(question(access="write", level=level, written=written)), ruling)
+    assert isinstance(judge_call(question(access="write", level=level, written=written)), ruling)
 
 
 def test_a_write_whose_own_record_is_not_known_asks() -> None:
     unknown = replace(question(access="write", level="trusted"), write=None)
-    assert isinstance(rule(unknown), Ask)
+    assert isinstance(judge_call(unknown), Ask)
 
 
 @pytest.mark.parametrize("access", get_args(Access))
 @pytest.mark.parametrize("level", get_args(Level))
 def test_an_experimental_server_asks_for_every_call(access: Access, level: Level) -> None:
-    ruling = rule(question("experimental", access, level, EXEMPT_SUCCESSES))
+    ruling = judge_call(question("experimental", access, level, EXEMPT_SUCCESSES))
     assert isinstance(ruling, Ask)
 
 
@@ -95,7 +95,7 @@ def test_an_experimental_server_asks_for_every_call(access: Access, level: Level
 )
 @pytest.mark.parametrize("access", get_args(Access))
 def test_a_server_in_any_other_state_is_denied(state: str, access: Access) -> None:
-    ruling = rule(question(state, access, "trusted", EXEMPT_SUCCESSES))
+    ruling = judge_call(question(state, access, "trusted", EXEMPT_SUCCESSES))
     assert isinstance(ruling, Deny)
     assert state in ruling.reason
 
@@ -105,11 +105,11 @@ def test_a_server_in_any_other_state_is_denied(state: str, access: Access) -> No
 @pytest.mark.parametrize("level", get_args(Level))
 def test_nothing_is_allowed_or_asked_while_frozen(state: str, access: Access, level: Level) -> None:
     frozen = question(state, access, level, EXEMPT_SUCCESSES, frozen=True)
-    assert isinstance(rule(frozen), Deny)
+    assert isinstance(judge_call(frozen), Deny)
 
 
 NOW = 1000.0
-RULE = Rule(
+RULE = ApprovalRule(
     id="r1",
     server="dns",
     tool="create_zone",
@@ -122,7 +122,7 @@ RULE = Rule(
     by="ann",
     approval="a1",
 )
-CALLED = Write(
+CALLED = WriteFacts(
     operation=BLANK,
     erases=False,
     tool="dns.create_zone",
@@ -136,7 +136,7 @@ CALLED = Write(
 
 def ruled(state: str = "active", frozen: bool = False, **changes: Any) -> Ruling:
     write = replace(CALLED, **changes)
-    return rule(Question(state, "write", BLANK, write, frozen))
+    return judge_call(GateQuestion(state, "write", BLANK, write, frozen))
 
 
 def test_a_rule_allows_what_it_says_and_names_itself() -> None:
@@ -198,7 +198,7 @@ def test_a_rule_for_any_version_holds_for_the_next_one() -> None:
     ],
 )
 def test_a_condition_compares_as_json_does(wanted: Any, value: Any, held: bool) -> None:
-    assert holds(Condition("body.x", wanted), {"body": {"x": value}}) == held
+    assert is_condition_met(Condition("body.x", wanted), {"body": {"x": value}}) == held
 
 
 @pytest.mark.parametrize(
@@ -219,13 +219,13 @@ def test_a_condition_compares_as_json_does(wanted: Any, value: Any, held: bool) 
     ],
 )
 def test_a_pattern_knows_stars_and_nothing_else(pattern: str, text: str, fits: bool) -> None:
-    assert fits_pattern(pattern, text) == fits
+    assert matches_pattern(pattern, text) == fits
 
 
 @given(st.lists(st.sampled_from(["a", "b", "*"]), max_size=8), st.text("ab", max_size=12))
 def test_a_pattern_fits_as_its_regular_expression_would(parts: list[str], text: str) -> None:
     wanted = re.compile("".join(".*" if part == "*" else part for part in parts))
-    assert fits_pattern("".join(parts), text) == bool(wanted.fullmatch(text))
+    assert matches_pattern("".join(parts), text) == bool(wanted.fullmatch(text))
 
 
 @pytest.mark.parametrize(
@@ -243,11 +243,11 @@ def test_a_pattern_fits_as_its_regular_expression_would(parts: list[str], text: 
 def test_what_deletes_is_known_by_its_method_and_first_words(
     method: str, operation: str, name: str, deletes: bool
 ) -> None:
-    assert erases(method, operation, name) == deletes
+    assert is_erasing(method, operation, name) == deletes
 
 
 def test_a_long_value_does_not_make_a_pattern_slow() -> None:
-    assert not fits_pattern("a*" * 50 + "b", "a" * 1_000_000)
+    assert not matches_pattern("a*" * 50 + "b", "a" * 1_000_000)
 
 
 @given(st.data())
@@ -263,6 +263,6 @@ def test_a_stricter_question_is_never_ruled_more_freely(data: st.DataObject) -> 
 
 
 def test_a_record_that_nobody_vouches_for_exempts_nothing() -> None:
-    made_up = Write(replace(BLANK, version_successes=10**6), vouched=EXEMPT_SUCCESSES - 1)
+    made_up = WriteFacts(replace(BLANK, version_successes=10**6), vouched=EXEMPT_SUCCESSES - 1)
     trusted = replace(BLANK, level="trusted")
-    assert isinstance(rule(Question("active", "write", trusted, made_up, False)), Ask)
+    assert isinstance(judge_call(GateQuestion("active", "write", trusted, made_up, False)), Ask)

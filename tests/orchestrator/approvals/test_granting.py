@@ -4,11 +4,11 @@ import time
 
 import pytest
 
+from orchestrator.approvals.granting import allow_host, allow_package, remove_grant
+from orchestrator.approvals.signing_key import open_key
 from orchestrator.errors import OrchestratorError
-from orchestrator.granting import allow_host, allow_package, forget
-from orchestrator.pin import open_key
 from orchestrator.settings import Settings
-from registry.signing import Signer
+from registry.secrets.signing import Signer
 from registry.store import Store
 from tests.granted import consents
 from tests.orchestrator.conftest import PIN
@@ -24,8 +24,8 @@ def signer(settings: Settings) -> Signer:
 def test_what_a_person_names_may_be_talked_to_wherever_it_is(
     settings: Settings, store: Store, signer: Signer
 ) -> None:
-    allow_host(store, "Printer.Local:8081", "test", signer)
-    assert {(grant.origin, grant.kind) for grant in consents(settings, store).grants()} == {
+    allow_host(store.grants, "Printer.Local:8081", "test", signer)
+    assert {(grant.origin, grant.kind) for grant in consents(settings, store).find_grants()} == {
         ("printer.local:8081", "host"),
         ("printer.local:8081", "private_host"),
     }
@@ -34,8 +34,8 @@ def test_what_a_person_names_may_be_talked_to_wherever_it_is(
 def test_who_waits_for_a_host_never_sees_it_without_its_private_address(
     store: Store, signer: Signer
 ) -> None:
-    allow_host(store, "127.0.0.1:8081", "test", signer)
-    rows = sorted(store.audit(), key=lambda row: row.id)
+    allow_host(store.grants, "127.0.0.1:8081", "test", signer)
+    rows = sorted(store.audit.find(), key=lambda row: row.id)
     first, second = [row.payload for row in rows if row.kind == "grant.added"]
     assert "private_host" in first
     assert "private_host" not in second
@@ -46,23 +46,23 @@ def test_who_waits_for_a_host_never_sees_it_without_its_private_address(
 )
 def test_anything_but_one_host_and_port_is_refused(store: Store, signer: Signer, host: str) -> None:
     with pytest.raises(OrchestratorError, match="HOST:PORT"):
-        allow_host(store, host, "test", signer)
-    assert store.grants() == ()
+        allow_host(store.grants, host, "test", signer)
+    assert store.grants.find_grants() == ()
 
 
 def test_a_package_is_allowed_by_its_name_however_it_is_written(
     settings: Settings, store: Store, signer: Signer
 ) -> None:
-    allow_package(store, "pypi:Ruamel_yaml", "test", signer)
+    allow_package(store.grants, "pypi:Ruamel_yaml", "test", signer)
     given = consents(settings, store)
-    assert given.packages() == {"ruamel-yaml"}
-    assert given.hosts() == frozenset()
-    assert forget(store, "pypi:ruamel.yaml", "test", time.time())
-    assert consents(settings, store).packages() == frozenset()
+    assert given.find_packages() == {"ruamel-yaml"}
+    assert given.find_hosts() == frozenset()
+    assert remove_grant(store.grants, "pypi:ruamel.yaml", "test", time.time())
+    assert consents(settings, store).find_packages() == frozenset()
 
 
 @pytest.mark.parametrize("name", ["pypi:", "pypi:a b", "pypi:-r", "pypi:../x", "pypi:a==1"])
 def test_anything_but_a_packages_name_is_refused(store: Store, signer: Signer, name: str) -> None:
     with pytest.raises(OrchestratorError, match="pypi:NAME"):
-        allow_package(store, name, "test", signer)
-    assert store.grants() == ()
+        allow_package(store.grants, name, "test", signer)
+    assert store.grants.find_grants() == ()

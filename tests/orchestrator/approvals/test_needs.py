@@ -2,46 +2,70 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Mapping
 
 import psutil
 import pytest
 
-from orchestrator.clearance import Clearance
-from orchestrator.consents import Consents
-from orchestrator.errors import OrchestratorError
-from orchestrator.needs import (
-    allow,
-    budget_needs,
-    budgets,
-    host_needs,
+from orchestrator.approvals.grants import Grants
+from orchestrator.approvals.needs import (
+    allow_needs,
+    count_budgets,
+    engine_need,
     is_met,
-    permission_needs,
-    unfreeze_needs,
+    render_need,
+    render_way,
+    show_need,
+    suite_need,
 )
-from orchestrator.panels import panels
-from orchestrator.pin import authority
+from orchestrator.approvals.signed_policy import SignedPolicy
+from orchestrator.approvals.signing_key import build_authority
+from orchestrator.control.page import render_panels
+from orchestrator.errors import OrchestratorError
 from orchestrator.settings import Settings
-from registry.pin import verify_pin
-from registry.records import Job, Process
-from registry.signing import Signer
+from registry.models import Job, Process
+from registry.needs import (
+    AllowedNeed,
+    BudgetLine,
+    BudgetNeed,
+    CredentialNeed,
+    HostNeed,
+    Need,
+    PackageNeed,
+    PermissionNeed,
+    UnfreezeNeed,
+    need_from_json,
+    need_json,
+)
+from registry.secrets.pin import verify_pin
+from registry.secrets.signing import Signer
 from registry.store import Store
+from sandbox.errors import BaseImageMissing, ComponentMissing, EngineUnavailable
 from tests.orchestrator.conftest import PIN
 from tests.orchestrator.plane import Plane
 from tests.registry.samples import job
 
-NEEDS = (
-    budget_needs("j1", "<b>3 servers</b>", 0),
-    host_needs("api.example.com:443"),
-    permission_needs("j1", "lengths", ("clock", "random")),
+NEEDS: tuple[AllowedNeed, ...] = (
+    BudgetNeed(BudgetLine("job", "tokens", 1001, 1000), 0),
+    HostNeed("api.example.com:443"),
+    PermissionNeed("lengths", ("clock", "fs:/my data:ro")),
+    PackageNeed(("a", "b-c"), ("a==1", "b_c")),
+    suite_need(("test_a", "test_b"), "def test_a(): ..."),
+)
+OTHERS: tuple[Need, ...] = (
+    CredentialNeed("https://api.example.com/", "It asks for a key."),
+    engine_need(ComponentMissing("none")),
+    engine_need(BaseImageMissing("base")),
+    engine_need(EngineUnavailable("no socket")),
+    UnfreezeNeed(),
 )
 
 
 @pytest.fixture
-def consents(settings: Settings, store: Store) -> Consents:
-    return Consents(store, Clearance(store, authority(settings)).key)
+def consents(settings: Settings, store: Store) -> Grants:
+    return Grants(store, SignedPolicy(store, build_authority(settings)).find_key)
 
 
 @pytest.fixture
@@ -51,82 +75,98 @@ def signer(settings: Settings) -> Signer:
     return found
 
 
-def parked(store: Store, needs: Mapping[str, str]) -> Job:
-    store.create_job(job())
-    store.claim_job("j1", "p1", 2.0)
-    return store.park_job("j1", 1, {"brief": "write it"}, 3.0, "waits", needs)
+def parked(store: Store, needs: Need | None) -> Job:
+    store.jobs.create(job())
+    store.jobs.claim("j1", "p1", 2.0)
+    return store.drafts.park_job("j1", 1, {"brief": "write it"}, 3.0, "waits", needs)
+
+
+@pytest.mark.parametrize("needs", [*NEEDS, *OTHERS])
+def test_a_need_is_stored_and_read_back_and_shown_with_what_and_how(needs: Need) -> None:
+    assert need_from_json(json.loads(json.dumps(need_json(needs)))) == needs
+    shown = show_need(needs, "j1")
+    assert shown["kind"] == needs.kind
+    assert (shown["what"], shown["how"]) == (render_need(needs), render_way(needs, "j1"))
+    assert shown["what"]
+    assert shown["how"]
+
+
+def test_no_need_is_an_empty_object() -> None:
+    assert need_json(None) == {}
+    assert need_from_json({}) is None
+    assert show_need(None, "j1") == {}
 
 
 @pytest.mark.parametrize("needs", NEEDS)
 def test_what_is_allowed_is_there_and_once_more_is_once_more(
-    store: Store, consents: Consents, signer: Signer, needs: Mapping[str, str]
+    store: Store, consents: Grants, signer: Signer, needs: Need
 ) -> None:
     waiting = parked(store, needs)
     assert not is_met(consents, waiting)
-    allow(store, consents, waiting, "ann", signer)
+    allow_needs(store.grants, consents, waiting, "ann", signer)
     assert is_met(consents, waiting)
 
 
 def test_a_budget_is_the_jobs_own_and_grows_with_each_yes(
-    store: Store, consents: Consents, signer: Signer
+    store: Store, consents: Grants, signer: Signer
 ) -> None:
     waiting = parked(store, NEEDS[0])
     for count in (1, 2, 3):
-        allow(store, consents, waiting, "ann", signer)
-        assert budgets(consents, "j1") == count
-    assert budgets(consents, "j2") == 0
+        allow_needs(store.grants, consents, waiting, "ann", signer)
+        assert count_budgets(consents, "j1") == count
+    assert count_budgets(consents, "j2") == 0
 
 
-def test_what_nobody_signed_is_no_budget(store: Store, consents: Consents, signer: Signer) -> None:
+def test_what_nobody_signed_is_no_budget(store: Store, consents: Grants, signer: Signer) -> None:
     waiting = parked(store, NEEDS[0])
-    allow(store, consents, waiting, "ann", Signer.fresh())
-    assert budgets(consents, "j1") == 0
+    allow_needs(store.grants, consents, waiting, "ann", Signer.generate())
+    assert count_budgets(consents, "j1") == 0
     assert not is_met(consents, waiting)
 
 
-def test_a_freeze_is_not_allowed_away(store: Store, consents: Consents, signer: Signer) -> None:
-    waiting = parked(store, unfreeze_needs())
-    store.freeze(4.0, "ann", "")
+def test_a_freeze_is_not_allowed_away(store: Store, consents: Grants, signer: Signer) -> None:
+    waiting = parked(store, UnfreezeNeed())
+    store.processes.freeze(4.0, "ann", "")
     assert not is_met(consents, waiting)
     with pytest.raises(OrchestratorError, match="nothing that a person could allow"):
-        allow(store, consents, waiting, "ann", signer)
-    store.unfreeze(5.0, "ann")
+        allow_needs(store.grants, consents, waiting, "ann", signer)
+    store.processes.unfreeze(5.0, "ann")
     assert is_met(consents, waiting)
 
 
 def test_a_parked_job_is_taken_past_the_queue_once(store: Store) -> None:
     parked(store, NEEDS[0])
-    taken = store.take_job("j1", "p2", 5.0)
+    taken = store.jobs.claim_waiting("j1", "p2", 5.0)
     assert taken is not None
-    assert (taken.state, taken.owner, taken.attempt, taken.needs) == ("running", "p2", 2, {})
-    assert store.take_job("j1", "p3", 6.0) is None
-    assert store.needing_jobs() == ()
+    assert (taken.state, taken.owner, taken.attempt, taken.needs) == ("running", "p2", 2, None)
+    assert store.jobs.claim_waiting("j1", "p3", 6.0) is None
+    assert store.jobs.find_waiting() == ()
 
 
 def test_only_parked_jobs_with_a_need_are_looked_at_again(store: Store) -> None:
     waiting = parked(store, NEEDS[1])
-    assert store.needing_jobs() == (waiting,)
-    store.resume_job("j1", "ann", 5.0)
-    assert store.needing_jobs() == ()
+    assert store.jobs.find_waiting() == (waiting,)
+    store.jobs.resume("j1", "ann", 5.0)
+    assert store.jobs.find_waiting() == ()
 
 
 def test_a_job_that_is_resumed_needs_nothing_any_more(store: Store) -> None:
     parked(store, NEEDS[0])
-    assert store.resume_job("j1", "ann", 5.0) is not None
-    assert store.resume_job("j1", "ann", 5.0) is None
-    claimed = store.claim_job("j1", "p2", 6.0)
+    assert store.jobs.resume("j1", "ann", 5.0) is not None
+    assert store.jobs.resume("j1", "ann", 5.0) is None
+    claimed = store.jobs.claim("j1", "p2", 6.0)
     assert claimed is not None
-    assert claimed.needs == {}
+    assert claimed.needs is None
 
 
 def test_the_page_shows_it_as_text_and_allows_it_with_the_pin_alone(
-    plane: Plane, store: Store, consents: Consents
+    plane: Plane, store: Store, consents: Grants
 ) -> None:
     started = psutil.Process().create_time()
-    store.register_process(Process("w", os.getpid(), started, "serve", 0.0, 0.0))
-    waiting = parked(store, NEEDS[0])
-    html = panels(store)["waiting"]
-    assert "&lt;b&gt;3 servers&lt;/b&gt;" in html
+    store.processes.register(Process("w", os.getpid(), started, "serve", 0.0, 0.0))
+    waiting = parked(store, suite_need(("<b>test</b>",), "def test(): ..."))
+    html = render_panels(store)["waiting"]
+    assert "&lt;b&gt;test&lt;/b&gt;" in html
     found = re.search(r'data-post="(/jobs/j1/allow)"[^>]*data-digest="([0-9a-f]{64})"', html)
     assert found is not None
     path, digest = found.groups()
@@ -141,5 +181,5 @@ def test_the_page_shows_it_as_text_and_allows_it_with_the_pin_alone(
 
 
 def test_a_job_that_waits_for_code_alone_is_not_the_persons(store: Store) -> None:
-    parked(store, {})
-    assert "Waiting for you (0)" in panels(store)["waiting"]
+    parked(store, None)
+    assert "Waiting for you (0)" in render_panels(store)["waiting"]

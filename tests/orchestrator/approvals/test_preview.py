@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.changes import MAX_CHANGES, MAX_PRESENT, changes, present_in, reading_of
-from sandbox.exchange import Exchange, WireRequest, WireResponse
+from orchestrator.approvals.preview import (
+    MAX_CHANGES,
+    MAX_PRESENT,
+    build_read_request,
+    extract_present,
+    find_changes,
+)
+from sandbox.wire.exchange import Exchange, WireRequest, WireResponse
 
 URL = "https://a.test/zones/1"
 PRESENT = json.dumps({"name": "example.org", "ttl": 60, "soa": {"serial": 1, "mail": "a"}})
@@ -17,7 +23,7 @@ PRESENT = json.dumps({"name": "example.org", "ttl": 60, "soa": {"serial": 1, "ma
 
 def told(method: str, body: object, present: str = PRESENT) -> list[str]:
     wire = WireRequest(method, URL, (), json.dumps(body).encode())
-    return [str(change) for change in changes(wire, present)]
+    return [str(change) for change in find_changes(wire, present)]
 
 
 def test_a_put_tells_what_is_set_and_what_is_lost() -> None:
@@ -46,18 +52,18 @@ def test_where_it_is_not_known_nothing_is_made_up(present: str) -> None:
 
 
 def test_a_body_that_is_not_json_tells_nothing() -> None:
-    assert changes(WireRequest("PUT", URL, (), b"a=1"), PRESENT) == ()
-    assert changes(WireRequest("PUT", URL, (), b"[" * 100_000), PRESENT) == ()
+    assert find_changes(WireRequest("PUT", URL, (), b"a=1"), PRESENT) == ()
+    assert find_changes(WireRequest("PUT", URL, (), b"[" * 100_000), PRESENT) == ()
 
 
 @pytest.mark.parametrize("method", ["POST", "GET", "QUERY"])
 def test_only_what_changes_its_own_address_is_read_before(method: str) -> None:
-    assert reading_of(WireRequest(method, URL)) is None
+    assert build_read_request(WireRequest(method, URL)) is None
 
 
 def test_the_reading_asks_for_the_same_address_without_the_writes_query_and_headers() -> None:
     wire = WireRequest("DELETE", f"{URL}?force=true", (("x-mode", "purge"),), b"{}")
-    assert reading_of(wire) == WireRequest("GET", URL, (("accept", "application/json"),))
+    assert build_read_request(wire) == WireRequest("GET", URL, (("accept", "application/json"),))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +77,7 @@ def test_the_reading_asks_for_the_same_address_without_the_writes_query_and_head
     ],
 )
 def test_what_is_no_small_json_answer_is_not_kept(response: WireResponse | None) -> None:
-    assert present_in(Exchange(WireRequest("GET", URL), response)) == ""
+    assert extract_present(Exchange(WireRequest("GET", URL), response)) == ""
 
 
 _json = st.recursive(

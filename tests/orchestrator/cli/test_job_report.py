@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from orchestrator.jobreport import tell
-from orchestrator.needs import budget_needs, engine_needs, unfreeze_needs
-from orchestrator.terminal import WAITING
-from registry.records import Job
+from orchestrator.approvals.needs import engine_need
+from orchestrator.cli.job_report import report_job
+from orchestrator.cli.terminal import WAITING
+from registry.jobs.pending import DraftLine, PendingForge, pending_json
+from registry.models import Job
+from registry.needs import BudgetLine, BudgetNeed, Need, UnfreezeNeed
 from sandbox.errors import ComponentMissing
 from tests.registry.samples import job
 
@@ -22,7 +23,7 @@ PARKED = replace(
 
 def printed(capsys: pytest.CaptureFixture[str], held: Job, **how: Any) -> str:
     with pytest.raises(SystemExit) as left:
-        tell(held, **{"as_json": False, **how})
+        report_job(held, **{"as_json": False, **how})
     assert left.value.code == WAITING
     return capsys.readouterr().out
 
@@ -42,32 +43,34 @@ def test_the_brief_is_printed_only_where_it_is_wanted(capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("needs", "way"),
     [
-        (budget_needs("j1", "tokens", 0), "- allow it: toolwright jobs j1 --allow"),
-        (unfreeze_needs(), "- toolwright unfreeze, then toolwright jobs j1 --resume"),
         (
-            engine_needs(ComponentMissing("none")),
+            BudgetNeed(BudgetLine("job", "tokens", 1001, 1000), 0),
+            "- allow it: toolwright jobs j1 --allow",
+        ),
+        (UnfreezeNeed(), "- toolwright unfreeze, then toolwright jobs j1 --resume"),
+        (
+            engine_need(ComponentMissing("none")),
             "- toolwright setup --engine-only --engine wasm, then toolwright jobs j1 --resume",
         ),
     ],
 )
 def test_what_a_job_needs_comes_first(
-    capsys: pytest.CaptureFixture[str], needs: Mapping[str, str], way: str
+    capsys: pytest.CaptureFixture[str], needs: Need, way: str
 ) -> None:
     lines = printed(capsys, replace(PARKED, needs=needs)).splitlines()
     assert next(line for line in lines if line.startswith("- ")) == way
 
 
 def test_no_model_is_offered_where_a_client_writes(capsys: pytest.CaptureFixture[str]) -> None:
-    handed = replace(PARKED, result={"brief": "", "drafts": [{"author": "client"}]})
+    draft = DraftLine(1, "failed", "", "client", "")
+    handed = replace(PARKED, result=pending_json(PendingForge("draft", drafts=(draft,))))
     chosen = replace(PARKED, request={"author": "client"})
     for held in (handed, chosen):
         assert "OPENAI_MODEL" not in printed(capsys, held)
 
 
 def test_a_job_that_waits_without_a_draft_offers_none(capsys: pytest.CaptureFixture[str]) -> None:
-    held = replace(
-        PARKED, stage="engine", result=None, needs=engine_needs(ComponentMissing("none"))
-    )
+    held = replace(PARKED, stage="engine", result=None, needs=engine_need(ComponentMissing("none")))
     out = printed(capsys, held)
     assert "--resume" in out
     assert "submit" not in out

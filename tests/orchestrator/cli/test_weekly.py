@@ -6,26 +6,26 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.weekly import STAMP, WEEK, is_due, stamp
+from orchestrator.cli.weekly import STAMP, WEEK, is_rebuild_due, write_stamp
 
 NOW = 1_000_000_000.0
 
 
 def test_a_new_home_waits_a_week(tmp_path: Path) -> None:
-    assert not is_due(tmp_path, NOW)
-    assert not is_due(tmp_path, NOW + WEEK - 1)
-    assert is_due(tmp_path, NOW + WEEK)
+    assert not is_rebuild_due(tmp_path, NOW)
+    assert not is_rebuild_due(tmp_path, NOW + WEEK - 1)
+    assert is_rebuild_due(tmp_path, NOW + WEEK)
 
 
 def test_a_rebuilding_begins_the_week_anew(tmp_path: Path) -> None:
-    stamp(tmp_path, NOW)
-    assert is_due(tmp_path, NOW + WEEK)
-    stamp(tmp_path, NOW + WEEK)
-    assert not is_due(tmp_path, NOW + WEEK + 1)
+    write_stamp(tmp_path, NOW)
+    assert is_rebuild_due(tmp_path, NOW + WEEK)
+    write_stamp(tmp_path, NOW + WEEK)
+    assert not is_rebuild_due(tmp_path, NOW + WEEK + 1)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"rebuilt": "soon"}', "null"])
 def test_a_damaged_stamp_is_written_anew(content: str, tmp_path: Path) -> None:
     (tmp_path / STAMP).write_text(content)
-    assert not is_due(tmp_path, NOW)
-    assert is_due(tmp_path, NOW + WEEK)
+    assert not is_rebuild_due(tmp_path, NOW)
+    assert is_rebuild_due(tmp_path, NOW + WEEK)

@@ -14,16 +14,17 @@ import psutil
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from registry.records import Approval, Invocation, Process
-from registry.rules import Condition, Rule
+from registry.approvals.rules import ApprovalRule, Condition
+from registry.models import Approval, Invocation, Process
 from registry.store import Store
-from sandbox.exchange import WireRequest
+from sandbox.wire.exchange import WireRequest
+from tests.functional.home import until
 from tests.orchestrator.conftest import PIN
 from tests.orchestrator.plane import Plane
 from tests.registry.samples import REPORTS, entry
 
 MARKUP = '"><img src=x onerror="document.title=\'owned\'"><script>document.title="owned"</script>'
-SECONDS = 15_000
+SECONDS = 120_000
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +33,7 @@ def browser() -> Iterator[Browser]:
     if chromium is None:
         pytest.skip("about the page in a browser, and no Chromium is installed")
     with sync_playwright() as playwright:
+        expect.set_options(timeout=SECONDS)
         arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
         started = playwright.chromium.launch(executable_path=chromium, args=arguments)
         yield started
@@ -47,7 +49,7 @@ def page(browser: Browser, plane: Plane) -> Iterator[Page]:
         problems: list[str] = []
         opened.on("pageerror", lambda problem: problems.append(str(problem)))
         opened.goto(plane.url + plane.ask("POST", "/login").json()["path"])
-        expect(opened.locator("#link")).to_have_text("live", timeout=SECONDS)
+        expect(opened.locator("#link")).to_have_text("live")
         yield opened
         assert problems == []
 
@@ -60,11 +62,11 @@ def test_what_waits_appears_by_itself_and_is_approved_once_with_the_pin(
     page.get_by_label("PIN").fill("wrong!")
     card.get_by_role("button", name="Approve").click()
     expect(page.locator("#told")).to_contain_text("not the PIN")
-    assert store.approval(waiting.id).state == "pending"
+    assert store.approvals.get(waiting.id).state == "pending"
     page.get_by_label("PIN").fill(PIN)
     card.get_by_role("button", name="Approve").click()
     expect(card).to_have_count(0)
-    assert store.approval(waiting.id).state == "approved"
+    assert store.approvals.get(waiting.id).state == "approved"
 
 
 def test_a_keyboard_is_enough_to_reject(page: Page, store: Store, waiting: Approval) -> None:
@@ -78,30 +80,31 @@ def test_a_keyboard_is_enough_to_reject(page: Page, store: Store, waiting: Appro
         page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(page.get_by_role("article", name="dns.create_zone")).to_have_count(0)
-    assert store.approval(waiting.id).state == "rejected"
+    assert store.approvals.get(waiting.id).state == "rejected"
 
 
 def test_the_button_freezes_and_the_pin_unfreezes(page: Page, plane: Plane, store: Store) -> None:
     page.get_by_role("button", name="Freeze everything").click()
     expect(page.get_by_role("alert")).to_contain_text("Frozen")
-    assert store.freeze_state().frozen
-    assert plane.kills
+    assert store.processes.get_freeze().frozen
+    # The freeze is shown once it is stored, and sandboxes are killed after that.
+    until(lambda: plane.kills, "sandboxes are killed")
     page.get_by_label("PIN").fill(PIN)
     page.get_by_role("button", name="Unfreeze").click()
     expect(page.get_by_role("button", name="Freeze everything")).to_be_visible()
-    assert not store.freeze_state().frozen
+    assert not store.processes.get_freeze().frozen
 
 
 def test_strangers_markup_is_shown_as_text_and_never_runs(page: Page, store: Store) -> None:
     now = time.time()
-    store.publish(replace(entry(), title=MARKUP), REPORTS, now=now)
+    store.servers.publish(replace(entry(), title=MARKUP), REPORTS, now=now)
     wire = WireRequest("POST", f"https://a.test/{MARKUP}", (("x", MARKUP),), MARKUP.encode())
     waiting = Approval(
         "hostile", "dns", 1, "create_zone", {"x": MARKUP}, wire, "0", now, now + 60, reason=MARKUP
     )
-    store.request_approval(waiting)
+    store.approvals.add_pending(waiting)
     call = Invocation("c1", "dns", 1, "list_zones", "read", now, task=MARKUP)
-    store.record(call, now)
+    store.calls.record(call, now)
     card = page.get_by_role("article", name="dns.create_zone")
     expect(card.locator("pre")).to_contain_text(MARKUP)
     page.get_by_label("Search calls and audit").fill("onerror")
@@ -117,7 +120,7 @@ def test_a_card_tells_what_the_write_changes_and_shows_what_is_unseen(
 ) -> None:
     wire = WireRequest("PUT", "https://a.test/1", (), '{"a": 2, "b": "x\u202ey"}'.encode())
     present = '{"a": 1, "b": "x"}'
-    store.request_approval(replace(waiting, id="change", wire=wire, present=present))
+    store.approvals.add_pending(replace(waiting, id="change", wire=wire, present=present))
     card = page.locator("article", has=page.locator("#approve-change"))
     expect(card).to_contain_text("/a: 1 -> 2")
     expect(card).to_contain_text("x\\u{202e}y")
@@ -128,28 +131,32 @@ def test_what_is_always_allowed_is_shown_and_revoked(
 ) -> None:
     now = time.time()
     only = (Condition("/zone", equals=MARKUP),)
-    rule = Rule("r1", "dns", "create_zone", 1, "", only, now, now + 60, 3, "me", waiting.id)
-    store.add_rule(rule)
+    rule = ApprovalRule("r1", "dns", "create_zone", 1, "", only, now, now + 60, 3, "me", waiting.id)
+    store.rules.add(rule)
     section = page.get_by_role("region", name="Rules")
     expect(section).to_contain_text("used 0 of 3")
     section.get_by_role("button", name="Revoke").click()
     expect(section).to_contain_text("Nothing.")
-    assert store.rule("r1").revoked is not None
+    assert store.rules.get("r1").revoked is not None
 
 
 def test_a_task_is_sent_watched_and_its_end_shown(page: Page, store: Store) -> None:
     start = psutil.Process().create_time()
-    store.register_process(Process("w", os.getpid(), start, "serve", 0.0, time.time()))
+    store.processes.register(Process("w", os.getpid(), start, "serve", 0.0, time.time()))
     page.get_by_label("Do", exact=True).fill("list the zones")
     page.get_by_role("button", name="Do it").click()
     expect(page.locator("#done")).to_contain_text("queued")
-    (job,) = store.jobs("queued")
-    claimed = store.claim_job(job.id, "w", time.time())
+    (job,) = store.jobs.find("queued")
+    claimed = store.jobs.claim(job.id, "w", time.time())
     assert claimed is not None
-    store.update_job(job.id, claimed.attempt, time.time(), stage="route", message="looking")
+    store.jobs.update_progress(
+        job.id, claimed.attempt, time.time(), stage="route", message="looking"
+    )
     expect(page.locator("#done")).to_contain_text("looking")
-    result = {"content": [{"type": "text", "text": f"two zones {MARKUP}"}]}
-    store.finish_job(job.id, claimed.attempt, "done", result, time.time())
+    given = {"content": [{"type": "text", "text": f"two zones {MARKUP}"}]}
+    call = {"call": "c1", "trust": "", "rule": "", "cause": "", "failure": None}
+    result = {"state": "called", **call, "result": given}
+    store.jobs.finish(job.id, claimed.attempt, "done", result, time.time())
     expect(page.locator("#done")).to_have_text(f"two zones {MARKUP}")
 
 
@@ -157,13 +164,13 @@ def test_a_result_of_a_server_on_probation_can_be_marked_wrong(
     page: Page, store: Store, waiting: Approval
 ) -> None:
     now = time.time()
-    store.record(Invocation("c1", "dns", 1, "list_zones", "read", now), now)
+    store.calls.record(Invocation("c1", "dns", 1, "list_zones", "read", now), now)
     server = page.locator("#server-dns")
     server.locator("summary").click()
     server.get_by_role("button", name="This result is wrong").click()
     expect(server).to_contain_text("marked wrong")
     expect(server).to_have_attribute("open", "")
-    assert store.invocation("c1").disputed
+    assert store.calls.get("c1").disputed
 
 
 def test_a_phone_shows_it_without_scrolling_sideways(
@@ -171,7 +178,7 @@ def test_a_phone_shows_it_without_scrolling_sideways(
 ) -> None:
     page.set_viewport_size({"width": 360, "height": 740})
     wire = WireRequest("POST", "https://a.test/" + "x" * 2000)
-    store.request_approval(replace(waiting, id="long", wire=wire, wire_digest="1"))
+    store.approvals.add_pending(replace(waiting, id="long", wire=wire, wire_digest="1"))
     expect(page.locator("#approve-long")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     box = page.locator("#approve-long").bounding_box()

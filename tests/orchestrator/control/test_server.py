@@ -10,15 +10,15 @@ import httpx
 import psutil
 import pytest
 
-from orchestrator.answers import MAX_SHOWN_BODY
-from orchestrator.control import COOKIE
-from orchestrator.logins import Logins
-from orchestrator.panels import PANELS
-from orchestrator.requests import MAX_BODY
-from registry.pin import ATTEMPTS
-from registry.records import Approval, Process
+from orchestrator.control.logins import Logins
+from orchestrator.control.middleware import MAX_BODY
+from orchestrator.control.page import PANELS
+from orchestrator.control.server import COOKIE
+from orchestrator.views import MAX_SHOWN_BODY
+from registry.models import Approval, Process
+from registry.secrets.pin import ATTEMPTS
 from registry.store import Store
-from sandbox.exchange import WireRequest
+from sandbox.wire.exchange import WireRequest
 from tests.orchestrator.conftest import PIN
 from tests.orchestrator.plane import BEARER, TOKEN, Plane, logged_in
 
@@ -45,7 +45,7 @@ GUARDED = [
 def shown(plane: Plane) -> dict[str, str]:
     """The page's parts as a page that was just opened gets them."""
     with (
-        httpx.Client(trust_env=False, base_url=plane.url, timeout=10) as client,
+        httpx.Client(trust_env=False, base_url=plane.url, timeout=120) as client,
         client.stream("GET", "/events", headers=BEARER) as answer,
     ):
         first = next(line for line in answer.iter_lines() if line.startswith("data: "))
@@ -72,7 +72,7 @@ def test_nothing_is_told_or_done_without_the_token(
 ) -> None:
     statuses = [plane.ask(*place, headers=headers).status_code for place in GUARDED]
     assert statuses == [401] * len(GUARDED)
-    assert (store.freeze_state().frozen, plane.kills) == (False, [])
+    assert (store.processes.get_freeze().frozen, plane.kills) == (False, [])
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_page_of_another_site_gets_nowhere_even_with_the_cookie(
     headers = {**logged_in(plane), **header}
     for place in (*GUARDED, ("GET", "/")):
         assert plane.ask(*place, headers=headers).status_code in (401, 403)
-    assert (store.freeze_state().frozen, plane.kills) == (False, [])
+    assert (store.processes.get_freeze().frozen, plane.kills) == (False, [])
 
 
 def test_it_says_that_it_is_well_to_anyone(plane: Plane) -> None:
@@ -102,7 +102,7 @@ def test_it_says_that_it_is_well_to_anyone(plane: Plane) -> None:
 def test_kill_freezes_and_reports(plane: Plane, store: Store) -> None:
     answer = plane.ask("POST", "/kill", json={"by": "me", "reason": "smoke"}).json()
     assert (answer["left"], answer["sigkilled"]) == (0, 0)
-    state = store.freeze_state()
+    state = store.processes.get_freeze()
     assert (state.frozen, state.by, state.reason) == (True, "me", "smoke")
     assert plane.kills
 
@@ -111,9 +111,9 @@ def test_unfreezing_needs_the_pin(plane: Plane, store: Store) -> None:
     plane.ask("POST", "/kill")
     for body in ({}, {"pin": "wrong"}, {"pin": None}, {"pin": ["correct horse"]}):
         assert plane.ask("POST", "/unfreeze", json=body).status_code == 403
-    assert store.freeze_state().frozen
+    assert store.processes.get_freeze().frozen
     assert plane.ask("POST", "/unfreeze", json={"pin": PIN}).json()["frozen"] is False
-    assert not store.freeze_state().frozen
+    assert not store.processes.get_freeze().frozen
 
 
 def test_five_wrong_pins_lock_out_the_right_one(plane: Plane, waiting: Approval) -> None:
@@ -132,7 +132,7 @@ def test_an_approval_is_shown_whole_and_decided_once(
     assert shown["request"]["body_base64"]
     assert decided(plane, waiting, decision="approve", pin=PIN).json()["state"] == "approved"
     assert decided(plane, waiting, decision="reject", pin=PIN).status_code == 409
-    assert store.approval(waiting.id).state == "approved"
+    assert store.approvals.get(waiting.id).state == "approved"
 
 
 @pytest.mark.parametrize("decision", [None, "", "yes", "Approve", True, 1])
@@ -141,7 +141,7 @@ def test_only_the_two_words_decide(
 ) -> None:
     answer = decided(plane, waiting, decision=decision, pin=PIN)
     assert answer.status_code == 400
-    assert store.approval(waiting.id).state == "pending"
+    assert store.approvals.get(waiting.id).state == "pending"
 
 
 def test_an_approval_that_never_was_is_not_found(plane: Plane) -> None:
@@ -158,7 +158,7 @@ def test_a_body_that_is_no_object_or_too_large_decides_nothing(
     plane.ask("POST", "/kill")
     assert plane.ask("POST", "/unfreeze", content=content).status_code == 403
     assert plane.ask("POST", f"/approvals/{waiting.id}", content=content).status_code == 400
-    assert store.freeze_state().frozen
+    assert store.processes.get_freeze().frozen
 
 
 def test_a_link_logs_one_browser_in_once(plane: Plane) -> None:
@@ -181,12 +181,12 @@ def test_a_link_logs_one_browser_in_once(plane: Plane) -> None:
 
 def test_a_link_ends_by_itself_and_a_login_too() -> None:
     logins = Logins()
-    assert logins.begin(logins.invite(0.0), 121.0) is None
-    session = logins.begin(logins.invite(0.0), 119.0)
+    assert logins.begin_session(logins.create_code(0.0), 121.0) is None
+    session = logins.begin_session(logins.create_code(0.0), 119.0)
     assert session is not None
-    assert logins.knows(session, 3600.0)
-    assert not logins.knows(session, 13 * 3600.0)
-    assert not logins.knows("", 0.0)
+    assert logins.has_session(session, 3600.0)
+    assert not logins.has_session(session, 13 * 3600.0)
+    assert not logins.has_session("", 0.0)
 
 
 def test_a_browser_that_is_logged_in_does_not_get_a_link_for_another(plane: Plane) -> None:
@@ -197,7 +197,7 @@ def test_a_browser_that_is_logged_in_does_not_get_a_link_for_another(plane: Plan
 def test_a_post_of_a_browser_has_to_name_its_origin(plane: Plane, store: Store) -> None:
     headers = logged_in(plane)
     assert plane.ask("POST", "/kill", headers=headers).status_code == 403
-    assert not store.freeze_state().frozen
+    assert not store.processes.get_freeze().frozen
     assert plane.ask("POST", "/kill", headers={**headers, "Origin": plane.url}).status_code == 200
 
 
@@ -205,23 +205,23 @@ def test_the_parts_that_changed_are_sent_and_no_others(
     plane: Plane, store: Store, waiting: Approval
 ) -> None:
     with (
-        httpx.Client(trust_env=False, base_url=plane.url, timeout=10) as client,
+        httpx.Client(trust_env=False, base_url=plane.url, timeout=120) as client,
         client.stream("GET", "/events", headers=BEARER) as answer,
     ):
         events = (line for line in answer.iter_lines() if line.startswith("data: "))
         assert set(json.loads(next(events)[6:])) == set(PANELS)
-        store.request_approval(replace(waiting, id="second"))
+        store.approvals.add_pending(replace(waiting, id="second"))
         changed = json.loads(next(events)[6:])
         assert set(changed) == {"waiting", "timeline"}
         assert "second" in changed["waiting"]
 
 
 def test_a_task_becomes_a_job_that_can_be_watched(plane: Plane, store: Store) -> None:
-    store.register_process(Process("w", os.getpid(), _started(), "serve", 0.0, 0.0))
+    store.processes.register(Process("w", os.getpid(), _started(), "serve", 0.0, 0.0))
     order = {"task": "list the zones", "tool": "dns.list_zones", "arguments": {"a": 1}}
     answer = plane.ask("POST", "/do", json=order)
     assert answer.status_code == 202
-    job = store.job(answer.json()["job"])
+    job = store.jobs.get(answer.json()["job"])
     assert (job.kind, job.state, dict(job.request)) == ("do", "queued", order)
     assert plane.ask("GET", f"/jobs/{job.id}").json()["state"] == "queued"
 
@@ -239,7 +239,7 @@ def test_a_task_becomes_a_job_that_can_be_watched(plane: Plane, store: Store) ->
 )
 def test_a_malformed_task_makes_no_job(plane: Plane, store: Store, body: dict[str, object]) -> None:
     assert plane.ask("POST", "/do", json=body).status_code == 400
-    assert store.jobs() == ()
+    assert store.jobs.find() == ()
 
 
 def test_what_happened_is_found_by_a_text_in_it(plane: Plane, waiting: Approval) -> None:
@@ -265,7 +265,7 @@ def test_what_the_page_shows_of_a_request_is_text_and_never_markup(
 ) -> None:
     markup = "</pre><script>alert(1)</script>"
     wire = WireRequest("POST", f"https://a.test/{markup}", ((markup, markup),), markup.encode())
-    store.request_approval(replace(waiting, id="hostile", wire=wire, reason=markup))
+    store.approvals.add_pending(replace(waiting, id="hostile", wire=wire, reason=markup))
     waiting_now = shown(plane)["waiting"]
     assert waiting_now.count("<h3>dns.create_zone") == 2
     assert waiting_now.count("&lt;script&gt;") == 5
@@ -276,7 +276,7 @@ def test_where_a_request_is_too_long_to_be_shown_whole_the_page_says_so(
     plane: Plane, store: Store, waiting: Approval
 ) -> None:
     wire = WireRequest("POST", "https://a.test/", (("x-mode", "purge"),), b"x" * 5000 + b"HIDDEN")
-    store.request_approval(replace(waiting, id="long", wire=wire))
+    store.approvals.add_pending(replace(waiting, id="long", wire=wire))
     live = shown(plane)["waiting"]
     assert "x-mode: purge" in live
     assert "HIDDEN" not in live
@@ -314,7 +314,7 @@ def test_a_rule_that_cannot_be_leaves_the_request_waiting(
 ) -> None:
     answer = decided(plane, waiting, decision="approve", pin=PIN, always=always)
     assert answer.status_code == 400
-    assert (store.approval(waiting.id).state, store.rules()) == ("pending", ())
+    assert (store.approvals.get(waiting.id).state, store.rules.find()) == ("pending", ())
 
 
 def test_a_decision_on_another_request_than_was_shown_changes_nothing(
@@ -322,6 +322,6 @@ def test_a_decision_on_another_request_than_was_shown_changes_nothing(
 ) -> None:
     answer = decided(plane, waiting, decision="approve", pin=PIN, digest="0" * 64)
     assert (answer.status_code, "look at it again" in answer.json()["error"]) == (409, True)
-    assert store.approval(waiting.id).state == "pending"
+    assert store.approvals.get(waiting.id).state == "pending"
     shown = decided(plane, waiting, decision="approve", pin=PIN, digest=waiting.wire_digest)
     assert shown.status_code == 200

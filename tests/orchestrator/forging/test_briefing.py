@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.briefing import near_to
+from orchestrator.forging.briefing import rank_similar
 from registry.store import Store
 from tests.registry.samples import entry, tool
 
@@ -16,12 +16,12 @@ TASK = (
 
 @pytest.fixture
 def lengths(store: Store) -> Store:
-    store.publish(
+    store.servers.publish(
         entry("lengths", 1, tool("total", "Sum of values."), description=TASK[:300]), now=1.0
     )
     for number in range(30):
         units = tool("convert", "Convert metres, feet and yards.")
-        store.publish(entry(f"units_{number}", 1, units), now=1.0)
+        store.servers.publish(entry(f"units_{number}", 1, units), now=1.0)
     return store
 
 
@@ -29,7 +29,7 @@ def lengths(store: Store) -> Store:
 def test_a_task_like_that_of_a_registered_server_finds_its_tools_first(
     lengths: Store, task: str
 ) -> None:
-    near = near_to(task, lengths.search(task, 50))
+    near = rank_similar(task, lengths.search.find_tools(task, 50))
     assert near[0].tool == "lengths.total"
 
 
@@ -37,4 +37,6 @@ def test_a_task_like_that_of_a_registered_server_finds_its_tools_first(
     "task", ["the roots of a polynomial", "adds up the weights of parcels", ""]
 )
 def test_another_task_finds_none(lengths: Store, task: str) -> None:
-    assert "lengths.total" not in [n.tool for n in near_to(task, lengths.search(task, 50))]
+    assert "lengths.total" not in [
+        n.tool for n in rank_similar(task, lengths.search.find_tools(task, 50))
+    ]

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from forge.brief import EXAMPLE, EXAMPLE_CODE, EXAMPLE_TESTS
-from forge.draft import Draft
-from orchestrator.composing import EARLIER, composed, with_cases
-from registry.records import DraftRow
+from forge.drafts.brief import EXAMPLE, EXAMPLE_CODE, EXAMPLE_TESTS
+from forge.drafts.draft import Draft
+from orchestrator.forging.compose import EARLIER, add_earlier_cases, compose_draft
+from registry.models import DraftRow
+from sandbox.bundle.report import CaseCode, CaseResult, StageReport, finding_at
 
 SPECIFICATION = {key: EXAMPLE[key] for key in ("tools", "cases", "tests")}
 MORE_TESTS = """from server import from_roman
@@ -25,17 +26,17 @@ def kept(*given: Mapping[str, Any]) -> tuple[dict[str, Any], Draft]:
     """The last of these drafts, each handed in after the ones before it failed."""
     rows: list[DraftRow] = []
     for number, each in enumerate(given, start=1):
-        content, draft = composed(each, None, rows)
+        content, draft = compose_draft(each, None, rows)
         assert isinstance(draft, Draft), draft
-        reports = ({"stage": "suite"},)
-        rows.append(DraftRow("j", number, draft.digest(), 1.0, content, "failed", reports))
+        reports = (StageReport("suite", "failed", 0.0),)
+        rows.append(DraftRow("j", number, draft.compute_digest(), 1.0, content, "failed", reports))
     assert isinstance(draft, Draft)
     return content, draft
 
 
 def refused(given: Mapping[str, Any], *rows: DraftRow) -> list[tuple[str, str]]:
     """Where and why a draft is none, after these."""
-    _, problems = composed(given, None, rows)
+    _, problems = compose_draft(given, None, rows)
     assert not isinstance(problems, Draft)
     return [(problem.where, problem.reason) for problem in problems]
 
@@ -52,11 +53,9 @@ TWO = {
 ONE = {"code": EXAMPLE_CODE, "tools": EXAMPLE["tools"]}
 
 
-def row(content: Mapping[str, Any], verdict: Any = "failed", **cell: str) -> DraftRow:
-    cells = ({"operation": "tests", **cell},) if cell else ()
-    return DraftRow(
-        "j", 1, "d", 1.0, content, verdict, reports=({"stage": "suite", "cases": cells},)
-    )
+def row(content: Mapping[str, Any], verdict: Any = "failed", *cells: CaseResult) -> DraftRow:
+    report = StageReport("suite", "failed", 0.0, cells)
+    return DraftRow("j", 1, "d", 1.0, content, verdict, reports=(report,))
 
 
 def test_a_tool_that_is_taken_out_in_so_many_words_takes_its_cases_with_it() -> None:
@@ -83,26 +82,32 @@ def test_a_test_that_was_said_to_prove_nothing_is_changed_without_naming_it() ->
     weak = MORE_TESTS.replace("assert from_roman", "assert 1 or from_roman")
     before = {**SPECIFICATION, "tests": weak}
     given = {**SPECIFICATION, "tests": MORE_TESTS, "why": "tests that say something"}
-    blamed = row(before, case="test_more", evidence="proves nothing: it passes where …")
-    content, draft = composed(given, None, (blamed,))
+    cell = CaseResult("tests", "test_more", "failed", "it passes where …", code="proves_nothing")
+    blamed = row(before, "failed", cell)
+    content, draft = compose_draft(given, None, (blamed,))
     assert isinstance(draft, Draft), draft
     assert content["tests"] == MORE_TESTS
-    unfit = {"stage": "suite", "findings": ({"where": "line 4", "reason": "asserts nothing"},)}
-    _, draft = composed(given, None, (replace(blamed, reports=(unfit,)),))
+    finding = finding_at("tests/test_server.py", 4, "no-assertion", "asserts nothing")
+    unfit = StageReport("suite", "failed", 0.0, findings=(finding,))
+    _, draft = compose_draft(given, None, (replace(blamed, reports=(unfit,)),))
     assert isinstance(draft, Draft), draft
-    for other in (row(before), row(before, case="test_more", evidence="gave 4")):
+    # A test's own message is its author's: it frees no test, whatever it says.
+    said = CaseResult("tests", "test_more", "failed", "AssertionError: proves nothing")
+    for other in (row(before), row(before, "failed", said)):
         assert [where for where, _ in refused(given, other)] == ["/tests"]
 
 
 def test_what_the_repair_of_a_specification_leaves_out_stays() -> None:
     before = row(SPECIFICATION)
     for part in ("tools", "cases", "tests"):
-        content, draft = composed({part: SPECIFICATION[part], "why": "mended"}, None, (before,))
+        content, draft = compose_draft(
+            {part: SPECIFICATION[part], "why": "mended"}, None, (before,)
+        )
         assert isinstance(draft, Draft), draft
         assert draft.is_specification
         assert {key: content[key] for key in SPECIFICATION} == SPECIFICATION
     unread = DraftRow("j", 1, "d", 1.0, {**SPECIFICATION, "cases": 7}, "failed")
-    _, draft = composed({"cases": SPECIFICATION["cases"], "why": "a list"}, None, (unread,))
+    _, draft = compose_draft({"cases": SPECIFICATION["cases"], "why": "a list"}, None, (unread,))
     assert isinstance(draft, Draft)
     assert draft.tests == EXAMPLE_TESTS
 
@@ -141,11 +146,12 @@ def test_the_tests_that_were_not_handed_in_are_known() -> None:
     assert content[EARLIER] == []
 
 
-def sent_back(evidence: str) -> DraftRow:
-    """A draft whose second case of a tool was sent back with these words."""
-    cell = {"operation": "from_roman", "case": "case 2", "evidence": evidence}
-    reports = ({"stage": "cases", "cases": [cell]},)
-    return DraftRow("j", 1, "d", 1.0, EXAMPLE, "failed", reports)
+def sent_back(evidence: str, code: CaseCode = "") -> DraftRow:
+    """A draft whose second case of a tool was sent back for this."""
+    cell = CaseResult("from_roman", "case 2", "failed", evidence, code=code, example=2)
+    return DraftRow(
+        "j", 1, "d", 1.0, EXAMPLE, "failed", (StageReport("cases", "failed", 0.0, (cell,)),)
+    )
 
 
 ANOTHER = {"tool": "from_roman", "arguments": {"numeral": "V"}, "result": {"number": 5}}
@@ -154,13 +160,13 @@ ANOTHER = {"tool": "from_roman", "arguments": {"numeral": "V"}, "result": {"numb
 def test_a_case_that_was_sent_back_because_it_proves_nothing_goes_where_others_come() -> None:
     given = {"code": "x", "cases": [ANOTHER]}
     first, _, third = EXAMPLE["cases"]
-    joined = with_cases(given, sent_back("proves nothing: an empty result satisfies it"))
+    joined = add_earlier_cases(given, sent_back("an empty result satisfies it", "proves_nothing"))
     assert joined["cases"] == [first, third, ANOTHER]
 
 
 def test_a_case_that_the_code_only_fails_stays() -> None:
     given = {"code": "x", "cases": [ANOTHER]}
-    for evidence in ("the result is another", "the input schema refuses these arguments"):
-        joined = with_cases(given, sent_back(evidence))
+    for evidence in ("the result is another", "the call failed: it proves nothing"):
+        joined = add_earlier_cases(given, sent_back(evidence))
         assert joined["cases"] == [*EXAMPLE["cases"], ANOTHER]
-    assert with_cases({"code": "x"}, sent_back("proves nothing")) == {"code": "x"}
+    assert add_earlier_cases({"code": "x"}, sent_back("", "proves_nothing")) == {"code": "x"}

@@ -11,24 +11,24 @@ from typing import Any
 
 import pytest
 
-from forge.selection import credential
-from orchestrator.brokers import Brokers
-from orchestrator.fetching import GuardedFetch
-from orchestrator.footnotes import Footnotes
-from orchestrator.remembering import given_schemes, with_written
+from forge.compiler.selection import parse_credential
+from orchestrator.forging.fetch import GuardedFetch
+from orchestrator.forging.forge import carry_over_credentials, collect_given_schemes
+from orchestrator.gateway.audit_writer import AuditWriter
+from orchestrator.gateway.brokers import BrokerFactory
 from orchestrator.settings import load_settings
-from registry.keys import KeyFile
+from registry.secrets.vault import FileVault, Secret
+from registry.secrets.vault_key import KeyFile
 from registry.store import Store
-from registry.vault import FileVault, Secret
-from sandbox.authscheme import TokenEndpoint
-from sandbox.brake import Brake
-from sandbox.bundle import Bundle, Credential, read_bundle
-from sandbox.exchange import Exchange, WireRequest
-from sandbox.livehttp import LiveHttp
-from sandbox.policy import origin_of
-from sandbox.throttle import Throttle
+from sandbox.broker.live import LiveHttp
+from sandbox.broker.throttle import Throttle
+from sandbox.bundle.credential import Credential, TokenEndpoint
+from sandbox.bundle.model import Bundle, read_bundle
+from sandbox.killswitch import KillSwitch
+from sandbox.wire.exchange import Exchange, WireRequest
+from sandbox.wire.policy import parse_origin
 from tests.granted import allow, consents
-from tests.orchestrator.test_compile_command import Served, toolwright
+from tests.orchestrator.cli.commands.test_compile import Served, toolwright
 from tests.sandbox.scripted import Told, answer
 from tests.world.gatehouse import (
     CANARIES,
@@ -146,14 +146,14 @@ class Home:
 
     def get(self, bundle: Bundle, path: str) -> Exchange:
         async def asked() -> Exchange:
-            private = {origin_of(bundle.base_url)} - {None}
+            private = {parse_origin(bundle.base_url)} - {None}
             async with LiveHttp(frozenset(o for o in private if o)) as upstream:
                 given = consents(self.settings, self.store)
-                footnotes = Footnotes(self.store)
-                parts = (given, self.vault, lambda _: upstream, Throttle(), Brake())
-                brokers = Brokers(*parts, footnotes=footnotes)
+                footnotes = AuditWriter(self.store.audit)
+                parts = (given, self.vault, lambda _: upstream, Throttle(), KillSwitch())
+                brokers = BrokerFactory(*parts, footnotes=footnotes)
                 request = WireRequest("GET", bundle.base_url + path)
-                exchange = await brokers.reading(bundle).perform(request)
+                exchange = await brokers.build_read_broker(bundle).perform(request)
                 await footnotes.close()
                 return exchange
 
@@ -189,8 +189,8 @@ def test_each_request_for_a_token_is_in_the_audit_without_a_secret(
     exchange = home.get(made, "/token")
     assert exchange.response is not None, exchange.reason
     home.vault.put(made.name, "flow", Secret(f"{CLIENT}:wr0ng-canary"))
-    assert home.get(made, "/token").refusal == "refused"
-    rows = [row for row in home.store.audit() if row.kind == "token"]
+    assert home.get(made, "/token").refusal == "credential"
+    rows = [row for row in home.store.audit.find() if row.kind == "token"]
     told = [json.loads(row.payload) for row in reversed(rows)]
     assert {row.subject for row in rows} == {made.name}
     assert {"credential": "flow", "method": "POST", "path": "/oauth/token"}.items() <= told[
@@ -216,7 +216,7 @@ def test_a_request_for_a_token_without_an_answer_is_in_the_audit(home: Home, bun
     allow(home.settings, home.store, "http://127.0.0.1:9/")
     home.vault.put(made.name, "flow", Secret(f"{CLIENT}:{CLIENT_SECRET}"))
     assert home.get(made, "/token").refusal == "unreachable"
-    (row,) = (row for row in home.store.audit() if row.kind == "token")
+    (row,) = (row for row in home.store.audit.find() if row.kind == "token")
     told = json.loads(row.payload)
     assert (told["host"], told["status"], bool(told["failure"])) == ("127.0.0.1:9", None, True)
 
@@ -236,7 +236,7 @@ def test_a_token_host_that_nobody_named_is_not_asked(home: Home, bundle: Path) -
     made = read_bundle(elsewhere)
     home.vault.put(made.name, "flow", Secret(f"{CLIENT}:{CLIENT_SECRET}"))
     refused = home.get(made, "/token")
-    assert refused.refusal == "refused"
+    assert refused.refusal == "credential"
     assert "toolwright source allow localhost:" in refused.reason
     allow(home.settings, home.store, moved)
     tried = home.get(made, "/token")
@@ -246,8 +246,8 @@ def test_a_token_host_that_nobody_named_is_not_asked(home: Home, bundle: Path) -
 def test_what_a_person_wrote_of_credentials_outlives_another_forging(bundle: Path) -> None:
     earlier = read_bundle(bundle)
     assert earlier.spec is not None
-    (scheme,) = given_schemes(earlier.credentials)
-    assert scheme == credential("header:X-Forgotten=@forgotten")
+    (scheme,) = collect_given_schemes(earlier.credentials)
+    assert scheme == parse_credential("header:X-Forgotten=@forgotten")
     elsewhere = TokenEndpoint("https://login.test/token")
     written = [
         replace(c, tokens=elsewhere) if c.name in ("flow", "key") else c
@@ -255,7 +255,7 @@ def test_what_a_person_wrote_of_credentials_outlives_another_forging(bundle: Pat
     ]
     plain = [Credential(c.name, "apiKey" if c.name == "sign" else c.kind) for c in written]
     fresh = replace(earlier, credentials=(*plain, Credential("new", "bearer")))
-    kept = {c.name: c for c in with_written(fresh, written).credentials}
+    kept = {c.name: c for c in carry_over_credentials(fresh, written).credentials}
     assert kept["sign"].kind == "template"
     assert kept["flow"].tokens == elsewhere
     assert kept["new"] == Credential("new", "bearer")
@@ -264,9 +264,9 @@ def test_what_a_person_wrote_of_credentials_outlives_another_forging(bundle: Pat
 
 def test_a_description_that_echoes_the_sources_credential_does_not_hold_it() -> None:
     upstream = Told([answer(200, f"info: {KEY} and Bearer {KEY}", content_type="text/plain")])
-    fetch = GuardedFetch(upstream, Brake())
+    fetch = GuardedFetch(upstream, KillSwitch())
     headers = (("Authorization", f"Bearer {KEY}"), ("Accept", "text/plain"))
     got = asyncio.run(fetch("https://api.test/openapi", headers))
-    assert upstream.requests[0].header("Authorization") == f"Bearer {KEY}"
+    assert upstream.requests[0].get_header("Authorization") == f"Bearer {KEY}"
     assert KEY.encode() not in got.body
     assert ("content-type", "text/plain") in got.headers

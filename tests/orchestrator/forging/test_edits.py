@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from orchestrator.edits import GONE_LOOKS, Edits
 from orchestrator.errors import UnknownTool
-from orchestrator.orders import Forged
-from orchestrator.shelf import Shelf
-from registry import catalogue
-from registry.errors import Unknown
-from registry.records import entry_from
+from orchestrator.forging.edits import GONE_LOOKS, EditWatcher
+from orchestrator.forging.order import ForgeResult
+from registry.errors import RowNotFound
+from registry.models import build_entry
+from registry.servers import files
+from registry.servers.bundles import Bundles
 from registry.store import Store
-from sandbox.asked import pattern_of
-from sandbox.bundle import Bundle, ToolDefinition, write_bundle
+from sandbox.bundle.example import Example
+from sandbox.bundle.model import Bundle, ToolDefinition, write_bundle
+from sandbox.bundle.permissions import build_request_pattern
+from sandbox.bundle.report import Proof, StageReport
 from sandbox.errors import EngineUnavailable
-from sandbox.example import Example
-from sandbox.report import Proof, StageReport
 from tests.engine.samples import bundle
 
 CODE = "from toolwright import tool\n\n@tool\ndef ready():\n    return {}\n"
@@ -41,7 +41,7 @@ class Stages:
     """A forge whose stages say what the test says; everything else is the real one."""
 
     store: Store
-    shelf: Shelf
+    shelf: Bundles
     report: StageReport = PASSED
     trouble: Exception | None = None
     proved: int = 0
@@ -49,23 +49,25 @@ class Stages:
     def now(self) -> float:
         return 1000.0
 
-    async def proof(self, bundle: Bundle, *_: Any) -> Proof:
+    async def prove_bundle(self, bundle: Bundle, *_: Any) -> Proof:
         self.proved += 1
         if self.trouble:
             raise self.trouble
-        return Proof(bundle.digest(), (self.report,))
+        return Proof(bundle.compute_digest(), (self.report,))
 
-    async def adopt(
+    async def adopt_bundle(
         self, bundle: Bundle, report: Any, examples: tuple[Example, ...] = ()
-    ) -> Forged:
-        proof = await self.proof(bundle)
+    ) -> ForgeResult:
+        proof = await self.prove_bundle(bundle)
         try:
-            version = self.store.entry(bundle.name).version + 1
-        except Unknown:
+            version = self.store.servers.get(bundle.name).version + 1
+        except RowNotFound:
             version = 1
         made = replace(bundle, version=version)
-        entry = self.shelf.publish(made, entry_from(made, 1.0), proof.reports, None, examples)
-        return Forged(entry, made, proof)
+        entry = self.shelf.publish_bundle(
+            made, build_entry(made, 1.0), proof.reports, None, examples
+        )
+        return ForgeResult(entry, made, proof)
 
 
 @dataclass
@@ -73,13 +75,13 @@ class Place:
     home: Path
     store: Store
     stages: Stages
-    edits: Edits
+    edits: EditWatcher
 
     def at(self, name: str) -> Path:
         return self.home / "servers" / name
 
     def put(self, made: Bundle) -> None:
-        self.stages.shelf.publish(made, entry_from(made, 1.0), (PASSED,), None)
+        self.stages.shelf.publish_bundle(made, build_entry(made, 1.0), (PASSED,), None)
 
     def drop(self, made: Bundle) -> None:
         self.at(made.name).mkdir(parents=True)
@@ -88,47 +90,47 @@ class Place:
     def look(self, times: int = 2) -> None:
         async def looked() -> None:
             for _ in range(times):
-                await self.edits.take_up()
+                await self.edits.publish_edits()
 
         asyncio.run(looked())
 
     def state(self, name: str) -> str:
-        return self.store.entry(name).state
+        return self.store.servers.get(name).state
 
     def refused(self) -> list[str]:
-        return [row.subject for row in self.store.audit() if row.kind == "edit.refused"]
+        return [row.subject for row in self.store.audit.find() if row.kind == "edit.refused"]
 
 
 @pytest.fixture
 def place(tmp_path: Path, store: Store) -> Place:
-    stages = Stages(store, Shelf(tmp_path, store))
+    stages = Stages(store, Bundles(tmp_path, store.servers))
 
     def tool_of(server: str, tool: str) -> ToolDefinition:
         try:
-            return stages.shelf.bundle(store.entry(server)).tool(tool)
-        except (Unknown, KeyError) as error:
+            return stages.shelf.load_bundle(store.servers.get(server)).get_tool(tool)
+        except (RowNotFound, KeyError) as error:
             raise UnknownTool(f"{server}.{tool}") from error
 
-    edits = Edits(tmp_path, store, stages, tool_of)  # type: ignore[arg-type]
+    edits = EditWatcher(tmp_path, store, stages, tool_of)  # type: ignore[arg-type]
     return Place(tmp_path, store, stages, edits)
 
 
 def test_a_bundle_dropped_in_is_usable_once_it_is_at_rest(place: Place) -> None:
     place.drop(server())
     place.look(1)
-    assert place.store.summaries() == ()
+    assert place.store.servers.find_summaries() == ()
     place.look(1)
-    assert place.store.entry("one").version == 1
+    assert place.store.servers.get("one").version == 1
 
 
 def test_a_half_written_bundle_is_not_picked_up_and_not_complained_about(place: Place) -> None:
     place.at("one").mkdir(parents=True)
     (place.at("one") / "server.py").write_text(CODE)
     place.look(4)
-    assert (place.store.summaries(), place.refused()) == ((), [])
+    assert (place.store.servers.find_summaries(), place.refused()) == ((), [])
     write_bundle(server(), place.at("one"))
     place.look()
-    assert place.store.entry("one").version == 1
+    assert place.store.servers.get("one").version == 1
 
 
 def test_a_directory_that_is_deleted_archives_its_server_and_one_that_is_back_revives_it(
@@ -141,11 +143,11 @@ def test_a_directory_that_is_deleted_archives_its_server_and_one_that_is_back_re
     assert place.state("one") == "active"
     place.look(1)
     assert place.state("one") == "archived"
-    assert catalogue.check(place.home, place.store) == ()
+    assert files.check_consistency(place.home, place.store.servers) == ()
     (place.home / "aside").rename(place.at("one"))
     place.look()
     assert place.state("one") == "active"
-    said = [row.payload for row in place.store.audit() if row.kind == "state"]
+    said = [row.payload for row in place.store.audit.find() if row.kind == "state"]
     assert [payload.count('"by":"files"') for payload in said] == [1, 1]
 
 
@@ -162,14 +164,14 @@ def test_a_directory_that_is_gone_for_a_moment_changes_nothing(place: Place) -> 
 
 def test_what_a_person_archived_stays_archived(place: Place) -> None:
     place.put(server())
-    place.store.archive("one", 1.0, "terminal")
+    place.store.servers.archive("one", 1.0, "terminal")
     place.look(6)
     assert place.state("one") == "archived"
 
 
 def test_a_quarantined_server_comes_back_quarantined(place: Place) -> None:
     place.put(server())
-    place.store.set_state("one", "quarantined", 1.0, "trust")
+    place.store.servers.set_state("one", "quarantined", 1.0, "trust")
     place.look()
     place.at("one").rename(place.home / "aside")
     place.look(GONE_LOOKS)
@@ -195,7 +197,9 @@ def test_a_checkout_of_many_takes_up_each_that_changed_and_none_that_did_not(pla
     shutil.rmtree(place.at("three"))
     place.drop(server("four"))
     place.look(GONE_LOOKS + 1)
-    versions = {each.name: (each.version, each.state) for each in place.store.summaries()}
+    versions = {
+        each.name: (each.version, each.state) for each in place.store.servers.find_summaries()
+    }
     assert versions == {
         "one": (2, "active"),
         "two": (1, "active"),
@@ -238,7 +242,7 @@ def test_a_bad_one_keeps_no_other_from_being_taken_up(harm: Harm, place: Place) 
     harm(place)
     place.drop(server("zebra"))
     place.look(4)
-    assert [each.name for each in place.store.summaries()] == ["zebra"]
+    assert [each.name for each in place.store.servers.find_summaries()] == ["zebra"]
     assert place.refused() in (["bad"], [])
 
 
@@ -254,17 +258,17 @@ def test_an_edit_that_no_engine_could_prove_is_tried_again(place: Place) -> None
     place.stages.trouble = EngineUnavailable("away")
     place.drop(server())
     place.look(3)
-    assert place.store.summaries() == ()
+    assert place.store.servers.find_summaries() == ()
     assert place.refused() == ["one"]
     place.stages.trouble = None
     place.look(1)
-    assert place.store.entry("one").version == 1
+    assert place.store.servers.get("one").version == 1
 
 
 def calling(name: str, *called: str, access: Any = "read") -> Bundle:
     """A server whose tool declares to call these."""
     made = server(name)
-    asked = tuple(filter(None, (pattern_of(f"call:{each}") for each in called)))
+    asked = tuple(filter(None, (build_request_pattern(f"call:{each}") for each in called)))
     permissions = tuple(f"call:{each}" for each in called)
     tool = replace(made.tools[0], requests=asked, access=access)
     return replace(made, tools=(tool,), permissions=permissions)
@@ -294,22 +298,22 @@ def test_an_edit_that_calls_what_it_may_not_is_refused(
     place.look()
     write_bundle(calling("one", *edited), place.at("one"))
     place.look(4)
-    assert place.store.entry("one").version == 1
-    (row,) = [row for row in place.store.audit() if row.kind == "edit.refused"]
+    assert place.store.servers.get("one").version == 1
+    (row,) = [row for row in place.store.audit.find() if row.kind == "edit.refused"]
     assert wrong in row.payload
     write_bundle(calling("one", "below.ready"), place.at("one"))
     place.look()
-    assert place.store.entry("one").version == 2
+    assert place.store.servers.get("one").version == 2
 
 
 def test_servers_that_call_each_other_may_come_in_any_order(place: Place) -> None:
     place.drop(calling("a", "b.ready"))
     place.drop(calling("b", "c.ready"))
     place.look(3)
-    assert place.store.summaries() == ()
+    assert place.store.servers.find_summaries() == ()
     place.drop(server("c"))
     place.look(4)
-    assert [each.name for each in place.store.summaries()] == ["a", "b", "c"]
+    assert [each.name for each in place.store.servers.find_summaries()] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(("report", "kind"), [(PASSED, "tests.passed"), (FAILED, "edit.refused")])
@@ -323,5 +327,5 @@ def test_tests_that_are_changed_are_tried_on_the_version_in_use(
     (place.at("one") / "tests" / "cases.json").write_bytes(EXAMPLE)
     place.look(4)
     assert place.stages.proved == 1
-    assert next(iter(place.store.audit())).kind == kind
-    assert place.store.entry("one").version == 1
+    assert next(iter(place.store.audit.find())).kind == kind
+    assert place.store.servers.get("one").version == 1

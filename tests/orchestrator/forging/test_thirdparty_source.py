@@ -8,40 +8,47 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import OrchestratorError
-from orchestrator.sources import Npm, Pypi, Script, understood
-from orchestrator.toolcalls import tool_request
-from sandbox.exchange import wire_digest
-from sandbox.launch import RemoteTool
+from orchestrator.forging.thirdparty_source import (
+    NpmSource,
+    PypiSource,
+    ScriptSource,
+    parse_command,
+)
+from orchestrator.gateway.execute import build_tool_request
+from sandbox.bundle.launch import RemoteTool
+from sandbox.wire.exchange import digest_request
 from tests.engine.foreign import BENIGN, foreign
 
 
 @pytest.mark.parametrize(
     ("line", "source"),
     [
-        ("npx -y @scope/server /data", Npm("@scope/server", "", ("/data",))),
-        ("npx @scope/server@1.2.3", Npm("@scope/server@1.2.3")),
-        ("npx -y -p pack tool --flag x", Npm("pack", "tool", ("--flag", "x"))),
-        ("npx --yes --package=pack -- tool", Npm("pack", "tool")),
-        ("/usr/bin/npx -y server -- --x", Npm("server", "", ("--", "--x"))),
-        ("uvx a-server --tz UTC", Pypi(("a-server",), "a-server", "", ("--tz", "UTC"))),
-        ("uvx server@1.2", Pypi(("server==1.2",), "server")),
-        ("uvx server@latest", Pypi(("server",), "server")),
-        ("uvx server[extra]", Pypi(("server[extra]",), "server")),
-        ("uvx --from pack==1 --with other tool", Pypi(("pack==1", "other"), "tool")),
-        ("uv tool run server", Pypi(("server",), "server")),
-        ("python -m a_server -r x", Pypi(("a-server",), "", "a_server", ("-r", "x"))),
-        ("python3.12 -m pack.cli", Pypi(("pack",), "", "pack.cli")),
+        ("npx -y @scope/server /data", NpmSource("@scope/server", "", ("/data",))),
+        ("npx @scope/server@1.2.3", NpmSource("@scope/server@1.2.3")),
+        ("npx -y -p pack tool --flag x", NpmSource("pack", "tool", ("--flag", "x"))),
+        ("npx --yes --package=pack -- tool", NpmSource("pack", "tool")),
+        ("/usr/bin/npx -y server -- --x", NpmSource("server", "", ("--", "--x"))),
+        ("uvx a-server --tz UTC", PypiSource(("a-server",), "a-server", "", ("--tz", "UTC"))),
+        ("uvx server@1.2", PypiSource(("server==1.2",), "server")),
+        ("uvx server@latest", PypiSource(("server",), "server")),
+        ("uvx server[extra]", PypiSource(("server[extra]",), "server")),
+        ("uvx --from pack==1 --with other tool", PypiSource(("pack==1", "other"), "tool")),
+        ("uv tool run server", PypiSource(("server",), "server")),
+        ("python -m a_server -r x", PypiSource(("a-server",), "", "a_server", ("-r", "x"))),
+        ("python3.12 -m pack.cli", PypiSource(("pack",), "", "pack.cli")),
     ],
 )
 def test_a_known_command_is_understood(line: str, source: object) -> None:
-    assert understood(line.split()) == source
+    assert parse_command(line.split()) == source
 
 
 def test_python_takes_packages_and_files(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text("")
     path = str(tmp_path / "server.py")
-    assert understood(["python", path, "x"]) == Script(Path(path), ("x",))
-    assert understood(["python", "-m", "mod"], ["a==1", "b"]) == Pypi(("a==1", "b"), module="mod")
+    assert parse_command(["python", path, "x"]) == ScriptSource(Path(path), ("x",))
+    assert parse_command(["python", "-m", "mod"], ["a==1", "b"]) == PypiSource(
+        ("a==1", "b"), module="mod"
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,7 +72,7 @@ def test_python_takes_packages_and_files(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_fetched_ahead_is_refused_with_what_can(line: str) -> None:
     with pytest.raises(OrchestratorError, match="--image"):
-        understood(line.split())
+        parse_command(line.split())
 
 
 def test_an_approved_call_is_that_tool_with_those_arguments_of_that_version() -> None:
@@ -74,15 +81,15 @@ def test_an_approved_call_is_that_tool_with_those_arguments_of_that_version() ->
     tools = (RemoteTool("add_note", "addNote"), RemoteTool("get_echo", "get-echo"))
     pins = {"addNote": "1" * 64, "get-echo": "2" * 64}
     made = replace(made, launch=replace(made.launch, tools=tools, pins=pins))
-    same = wire_digest(tool_request(made, "add_note", {"a": 1, "b": [2]}))
-    assert wire_digest(tool_request(made, "add_note", {"b": [2], "a": 1})) == same
+    same = digest_request(build_tool_request(made, "add_note", {"a": 1, "b": [2]}))
+    assert digest_request(build_tool_request(made, "add_note", {"b": [2], "a": 1})) == same
     assert made.launch is not None
     repinned = replace(made.launch, pins={**pins, "addNote": "3" * 64})
     others = [
-        tool_request(made, "add_note", {"a": 1, "b": [2, 2]}),
-        tool_request(made, "get_echo", {"a": 1, "b": [2]}),
-        tool_request(replace(made, version=2), "add_note", {"a": 1, "b": [2]}),
-        tool_request(replace(made, name="other"), "add_note", {"a": 1, "b": [2]}),
-        tool_request(replace(made, launch=repinned), "add_note", {"a": 1, "b": [2]}),
+        build_tool_request(made, "add_note", {"a": 1, "b": [2, 2]}),
+        build_tool_request(made, "get_echo", {"a": 1, "b": [2]}),
+        build_tool_request(replace(made, version=2), "add_note", {"a": 1, "b": [2]}),
+        build_tool_request(replace(made, name="other"), "add_note", {"a": 1, "b": [2]}),
+        build_tool_request(replace(made, launch=repinned), "add_note", {"a": 1, "b": [2]}),
     ]
-    assert same not in {wire_digest(other) for other in others}
+    assert same not in {digest_request(other) for other in others}

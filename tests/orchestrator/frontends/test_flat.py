@@ -8,12 +8,18 @@ from typing import Any
 
 import pytest
 
-from orchestrator.asker import MODERN, Answer, Asker, More, NothingMore, Refusal
-from orchestrator.flat import Card, Flat
-from sandbox.notices import LogMessage
-from sandbox.progress import Progress
+from orchestrator.frontends.flat import FlatServer, ServerCard
+from orchestrator.frontends.protocol import (
+    MODERN,
+    Answer,
+    ExtraMethods,
+    NoExtraMethods,
+    Peer,
+    RpcError,
+)
+from sandbox.wire.notifications import LogMessage, ProgressNotice
 
-CARD = Card("pets", "3", "Pets", "Pets of a shop.")
+CARD = ServerCard("pets", "3", "Pets", "Pets of a shop.")
 TOOLS = ({"name": "list_pets", "inputSchema": {"type": "object"}},)
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -25,24 +31,26 @@ HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"na
 class Wire:
     """A connection whose answers are kept."""
 
-    def __init__(self, tasks: asyncio.TaskGroup, more: More | None = None) -> None:
+    def __init__(self, tasks: asyncio.TaskGroup, more: ExtraMethods | None = None) -> None:
         self.sent: list[Mapping[str, Any]] = []
         self.calls: list[tuple[str, Mapping[str, Any]]] = []
         self.held = asyncio.Event()
-        self.flat = Flat(CARD, TOOLS, self._call, self.sent.append, tasks, more or NothingMore())
+        self.flat = FlatServer(
+            CARD, TOOLS, self._call, self.sent.append, tasks, more or NoExtraMethods()
+        )
 
     async def _call(
-        self, tool: str, arguments: Mapping[str, Any], asker: Asker
+        self, tool: str, arguments: Mapping[str, Any], asker: Peer
     ) -> Mapping[str, Any]:
         self.calls.append((tool, arguments))
-        asker.heard(Progress(1, 2, "half"))
+        asker.heard(ProgressNotice(1, 2, "half"))
         if arguments.get("wait"):
             await self.held.wait()
         return {"content": [{"type": "text", "text": "done"}]}
 
     def ask(self, method: str, identity: Any = 1, **params: Any) -> None:
         message = {"jsonrpc": "2.0", "id": identity, "method": method, "params": params}
-        self.flat.receive(message)
+        self.flat.receive_message(message)
 
     def modern(self, method: str, **params: Any) -> None:
         self.ask(method, **params, _meta=ENVELOPE)
@@ -56,12 +64,14 @@ class Wire:
         return self.sent[-1]["error"]
 
 
-def wired(work: Callable[[Wire], Coroutine[Any, Any, None]], more: More | None = None) -> Wire:
+def wired(
+    work: Callable[[Wire], Coroutine[Any, Any, None]], more: ExtraMethods | None = None
+) -> Wire:
     async def run() -> Wire:
         async with asyncio.TaskGroup() as tasks:
             wire = Wire(tasks, more)
             await work(wire)
-            await wire.flat.finish(0)
+            await wire.flat.finish_calls(0)
         return wire
 
     return asyncio.run(run())
@@ -128,7 +138,7 @@ def test_a_cancelled_call_is_not_answered() -> None:
         wire.ask("tools/call", 7, name="list_pets", arguments={"wait": True})
         await settled()
         cancel = {"method": "notifications/cancelled", "params": {"requestId": 7}}
-        wire.flat.receive({"jsonrpc": "2.0", **cancel})
+        wire.flat.receive_message({"jsonrpc": "2.0", **cancel})
         wire.held.set()
         await settled()
 
@@ -173,7 +183,7 @@ def test_a_call_that_is_none_is_refused(params: dict[str, Any], code: int) -> No
 )
 def test_a_message_that_is_no_request_is_told_so(message: Any, code: int) -> None:
     async def work(wire: Wire) -> None:
-        wire.flat.receive(message)
+        wire.flat.receive_message(message)
         assert wire.error["code"] == code
 
     wired(work)
@@ -181,9 +191,11 @@ def test_a_message_that_is_no_request_is_told_so(message: Any, code: int) -> Non
 
 def test_answers_and_notifications_of_the_client_get_no_answer() -> None:
     async def work(wire: Wire) -> None:
-        wire.flat.receive({"jsonrpc": "2.0", "id": 4, "result": {}})
-        wire.flat.receive({"jsonrpc": "2.0", "method": "notifications/initialized"})
-        wire.flat.receive({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": 5})
+        wire.flat.receive_message({"jsonrpc": "2.0", "id": 4, "result": {}})
+        wire.flat.receive_message({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        wire.flat.receive_message(
+            {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": 5}
+        )
 
     assert wired(work).sent == []
 
@@ -222,22 +234,22 @@ def test_without_a_token_no_progress_is_told(meta: Any) -> None:
 class Notes:
     """Answers `notes/read` in the older era and `subscriptions/listen` in the newer one."""
 
-    def capabilities(self, version: str) -> Mapping[str, Any]:
+    def list_capabilities(self, version: str) -> Mapping[str, Any]:
         return {"logging": {}, "revision": version}
 
-    def answer(self, method: str, modern: bool) -> Answer | None:
+    def find_answer(self, method: str, modern: bool) -> Answer | None:
         known = {("notes/read", False): self._read, ("subscriptions/listen", True): self._listen}
         return known.get((method, modern))
 
-    async def _read(self, params: Mapping[str, Any], asker: Asker) -> Mapping[str, Any]:
+    async def _read(self, params: Mapping[str, Any], asker: Peer) -> Mapping[str, Any]:
         if "note" not in params:
-            raise Refusal(-32602, "which?")
+            raise RpcError(-32602, "which?")
         if asker.logged:
-            asker.logged.tell(LogMessage("info", {"read": params["note"]}, "notes"))
-            asker.logged.tell(LogMessage("error", "lost"))
+            asker.logged.deliver_message(LogMessage("info", {"read": params["note"]}, "notes"))
+            asker.logged.deliver_message(LogMessage("error", "lost"))
         return {"declared": asker.declared}
 
-    async def _listen(self, params: Mapping[str, Any], asker: Asker) -> Mapping[str, Any]:
+    async def _listen(self, params: Mapping[str, Any], asker: Peer) -> Mapping[str, Any]:
         asker.notify("notifications/heard", {"id": asker.identity})
         await asyncio.get_running_loop().create_future()
         return {}
@@ -293,6 +305,6 @@ def test_who_listens_is_told_until_it_cancels_and_does_not_keep_the_process() ->
         assert wire.sent == [
             {"jsonrpc": "2.0", "method": "notifications/heard", "params": {"id": 7}}
         ]
-        await wire.flat.finish(60)
+        await wire.flat.finish_calls(60)
 
     wired(work, Notes())

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.listing import flat
-from sandbox.bundle import RequestPattern, ToolDefinition
+from orchestrator.frontends.protocol import flatten_tool
+from sandbox.bundle.model import RequestPattern, ToolDefinition
 
 
 def tool(access: Any = "read", **given: Any) -> ToolDefinition:
@@ -25,7 +25,7 @@ def tool(access: Any = "read", **given: Any) -> ToolDefinition:
 
 
 def test_a_tool_is_listed_without_what_only_the_proofs_read() -> None:
-    assert flat(tool(), "https://api.test/v1") == {
+    assert flatten_tool(tool(), "https://api.test/v1") == {
         "name": "get_pet",
         "description": "Get a pet.",
         "inputSchema": {
@@ -38,7 +38,7 @@ def test_a_tool_is_listed_without_what_only_the_proofs_read() -> None:
 
 
 def test_the_path_is_the_documents_own() -> None:
-    listed = flat(tool(path="/pets/{id}?full=1#a"), "https://other.test")
+    listed = flatten_tool(tool(path="/pets/{id}?full=1#a"), "https://other.test")
     assert listed["_meta"]["toolwright"]["path"] == "/pets/{id}?full=1#a"
 
 
@@ -54,4 +54,4 @@ def test_the_path_is_the_documents_own() -> None:
     ],
 )
 def test_annotations_say_what_is_not_the_default(given: Any, told: Any) -> None:
-    assert flat(tool("write", **given), "")["annotations"] == told
+    assert flatten_tool(tool("write", **given), "")["annotations"] == told

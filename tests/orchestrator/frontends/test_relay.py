@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from orchestrator.relay import Relay
-from sandbox.progress import Progress
+from orchestrator.frontends.server import ProgressRelay
+from sandbox.wire.notifications import ProgressNotice
 
 
 def test_what_was_heard_is_told_in_order_before_the_relay_is_closed_and_nothing_after() -> None:
@@ -18,12 +18,12 @@ def test_what_was_heard_is_told_in_order_before_the_relay_is_closed_and_nothing_
         told.append(done)
 
     async def scenario() -> None:
-        relay = Relay(tell)
+        relay = ProgressRelay(tell)
         for done in (1, 2, 3):
-            relay.hear(Progress(done))
+            relay.queue_progress(ProgressNotice(done))
         await relay.close()
         assert told == [1, 2, 3]
-        relay.hear(Progress(4))
+        relay.queue_progress(ProgressNotice(4))
         await relay.close()
 
     asyncio.run(scenario())
@@ -36,10 +36,10 @@ def test_a_client_that_has_left_does_not_hold_up_the_end(heard: int) -> None:
         raise ConnectionError
 
     async def scenario() -> None:
-        relay = Relay(gone)
+        relay = ProgressRelay(gone)
         for done in range(heard):
-            relay.hear(Progress(done))
-        async with asyncio.timeout(5):
+            relay.queue_progress(ProgressNotice(done))
+        async with asyncio.timeout(60):
             await relay.close()
 
     asyncio.run(scenario())

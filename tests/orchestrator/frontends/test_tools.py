@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from orchestrator.front import INSTRUCTIONS, TOOLS
+from orchestrator.frontends.tools import INSTRUCTIONS, TOOLS
 
 NAMES = ("find", "call_read", "call_write", "do", "forge", "submit", "status")
 BY_NAME = {tool["name"]: tool for tool in TOOLS}

@@ -8,15 +8,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import psutil
 import pytest
 
-from orchestrator.freeze import Killed, is_alive, kill
-from orchestrator.settings import Settings
-from registry.records import Process, new_id
+from orchestrator.processes.kill import KillReport, freeze_everything, is_alive
+from orchestrator.settings import Settings, load_settings
+from registry.models import Process, generate_id
 from registry.store import Store
+from sandbox.clock import Clock, SystemClock
 
+SYSTEM = SystemClock()
 Start = Callable[..., tuple[subprocess.Popen[bytes], Process]]
 
 
@@ -30,8 +33,8 @@ def start(store: Store) -> Iterator[Start]:
         children.append(child)
         now = time.time()
         start_time = psutil.Process(child.pid).create_time() + born
-        process = Process(new_id(), child.pid, start_time, kind, now, now)
-        store.register_process(process)
+        process = Process(generate_id(), child.pid, start_time, kind, now, now)
+        store.processes.register(process)
         return child, process
 
     yield started
@@ -40,16 +43,26 @@ def start(store: Store) -> Iterator[Start]:
         child.communicate()
 
 
+class HandClock(SystemClock):
+    """Shows the time that it was set to."""
+
+    moment = 0.0
+
+    def now(self) -> float:
+        return self.moment
+
+
 @contextmanager
-def acknowledging(settings: Settings, process: Process) -> Iterator[None]:
-    """Acknowledge for a process as its pulse would."""
+def acknowledging(settings: Settings, process: Process, clock: HandClock) -> Iterator[None]:
+    """Acknowledge for a process as its pulse would, and let a minute pass only after that."""
     done = threading.Event()
 
     def watch() -> None:
         with Store.open(settings.database_url, process.id) as store:
             while not done.wait(0.005):
-                epoch = store.freeze_state().epoch
-                store.acknowledge(process.id, epoch, time.time())
+                state = store.processes.get_freeze()
+                store.processes.acknowledge_freeze(process.id, state.epoch, time.time())
+                clock.moment += 60.0 * state.frozen
 
     thread = threading.Thread(target=watch)
     thread.start()
@@ -69,22 +82,30 @@ def stop(
     reason: str = "",
     by: str = "test",
     kill_sandboxes: Callable[[], int] = no_sandboxes,
-) -> Killed:
+    clock: Clock = SYSTEM,
+) -> KillReport:
     reserve = store.path.with_name("reserve")
-    return kill(store, reserve, by, reason, kill_sandboxes, time.time)
+    return freeze_everything(store.processes, reserve, by, reason, kill_sandboxes, clock)
 
 
 def test_who_acknowledges_lives_and_who_is_silent_is_killed(
     settings: Settings, store: Store, start: Start
 ) -> None:
     (good, good_row), (deaf, _) = start(), start("run")
-    with acknowledging(settings, good_row):
-        killed = stop(store, "why not")
+    clock = HandClock()
+    with acknowledging(settings, good_row, clock):
+        killed = stop(store, "why not", clock=clock)
     assert (killed.processes, killed.acknowledged, killed.sigkilled) == (2, 1, 1)
-    assert deaf.wait(5) == -9
+    assert deaf.wait(60) == -9
     assert good.poll() is None
-    state = store.freeze_state()
+    state = store.processes.get_freeze()
     assert (state.frozen, state.by, state.reason) == (True, "test", "why not")
+
+
+def test_how_long_a_process_may_be_silent_is_a_setting(tmp_path: Path) -> None:
+    given = {"TOOLWRIGHT_SILENCE_SECONDS": "3"}
+    assert load_settings(given, home=tmp_path).silence_seconds == 3.0
+    assert load_settings({}, home=tmp_path).silence_seconds == 0.5
 
 
 def test_a_process_that_only_shows_is_neither_awaited_nor_killed(
@@ -125,7 +146,7 @@ def test_sandboxes_are_killed_after_the_freeze_and_not_before(store: Store) -> N
     seen = []
 
     def kill_sandboxes() -> int:
-        seen.append(store.freeze_state().frozen)
+        seen.append(store.processes.get_freeze().frozen)
         return 0
 
     stop(store, kill_sandboxes=kill_sandboxes)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.difference import Difference, first_difference
+from orchestrator.replay.rerun import ReplayDifference, find_difference
 
 values: st.SearchStrategy[Any] = st.recursive(
     st.none()
@@ -39,11 +39,11 @@ values: st.SearchStrategy[Any] = st.recursive(
     ],
 )
 def test_the_first_difference_is_named(expected: Any, got: Any, difference: Any) -> None:
-    assert first_difference(expected, got) == Difference(*difference)
+    assert find_difference(expected, got) == ReplayDifference(*difference)
 
 
 def test_a_long_value_is_shortened() -> None:
-    found = first_difference("a" * 10_000, "b")
+    found = find_difference("a" * 10_000, "b")
     assert found is not None
     assert len(found.expected) < 350
     assert found.expected.endswith("(10002 characters)")
@@ -51,12 +51,12 @@ def test_a_long_value_is_shortened() -> None:
 
 @given(values)
 def test_a_value_does_not_differ_from_itself(value: Any) -> None:
-    assert first_difference(value, value) is None
+    assert find_difference(value, value) is None
 
 
 @given(values, values)
 def test_a_difference_is_found_in_either_direction(one: Any, other: Any) -> None:
-    there, back = first_difference(one, other), first_difference(other, one)
+    there, back = find_difference(one, other), find_difference(other, one)
     assert (there and (there.where, there.got, there.expected)) == (
         back and (back.where, back.expected, back.got)
     )

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from forge.author import Ask, Reply
-from forge.brief import MAX_BYTES
-from orchestrator.extraction import Extracted, extract, is_wanted
-from sandbox.bundle import ToolDefinition
+from forge.authors.interface import ModelReply, ModelRequest
+from forge.drafts.brief import MAX_BYTES
+from orchestrator.tasks.arguments import ExtractedArguments, extract_arguments, is_extraction_wanted
+from sandbox.bundle.model import ToolDefinition
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -35,20 +35,20 @@ class Desk:
 
     def __init__(self, *answers: dict[str, Any]) -> None:
         self._answers = itertools.chain(answers, itertools.repeat(answers[-1]))
-        self.asked: list[Ask] = []
+        self.asked: list[ModelRequest] = []
 
-    async def write(self, ask: Ask) -> Reply:
+    async def write(self, ask: ModelRequest) -> ModelReply:
         self.asked.append(ask)
-        return Reply(next(self._answers), "m-1", 1, 1, 0.1)
+        return ModelReply(next(self._answers), "m-1", 1, 1, 0.1)
 
 
-def extracted(desk: Desk, task: str = TASK, tool: ToolDefinition = TOOL) -> Extracted:
-    return asyncio.run(extract(desk, task, tool))
+def extracted(desk: Desk, task: str = TASK, tool: ToolDefinition = TOOL) -> ExtractedArguments:
+    return asyncio.run(extract_arguments(desk, task, tool))
 
 
 def test_the_arguments_are_those_of_the_task() -> None:
     desk = Desk(GOOD)
-    assert extracted(desk) == Extracted(GOOD["arguments"], "m-1")
+    assert extracted(desk) == ExtractedArguments(GOOD["arguments"], "m-1")
     (ask,) = desk.asked
     assert ask.purpose == "arguments"
     assert "example.org" in ask.prompt
@@ -95,7 +95,9 @@ def test_a_tools_own_words_are_fenced_and_a_huge_schema_is_not_sent() -> None:
 
 def test_words_are_read_only_where_nobody_gave_arguments_and_there_are_words() -> None:
     name = "dns.list_records"
-    assert is_wanted(TASK, name, TOOL, {})
-    assert not is_wanted(TASK, name, TOOL, {"zone": "x"})
-    assert not is_wanted(f" {name} ", name, TOOL, {})
-    assert not is_wanted(TASK, name, ToolDefinition("x", "d", {"type": "object"}, {}, "read"), {})
+    assert is_extraction_wanted(TASK, name, TOOL, {})
+    assert not is_extraction_wanted(TASK, name, TOOL, {"zone": "x"})
+    assert not is_extraction_wanted(f" {name} ", name, TOOL, {})
+    assert not is_extraction_wanted(
+        TASK, name, ToolDefinition("x", "d", {"type": "object"}, {}, "read"), {}
+    )

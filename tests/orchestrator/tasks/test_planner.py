@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.planner import MAX_STEPS, plan
+from orchestrator.tasks.task_graph import MAX_STEPS, split_task
 
 
 @pytest.mark.parametrize(
@@ -26,11 +26,11 @@ from orchestrator.planner import MAX_STEPS, plan
 def test_a_task_is_split_where_it_says_so_and_nowhere_else(
     task: str, steps: tuple[str, ...]
 ) -> None:
-    assert plan(task) == steps
+    assert split_task(task) == steps
 
 
 @given(st.text())
 def test_any_text_has_one_to_ten_steps_made_of_its_own_words(task: str) -> None:
-    steps = plan(task)
+    steps = split_task(task)
     assert 1 <= len(steps) <= MAX_STEPS
     assert all(step in task for step in steps)

@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.authority import Authority
-from registry.decisions import delegate, problem, sign_decision
+from registry.approvals.authority import Authority
+from registry.approvals.decisions import find_decision_problem, sign_decision, sign_delegation
+from registry.audit.heads import HeadSigner
 from registry.errors import KeyChanged, PinUnusable
-from registry.notary import Notary
-from registry.pin import replace_key, set_pin, verify_pin
-from registry.records import Approval
-from registry.signing import Signer, fingerprint
+from registry.models import Approval
+from registry.secrets.pin import replace_key, set_pin, verify_pin
+from registry.secrets.signing import Signer, compute_fingerprint
 from registry.store import Store
-from sandbox.exchange import wire_digest
+from sandbox.wire.exchange import digest_request
 from tests.registry.samples import SIGNER, approval, approve, forgery, invocation
 
-OTHER = Signer.fresh()
+OTHER = Signer.generate()
 
 
 def decided(signer: Signer = SIGNER, approve: bool = True, **changes: Any) -> Approval:
@@ -34,7 +34,7 @@ def decided(signer: Signer = SIGNER, approve: bool = True, **changes: Any) -> Ap
 
 
 def test_a_signed_approval_has_no_problem() -> None:
-    assert problem(decided(), SIGNER.public, 150.0) == ""
+    assert find_decision_problem(decided(), SIGNER.public, 150.0) == ""
 
 
 WIRE = approval().wire
@@ -52,7 +52,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "digest": {"wire_digest": "0" * 64},
     "a wire with its digest": {
         "wire": replace(WIRE, body=b""),
-        "wire_digest": wire_digest(replace(WIRE, body=b"")),
+        "wire_digest": digest_request(replace(WIRE, body=b"")),
     },
     "expiry": {"expires": 10**9},
     "who": {"decided_by": "bob"},
@@ -66,20 +66,20 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_any_change_of_a_signed_row_is_seen(change: dict[str, Any]) -> None:
-    assert problem(replace(decided(), **change), SIGNER.public, 150.0)
+    assert find_decision_problem(replace(decided(), **change), SIGNER.public, 150.0)
 
 
 @pytest.mark.parametrize(("moment", "good"), [(109.0, False), (110.0, True), (200.0, False)])
 def test_a_decision_holds_from_its_time_until_expiry(moment: float, good: bool) -> None:
-    assert (problem(decided(), SIGNER.public, moment) == "") == good
+    assert (find_decision_problem(decided(), SIGNER.public, moment) == "") == good
 
 
 def test_a_signed_rejection_is_no_approval() -> None:
-    assert "no approval" in problem(decided(approve=False), SIGNER.public, 150.0)
+    assert "no approval" in find_decision_problem(decided(approve=False), SIGNER.public, 150.0)
 
 
 def test_anothers_signature_counts_for_nothing() -> None:
-    assert "does not fit" in problem(decided(OTHER), SIGNER.public, 150.0)
+    assert "does not fit" in find_decision_problem(decided(OTHER), SIGNER.public, 150.0)
 
 
 @given(st.binary(max_size=200), st.sampled_from(["body", "signature", "delegation"]))
@@ -89,7 +89,7 @@ def test_rubbish_in_a_signed_decision_is_a_problem_and_never_an_error(
     good = decided()
     value = {**json.loads(good.decision), part: rubbish.decode("latin-1")}
     for text in (json.dumps(value), rubbish.decode("latin-1")):
-        assert problem(replace(good, decision=text), SIGNER.public, 150.0)
+        assert find_decision_problem(replace(good, decision=text), SIGNER.public, 150.0)
 
 
 @given(st.sampled_from([field.name for field in fields(Approval)]), st.data())
@@ -105,27 +105,27 @@ def test_no_field_that_is_carried_out_can_be_changed(name: str, data: st.DataObj
     }
     changed = replace(good, **{name: data.draw(values.get(name, text))})
     if name in carried_out and changed != good:
-        assert problem(changed, SIGNER.public, 150.0)
+        assert find_decision_problem(changed, SIGNER.public, 150.0)
 
 
 def linked(signer: Signer, until: float = 500.0, made: float = 100.0) -> Approval:
     """An approval that a link's key signed, with the word of `signer` for that key."""
-    own = Signer.fresh()
+    own = Signer.generate()
     shown = approval()
-    word = delegate(signer, own.public, made, until)
+    word = sign_delegation(signer, own.public, made, until)
     signed = sign_decision(shown, True, "link", 110.0, own, word)
     return replace(shown, decision=signed, decided_by="link", decided_at=110.0)
 
 
 def test_a_key_that_the_persons_key_vouches_for_may_decide() -> None:
-    assert problem(linked(SIGNER), SIGNER.public, 150.0) == ""
+    assert find_decision_problem(linked(SIGNER), SIGNER.public, 150.0) == ""
 
 
 @pytest.mark.parametrize(
     "row", [linked(OTHER), linked(SIGNER, until=110.0), linked(SIGNER, made=111.0)]
 )
 def test_a_key_that_nobody_vouches_for_at_that_time_may_not(row: Approval) -> None:
-    assert "may not decide" in problem(row, SIGNER.public, 150.0)
+    assert "may not decide" in find_decision_problem(row, SIGNER.public, 150.0)
 
 
 def test_what_was_signed_for_another_purpose_is_no_delegation() -> None:
@@ -133,7 +133,7 @@ def test_what_was_signed_for_another_purpose_is_no_delegation() -> None:
     value = json.loads(row.decision)
     body = {**value["delegation"]["body"], "kind": "rule"}
     value["delegation"] = {"body": body, "signature": SIGNER.sign(body)}
-    assert problem(replace(row, decision=json.dumps(value)), SIGNER.public, 150.0)
+    assert find_decision_problem(replace(row, decision=json.dumps(value)), SIGNER.public, 150.0)
 
 
 def sql(store: Store, *statements: str) -> None:
@@ -149,18 +149,18 @@ APPROVED = "UPDATE approvals SET state = 'approved', decided_by = 'ann', decided
 
 @pytest.fixture
 def asked(dns: Store) -> Store:
-    dns.request_approval(approval())
-    dns.request_approval(approval("a2", arguments={"name": "other.org"}))
+    dns.approvals.add_pending(approval())
+    dns.approvals.add_pending(approval("a2", arguments={"name": "other.org"}))
     return dns
 
 
 def test_a_row_written_by_hand_is_never_claimed_and_the_audit_says_so(asked: Store) -> None:
     sql(asked, APPROVED + "'a1'")
-    assert asked.claim("a1", "p1", 150.0, forgery) is None
-    after = asked.approval("a1")
+    assert asked.approvals.claim("a1", "p1", 150.0, forgery) is None
+    after = asked.approvals.get("a1")
     assert (after.state, "nobody signed it" in after.decision_reason) == ("rejected", True)
-    assert asked.audit(limit=1)[0].kind == "approval.forged"
-    assert asked.claim("a1", "p1", 151.0, forgery) is None
+    assert asked.audit.find(limit=1)[0].kind == "approval.forged"
+    assert asked.approvals.claim("a1", "p1", 151.0, forgery) is None
 
 
 def test_the_signature_of_another_approval_is_not_this_ones(asked: Store) -> None:
@@ -171,8 +171,8 @@ def test_the_signature_of_another_approval_is_not_this_ones(asked: Store) -> Non
         "UPDATE approvals SET decision = (SELECT decision FROM approvals "
         "WHERE id = 'a1') WHERE id = 'a2'",
     )
-    assert asked.claim("a2", "p1", 150.0, forgery) is None
-    assert asked.claim("a1", "p1", 150.0, forgery) is not None
+    assert asked.approvals.claim("a2", "p1", 150.0, forgery) is None
+    assert asked.approvals.claim("a1", "p1", 150.0, forgery) is not None
 
 
 @pytest.mark.parametrize(
@@ -190,44 +190,44 @@ def test_the_signature_of_another_approval_is_not_this_ones(asked: Store) -> Non
 def test_a_row_changed_after_the_decision_is_not_carried_out(asked: Store, change: str) -> None:
     approve(asked, "a1")
     sql(asked, f"UPDATE approvals SET {change} WHERE id = 'a1'")
-    assert asked.claim("a1", "p1", 150.0, forgery) is None
+    assert asked.approvals.claim("a1", "p1", 150.0, forgery) is None
 
 
 def test_a_request_changed_between_looking_and_deciding_is_not_carried_out(asked: Store) -> None:
-    shown = asked.approval("a1")
+    shown = asked.approvals.get("a1")
     signed = sign_decision(shown, True, "ann", 110.0, SIGNER)
     sql(asked, "UPDATE approvals SET arguments = '{}' WHERE id = 'a1'")
-    asked.decide("a1", True, by="ann", now=110.0, signed=signed)
-    assert asked.claim("a1", "p1", 150.0, forgery) is None
+    asked.approvals.decide("a1", True, by="ann", now=110.0, signed=signed)
+    assert asked.approvals.claim("a1", "p1", 150.0, forgery) is None
 
 
 def test_an_approval_that_was_carried_out_is_not_made_new_by_hand(asked: Store) -> None:
     approve(asked, "a1")
-    assert asked.claim("a1", "p1", 120.0, forgery) is not None
+    assert asked.approvals.claim("a1", "p1", 120.0, forgery) is not None
     call = invocation("w1", tool="create_zone", access="write", approval="a1", process="p1")
-    asked.intend(call, 121.0)
-    asked.record(call, 122.0)
-    asked.settle("a1", "p1", "done", {}, 123.0)
+    asked.calls.store_intent(call, 121.0)
+    asked.calls.record(call, 122.0)
+    asked.approvals.store_outcome("a1", "p1", "done", {}, 123.0)
     sql(
         asked,
         "UPDATE approvals SET state = 'approved', claimed_by = '' WHERE id = 'a1'",
         "UPDATE invocations SET approval = NULL WHERE id = 'w1'",
     )
-    assert asked.claim("a1", "p2", 150.0, forgery) is None
-    assert "before" in asked.approval("a1").decision_reason
+    assert asked.approvals.claim("a1", "p2", 150.0, forgery) is None
+    assert "before" in asked.approvals.get("a1").decision_reason
 
 
 def test_only_signed_approvals_that_were_done_vouch_for_an_operation(asked: Store) -> None:
     of = ("dns", 1, "create_zone", forgery, 50)
     for number in range(3, 6):
-        asked.request_approval(approval(f"a{number}"))
+        asked.approvals.add_pending(approval(f"a{number}"))
     for name in ("a1", "a2", "a3"):
         approve(asked, name)
     sql(asked, "UPDATE approvals SET state = 'done' WHERE id IN ('a1', 'a2', 'a4')")
-    assert asked.vouched(*of) == 2
-    assert asked.vouched("dns", 2, "create_zone", forgery, 50) == 0
+    assert asked.approvals.count_approved_writes(*of) == 2
+    assert asked.approvals.count_approved_writes("dns", 2, "create_zone", forgery, 50) == 0
     sql(asked, "UPDATE approvals SET decision = (SELECT decision FROM approvals WHERE id = 'a1')")
-    assert asked.vouched(*of) == 1
+    assert asked.approvals.count_approved_writes(*of) == 1
 
 
 @pytest.fixture
@@ -250,55 +250,55 @@ def swap(pin: Path) -> None:
 
 def test_a_process_keeps_to_the_key_it_knew_first(pin: Path) -> None:
     authority = Authority(pin, str)
-    known = authority.key()
+    known = authority.load_key()
     content = pin.read_bytes()
     swap(pin)
-    with pytest.raises(KeyChanged, match=fingerprint(known)):
-        authority.key()
+    with pytest.raises(KeyChanged, match=compute_fingerprint(known)):
+        authority.load_key()
     pin.write_bytes(content)
-    assert authority.key() == known
+    assert authority.load_key() == known
 
 
 def test_a_new_process_refuses_a_key_that_the_audit_heads_do_not_name(
     pin: Path, dns: Store, tmp_path: Path
 ) -> None:
-    notary = Notary(tmp_path / "audit")
-    notary.sign_heads(dns, 1.0, fingerprint(Authority(pin, str).key()))
+    notary = HeadSigner(tmp_path / "audit")
+    notary.sign_heads(dns.audit, 1.0, compute_fingerprint(Authority(pin, str).load_key()))
     swap(pin)
     with pytest.raises(KeyChanged):
-        Authority(pin, Notary(tmp_path / "audit").pinned).key()
+        Authority(pin, HeadSigner(tmp_path / "audit").find_pinned_fingerprint).load_key()
 
 
 def test_a_key_that_the_old_one_named_is_taken_over(pin: Path, dns: Store, tmp_path: Path) -> None:
     running = Authority(pin, str)
-    notary = Notary(tmp_path / "audit")
-    notary.sign_heads(dns, 1.0, fingerprint(running.key()))
+    notary = HeadSigner(tmp_path / "audit")
+    notary.sign_heads(dns.audit, 1.0, compute_fingerprint(running.load_key()))
     second = replace_key(pin, opened(pin), "correct horse")
     third = replace_key(pin, second, "correct horse")
-    assert running.key() == third.public
-    assert Authority(pin, notary.pinned).key() == third.public
+    assert running.load_key() == third.public
+    assert Authority(pin, notary.find_pinned_fingerprint).load_key() == third.public
 
 
 def test_where_there_is_no_key_nothing_counts(tmp_path: Path) -> None:
     with pytest.raises(PinUnusable):
-        Authority(tmp_path / "pin.json", str).key()
+        Authority(tmp_path / "pin.json", str).load_key()
 
 
 def test_a_home_whose_pin_has_no_key_yet_says_how_to_make_one(tmp_path: Path) -> None:
     pin = tmp_path / "pin.json"
     pin.write_text(json.dumps({"salt": "00", "hash": "00"}))
     with pytest.raises(PinUnusable, match="--key"):
-        Authority(pin, str).key()
+        Authority(pin, str).load_key()
 
 
 def test_the_heads_name_the_key_once_and_again_when_it_is_another(
     dns: Store, tmp_path: Path
 ) -> None:
-    notary = Notary(tmp_path / "audit")
+    notary = HeadSigner(tmp_path / "audit")
     for moment, key in enumerate(["", "one", "one", "", "two"]):
-        notary.sign_heads(dns, float(moment), key)
+        notary.sign_heads(dns.audit, float(moment), key)
     lines = (tmp_path / "audit" / "heads.jsonl").read_text().splitlines()
     named = [json.loads(line).get("decisions") for line in lines]
     assert named == [None, "one", "two"]
-    assert Notary(tmp_path / "audit").pinned() == "two"
-    assert notary.verify(dns) is None
+    assert HeadSigner(tmp_path / "audit").find_pinned_fingerprint() == "two"
+    assert notary.verify_audit(dns.audit) is None

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from registry.cause import cause_of
-from registry.records import Failed
-from sandbox.bundle import ToolDefinition
+from registry.health.causes import find_cause
+from registry.models import CallFailure
+from sandbox.bundle.model import ToolDefinition
 from tests.registry.samples import OBJECT, invocation
 
 FIXED = ToolDefinition("list_zones", "", OBJECT, OBJECT, "read", path="/zones")
@@ -20,7 +20,7 @@ def failed(kind: str, status: int | None = None, message: str = "it broke", **la
     exchange = {"request": {"method": "GET", "url": URL}, **last}
     return invocation(
         "c1",
-        failure=Failed(kind, message, status),
+        failure=CallFailure(kind, message, status),
         exchanges=(exchange,),
         arguments={"id": "7"},
     )
@@ -57,45 +57,50 @@ def failed(kind: str, status: int | None = None, message: str = "it broke", **la
     ],
 )
 def test_each_failure_has_its_cause(kind: str, status: int | None, cause: str, repair: str) -> None:
-    found = cause_of(failed(kind, status), NAMED)
+    found = find_cause(failed(kind, status), NAMED)
     assert found is not None
     assert (found.kind, found.repair) == (cause, repair)
 
 
 def test_what_succeeded_or_has_not_ended_has_no_cause() -> None:
-    assert cause_of(invocation("c1")) is None
-    assert cause_of(invocation("c1", "bug", state="intended")) is None
+    assert find_cause(invocation("c1")) is None
+    assert find_cause(invocation("c1", "bug", state="intended")) is None
 
 
 def test_a_path_without_arguments_that_is_gone_has_moved() -> None:
-    found = cause_of(failed("http", 404), FIXED)
+    found = find_cause(failed("http", 404), FIXED)
     assert found is not None
     assert (found.kind, found.repair) == ("drift", "recompile")
 
 
 def test_what_a_person_marked_wrong_is_a_bug() -> None:
-    found = cause_of(invocation("c1", disputed=True), NAMED)
+    found = find_cause(invocation("c1", disputed=True), NAMED)
     assert found is not None
     assert (found.kind, found.repair) == ("bug", "code")
 
 
 @pytest.mark.parametrize(
-    ("reason", "cause"),
+    ("refusal", "reason", "cause"),
     [
-        ("redirected (301) to an undeclared target at https://other.example", "drift"),
-        ("the credential k is not set (`toolwright secret set dns.k`)", "credential"),
-        ("GET https://evil.example/ is not among the declared requests", "bug"),
+        ("redirect", "redirected (301) to an undeclared target at https://other.example", "drift"),
+        ("credential", "the credential k is not set (`secret set dns.k`)", "credential"),
+        ("refused", "GET https://evil.example/ is not among the declared requests", "bug"),
+        ("redirect", "other words", "drift"),
+        ("credential", "other words", "credential"),
+        ("refused", "redirected to an undeclared target without a credential or secret", "bug"),
     ],
 )
-def test_a_refusal_is_told_by_its_reason(reason: str, cause: str) -> None:
-    found = cause_of(failed("refused", refusal="refused", reason=reason), NAMED)
+def test_a_refusal_is_told_by_its_code_and_not_by_its_reason(
+    refusal: str, reason: str, cause: str
+) -> None:
+    found = find_cause(failed("refused", refusal=refusal, reason=reason), NAMED)
     assert found is not None
-    assert found.kind == cause
+    assert (found.kind, found.reason) == (cause, reason)
 
 
 def test_a_turn_that_comes_too_late_is_a_rate_limit_that_nothing_has_to_mend() -> None:
     call = failed("timeout", refusal="timeout", attempts=0, reason="its turn comes in 90 s only")
-    found = cause_of(call, NAMED)
+    found = find_cause(call, NAMED)
     assert found is not None
     assert (found.kind, found.repair) == ("rate limit", "")
 
@@ -103,11 +108,11 @@ def test_a_turn_that_comes_too_late_is_a_rate_limit_that_nothing_has_to_mend() -
 def test_the_place_and_the_host_are_told_bounded() -> None:
     call = invocation(
         "c1",
-        failure=Failed("schema", "x" * 5000),
+        failure=CallFailure("schema", "x" * 5000),
         result={"_meta": {"toolwright/error": {"where": "/body/" + "y" * 5000}}},
         exchanges=({"request": {"url": URL}},),
     )
-    found = cause_of(call, NAMED)
+    found = find_cause(call, NAMED)
     assert found is not None
     assert found.host == "api.example:8443"
     assert len(found.where) <= 300
@@ -116,6 +121,6 @@ def test_the_place_and_the_host_are_told_bounded() -> None:
 
 @pytest.mark.parametrize("last", [{}, {"request": None}, {"request": {"url": "http://[::1"}}])
 def test_an_exchange_that_says_nothing_names_no_host(last: dict[str, Any]) -> None:
-    found = cause_of(invocation("c1", "bug", exchanges=(last,)))
+    found = find_cause(invocation("c1", "bug", exchanges=(last,)))
     assert found is not None
     assert found.host == ""

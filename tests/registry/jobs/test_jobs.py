@@ -4,22 +4,22 @@ from pathlib import Path
 
 import pytest
 
-from registry.errors import Duplicate, JobLost, Unknown
-from registry.jobs import MAX_EVENTS
+from registry.errors import DuplicateRow, JobLost, RowNotFound
+from registry.jobs.jobs import MAX_EVENTS
 from registry.store import Store
 from tests.registry.processes import race
 from tests.registry.samples import job
 
 
 def test_a_job_goes_from_queued_to_done(store: Store) -> None:
-    store.create_job(job())
-    assert store.jobs("queued") == (job(),)
-    claimed = store.claim_job("j1", "p1", 2.0)
+    store.jobs.create(job())
+    assert store.jobs.find("queued") == (job(),)
+    claimed = store.jobs.claim("j1", "p1", 2.0)
     assert claimed is not None
     assert (claimed.state, claimed.attempt, claimed.owner) == ("running", 1, "p1")
-    store.update_job("j1", 1, 3.0, stage="mock", progress=0.5, message="2 of 4")
-    done = store.finish_job("j1", 1, "done", {"entry": "dns"}, 4.0, "registered")
-    assert store.job("j1") == done
+    store.jobs.update_progress("j1", 1, 3.0, stage="mock", progress=0.5, message="2 of 4")
+    done = store.jobs.finish("j1", 1, "done", {"entry": "dns"}, 4.0, "registered")
+    assert store.jobs.get("j1") == done
     assert (done.state, done.progress, done.result) == ("done", 1.0, {"entry": "dns"})
     assert [(event.stage, event.message) for event in done.log] == [
         ("mock", "2 of 4"),
@@ -28,79 +28,81 @@ def test_a_job_goes_from_queued_to_done(store: Store) -> None:
 
 
 def test_a_job_waits_and_goes_on(store: Store) -> None:
-    store.create_job(job())
-    store.claim_job("j1", "p1", 2.0)
-    assert store.update_job("j1", 1, 3.0, state="waiting", message="key?").state == "waiting"
-    assert store.update_job("j1", 1, 4.0, progress=0.2).state == "running"
-    assert store.job("j1").message == "key?"
+    store.jobs.create(job())
+    store.jobs.claim("j1", "p1", 2.0)
+    assert (
+        store.jobs.update_progress("j1", 1, 3.0, state="waiting", message="key?").state == "waiting"
+    )
+    assert store.jobs.update_progress("j1", 1, 4.0, progress=0.2).state == "running"
+    assert store.jobs.get("j1").message == "key?"
 
 
 @pytest.mark.parametrize(("said", "kept"), [(-1.0, 0.0), (7.0, 1.0), (0.25, 0.25)])
 def test_progress_stays_between_zero_and_one(store: Store, said: float, kept: float) -> None:
-    store.create_job(job())
-    store.claim_job("j1", "p1", 2.0)
-    assert store.update_job("j1", 1, 3.0, progress=said).progress == kept
+    store.jobs.create(job())
+    store.jobs.claim("j1", "p1", 2.0)
+    assert store.jobs.update_progress("j1", 1, 3.0, progress=said).progress == kept
 
 
 def test_the_log_keeps_the_newest_events(store: Store) -> None:
-    store.create_job(job())
-    store.claim_job("j1", "p1", 2.0)
+    store.jobs.create(job())
+    store.jobs.claim("j1", "p1", 2.0)
     for number in range(MAX_EVENTS + 5):
-        store.update_job("j1", 1, 3.0, message=str(number))
-    log = store.job("j1").log
+        store.jobs.update_progress("j1", 1, 3.0, message=str(number))
+    log = store.jobs.get("j1").log
     assert (len(log), log[0].message, log[-1].message) == (MAX_EVENTS, "5", str(MAX_EVENTS + 4))
 
 
 def test_a_claimed_job_is_not_claimed_again(store: Store) -> None:
-    store.create_job(job())
-    store.claim_job("j1", "p1", 2.0)
-    assert store.claim_job("j1", "p2", 2.0) is None
-    assert store.job("j1").owner == "p1"
+    store.jobs.create(job())
+    store.jobs.claim("j1", "p1", 2.0)
+    assert store.jobs.claim("j1", "p2", 2.0) is None
+    assert store.jobs.get("j1").owner == "p1"
 
 
 def test_the_attempt_of_a_dead_process_can_write_no_more(store: Store) -> None:
-    store.create_job(job())
-    store.create_job(job("j2"))
-    store.claim_job("j1", "p1", 2.0)
-    store.claim_job("j2", "p2", 2.0)
-    assert store.requeue_orphans(["p1"], 3.0) == ("j1",)
+    store.jobs.create(job())
+    store.jobs.create(job("j2"))
+    store.jobs.claim("j1", "p1", 2.0)
+    store.jobs.claim("j2", "p2", 2.0)
+    assert store.jobs.requeue_orphans(["p1"], 3.0) == ("j1",)
     with pytest.raises(JobLost):
-        store.update_job("j1", 1, 4.0, progress=0.9)
-    again = store.claim_job("j1", "p3", 5.0)
+        store.jobs.update_progress("j1", 1, 4.0, progress=0.9)
+    again = store.jobs.claim("j1", "p3", 5.0)
     assert again is not None
     assert again.attempt == 2
     with pytest.raises(JobLost):
-        store.finish_job("j1", 1, "done", {}, 6.0)
-    assert store.job("j1") == again
-    assert store.job("j2").state == "running"
+        store.jobs.finish("j1", 1, "done", {}, 6.0)
+    assert store.jobs.get("j1") == again
+    assert store.jobs.get("j2").state == "running"
 
 
 def test_a_cancelled_job_stops_its_attempt(store: Store) -> None:
-    store.create_job(job())
-    store.claim_job("j1", "p1", 2.0)
-    assert store.cancel_job("j1", "me", 3.0) is not None
+    store.jobs.create(job())
+    store.jobs.claim("j1", "p1", 2.0)
+    assert store.jobs.cancel("j1", "me", 3.0) is not None
     with pytest.raises(JobLost):
-        store.update_job("j1", 1, 4.0, progress=0.9)
-    assert store.cancel_job("j1", "me", 5.0) is None
-    assert store.job("j1").state == "cancelled"
+        store.jobs.update_progress("j1", 1, 4.0, progress=0.9)
+    assert store.jobs.cancel("j1", "me", 5.0) is None
+    assert store.jobs.get("j1").state == "cancelled"
 
 
 def test_a_finished_job_stays_finished(store: Store) -> None:
-    store.create_job(job())
-    store.claim_job("j1", "p1", 2.0)
-    store.finish_job("j1", 1, "failed", None, 3.0, "no such host")
+    store.jobs.create(job())
+    store.jobs.claim("j1", "p1", 2.0)
+    store.jobs.finish("j1", 1, "failed", None, 3.0, "no such host")
     with pytest.raises(JobLost):
-        store.finish_job("j1", 1, "done", {}, 4.0)
-    assert store.cancel_job("j1", "me", 5.0) is None
-    assert store.requeue_orphans(["p1"], 6.0) == ()
+        store.jobs.finish("j1", 1, "done", {}, 4.0)
+    assert store.jobs.cancel("j1", "me", 5.0) is None
+    assert store.jobs.requeue_orphans(["p1"], 6.0) == ()
 
 
 def test_ids_are_unique_and_unknown_ones_are_errors(store: Store) -> None:
-    store.create_job(job())
-    with pytest.raises(Duplicate):
-        store.create_job(job())
-    for ask in (store.job, lambda id: store.claim_job(id, "p1", 1.0)):
-        with pytest.raises(Unknown):
+    store.jobs.create(job())
+    with pytest.raises(DuplicateRow):
+        store.jobs.create(job())
+    for ask in (store.jobs.get, lambda id: store.jobs.claim(id, "p1", 1.0)):
+        with pytest.raises(RowNotFound):
             ask("nope")
 
 
@@ -109,10 +111,10 @@ def test_of_racing_processes_exactly_one_claims_each_job(tmp_path: Path) -> None
     names = [f"j{number}" for number in range(10)]
     with Store.open(path) as store:
         for name in names:
-            store.create_job(job(name))
+            store.jobs.create(job(name))
 
     def grab(number: int) -> list[bool]:
         with Store.open(path, f"p{number}") as own:
-            return [own.claim_job(name, f"p{number}", 2.0) is not None for name in names]
+            return [own.jobs.claim(name, f"p{number}", 2.0) is not None for name in names]
 
     assert [sum(won) for won in zip(*race(grab, 4), strict=True)] == [1] * len(names)

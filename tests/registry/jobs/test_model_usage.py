@@ -4,48 +4,50 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from registry.modelcalls import ModelCall, Spent
+from registry.jobs.model_usage import ModelCall, ModelUsage
+from registry.needs import BudgetLine
 from registry.store import Store
 
 CALL = ModelCall("j1", "lengths", "code", "openai", "Write.", "d1", 100.0, 50, 100, 0.5)
+LINE = BudgetLine("job", "tokens", 150, 100)
 
 
-def never(own: Spent, others: Spent) -> str:
-    return ""
+def never(own: ModelUsage, others: ModelUsage) -> None:
+    return None
 
 
 def begun(store: Store, call: ModelCall, since: float = 0.0) -> ModelCall:
-    stored = store.begin_model_call(call, since, never)
+    stored = store.model_usage.begin_call(call, since, never)
     assert isinstance(stored, ModelCall)
     return stored
 
 
 def test_a_question_counts_as_the_most_it_may_cost_until_it_is_answered(store: Store) -> None:
     asked = begun(store, CALL)
-    assert store.spent_by_job("j1") == Spent(50, 100, 0.5, 1, 1)
+    assert store.model_usage.sum_for_job("j1") == ModelUsage(50, 100, 0.5, 1, 1)
     answer = replace(
         asked, state="answered", tokens_in=40, tokens_out=9, cost=0.1, content={"code": "x"}
     )
-    store.end_model_call(answer, 101.0)
-    assert store.spent_by_job("j1") == Spent(40, 9, 0.1, 1, 1)
-    assert store.model_calls("j1") == (answer,)
-    assert [row.kind for row in store.audit()] == ["model.answered", "model.asked"]
+    store.model_usage.end_call(answer, 101.0)
+    assert store.model_usage.sum_for_job("j1") == ModelUsage(40, 9, 0.1, 1, 1)
+    assert store.model_usage.find("j1") == (answer,)
+    assert [row.kind for row in store.audit.find()] == ["model.answered", "model.asked"]
 
 
 def test_an_answer_is_found_again_by_its_job_and_prompt_alone(store: Store) -> None:
     answered = replace(begun(store, CALL), state="answered", content={"code": "x"})
-    assert store.answered_call("j1", "d1") is None
-    store.end_model_call(answered, 101.0)
-    assert store.answered_call("j1", "d1") == answered
-    assert store.answered_call("j2", "d1") is None
-    assert store.answered_call("j1", "d2") is None
+    assert store.model_usage.find_answer("j1", "d1") is None
+    store.model_usage.end_call(answered, 101.0)
+    assert store.model_usage.find_answer("j1", "d1") == answered
+    assert store.model_usage.find_answer("j2", "d1") is None
+    assert store.model_usage.find_answer("j1", "d2") is None
 
 
 def test_a_failed_question_is_no_answer_and_is_still_counted(store: Store) -> None:
     failed = replace(begun(store, CALL), state="failed", message="cut")
-    store.end_model_call(failed, 101.0)
-    assert store.answered_call("j1", "d1") is None
-    assert store.spent_on("lengths").tokens == 150
+    store.model_usage.end_call(failed, 101.0)
+    assert store.model_usage.find_answer("j1", "d1") is None
+    assert store.model_usage.sum_for_server("lengths").tokens == 150
 
 
 def test_the_verdict_sees_the_job_and_the_others_of_the_day_and_keeps_the_row_out(
@@ -55,43 +57,45 @@ def test_the_verdict_sees_the_job_and_the_others_of_the_day_and_keeps_the_row_ou
     begun(store, replace(CALL, job="j2", started=200.0))
     begun(store, replace(CALL, job="j3", started=200.0, purpose="arguments"))
     begun(store, replace(CALL, started=10.0))
-    seen: list[tuple[Spent, Spent]] = []
+    seen: list[tuple[ModelUsage, ModelUsage]] = []
 
-    def refusing(own: Spent, others: Spent) -> str:
+    def refusing(own: ModelUsage, others: ModelUsage) -> BudgetLine:
         seen.append((own, others))
-        return "too much"
+        return LINE
 
-    assert store.begin_model_call(replace(CALL, started=300.0), 100.0, refusing) == "too much"
-    assert seen == [(Spent(50, 100, 0.5, 1, 1), Spent(100, 200, 1.0, 2, 1))]
-    assert len(store.model_calls("j1")) == 1
+    assert store.model_usage.begin_call(replace(CALL, started=300.0), 100.0, refusing) == LINE
+    assert seen == [(ModelUsage(50, 100, 0.5, 1, 1), ModelUsage(100, 200, 1.0, 2, 1))]
+    assert len(store.model_usage.find("j1")) == 1
 
 
 def test_what_no_job_asked_is_everybodys_and_of_the_day_alone(store: Store) -> None:
     begun(store, replace(CALL, job="", started=10.0))
     begun(store, replace(CALL, job="", started=200.0))
-    seen: list[tuple[Spent, Spent]] = []
+    seen: list[tuple[ModelUsage, ModelUsage]] = []
 
-    def refusing(own: Spent, others: Spent) -> str:
+    def refusing(own: ModelUsage, others: ModelUsage) -> BudgetLine:
         seen.append((own, others))
-        return "too much"
+        return LINE
 
-    store.begin_model_call(replace(CALL, job=""), 100.0, refusing)
-    assert seen == [(Spent(), Spent(50, 100, 0.5, 1, 0))]
-    assert store.spent_by_job("") == Spent()
+    store.model_usage.begin_call(replace(CALL, job=""), 100.0, refusing)
+    assert seen == [(ModelUsage(), ModelUsage(50, 100, 0.5, 1, 0))]
+    assert store.model_usage.sum_for_job("") == ModelUsage()
 
 
 def test_what_was_spent_is_told_by_server_and_author(store: Store) -> None:
     begun(store, CALL)
     begun(store, replace(CALL, server="units", author="sampling", cost=0.0))
-    spent = store.spent_by_server()
+    spent = store.model_usage.sum_by_server()
     assert spent["lengths", "openai"].cost == 0.5
     assert spent["units", "sampling"].tokens == 150
-    assert store.spent_since(100.0).forges == 1
-    assert store.spent_since(100.5) == Spent()
+    assert store.model_usage.sum_since(100.0).forges == 1
+    assert store.model_usage.sum_since(100.5) == ModelUsage()
 
 
 def test_a_long_answer_and_odd_texts_are_kept_bounded(store: Store) -> None:
     asked = begun(store, replace(CALL, prompt="a\0\ud800"))
-    store.end_model_call(replace(asked, state="answered", content={"x": "y" * (3 << 20)}), 101.0)
-    (kept,) = store.model_calls("j1")
+    store.model_usage.end_call(
+        replace(asked, state="answered", content={"x": "y" * (3 << 20)}), 101.0
+    )
+    (kept,) = store.model_usage.find("j1")
     assert kept.content["truncated"] is True

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.records import Entry
-from registry.search import MAX_TERMS
+from registry.models import Entry
+from registry.search.index import MAX_TERMS
+from registry.search.words import parse_query, split_words
 from registry.store import Store
-from registry.wording import read_task, words
 from tests.registry.samples import entry, tool
 
 DNS = entry(
@@ -78,7 +78,7 @@ POWERDNS = {
 WRITING = ("create", "put", "delete", "patch", "notify", "modify", "cache", "rectify")
 SERVER_ID = {"server_id": "The id of the server to retrieve"}
 ZONE_ID = {"zone_id": "The id of the zone to retrieve"}
-HARBOUR = Path(__file__).parents[2] / "examples" / "harbour" / "openapi.json"
+HARBOUR = Path(__file__).parents[3] / "examples" / "harbour" / "openapi.json"
 THINGS = (
     "user group invoice order ticket release branch playlist album channel message webhook token "
     "customer product cart coupon shipment device alert dashboard metric bucket volume cluster"
@@ -101,7 +101,7 @@ def harbour() -> Entry:
     tools = []
     for path, operations in json.loads(HARBOUR.read_text())["paths"].items():
         for method, told in operations.items():
-            name = "_".join(words(told["operationId"]))
+            name = "_".join(split_words(told["operationId"]))
             lead = f"{told['summary']}. {method.upper()} {path}. {told.get('description', '')}"
             named = [each for each in told.get("parameters", ()) if "name" in each]
             takes = {each["name"]: each.get("description", "") for each in named}
@@ -126,9 +126,9 @@ def unrelated(count: int) -> Iterator[Entry]:
 
 @pytest.fixture
 def found(store: Store) -> Any:
-    store.publish(DNS, now=1.0)
-    store.publish(PETS, now=1.0)
-    return lambda task: [match.tool for match in store.search(task)]
+    store.servers.publish(DNS, now=1.0)
+    store.servers.publish(PETS, now=1.0)
+    return lambda task: [match.tool for match in store.search.find_tools(task)]
 
 
 @pytest.mark.parametrize(
@@ -151,8 +151,8 @@ def test_a_task_in_words_finds_its_tool_first(found: Any, task: str, tool_name: 
 
 
 def test_a_match_says_what_the_tool_and_its_server_are(store: Store) -> None:
-    store.publish(PETS, now=1.0)
-    match = store.search("order a pet")[0]
+    store.servers.publish(PETS, now=1.0)
+    match = store.search.find_tools("order a pet")[0]
     assert (match.entry, match.tool) == ("pets", "place_order")
     assert (match.description, match.title) == ("Order a pet.", "Pet store")
     assert match.entry_description == "The pets API"
@@ -182,14 +182,14 @@ def test_a_match_says_what_the_tool_and_its_server_are(store: Store) -> None:
 def test_tools_that_are_all_about_zones_are_told_apart(
     store: Store, task: str, tool_name: str
 ) -> None:
-    store.publish(powerdns(), now=1.0)
-    assert store.search(task)[0].tool == tool_name
+    store.servers.publish(powerdns(), now=1.0)
+    assert store.search.find_tools(task)[0].tool == tool_name
 
 
 @pytest.mark.parametrize("others", [0, 60])
 def test_an_everyday_wording_finds_its_tool_alone_and_in_a_crowd(store: Store, others: int) -> None:
     for other in (harbour(), *unrelated(others)):
-        store.publish(other, now=1.0)
+        store.servers.publish(other, now=1.0)
     wanted = {
         "show me the free berths": "list_berths",
         "show me every berth in the harbour": "list_berths",
@@ -201,29 +201,30 @@ def test_an_everyday_wording_finds_its_tool_alone_and_in_a_crowd(store: Store, o
         "which bookings are there?": "list_bookings",
         "find the boat Albatros": "search_boats",
     }
-    found = {task: store.search(task)[0] for task in wanted}
+    found = {task: store.search.find_tools(task)[0] for task in wanted}
     assert {task: match.tool for task, match in found.items()} == wanted
     assert {match.entry for match in found.values()} == {"harbour"}
 
 
 def test_a_task_that_wants_to_read_is_not_led_to_a_write(store: Store) -> None:
     writes = tool("book_berth", "Book a free berth.", "write")
-    store.publish(entry("harbour", 1, writes, tool("list_berths", "All berths.")), now=1.0)
-    assert store.search("show me the free berths")[0].tool == "list_berths"
-    assert store.search("free berths")[0].tool == "book_berth"
+    store.servers.publish(entry("harbour", 1, writes, tool("list_berths", "All berths.")), now=1.0)
+    assert store.search.find_tools("show me the free berths")[0].tool == "list_berths"
+    assert store.search.find_tools("free berths")[0].tool == "book_berth"
 
 
 def test_a_name_with_words_that_were_not_asked_for_comes_later(store: Store) -> None:
     names = ("list_zone_transfer_keys", "list_zones", "list_zone_keys")
-    store.publish(entry("dns", 1, *(tool(name, "Zones.") for name in names)), now=1.0)
-    found = [match.tool for match in store.search("list zones")]
+    store.servers.publish(entry("dns", 1, *(tool(name, "Zones.") for name in names)), now=1.0)
+    found = [match.tool for match in store.search.find_tools("list zones")]
     assert found == ["list_zones", "list_zone_keys", "list_zone_transfer_keys"]
 
 
 def test_words_that_no_tool_has_lower_the_score(store: Store) -> None:
-    store.publish(powerdns(), now=1.0)
+    store.servers.publish(powerdns(), now=1.0)
     plain, strange = (
-        store.search(task)[0] for task in ("list zones", "list zones of umbrellas in Oslo")
+        store.search.find_tools(task)[0]
+        for task in ("list zones", "list zones of umbrellas in Oslo")
     )
     assert (plain.tool, strange.tool) == ("list_zones", "list_zones")
     assert strange.score < plain.score / 2
@@ -232,16 +233,16 @@ def test_words_that_no_tool_has_lower_the_score(store: Store) -> None:
 @pytest.fixture(scope="module")
 def dense(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     with Store.open(tmp_path_factory.mktemp("dense") / "registry.db") as opened:
-        opened.publish(powerdns(), now=1.0)
+        opened.servers.publish(powerdns(), now=1.0)
         yield opened
 
 
-VOCABULARY = sorted({word for pair in POWERDNS.items() for word in words(" ".join(pair))})
+VOCABULARY = sorted({word for pair in POWERDNS.items() for word in split_words(" ".join(pair))})
 
 
 @given(task=st.lists(st.sampled_from([*VOCABULARY, "all", "every", "x", "7"]), max_size=30))
 def test_scores_fall_from_at_most_one_to_at_least_zero(dense: Store, task: list[str]) -> None:
-    scores = [match.score for match in dense.search(" ".join(task), k=40)]
+    scores = [match.score for match in dense.search.find_tools(" ".join(task), k=40)]
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)
 
@@ -249,8 +250,8 @@ def test_scores_fall_from_at_most_one_to_at_least_zero(dense: Store, task: list[
 @pytest.mark.parametrize(("k", "count"), [(0, 0), (3, 3), (100, 100)])
 def test_as_many_tools_as_asked_for_are_found(store: Store, k: int, count: int) -> None:
     tools = (tool(f"ping_{number:03}", "Ping.") for number in range(120))
-    store.publish(entry("many", 1, *tools), now=1.0)
-    assert len(store.search("ping", k)) == count
+    store.servers.publish(entry("many", 1, *tools), now=1.0)
+    assert len(store.search.find_tools("ping", k)) == count
 
 
 @pytest.mark.parametrize("task", ["", "the of and", "?!…", "umbrella Oslo", "\0", "\ud800"])
@@ -280,7 +281,7 @@ def test_nothing_in_a_task_is_read_as_query_syntax(found: Any, task: str) -> Non
 
 @given(st.text(max_size=60))
 def test_only_letters_and_digits_are_ever_looked_for(task: str) -> None:
-    assert all(term.word.isalnum() for term in read_task(task).terms)
+    assert all(term.word.isalnum() for term in parse_query(task).terms)
 
 
 def test_any_text_can_be_searched_for(found: Any) -> None:
@@ -291,33 +292,33 @@ def test_any_text_can_be_searched_for(found: Any) -> None:
 def test_a_very_long_task_is_cut_to_its_rarest_words(store: Store) -> None:
     common = [f"common{number}x" for number in range(MAX_TERMS)]
     tools = [tool(f"tool_{number}", " ".join(common)) for number in range(3)]
-    store.publish(entry("many", 1, *tools, tool("other", "rare word")), now=1.0)
-    found = store.search(f"{' '.join(common)} rare word {'x' * 10_000}")
+    store.servers.publish(entry("many", 1, *tools, tool("other", "rare word")), now=1.0)
+    found = store.search.find_tools(f"{' '.join(common)} rare word {'x' * 10_000}")
     assert "other" in [match.tool for match in found]
-    assert store.search(" ".join(common))[0].tool == "tool_0"
+    assert store.search.find_tools(" ".join(common))[0].tool == "tool_0"
 
 
 def test_a_word_that_nearly_every_tool_has_still_tells_them_apart(store: Store) -> None:
     tools = [tool(f"{verb}_zone", f"{verb} it") for verb in ("get", "make", "check")]
-    store.publish(entry("dns", 1, tool("ping", "Ping the zone server."), *tools), now=1.0)
-    assert store.search("the zone")[0].tool != "ping"
+    store.servers.publish(entry("dns", 1, tool("ping", "Ping the zone server."), *tools), now=1.0)
+    assert store.search.find_tools("the zone")[0].tool != "ping"
 
 
 @pytest.mark.parametrize("state", ["quarantined", "archived"])
 def test_a_server_out_of_use_is_not_found_until_it_is_back(store: Store, state: Any) -> None:
-    store.publish(PETS, now=1.0)
-    store.set_state("pets", state, 2.0, by="me")
-    assert store.search("order a pet") == ()
-    store.set_state("pets", "experimental", 3.0, by="me")
-    assert store.search("order a pet")[0].tool == "place_order"
+    store.servers.publish(PETS, now=1.0)
+    store.servers.set_state("pets", state, 2.0, by="me")
+    assert store.search.find_tools("order a pet") == ()
+    store.servers.set_state("pets", "experimental", 3.0, by="me")
+    assert store.search.find_tools("order a pet")[0].tool == "place_order"
 
 
 def test_equals_come_in_order_of_their_names(store: Store) -> None:
     for name in ("zeta", "alpha", "mid"):
-        store.publish(entry(name, 1, tool("ping", "Ping."), title="X"), now=1.0)
+        store.servers.publish(entry(name, 1, tool("ping", "Ping."), title="X"), now=1.0)
     # The server's own name is indexed too, so the three are of equal length and frequency.
-    assert [match.entry for match in store.search("ping")] == ["alpha", "mid", "zeta"]
-    assert [match.entry for match in store.search("ping", k=1)] == ["alpha"]
+    assert [match.entry for match in store.search.find_tools("ping")] == ["alpha", "mid", "zeta"]
+    assert [match.entry for match in store.search.find_tools("ping", k=1)] == ["alpha"]
 
 
 @pytest.mark.parametrize(
@@ -332,12 +333,12 @@ def test_equals_come_in_order_of_their_names(store: Store) -> None:
     ],
 )
 def test_identifiers_are_split_into_words(text: str, parts: list[str]) -> None:
-    assert words(text) == parts
+    assert split_words(text) == parts
 
 
 def test_odd_schemas_do_not_stop_registration(tmp_path: Path) -> None:
     odd = tool("odd", "An odd one.")
     schema = '{"name":"odd","description":"odd","inputSchema":{"properties":{"a":true,"b":[]}}}'
     with Store.open(tmp_path / "registry.db") as store:
-        store.publish(entry("odd", 1, type(odd)("odd", "read", False, schema)), now=1.0)
-        assert store.search("odd")[0].tool == "odd"
+        store.servers.publish(entry("odd", 1, type(odd)("odd", "read", False, schema)), now=1.0)
+        assert store.search.find_tools("odd")[0].tool == "odd"

@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 
 from registry.errors import PinUnusable
-from registry.pin import (
+from registry.secrets.pin import (
     ATTEMPTS,
     LOCK_SECONDS,
     PinCheck,
     change_pin,
-    public_key,
+    find_successors,
+    read_public_key,
     replace_key,
     set_pin,
-    successors,
     verify_pin,
 )
-from registry.signing import Signer, fits
+from registry.secrets.signing import Signer, verify_signature
 from tests.registry.processes import in_child, survives_kill_at
 
 PIN, WRONG = "12345678", "00000000"
@@ -44,7 +44,7 @@ def opened(path: Path, pin: str = PIN) -> Signer:
 
 def test_only_the_pin_opens_the_key(path: Path) -> None:
     assert verify_pin(path, PIN, 1.0) == PinCheck(True)
-    assert opened(path).public == public_key(path)
+    assert opened(path).public == read_public_key(path)
     wrong = verify_pin(path, WRONG, 1.0)
     assert (wrong, wrong.signer) == (PinCheck(False), None)
     assert path.stat().st_mode & 0o777 == 0o600
@@ -53,7 +53,7 @@ def test_only_the_pin_opens_the_key(path: Path) -> None:
 def test_neither_the_pin_nor_the_key_can_be_read_off_the_file(path: Path) -> None:
     content = path.read_bytes()
     assert PIN.encode() not in content
-    assert opened(path).secret().hex().encode() not in content
+    assert opened(path).export_secret().hex().encode() not in content
 
 
 def test_a_second_first_pin_is_refused_and_changes_nothing(path: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_second_first_pin_is_refused_and_changes_nothing(path: Path) -> None:
 
 
 def test_another_pin_opens_the_same_key_and_the_old_one_nothing(path: Path) -> None:
-    before = public_key(path)
+    before = read_public_key(path)
     change_pin(path, opened(path), "another pin")
     assert opened(path, "another pin").public == before
     assert not verify_pin(path, PIN, 1.0).ok
@@ -74,7 +74,7 @@ def test_only_the_key_of_the_file_changes_its_pin(path: Path) -> None:
     before = path.read_bytes()
     for change in (change_pin, replace_key):
         with pytest.raises(PinUnusable, match="another one"):
-            change(path, Signer.fresh(), "another pin")
+            change(path, Signer.generate(), "another pin")
     assert path.read_bytes() == before
 
 
@@ -82,9 +82,9 @@ def test_a_new_key_is_named_by_the_old_one(path: Path) -> None:
     first = opened(path)
     second = replace_key(path, first, PIN)
     third = replace_key(path, second, "another pin")
-    assert successors(path, first.public) == (second.public, third.public)
-    assert successors(path, second.public) == (third.public,)
-    assert public_key(path) == third.public
+    assert find_successors(path, first.public) == (second.public, third.public)
+    assert find_successors(path, second.public) == (third.public,)
+    assert read_public_key(path) == third.public
     assert opened(path, "another pin").public == third.public
 
 
@@ -92,14 +92,14 @@ def test_a_successor_that_the_old_key_did_not_sign_is_none(path: Path) -> None:
     first = opened(path)
     replace_key(path, first, PIN)
     record = json.loads(path.read_bytes())
-    stranger = Signer.fresh()
+    stranger = Signer.generate()
     record["succession"][0][1] = stranger.public
     path.write_text(json.dumps(record))
-    assert successors(path, first.public) == ()
+    assert find_successors(path, first.public) == ()
     body = {"kind": "succession", "old": first.public, "new": stranger.public}
     record["succession"][0][2] = stranger.sign(body)
     path.write_text(json.dumps(record))
-    assert successors(path, first.public) == ()
+    assert find_successors(path, first.public) == ()
 
 
 def test_a_home_from_before_there_were_keys_gets_one_with_the_right_pin(tmp_path: Path) -> None:
@@ -108,9 +108,9 @@ def test_a_home_from_before_there_were_keys_gets_one_with_the_right_pin(tmp_path
     digest = hashlib.scrypt(b"246810", salt=salt, n=CHEAP, r=8, p=1).hex()
     path.write_text(json.dumps({"salt": salt.hex(), "hash": digest, "n": CHEAP, "r": 8, "p": 1}))
     assert not verify_pin(path, WRONG, 1.0).ok
-    assert public_key(path) == ""
+    assert read_public_key(path) == ""
     signer = opened(path, "246810")
-    assert public_key(path) == signer.public
+    assert read_public_key(path) == signer.public
     assert json.loads(path.read_bytes())["hash"] == ""
     assert opened(path, "246810").public == signer.public
     assert not verify_pin(path, WRONG, 1.0).ok
@@ -192,8 +192,8 @@ def test_a_short_pin_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_signer_neither_shows_nor_copies_its_key() -> None:
-    signer = Signer.fresh()
-    assert signer.secret().hex() not in repr(signer)
+    signer = Signer.generate()
+    assert signer.export_secret().hex() not in repr(signer)
     for leave in (pickle.dumps, copy.deepcopy):
         with pytest.raises(TypeError):
             leave(signer)
@@ -201,11 +201,11 @@ def test_a_signer_neither_shows_nor_copies_its_key() -> None:
 
 @pytest.mark.parametrize("signature", ["", "00", "zz", "00" * 64])
 def test_what_is_no_signature_does_not_fit(signature: str) -> None:
-    signer = Signer.fresh()
-    assert fits(signer.public, {"a": 1}, signer.sign({"a": 1}))
-    assert not fits(signer.public, {"a": 1}, signature)
-    assert not fits(signer.public, {"a": 2}, signer.sign({"a": 1}))
-    assert not fits("not a key", {"a": 1}, signer.sign({"a": 1}))
+    signer = Signer.generate()
+    assert verify_signature(signer.public, {"a": 1}, signer.sign({"a": 1}))
+    assert not verify_signature(signer.public, {"a": 1}, signature)
+    assert not verify_signature(signer.public, {"a": 2}, signer.sign({"a": 1}))
+    assert not verify_signature("not a key", {"a": 1}, signer.sign({"a": 1}))
 
 
 def _expect(found: object, wanted: object) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from registry.errors import VaultDamaged
-from registry.vault import FileVault, Secret
+from registry.secrets.vault import FileVault, Secret
 from tests.registry.processes import race, survives_kill_at
 
 TOKEN = "s3cr3t-\U0001f511-value"
@@ -27,10 +27,10 @@ def test_a_secret_comes_back_and_can_be_removed(path: Path) -> None:
     vault.put("dns", "key", Secret(TOKEN))
     vault.put("web", "key", Secret("other"))
     assert FileVault(path).get("dns", "key") == Secret(TOKEN)
-    assert vault.names() == (("dns", "key"), ("web", "key"))
+    assert vault.list_names() == (("dns", "key"), ("web", "key"))
     assert vault.delete("dns", "key")
     assert not vault.delete("dns", "key")
-    assert vault.names() == (("web", "key"),)
+    assert vault.list_names() == (("web", "key"),)
 
 
 def test_another_process_sees_a_new_secret_at_once(path: Path) -> None:
@@ -138,4 +138,4 @@ def test_a_kill_at_any_step_of_writing_leaves_the_old_or_the_new_secret(path: Pa
 
 def test_racing_processes_lose_no_secret(path: Path) -> None:
     race(lambda number: FileVault(path).put("dns", f"key{number}", Secret(str(number))), 6)
-    assert len(FileVault(path).names()) == 6
+    assert len(FileVault(path).list_names()) == 6

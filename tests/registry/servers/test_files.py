@@ -8,19 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from registry import catalogue
-from registry.catalogue import check, directory, install, load, recover
 from registry.errors import DatabaseUnusable, VersionConflict
-from registry.records import Entry, entry_from
+from registry.models import Entry, build_entry
+from registry.servers import files
+from registry.servers.files import (
+    check_consistency,
+    get_server_directory,
+    install_bundle,
+    load_bundle,
+    recover_installations,
+)
 from registry.store import Store
-from sandbox.bundle import Bundle, read_bundle, write_bundle
+from sandbox.bundle.model import Bundle, read_bundle, write_bundle
 from sandbox.errors import BundleInvalid
 from tests.registry.processes import in_child, race, survives_kill_at
 from tests.registry.samples import REPORTS, bundle, tool
 
 
 def put(home: Path, store: Store, made: Bundle) -> Entry:
-    return install(home, store, made, entry_from(made, 1.0), REPORTS, now=1.0)
+    return install_bundle(home, store.servers, made, build_entry(made, 1.0), REPORTS, now=1.0)
 
 
 def leftovers(home: Path) -> list[str]:
@@ -33,34 +39,34 @@ def home(tmp_path: Path) -> Path:
 
 
 def test_an_installed_bundle_is_on_disk_and_in_the_store(home: Path, store: Store) -> None:
-    registered = install(
+    registered = install_bundle(
         home,
-        store,
+        store.servers,
         bundle(),
-        entry_from(bundle(), 1.0),
+        build_entry(bundle(), 1.0),
         REPORTS,
         now=1.0,
         tests={"cases.json": b"[]"},
     )
     place = home / "servers" / "dns"
-    assert load(home, "dns", registered.digest) == bundle() == read_bundle(place)
+    assert load_bundle(home, "dns", registered.digest) == bundle() == read_bundle(place)
     assert sorted(path.name for path in (place / "reports").iterdir()) == [
         "mock.json",
         "static.json",
     ]
     assert (place / "tests" / "cases.json").read_bytes() == b"[]"
-    assert check(home, store) == ()
+    assert check_consistency(home, store.servers) == ()
 
 
 def test_a_new_version_moves_the_earlier_ones_into_its_history(home: Path, store: Store) -> None:
     for version in (1, 2, 3):
         put(home, store, bundle(version=version))
-    place = directory(home, "dns")
+    place = get_server_directory(home, "dns")
     assert read_bundle(place) == bundle(version=3)
     for version in (1, 2, 3):
         assert read_bundle(place / "history" / str(version)) == bundle(version=version)
     assert sorted(path.name for path in (place / "history").iterdir()) == ["1", "2", "3"]
-    assert check(home, store) == ()
+    assert check_consistency(home, store.servers) == ()
     assert leftovers(home) == []
 
 
@@ -68,41 +74,41 @@ def test_a_refused_version_leaves_nothing_behind(home: Path, store: Store) -> No
     put(home, store, bundle(version=2))
     with pytest.raises(VersionConflict):
         put(home, store, bundle(version=1))
-    assert read_bundle(directory(home, "dns")) == bundle(version=2)
-    assert check(home, store) == ()
+    assert read_bundle(get_server_directory(home, "dns")) == bundle(version=2)
+    assert check_consistency(home, store.servers) == ()
 
 
 def test_installing_the_registered_digest_again_mends_its_files(home: Path, store: Store) -> None:
     put(home, store, bundle())
-    (directory(home, "dns") / "server.py").write_text("edited")
+    (get_server_directory(home, "dns") / "server.py").write_text("edited")
     put(home, store, bundle())
-    assert check(home, store) == ()
-    shutil.rmtree(directory(home, "dns"))
+    assert check_consistency(home, store.servers) == ()
+    shutil.rmtree(get_server_directory(home, "dns"))
     put(home, store, bundle())
-    assert check(home, store) == ()
+    assert check_consistency(home, store.servers) == ()
 
 
 def test_an_edit_does_not_run_in_place_of_what_was_proved(home: Path, store: Store) -> None:
     registered = put(home, store, bundle())
-    (directory(home, "dns") / "server.py").write_text("import os")
-    assert load(home, "dns", registered.digest) == bundle()
-    (directory(home, "dns") / "server.py").unlink()
-    assert load(home, "dns", registered.digest) == bundle()
+    (get_server_directory(home, "dns") / "server.py").write_text("import os")
+    assert load_bundle(home, "dns", registered.digest) == bundle()
+    (get_server_directory(home, "dns") / "server.py").unlink()
+    assert load_bundle(home, "dns", registered.digest) == bundle()
 
 
 def test_files_that_were_not_registered_are_not_loaded(home: Path, store: Store) -> None:
     registered = put(home, store, bundle())
-    (directory(home, "dns") / "server.py").write_text("import os")
-    (directory(home, "dns") / "history" / "1" / "server.py").write_text("import os")
+    (get_server_directory(home, "dns") / "server.py").write_text("import os")
+    (get_server_directory(home, "dns") / "history" / "1" / "server.py").write_text("import os")
     with pytest.raises(BundleInvalid, match="not those that were registered"):
-        load(home, "dns", registered.digest)
+        load_bundle(home, "dns", registered.digest)
 
 
 def test_an_edited_version_is_kept_when_another_takes_its_place(home: Path, store: Store) -> None:
     put(home, store, bundle())
-    (directory(home, "dns") / "server.py").write_text("# mine\n")
+    (get_server_directory(home, "dns") / "server.py").write_text("# mine\n")
     put(home, store, bundle(version=2))
-    history = directory(home, "dns") / "history"
+    history = get_server_directory(home, "dns") / "history"
     kept = sorted(path.read_text() for path in history.glob("1*/server.py"))
     assert kept == sorted([bundle().source_code, "# mine\n"])
 
@@ -110,20 +116,20 @@ def test_an_edited_version_is_kept_when_another_takes_its_place(home: Path, stor
 @pytest.mark.parametrize("name", ["..", "a/b", "", "A", ".staging-x-0"])
 def test_only_a_servers_name_is_a_directory(home: Path, name: str) -> None:
     with pytest.raises(ValueError, match="not a server's name"):
-        directory(home, name)
+        get_server_directory(home, name)
 
 
 def test_a_test_file_cannot_be_written_elsewhere(home: Path, store: Store) -> None:
     with pytest.raises(ValueError, match="not a file name"):
-        install(
+        install_bundle(
             home,
-            store,
+            store.servers,
             bundle(),
-            entry_from(bundle(), 1.0),
+            build_entry(bundle(), 1.0),
             now=1.0,
             tests={"../server.py": b""},
         )
-    assert store.entries() == ()
+    assert store.servers.find() == ()
     assert leftovers(home) == []
 
 
@@ -138,7 +144,7 @@ def test_check_names_every_disagreement_and_changes_nothing(home: Path, store: S
     staging = servers / f".staging-fine-{'0' * 16}"
     staging.mkdir()
     before = sorted(servers.rglob("*"))
-    assert {(found.name, found.kind) for found in check(home, store)} == {
+    assert {(found.name, found.kind) for found in check_consistency(home, store.servers)} == {
         ("gone", "missing"),
         ("edited", "changed"),
         ("broken", "unreadable"),
@@ -146,7 +152,7 @@ def test_check_names_every_disagreement_and_changes_nothing(home: Path, store: S
         (staging.name, "leftover"),
     }
     assert sorted(servers.rglob("*")) == before
-    assert recover(home, store) == ("fine",)
+    assert recover_installations(home, store.servers) == ("fine",)
     assert not staging.exists()
 
 
@@ -154,13 +160,13 @@ def test_recovery_touches_no_directory_that_it_did_not_make(home: Path, store: S
     put(home, store, bundle())
     strange = home / "servers" / ".staging-..-x"
     strange.mkdir()
-    assert recover(home, store) == ()
+    assert recover_installations(home, store.servers) == ()
     assert strange.exists()
 
 
 def test_recovery_of_an_empty_home_does_nothing(home: Path, store: Store) -> None:
-    assert recover(home, store) == ()
-    assert check(home, store) == ()
+    assert recover_installations(home, store.servers) == ()
+    assert check_consistency(home, store.servers) == ()
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -183,14 +189,14 @@ def test_a_kill_at_any_step_of_installing_is_settled_at_the_next_start(
         shutil.copytree(home, saved)
         finished = survives_kill_at(step, upgrade)
         with Store.open(path) as store:
-            names = [(entry.name, entry.version) for entry in store.entries()]
-            for entry_ in store.entries():
-                assert load(home, "dns", entry_.digest).version == entry_.version
-            recover(home, store)
-            assert check(home, store) == ()
+            names = [(entry.name, entry.version) for entry in store.servers.find()]
+            for entry_ in store.servers.find():
+                assert load_bundle(home, "dns", entry_.digest).version == entry_.version
+            recover_installations(home, store.servers)
+            assert check_consistency(home, store.servers) == ()
             assert leftovers(home) == []
             assert names in ([("dns", 2)], [] if first else [("dns", 1)])
-            history = sorted(directory(home, "dns").glob("history/*"))
+            history = sorted(get_server_directory(home, "dns").glob("history/*"))
             kept = [read_bundle(path) for path in history]
             assert kept == {1: [old], 2: [new] if first else [old, new]}.get(
                 dict(names).get("dns", 0), []
@@ -214,15 +220,15 @@ def test_processes_that_install_and_recover_at_once_end_consistent(home: Path) -
                 with suppress(VersionConflict):
                     put(home, store, bundle(version=turn * 4 + number + 1))
                     installed += 1
-                recover(home, store)
+                recover_installations(home, store.servers)
         return installed
 
     installed = sum(race(upgrade, 4))
     with Store.open(path) as store:
-        assert store.entry("dns").version == 24
-        assert len(store.versions("dns")) == installed
-        assert len(list(directory(home, "dns").glob("history/*"))) == installed
-        assert check(home, store) == ()
+        assert store.servers.get("dns").version == 24
+        assert len(store.servers.find_versions("dns")) == installed
+        assert len(list(get_server_directory(home, "dns").glob("history/*"))) == installed
+        assert check_consistency(home, store.servers) == ()
 
 
 def limit_files_to(size: int) -> None:
@@ -240,8 +246,8 @@ def test_a_full_disk_while_staging_leaves_the_old_version_untouched(home: Path) 
 
     assert in_child(lambda: limit_files_to(2_000_000), upgrade) == 0
     with Store.open(path) as store:
-        assert store.entry("dns").version == 1
-        assert check(home, store) == ()
+        assert store.servers.get("dns").version == 1
+        assert check_consistency(home, store.servers) == ()
 
 
 def test_a_full_disk_while_publishing_leaves_the_old_version_untouched(home: Path) -> None:
@@ -249,19 +255,19 @@ def test_a_full_disk_while_publishing_leaves_the_old_version_untouched(home: Pat
     with Store.open(path) as store:
         put(home, store, bundle())
     made = bundle(version=2)
-    large = replace(entry_from(made, 1.0), tools=(tool("list_zones", "x" * 400_000),))
+    large = replace(build_entry(made, 1.0), tools=(tool("list_zones", "x" * 400_000),))
 
     def upgrade() -> None:
         with Store.open(path) as store:
             limit_files_to(100_000)
             with pytest.raises(DatabaseUnusable):
-                install(home, store, made, large, REPORTS, now=2.0)
+                install_bundle(home, store.servers, made, large, REPORTS, now=2.0)
 
     assert in_child(lambda: None, upgrade) == 0
     with Store.open(path) as store:
-        assert store.entry("dns").version == 1
-        assert store.verify_audit() is None
-        assert check(home, store) == ()
+        assert store.servers.get("dns").version == 1
+        assert store.audit.verify_chains() is None
+        assert check_consistency(home, store.servers) == ()
         assert leftovers(home) == []
 
 
@@ -270,13 +276,13 @@ def test_what_is_published_but_not_yet_in_place_can_already_be_loaded(
 ) -> None:
     put(home, store, bundle())
     newer = bundle(version=2)
-    store.publish(entry_from(newer, 2.0), now=2.0)
-    staged = home / "servers" / f"{catalogue.STAGING}-dns-{'a' * 16}"
-    shutil.copytree(directory(home, "dns"), staged)
+    store.servers.publish(build_entry(newer, 2.0), now=2.0)
+    staged = home / "servers" / f"{files.STAGING}-dns-{'a' * 16}"
+    shutil.copytree(get_server_directory(home, "dns"), staged)
     for path in staged.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     write_bundle(newer, staged)
-    assert load(home, "dns", newer.digest()) == newer
-    assert recover(home, store) == ("dns",)
-    assert read_bundle(directory(home, "dns")) == newer
-    assert check(home, store) == ()
+    assert load_bundle(home, "dns", newer.compute_digest()) == newer
+    assert recover_installations(home, store.servers) == ("dns",)
+    assert read_bundle(get_server_directory(home, "dns")) == newer
+    assert check_consistency(home, store.servers) == ()

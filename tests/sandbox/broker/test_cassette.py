@@ -7,9 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.cassette import Cassette, Recorder, Take, load, save
+from sandbox.broker.cassette import (
+    Cassette,
+    CassetteRecorder,
+    RecordedExchange,
+    load_cassette,
+    save_cassette,
+)
 from sandbox.errors import BundleInvalid, UpstreamUnreachable
-from sandbox.exchange import Exchange, Upstream, WireRequest, WireResponse
+from sandbox.wire.exchange import Exchange, Upstream, WireRequest, WireResponse
 
 URL = "https://api.example/v1/x"
 
@@ -37,9 +43,9 @@ POST = WireRequest("POST", URL, (("content-type", "text/plain"),), b"\xff\x00")
 
 
 def test_answers_come_back_in_their_order_and_the_last_one_stays() -> None:
-    recorder = Recorder(Counting())
+    recorder = CassetteRecorder(Counting())
     send(recorder, GET, OTHER, GET, POST)
-    cassette = recorder.cassette()
+    cassette = recorder.to_cassette()
     assert send(cassette, GET, GET, GET, OTHER, POST) == [b"1", b"3", b"3", b"2", b"4"]
 
 
@@ -52,27 +58,27 @@ def test_answers_come_back_in_their_order_and_the_last_one_stays() -> None:
     ],
 )
 def test_what_was_not_recorded_is_unreachable(request_: WireRequest) -> None:
-    recorder = Recorder(Counting())
+    recorder = CassetteRecorder(Counting())
     send(recorder, GET, POST)
     with pytest.raises(UpstreamUnreachable, match="not on the cassette"):
-        send(recorder.cassette(), request_)
+        send(recorder.to_cassette(), request_)
 
 
 def test_a_file_gives_the_same_cassette_back(tmp_path: Path) -> None:
-    recorder = Recorder(Counting())
+    recorder = CassetteRecorder(Counting())
     send(recorder, GET, POST)
-    save(recorder.cassette(), tmp_path / "c.jsonl")
-    assert load(tmp_path / "c.jsonl").takes == recorder.cassette().takes
+    save_cassette(recorder.to_cassette(), tmp_path / "c.jsonl")
+    assert load_cassette(tmp_path / "c.jsonl").takes == recorder.to_cassette().takes
 
 
 def test_a_broken_line_is_named(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
-    save(Cassette([Take(GET, WireResponse(200))]), path)
+    save_cassette(Cassette([RecordedExchange(GET, WireResponse(200))]), path)
     path.write_text(path.read_text() + '{"request": {}}\n')
     with pytest.raises(BundleInvalid, match="line 2"):
-        load(path)
+        load_cassette(path)
     with pytest.raises(BundleInvalid, match="No such file"):
-        load(tmp_path / "absent.jsonl")
+        load_cassette(tmp_path / "absent.jsonl")
 
 
 def test_secrets_are_not_kept(tmp_path: Path) -> None:
@@ -80,9 +86,9 @@ def test_secrets_are_not_kept(tmp_path: Path) -> None:
     request = WireRequest(
         "GET", f"{URL}?key=s3cret%2Fkey", (("authorization", f"Bearer {secret}"),), secret.encode()
     )
-    recorder = Recorder(Counting(), [secret])
+    recorder = CassetteRecorder(Counting(), [secret])
     send(recorder, request)
-    save(recorder.cassette(), tmp_path / "c.jsonl")
+    save_cassette(recorder.to_cassette(), tmp_path / "c.jsonl")
     kept = (tmp_path / "c.jsonl").read_text()
     assert "s3cret" not in kept
     assert kept.count("[redacted]") == 4
@@ -91,5 +97,5 @@ def test_secrets_are_not_kept(tmp_path: Path) -> None:
 def test_a_broker_s_log_makes_a_cassette_of_what_was_answered() -> None:
     answered = Exchange(GET, WireResponse(200, (), b"log"))
     refused = Exchange(POST, None, "refused")
-    assert send(Cassette.of([answered, refused]), GET) == [b"log"]
-    assert len(Cassette.of([answered, refused]).takes) == 1
+    assert send(Cassette.from_exchanges([answered, refused]), GET) == [b"log"]
+    assert len(Cassette.from_exchanges([answered, refused]).takes) == 1

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from forge.brief import EXAMPLE
-from forge.draft import BY_FILE, Draft, read_draft
-from sandbox.broker import Broker
-from sandbox.bundle import Bundle
-from sandbox.cassette import Cassette
-from sandbox.localaccess import LocalAccess
-from sandbox.permissions import Permission
-from sandbox.policy import Policy
-from sandbox.recording import Tape
-from sandbox.runner import Outcome
+from forge.drafts.brief import EXAMPLE
+from forge.drafts.draft import BY_FILE, Draft, parse_draft
+from sandbox.broker.broker import Broker
+from sandbox.broker.cassette import Cassette
+from sandbox.broker.host.local import LocalAccess
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.permissions import Permission
+from sandbox.session.interface import Outcome
+from sandbox.session.recording import CallLog
+from sandbox.wire.policy import Policy
 from tests.sandbox.computing import computing, takes
 from tests.sandbox.local import LocalRunner
 
@@ -42,10 +42,10 @@ def bundle(**log: Any) -> Bundle:
     return replace(made, tools=(replace(made.tools[0], input_schema=schema),))
 
 
-def called(granted: Path, arguments: dict[str, Any], **log: Any) -> tuple[Outcome, Tape]:
+def called(granted: Path, arguments: dict[str, Any], **log: Any) -> tuple[Outcome, CallLog]:
     rights = (Permission("fs", str(granted)),)
     local = LocalAccess(lambda: rights, lambda name: None)
-    broker, tape = Broker(Policy(()), Cassette(()), local=local), Tape()
+    broker, tape = Broker(Policy(()), Cassette(()), local=local), CallLog()
 
     async def work() -> Outcome:
         async with LocalRunner().open(bundle(**log), broker) as session:
@@ -110,7 +110,7 @@ def test_a_file_is_held_to_the_arguments_schema(logs: Path) -> None:
 
 def test_callers_are_told_how_to_name_a_file() -> None:
     tool = {**EXAMPLE["tools"][0], "input_schema": bundle().tools[0].input_schema}
-    made = read_draft({**json.loads(json.dumps({**EXAMPLE, "tools": [tool], "cases": []}))})
+    made = parse_draft({**json.loads(json.dumps({**EXAMPLE, "tools": [tool], "cases": []}))})
     assert isinstance(made, Draft)
     assert made.tools[0].input_schema["properties"]["log"]["description"] == BY_FILE
     assert made.tools[0].files == ("log",)

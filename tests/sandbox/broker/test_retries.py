@@ -6,13 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.broker import Release
-from sandbox.caps import Caps
+from sandbox.broker.retries import (
+    BACKOFF_CAP,
+    add_retry_hint,
+    compute_backoff,
+    parse_http_date,
+    read_advised_wait,
+)
+from sandbox.broker.throttle import Rate, Throttle
+from sandbox.broker.throttle_stores import MAX_PAUSE
 from sandbox.clock import VirtualClock
 from sandbox.errors import RateLimited
-from sandbox.exchange import WireRequest
-from sandbox.retries import BACKOFF_CAP, advised_wait, backoff, http_date, with_hint
-from sandbox.throttle import MAX_PAUSE, Rate, Throttle
+from sandbox.wire.exchange import Caps, Release, WireRequest
 from tests.sandbox.scripted import API, Told, answer, broker, get, performed, rule
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC).timestamp()
@@ -33,6 +38,9 @@ ORIGIN = rule().origin
         ("1.5", None),
         ("soon", None),
         ("999999999999", None),
+        ("Sat, 21 Nov 2026 12:00:60 GMT", 59.0),
+        ("Sat, 21 Nov 2026 13:01:00 +0100", 60.0),
+        ("Sat, 21 Nov 2026 12:60:00 GMT", None),
         ("Sat, 99 Nov 2026 12:01:00 GMT", None),
         ("Sat, 21 Nov 2026 12:01:00 CET", None),
         ("١٢", None),
@@ -41,20 +49,27 @@ ORIGIN = rule().origin
 def test_retry_after_is_read_as_seconds_and_in_all_three_forms_of_a_date(
     written: str, seconds: float | None
 ) -> None:
-    assert advised_wait(answer(429, retry_after=written), NOW) == seconds
+    assert read_advised_wait(answer(429, retry_after=written), NOW) == seconds
 
 
 def test_a_date_is_counted_from_the_answers_own_date_where_there_is_one() -> None:
     dated = answer(
         503, retry_after="Wed, 21 Oct 2015 07:28:30 GMT", date="Wed, 21 Oct 2015 07:28:00 GMT"
     )
-    assert advised_wait(dated, NOW) == 30.0
+    assert read_advised_wait(dated, NOW) == 30.0
 
 
 def test_a_two_digit_year_far_ahead_is_one_of_the_last_century() -> None:
-    assert http_date("Sunday, 06-Nov-94 08:49:37 GMT", NOW) == 784111777.0
-    assert http_date("Sun, 06 Nov 1994 08:49:37 GMT", NOW) == 784111777.0
-    assert http_date("Sun Nov  6 08:49:37 1994", NOW) == 784111777.0
+    assert parse_http_date("Sunday, 06-Nov-94 08:49:37 GMT", NOW) == 784111777.0
+    assert parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT", NOW) == 784111777.0
+    assert parse_http_date("Sun Nov  6 08:49:37 1994", NOW) == 784111777.0
+    ahead = parse_http_date("Friday, 06-Nov-76 08:49:37 GMT", NOW)
+    assert ahead == parse_http_date("Fri, 06 Nov 2076 08:49:37 GMT", NOW)
+
+
+@given(st.text(max_size=80) | st.text("Sat, Nov:-0123456789GMT+.", max_size=40))
+def test_any_text_is_a_date_or_none(text: str) -> None:
+    assert isinstance(parse_http_date(text, NOW), float | None)
 
 
 @pytest.mark.parametrize(
@@ -75,17 +90,17 @@ def test_a_two_digit_year_far_ahead_is_one_of_the_last_century() -> None:
 def test_the_reset_of_a_rate_limit_stands_in_for_an_absent_retry_after(
     headers: dict[str, str], seconds: float | None
 ) -> None:
-    assert advised_wait(answer(429, **headers), NOW) == seconds
+    assert read_advised_wait(answer(429, **headers), NOW) == seconds
 
 
 def test_a_reset_of_an_answer_that_refuses_nothing_is_no_hint() -> None:
-    assert advised_wait(answer(200, x_ratelimit_reset="30"), NOW) is None
-    assert with_hint(answer(200), 30.0).header("retry-after") is None
+    assert read_advised_wait(answer(200, x_ratelimit_reset="30"), NOW) is None
+    assert add_retry_hint(answer(200), 30.0).get_header("retry-after") is None
 
 
 @given(st.integers(1, 10_000), st.floats(0, 1))
 def test_backoff_is_never_longer_than_its_cap_nor_negative(attempt: int, random: float) -> None:
-    assert 0 <= backoff(attempt, random) <= BACKOFF_CAP
+    assert 0 <= compute_backoff(attempt, random) <= BACKOFF_CAP
 
 
 def test_a_read_that_is_refused_without_a_hint_is_tried_again_after_growing_waits() -> None:
@@ -115,7 +130,7 @@ def test_a_wait_beyond_the_budget_is_passed_on_with_what_the_api_said() -> None:
     exchange = performed(broker(upstream).perform(get()))
     assert exchange.response is not None
     assert (exchange.response.body, exchange.attempts) == (b"slow down", 1)
-    assert exchange.response.header("retry-after") == "90"
+    assert exchange.response.get_header("retry-after") == "90"
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
@@ -169,7 +184,7 @@ def test_a_long_pause_is_told_at_once_and_nothing_is_sent() -> None:
 
 def test_another_origin_is_not_held() -> None:
     clock, throttle = VirtualClock(), Throttle()
-    throttle.pause(ORIGIN, clock, 300.0)
+    throttle.pause_origin(ORIGIN, clock, 300.0)
     elsewhere = Told([answer(200)])
     free = broker(elsewhere, rule(url="https://b.test"), clock=clock, throttle=throttle)
     exchange = performed(free.perform(WireRequest("GET", "https://b.test/x")))
@@ -178,7 +193,7 @@ def test_another_origin_is_not_held() -> None:
 
 def test_a_write_that_was_held_before_it_left_has_not_been_released() -> None:
     clock, throttle = VirtualClock(), Throttle()
-    throttle.pause(ORIGIN, clock, 300.0)
+    throttle.pause_origin(ORIGIN, clock, 300.0)
     writing = broker(
         Told([answer(200)]),
         rule("POST", read=False),
@@ -192,19 +207,19 @@ def test_a_write_that_was_held_before_it_left_has_not_been_released() -> None:
 
 def test_an_absurd_pause_is_forgotten_after_an_hour() -> None:
     clock, throttle = VirtualClock(), Throttle()
-    throttle.pause(ORIGIN, clock, 10.0**9)
+    throttle.pause_origin(ORIGIN, clock, 10.0**9)
     with pytest.raises(RateLimited) as raised:
-        throttle.admit(ORIGIN, clock, 10.0).send(None)
+        throttle.admit_request(ORIGIN, clock, 10.0).send(None)
     assert raised.value.seconds == MAX_PAUSE
 
 
 def test_those_who_waited_for_a_pause_come_back_one_by_one() -> None:
     clock, throttle = VirtualClock(), Throttle(Rate(per_second=2.0, burst=10.0))
-    throttle.pause(ORIGIN, clock, 4.0)
+    throttle.pause_origin(ORIGIN, clock, 4.0)
     times = []
     for _ in range(4):
         with pytest.raises(StopIteration):
-            throttle.admit(ORIGIN, clock, 60.0).send(None)
+            throttle.admit_request(ORIGIN, clock, 60.0).send(None)
         times.append(clock.now())
     assert times == [4.0, 4.5, 5.0, 5.5]
 

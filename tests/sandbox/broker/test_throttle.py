@@ -10,26 +10,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from sandbox.broker import Broker
-from sandbox.bundle import parse_files, read_bundle, render_files
+from sandbox.broker.broker import Broker
+from sandbox.broker.sender import ServerPaces
+from sandbox.broker.throttle import Throttle
+from sandbox.bundle.model import parse_files, read_bundle, render_files
+from sandbox.bundle.ratelimit import Pace, add_slower_pace
+from sandbox.bundle.widening import Widening
 from sandbox.clock import VirtualClock
 from sandbox.errors import BundleInvalid
-from sandbox.exchange import Exchange, WireRequest, WireResponse
-from sandbox.pace import Pace, slower
-from sandbox.policy import read_policy
-from sandbox.prove import prove
-from sandbox.recordedcase import RecordedCase, added, read, render
-from sandbox.recordedstage import prove_recorded
-from sandbox.sender import Paced
-from sandbox.throttle import Throttle
-from sandbox.widening import Widening
+from sandbox.session.recorded_case import RecordedCase, add_case, parse_cases, render_cases
+from sandbox.stages.prove import prove_bundle
+from sandbox.stages.recorded import prove_recorded
+from sandbox.wire.exchange import Exchange, WireRequest, WireResponse
+from sandbox.wire.policy import build_read_policy
 from tests.engine.samples import FETCH, JSON, body, bundle
 from tests.sandbox.local import LocalRunner
 
 HOST = "api.test"
 URL = "https://api.test/v1/items/a"
 FETCHES = bundle(FETCH, "fetch")
-NOTES = read_bundle(Path(__file__).parents[1] / "fixtures" / "bad_bundles" / "good")
+NOTES = read_bundle(Path(__file__).parents[2] / "fixtures" / "bad_bundles" / "good")
 ANSWERED = Exchange(WireRequest("GET", URL, JSON), WireResponse(200, JSON, b"{}"))
 
 
@@ -46,7 +46,7 @@ def test_paces_and_widenings_are_the_bundles_own_and_come_back() -> None:
     files = render_files(learned)
     assert b'[rate."api.test"]\nrequests = 5\nper = 1.0' in files["bundle.toml"]
     assert parse_files(files, "") == learned
-    assert learned.digest() != FETCHES.digest()
+    assert learned.compute_digest() != FETCHES.compute_digest()
     assert b"rate" not in render_files(FETCHES)["bundle.toml"]
 
 
@@ -83,7 +83,7 @@ def test_what_is_learned_never_speeds_up(lessons: list[Pace]) -> None:
     paces: tuple[Pace, ...] = ()
     for lesson in lessons:
         before = {pace.host: pace.per_second for pace in paces}
-        paces = slower(paces, lesson)
+        paces = add_slower_pace(paces, lesson)
         after = {pace.host: pace.per_second for pace in paces}
         assert all(after[host] <= rate for host, rate in before.items())
         assert after[lesson.host] <= lesson.per_second
@@ -94,14 +94,14 @@ async def sent(paces: tuple[Pace, ...], count: int, name: str = "sample") -> lis
     times = []
     for _ in range(count):
         broker = Broker(
-            read_policy(FETCHES),
+            build_read_policy(FETCHES),
             body(b"{}"),
             clock=clock,
             throttle=throttle,
-            paced=Paced(name, paces),
+            paced=ServerPaces(name, paces),
         )
         exchange = await broker.perform(WireRequest("GET", URL))
-        times += [round(at - clock.wall() + clock.now(), 6) for at in exchange.sent_at]
+        times += [round(at - clock.get_wall_time() + clock.now(), 6) for at in exchange.sent_at]
     return times
 
 
@@ -114,11 +114,11 @@ def test_the_broker_spreads_requests_over_the_pace() -> None:
 def test_a_turn_too_far_away_is_told_and_nothing_is_sent() -> None:
     async def told() -> Exchange:
         throttle, upstream = Throttle(), body(b"{}")
-        pace = Paced("sample", (Pace(HOST, 1, 40.0),))
+        pace = ServerPaces("sample", (Pace(HOST, 1, 40.0),))
         for _ in range(3):
             clock = VirtualClock()
             broker = Broker(
-                read_policy(FETCHES), upstream, clock=clock, throttle=throttle, paced=pace
+                build_read_policy(FETCHES), upstream, clock=clock, throttle=throttle, paced=pace
             )
             exchange = await broker.perform(WireRequest("GET", URL))
         assert len(upstream.asked) == 2
@@ -134,11 +134,11 @@ def test_one_servers_pace_does_not_slow_another_down() -> None:
         clock, throttle = VirtualClock(), Throttle()
         for name, paces in (("slow", (Pace(HOST, 1),)), ("slow", (Pace(HOST, 1),)), ("free", ())):
             broker = Broker(
-                read_policy(FETCHES),
+                build_read_policy(FETCHES),
                 body(b"{}"),
                 clock=clock,
                 throttle=throttle,
-                paced=Paced(name, paces),
+                paced=ServerPaces(name, paces),
             )
             before = clock.now()
             await broker.perform(WireRequest("GET", URL))
@@ -156,7 +156,7 @@ def test_a_version_without_the_pace_fails_its_case_and_one_with_it_passes(
     before = asyncio.run(prove_recorded(FETCHES, (crowd,), LocalRunner()))
     after = asyncio.run(prove_recorded(paced, (crowd,), LocalRunner()))
     assert (before.verdict, after.verdict) == ("failed", "passed")
-    assert f"call {limit + 1}: http 429" in before.failures()[0].evidence
+    assert f"call {limit + 1}: http 429" in before.list_failures()[0].evidence
 
 
 def test_a_recorded_answer_is_answered_again_and_no_other() -> None:
@@ -174,15 +174,15 @@ def test_a_case_of_a_tool_that_is_gone_is_skipped() -> None:
 
 def test_a_bundle_that_fails_a_recorded_case_is_not_proved() -> None:
     crowd = RecordedCase("a crowd", "list_notes", {}, (), Pace("notes.example", 2), 5)
-    proof = asyncio.run(prove(NOTES, LocalRunner(), recorded=(crowd,)))
+    proof = asyncio.run(prove_bundle(NOTES, LocalRunner(), recorded=(crowd,)))
     assert [report.stage for report in proof.reports] == ["static", "mock", "recorded"]
     assert not proof.passed
 
 
 def test_recorded_cases_are_data_that_comes_back() -> None:
     cases = (case(Pace(HOST, 5), 8, ANSWERED), case())
-    assert read(render(cases)) == cases
-    assert added(cases, case(None, 2)) == (case(None, 2),)
+    assert parse_cases(render_cases(cases)) == cases
+    assert add_case(cases, case(None, 2)) == (case(None, 2),)
 
 
 @pytest.mark.parametrize(
@@ -190,9 +190,9 @@ def test_recorded_cases_are_data_that_comes_back() -> None:
 )
 def test_what_is_no_list_of_cases_is_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match=r".+"):
-        read(content)
+        parse_cases(content)
 
 
 def test_a_case_that_would_call_without_end_is_refused() -> None:
     with pytest.raises(ValueError, match="calls"):
-        read(render((case(None, 10**9),)))
+        parse_cases(render_cases((case(None, 10**9),)))

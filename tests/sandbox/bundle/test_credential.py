@@ -5,23 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.authscheme import (
+from sandbox.bundle.credential import (
     Credential,
-    Place,
+    CredentialPlace,
+    CredentialValue,
     TokenEndpoint,
-    Value,
-    credential_from,
-    credential_toml,
+    parse_credential,
+    render_credential,
 )
-from sandbox.bundle import Bundle, Provenance, read_bundle, write_bundle
+from sandbox.bundle.model import Bundle, Provenance, read_bundle, write_bundle
 from sandbox.errors import BundleInvalid
 
 WHOLE = Credential(
     'acme "x"',
     "template",
     values=(
-        Value("inner", "json", fields=(("a b", "{secret.user}"), ("ü", "{{x}}"))),
-        Value(
+        CredentialValue("inner", "json", fields=(("a b", "{secret.user}"), ("ü", "{{x}}"))),
+        CredentialValue(
             "sig",
             "hmac",
             "{method}\n{inner}",
@@ -30,9 +30,9 @@ WHOLE = Credential(
             hash="sha512",
             encoding="base64url",
         ),
-        Value("tok", "jwt", key="{secret}", algorithm="RS256", key_id="k", seconds=60),
+        CredentialValue("tok", "jwt", key="{secret}", algorithm="RS256", key_id="k", seconds=60),
     ),
-    places=(Place("header", "X-Sig", "v1={sig}"), Place("body", "/a/b")),
+    places=(CredentialPlace("header", "X-Sig", "v1={sig}"), CredentialPlace("body", "/a/b")),
     given=True,
 )
 OTHERS = (
@@ -46,12 +46,12 @@ OTHERS = (
 
 @pytest.mark.parametrize("credential", [WHOLE, *OTHERS], ids=lambda c: c.kind)
 def test_a_credential_comes_back_from_toml_as_it_was(credential: Credential) -> None:
-    text = "\n".join(credential_toml(credential))
-    assert credential_from(tomllib.loads(text)["credentials"][0]) == credential
+    text = "\n".join(render_credential(credential))
+    assert parse_credential(tomllib.loads(text)["credentials"][0]) == credential
 
 
 def test_a_plain_credential_is_four_lines() -> None:
-    assert credential_toml(OTHERS[0])[1:] == [
+    assert render_credential(OTHERS[0])[1:] == [
         'name = "k"',
         'kind = "apiKey"',
         'location = "query"',
@@ -60,7 +60,7 @@ def test_a_plain_credential_is_four_lines() -> None:
 
 
 def test_the_sandbox_is_told_nothing_of_templates_and_endpoints() -> None:
-    assert set(WHOLE.public()) == {"name", "kind", "location", "parameter"}
+    assert set(WHOLE.to_public()) == {"name", "kind", "location", "parameter"}
 
 
 PLACE = '[[places]]\nlocation="header"\nparameter="X-K"\n'
@@ -104,7 +104,7 @@ TEMPLATE = f'name="a"\nkind="template"\n{PLACE}'
 )
 def test_what_is_wrong_with_a_credential_is_said(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=r".") as raised:
-        credential_from(tomllib.loads(text))
+        parse_credential(tomllib.loads(text))
     assert reason in str(raised.value)
 
 
@@ -118,7 +118,7 @@ def test_a_bundle_keeps_its_templates(tmp_path: Path) -> None:
     made = bundle(WHOLE, *OTHERS)
     write_bundle(made, tmp_path)
     assert read_bundle(tmp_path) == made
-    assert read_bundle(tmp_path).digest() == made.digest()
+    assert read_bundle(tmp_path).compute_digest() == made.compute_digest()
 
 
 def test_a_bundle_with_a_wrong_credential_says_which(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sandbox.example import Example, read, render, same
-from sandbox.extremes import extreme, malformed
-from sandbox.validation import checker
+from sandbox.bundle.example import Example, is_same_value, parse_examples, render_examples
+from sandbox.schemas.boundary_values import build_extreme, build_malformed
+from sandbox.schemas.validator import get_checker
 from tests.sandbox.computing import takes
 
 JSON = st.recursive(
@@ -34,7 +34,7 @@ SCHEMAS = st.sampled_from(
 
 @given(JSON)
 def test_every_json_value_is_the_same_as_itself_read_again(value: Any) -> None:
-    assert same(value, json.loads(json.dumps(value)))
+    assert is_same_value(value, json.loads(json.dumps(value)))
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_every_json_value_is_the_same_as_itself_read_again(value: Any) -> None:
     ],
 )
 def test_values_compare_as_json_and_fractions_nearly(one: Any, other: Any, equal: bool) -> None:
-    assert same(one, other) is equal
-    assert same(other, one) is equal
+    assert is_same_value(one, other) is equal
+    assert is_same_value(other, one) is equal
 
 
 @settings(max_examples=30)
@@ -67,7 +67,7 @@ def test_values_compare_as_json_and_fractions_nearly(one: Any, other: Any, equal
     )
 )
 def test_examples_are_read_as_they_were_written(examples: list[Example]) -> None:
-    assert read(render(examples)) == tuple(examples)
+    assert parse_examples(render_examples(examples)) == tuple(examples)
 
 
 @pytest.mark.parametrize(
@@ -85,15 +85,15 @@ def test_examples_are_read_as_they_were_written(examples: list[Example]) -> None
 )
 def test_what_is_no_list_of_cases_is_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
-        read(content)
+        parse_examples(content)
 
 
 @given(SCHEMAS)
 def test_extremes_are_admitted_and_malformed_arguments_are_not(schema: dict[str, Any]) -> None:
     whole = takes(value=schema, other={"type": "boolean"})
-    judge = checker(whole)
+    judge = get_checker(whole)
     base = {"value": "a", "other": True}
-    assert all(judge.problem(t.arguments) is None for t in extreme(whole, base, judge))
-    wrong = malformed(whole, base, judge)
-    assert all(judge.problem(t.arguments) for t in wrong)
+    assert all(judge.find_problem(t.arguments) is None for t in build_extreme(whole, base, judge))
+    wrong = build_malformed(whole, base, judge)
+    assert all(judge.find_problem(t.arguments) for t in wrong)
     assert {"without value", "without other", "an unknown argument"} <= {t.name for t in wrong}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.meaning import meaning
+from sandbox.bundle.permissions import explain_permission
 
 
 @pytest.mark.parametrize(
@@ -23,8 +23,8 @@ from sandbox.meaning import meaning
     ],
 )
 def test_a_permission_is_told_with_what_it_allows(permission: str, said: str) -> None:
-    assert said in meaning(permission)
+    assert said in explain_permission(permission)
 
 
 def test_what_is_no_permission_allows_nothing() -> None:
-    assert meaning("everything") == ""
+    assert explain_permission("everything") == ""

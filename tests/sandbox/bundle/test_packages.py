@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from orchestrator.packages import locked
-from sandbox.bundle import parse_files, render_files
-from sandbox.dependency import Dependency, dependencies, dependencies_from
+from orchestrator.forging.packages import lock_packages
+from sandbox.bundle.launch import LockedPackage
+from sandbox.bundle.model import parse_files, render_files
+from sandbox.bundle.packages import Dependency, parse_dependencies, read_dependencies
 from sandbox.errors import BundleInvalid, PackagesNeedDocker, PackageUnusable
-from sandbox.launch import LockedPackage
-from sandbox.static.stage import prove_static
+from sandbox.stages.static.stage import prove_static
 from tests.sandbox.computing import HALVE, computing
 
 DIGEST = f"sha256:{'a' * 64}"
@@ -37,7 +37,7 @@ def test_a_bundle_keeps_its_packages_and_without_any_it_is_as_it_was() -> None:
     bundle = importing("import six", SIX)
     assert parse_files(render_files(bundle), "here") == bundle
     assert b"packages" not in render_files(importing(""))["bundle.toml"]
-    assert importing("import six").digest() != bundle.digest()
+    assert importing("import six").compute_digest() != bundle.compute_digest()
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_bundle_keeps_its_packages_and_without_any_it_is_as_it_was() -> None:
 )
 def test_a_bundle_with_what_is_no_package_is_not_read(changed: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"packages\[0\]"):
-        dependencies_from([{"name": "six", "version": "1", "digest": DIGEST, **changed}])
+        parse_dependencies([{"name": "six", "version": "1", "digest": DIGEST, **changed}])
     files = render_files(importing("", SIX))
     files["bundle.toml"] = files["bundle.toml"].replace(b"Six.Pack", b"a b")
     with pytest.raises(BundleInvalid):
@@ -84,7 +84,7 @@ def test_code_imports_its_packages_and_nothing_else(line: str, fits: bool) -> No
 def test_modules_and_machine_code_are_those_of_the_wheels(tmp_path: Path) -> None:
     files = {"six.py": "", "more/__init__.py": "", "more/fast.cpython-312.so": "", "bin/six": ""}
     lock = (LockedPackage("six.pack", "1.2", DIGEST),)
-    (made,) = dependencies(tree(tmp_path, files), lock)
+    (made,) = read_dependencies(tree(tmp_path, files), lock)
     assert made == Dependency("six.pack", "1.2", DIGEST, ("more", "six"), native=True)
     assert str(made) == "six.pack 1.2 (with machine code)"
 
@@ -92,23 +92,23 @@ def test_modules_and_machine_code_are_those_of_the_wheels(tmp_path: Path) -> Non
 @pytest.mark.parametrize("module", ["json.py", "os/__init__.py", "toolwright/__init__.py"])
 def test_no_package_takes_the_place_of_what_is_there(tmp_path: Path, module: str) -> None:
     with pytest.raises(PackageUnusable, match="there already"):
-        dependencies(tree(tmp_path, {module: ""}), (LockedPackage("six-pack", "1.2", DIGEST),))
+        read_dependencies(tree(tmp_path, {module: ""}), (LockedPackage("six-pack", "1.2", DIGEST),))
 
 
 def test_a_package_without_a_record_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PackageUnusable, match="which files"):
-        dependencies(tmp_path, (LockedPackage("six-pack", "1.2", DIGEST),))
+        read_dependencies(tmp_path, (LockedPackage("six-pack", "1.2", DIGEST),))
 
 
 class Wasm:
     name = "wasm"
 
-    def check(self) -> None:
+    def check_available(self) -> None:
         return
 
 
 def test_packages_are_refused_on_wasm_saying_what_to_do() -> None:
     asked: Any = Wasm()
     with pytest.raises(PackagesNeedDocker, match="--engine docker"):
-        asyncio.run(locked(["six"], "halves", asked, asked, print))
-    assert asyncio.run(locked([], "halves", asked, asked, print)) == ()
+        asyncio.run(lock_packages(["six"], "halves", asked, asked, print))
+    assert asyncio.run(lock_packages([], "halves", asked, asked, print)) == ()

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.errors import PathRefused
-from sandbox.localfiles import LocalFiles
-from sandbox.permissions import (
+from sandbox.broker.host.files import LocalFiles
+from sandbox.bundle.permissions import (
     Permission,
     check_nesting,
     check_path,
     parse_permission,
-    permissions_of,
+    parse_permissions,
 )
+from sandbox.errors import PathRefused
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_permission_has_one_plain_form(text: str, normal: str) -> None:
 def test_what_is_no_permission_grants_nothing(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_permission(text)
-    assert permissions_of([text, "env:OK"]) == (Permission("env", "OK"),)
+    assert parse_permissions([text, "env:OK"]) == (Permission("env", "OK"),)
 
 
 @pytest.mark.parametrize(
@@ -161,20 +161,20 @@ def granted(tmp_path: Path) -> Granted:
 
 
 def test_granted_files_are_read_listed_and_written(granted: Granted) -> None:
-    assert granted.files.read(f"{granted.ro}/a.txt") == b"content"
-    assert b'"a.txt"' in granted.files.list(str(granted.ro))
-    granted.files.write(f"{granted.rw}/new", b"1")
-    granted.files.write(f"{granted.rw}/new", b"2")
+    assert granted.files.read_file(f"{granted.ro}/a.txt") == b"content"
+    assert b'"a.txt"' in granted.files.list_entries(str(granted.ro))
+    granted.files.write_file(f"{granted.rw}/new", b"1")
+    granted.files.write_file(f"{granted.rw}/new", b"2")
     assert [path.name for path in granted.rw.iterdir()] == ["new"]
-    assert granted.files.read(f"{granted.rw}/new") == b"2"
+    assert granted.files.read_file(f"{granted.rw}/new") == b"2"
 
 
 def test_what_was_not_granted_is_refused(granted: Granted) -> None:
     for path in ("/etc/passwd", f"{granted.ro}/../secret", f"{granted.ro}x", "a.txt", "", "/"):
         with pytest.raises(PathRefused):
-            granted.files.read(path)
+            granted.files.read_file(path)
     with pytest.raises(PathRefused):
-        granted.files.write(f"{granted.ro}/a.txt", b"x")
+        granted.files.write_file(f"{granted.ro}/a.txt", b"x")
     assert (granted.ro / "a.txt").read_text() == "content"
 
 
@@ -183,11 +183,11 @@ def test_no_link_leads_out_of_what_was_granted(granted: Granted) -> None:
     (granted.rw / "folder").symlink_to(granted.rw.parent)
     for path in ("file", "folder/secret"):
         with pytest.raises(PathRefused):
-            granted.files.read(f"{granted.rw}/{path}")
+            granted.files.read_file(f"{granted.rw}/{path}")
         with pytest.raises(PathRefused):
-            granted.files.write(f"{granted.rw}/{path}", b"x")
+            granted.files.write_file(f"{granted.rw}/{path}", b"x")
     with pytest.raises(PathRefused):
-        granted.files.list(f"{granted.rw}/folder")
+        granted.files.list_entries(f"{granted.rw}/folder")
     assert (granted.rw.parent / "secret").read_text() == "secret"
 
 
@@ -196,7 +196,7 @@ def test_a_grant_whose_directory_became_a_link_is_void(granted: Granted) -> None
     granted.ro.rmdir()
     granted.ro.symlink_to(granted.rw.parent)
     with pytest.raises(PathRefused):
-        granted.files.read(f"{granted.ro}/secret")
+        granted.files.read_file(f"{granted.ro}/secret")
 
 
 def test_devices_fifos_and_directories_are_not_read(granted: Granted) -> None:
@@ -204,4 +204,4 @@ def test_devices_fifos_and_directories_are_not_read(granted: Granted) -> None:
     (granted.ro / "sub").mkdir()
     for name in ("fifo", "sub"):
         with pytest.raises(PathRefused):
-            granted.files.read(f"{granted.ro}/{name}")
+            granted.files.read_file(f"{granted.ro}/{name}")

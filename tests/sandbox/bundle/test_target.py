@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.target import Target, parse_target
+from sandbox.bundle.target import NetworkTarget, parse_target
 
 
 @pytest.mark.parametrize(
     ("text", "target"),
     [
-        ("Example.COM", Target("example.com", 443)),
-        ("example.com.:8443", Target("example.com", 8443)),
-        ("bücher.example", Target("xn--bcher-kva.example", 443)),
-        ("10.0.0.1:80", Target("10.0.0.1", 80)),
-        ("[::1]:443", Target("::1", 443)),
-        ("_dmarc.example.com", Target("_dmarc.example.com", 443)),
-        ("localhost", Target("localhost", 443)),
+        ("Example.COM", NetworkTarget("example.com", 443)),
+        ("example.com.:8443", NetworkTarget("example.com", 8443)),
+        ("bücher.example", NetworkTarget("xn--bcher-kva.example", 443)),
+        ("10.0.0.1:80", NetworkTarget("10.0.0.1", 80)),
+        ("[::1]:443", NetworkTarget("::1", 443)),
+        ("_dmarc.example.com", NetworkTarget("_dmarc.example.com", 443)),
+        ("localhost", NetworkTarget("localhost", 443)),
     ],
 )
-def test_a_host_has_one_form(text: str, target: Target) -> None:
+def test_a_host_has_one_form(text: str, target: NetworkTarget) -> None:
     assert parse_target(text) == target
     assert parse_target(str(target)) == target
 
@@ -59,4 +59,4 @@ def test_what_is_no_host_or_an_address_in_disguise_is_none(text: str) -> None:
 
 def test_a_port_is_needed_where_none_is_usual() -> None:
     assert parse_target("host", None) is None
-    assert parse_target("host:1", None) == Target("host", 1)
+    assert parse_target("host:1", None) == NetworkTarget("host", 1)

@@ -4,11 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.authscheme import Credential
-from sandbox.broker import Release
-from sandbox.credentials import CredentialSource
-from sandbox.digest import Challenge, authorization, challenge
-from sandbox.exchange import WireRequest, WireResponse
+from sandbox.bundle.credential import Credential
+from sandbox.credentials.digest import Challenge, build_authorization, choose_challenge
+from sandbox.credentials.source import CredentialSource
+from sandbox.wire.exchange import Release, WireRequest, WireResponse
 from tests.sandbox.scripted import API, Told, answer, broker, get, performed, rule
 
 RFC = (
@@ -21,7 +20,7 @@ PAGE = WireRequest("GET", "http://www.example.org/dir/index.html")
 
 
 def asked(*values: str) -> Challenge | None:
-    return challenge(tuple(("WWW-Authenticate", value) for value in values))
+    return choose_challenge(tuple(("WWW-Authenticate", value) for value in values))
 
 
 @pytest.mark.parametrize(
@@ -35,7 +34,7 @@ def test_answers_are_those_of_rfc_7616(algorithm: str, response: str) -> None:
     found = asked(RFC.format(algorithm, NONCE, OPAQUE))
     assert found is not None
     cnonce = "f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ"
-    made = authorization(found, PAGE, "Mufasa:Circle of Life", 1, cnonce)
+    made = build_authorization(found, PAGE, "Mufasa:Circle of Life", 1, cnonce)
     assert f'response="{response}"' in made
     assert f'opaque="{OPAQUE}"' in made
     assert "nc=00000001" in made
@@ -44,7 +43,7 @@ def test_answers_are_those_of_rfc_7616(algorithm: str, response: str) -> None:
 
 def test_the_older_form_is_that_of_rfc_2617() -> None:
     found = Challenge("testrealm@host.com", "dcd98b7102dd2f0e8b11d0f600bfb0c093")
-    made = authorization(found, PAGE, "Mufasa:Circle Of Life", 1, "0a4f113b")
+    made = build_authorization(found, PAGE, "Mufasa:Circle Of Life", 1, "0a4f113b")
     assert 'response="6629fae49393a05397450978507c4ef1"' in made
 
 
@@ -85,13 +84,13 @@ def server(uses: int = 100) -> Told:
     state = {"nonce": 0, "count": 0}
 
     def answered(request: WireRequest) -> WireResponse:
-        sent = request.header("Authorization") or ""
+        sent = request.get_header("Authorization") or ""
         state["count"] += 1
         if f'nonce="n{state["nonce"]}"' in sent and state["count"] <= uses:
             wanted = Challenge("r", f"n{state['nonce']}", "SHA-256")
             fields = dict(part.split("=", 1) for part in sent[7:].split(", "))
             cnonce, count = fields["cnonce"].strip('"'), int(fields["nc"], 16)
-            if sent == authorization(wanted, request, "me:pass-word", count, cnonce):
+            if sent == build_authorization(wanted, request, "me:pass-word", count, cnonce):
                 return answer(200, f"nc {count}")
             return answer(401, "wrong", www_authenticate=told(state["nonce"]))
         stale = bool(sent)

@@ -10,13 +10,13 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from sandbox.authscheme import Credential, TokenEndpoint
-from sandbox.broker import Broker, Release
+from sandbox.broker.broker import Broker
+from sandbox.broker.throttle import Throttle
+from sandbox.bundle.credential import Credential, TokenEndpoint
 from sandbox.clock import VirtualClock
-from sandbox.credentials import CredentialSource, Wallet
-from sandbox.exchange import Exchange, WireRequest, WireResponse
-from sandbox.policy import Origin
-from sandbox.throttle import Throttle
+from sandbox.credentials.source import CredentialCache, CredentialSource
+from sandbox.wire.exchange import Exchange, Release, WireRequest, WireResponse
+from sandbox.wire.policy import Origin
 from tests.sandbox.scripted import API, Told, answer, broker, get, rule
 
 TOKEN_URL = "https://login.test/token"
@@ -44,7 +44,7 @@ class World:
         if request.method == "GET":
             return answer(200, {"token_endpoint": TOKEN_URL})
         self.forms.append({key: v[0] for key, v in parse_qs(request.body.decode()).items()})
-        self.heads.append(request.header("Authorization") or "")
+        self.heads.append(request.get_header("Authorization") or "")
         if self.failure:
             return self.failure
         self.good = [f"access-{len(self.forms)}"]
@@ -52,7 +52,7 @@ class World:
         return answer(200, {**body, **self.issue(self)})
 
     def served(self, request: WireRequest) -> WireResponse:
-        sent = (request.header("Authorization") or "").removeprefix("Bearer ")
+        sent = (request.get_header("Authorization") or "").removeprefix("Bearer ")
         if sent in self.good:
             return answer(200, sent if self.echo else "fine")
         return answer(401, f"not {sent}")
@@ -67,7 +67,7 @@ class Installation:
     tokens: TokenEndpoint | None = ENDPOINT
     kind: str = "oauth2"
     clock: VirtualClock = field(default_factory=VirtualClock)
-    wallet: Wallet = field(default_factory=Wallet)
+    wallet: CredentialCache = field(default_factory=CredentialCache)
     throttle: Throttle | None = None
     allowed: bool = True
 
@@ -142,7 +142,7 @@ def test_many_requests_at_once_fetch_one_token() -> None:
 def test_a_client_that_must_not_use_basic_is_tried_once_in_the_body() -> None:
     class Picky(World):
         def __call__(self, request: WireRequest) -> WireResponse:
-            if request.url == TOKEN_URL and request.header("Authorization"):
+            if request.url == TOKEN_URL and request.get_header("Authorization"):
                 self.forms.append({})
                 return answer(401, {"error": "invalid_client"})
             return super().__call__(request)
@@ -151,7 +151,7 @@ def test_a_client_that_must_not_use_basic_is_tried_once_in_the_body() -> None:
     assert made.status() == 200
     sent = made.world.forms[1]
     assert (sent["client_id"], sent["client_secret"]) == ("my-app", "cl13nt-s3cret")
-    made.wallet.tokens.void(("server", "o"), made.world.good[0])
+    made.wallet.tokens.void_token(("server", "o"), made.world.good[0])
     assert (made.status(), len(made.world.forms)) == (200, 3)
 
 
@@ -215,7 +215,7 @@ def test_a_refresh_token_is_used_and_a_rotated_one_is_kept_before_the_new_token_
     made.world.good = []
     assert made.status() == 200
     assert made.world.forms[1]["refresh_token"] == "refresh-1"
-    other = replace(made, wallet=Wallet())
+    other = replace(made, wallet=CredentialCache())
     made.world.good = []
     assert other.status() == 200
     assert made.world.forms[2]["refresh_token"] == "refresh-2"
@@ -264,6 +264,24 @@ def test_scope_and_audience_of_the_secret_and_scopes_of_the_bundle_are_asked_for
 
 
 @pytest.mark.parametrize(
+    "said",
+    [
+        {"scope": "read"},
+        {"expires_in": "soon"},
+        {"expires_in": True},
+        {"expires_in": [1]},
+        {"expires_in": 1e300},
+        {"token_type": None},
+    ],
+)
+def test_a_token_is_used_whatever_else_is_said_of_it(said: dict[str, Any]) -> None:
+    made = Installation(
+        World(issue=lambda world: said), tokens=replace(ENDPOINT, scopes=("r", "w"))
+    )
+    assert (made.status(), made.status(), len(made.world.forms)) == (200, 200, 1)
+
+
+@pytest.mark.parametrize(
     ("failure", "told"),
     [
         (
@@ -273,6 +291,8 @@ def test_scope_and_audience_of_the_secret_and_scopes_of_the_bundle_are_asked_for
         (answer(500, "<h1>oops cl13nt-s3cret</h1>"), "answered 500 with no reason"),
         (answer(302, location="https://evil.test/"), "answered 302"),
         (answer(200, "not json"), "without a usable access_token"),
+        (answer(200, "access_token=x&token_type=bearer"), "without a usable access_token"),
+        (answer(200, '[{"access_token": "x"}]'), "without a usable access_token"),
         (answer(200, {"access_token": "a b"}), "without a usable access_token"),
         (answer(200, {"access_token": "a\r\nX: 1"}), "without a usable access_token"),
         (answer(200, {"access_token": 7}), "without a usable access_token"),
@@ -286,7 +306,7 @@ def test_a_failure_of_the_token_endpoint_is_told_without_a_secret(
 ) -> None:
     made = Installation(World(failure=failure))
     exchange = made.get()
-    assert (exchange.refusal, exchange.attempts) == ("refused", 0)
+    assert (exchange.refusal, exchange.attempts) == ("credential", 0)
     assert told in exchange.reason
     assert "cl13nt-s3cret" not in exchange.reason
     assert "\x1b" not in exchange.reason
@@ -297,7 +317,7 @@ def test_a_failed_token_for_a_write_leaves_the_write_unsent_and_unreleased() -> 
     made = Installation(World(failure=answer(500)))
     writing = made.broker("POST", read=False)
     exchange = asyncio.run(writing.perform(WireRequest("POST", API + "/things")))
-    assert (exchange.refusal, writing.released) == ("refused", False)
+    assert (exchange.refusal, writing.released) == ("credential", False)
 
 
 def test_a_token_endpoint_that_nobody_allowed_is_not_asked() -> None:
@@ -347,4 +367,4 @@ def test_a_new_secret_ends_the_use_of_the_old_ones_token() -> None:
 def test_two_servers_do_not_share_a_token() -> None:
     made = Installation(World())
     assert made.status() == 200
-    assert made.wallet.tokens.seen(("other", "o")) == ()
+    assert made.wallet.tokens.list_seen_tokens(("other", "o")) == ()

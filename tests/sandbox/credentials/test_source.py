@@ -4,9 +4,9 @@ import base64
 
 import pytest
 
-from sandbox.authscheme import Credential, Place, Value
-from sandbox.credentials import CredentialSource
-from sandbox.exchange import Exchange, WireRequest, WireResponse
+from sandbox.bundle.credential import Credential, CredentialPlace, CredentialValue
+from sandbox.credentials.source import CredentialSource
+from sandbox.wire.exchange import Exchange, WireRequest, WireResponse
 from tests.sandbox.scripted import Told, answer, broker, get, performed, rule
 
 KINDS = {
@@ -51,9 +51,9 @@ def echo(wire: WireRequest) -> WireResponse:
 def test_each_kind_goes_where_the_contract_says_and_comes_back_from_nowhere() -> None:
     exchange, sent = asked((("key", "arg", "sid", "bearer"),))
     assert sent is not None
-    assert sent.header("X-Key") == "k3y-canary"
-    assert sent.header("Authorization") == "Bearer b34rer-canary"
-    assert sent.header("Cookie") == "sid=s1d-canary"
+    assert sent.get_header("X-Key") == "k3y-canary"
+    assert sent.get_header("Authorization") == "Bearer b34rer-canary"
+    assert sent.get_header("Cookie") == "sid=s1d-canary"
     assert sent.url.endswith("?k=4rg%20canary%26x")
     assert "canary" not in str(exchange)
 
@@ -62,7 +62,7 @@ def test_basic_is_encoded_and_neither_form_comes_back() -> None:
     exchange, sent = asked((("basic",),))
     assert sent is not None
     made = base64.b64encode(b"user:p4ss-canary").decode()
-    assert sent.header("Authorization") == f"Basic {made}"
+    assert sent.get_header("Authorization") == f"Basic {made}"
     assert made not in str(exchange)
 
 
@@ -76,8 +76,8 @@ def test_secrets_of_the_server_that_were_not_sent_do_not_come_back_either() -> N
 def test_the_first_alternative_that_is_whole_is_taken() -> None:
     _, sent = asked((("key", "arg"), ("bearer",)), {"key": "k", "bearer": "b34rer"})
     assert sent is not None
-    assert sent.header("Authorization") == "Bearer b34rer"
-    assert sent.header("X-Key") is None
+    assert sent.get_header("Authorization") == "Bearer b34rer"
+    assert sent.get_header("X-Key") is None
 
 
 def test_without_security_nothing_is_added() -> None:
@@ -91,7 +91,7 @@ def test_anonymous_access_is_taken_where_nothing_is_set_and_a_credential_where_o
     _, keyed = asked(((), ("key",)))
     assert bare is not None
     assert keyed is not None
-    assert (bare.headers, keyed.header("X-Key")) == ((), "k3y-canary")
+    assert (bare.headers, keyed.get_header("X-Key")) == ((), "k3y-canary")
 
 
 @pytest.mark.parametrize(
@@ -110,13 +110,13 @@ def test_what_is_lacking_is_said_and_nothing_is_sent(
 ) -> None:
     held = {"tls": "x", "odd": "x", "unheard_of": "x"}
     exchange, sent = asked(security, held)
-    assert (exchange.refusal, sent) == ("refused", None)
+    assert (exchange.refusal, sent) == ("credential", None)
     assert told in exchange.reason
 
 
 def test_a_header_with_a_line_break_as_its_secret_is_refused_before_anything_leaves() -> None:
     exchange, sent = asked((("key",),), {"key": "a\nX-Evil: canary"})
-    assert (exchange.refusal, exchange.attempts, sent) == ("refused", 0, None)
+    assert (exchange.refusal, exchange.attempts, sent) == ("credential", 0, None)
     assert "canary" not in exchange.reason
 
 
@@ -125,19 +125,19 @@ def test_the_sandboxs_own_value_at_the_place_is_replaced() -> None:
     _, sent = asked((("key", "arg", "sid"),), request=theirs)
     assert sent is not None
     assert "mine" not in str(sent)
-    assert sent.header("cookie") == "b=1; sid=s1d-canary"
+    assert sent.get_header("cookie") == "b=1; sid=s1d-canary"
 
 
 def test_what_a_template_makes_comes_back_from_nowhere() -> None:
-    value = Value("signature", "hmac", "{path}", key="{secret}")
-    places = (Place("header", "X-Made", "v1={signature}"),)
+    value = CredentialValue("signature", "hmac", "{path}", key="{secret}")
+    places = (CredentialPlace("header", "X-Made", "v1={signature}"),)
     made = Credential("t", "template", values=(value,), places=places)
     upstream = Told(lambda wire: echo(wire))
     source = CredentialSource({"t": made}, lambda name: "c4nary-key")
     exchange = performed(
         broker(upstream, rule(security=(("t",),)), credentials=source).perform(get())
     )
-    signature = (upstream.requests[0].header("X-Made") or "").removeprefix("v1=")
+    signature = (upstream.requests[0].get_header("X-Made") or "").removeprefix("v1=")
     assert len(signature) == 64
     assert signature not in str(exchange)
 
@@ -148,10 +148,10 @@ def test_a_secret_that_the_sandbox_put_together_itself_does_not_leave_it() -> No
     source = CredentialSource(KINDS, SECRETS.get)
     reading = broker(upstream, rule(security=(("key",),)), credentials=source)
     told = {"id": "1", "result": {"content": [{"type": "text", "text": "k3y-canary"}]}}
-    assert reading.without_secrets(told) == told
+    assert reading.redact_answer(told) == told
     got = [performed(reading.perform(get(path))).response for path in pieces]
     assert [response.body for response in got if response] == [b"k3y-ca", b"nary"]
-    clean = reading.without_secrets(told)
+    clean = reading.redact_answer(told)
     assert clean["result"]["content"][0]["text"] == "[redacted]"
     untouched = {"id": "2", "result": {"content": [], "structuredContent": {"n": 10**30}}}
-    assert reading.without_secrets(untouched) is untouched
+    assert reading.redact_answer(untouched) is untouched

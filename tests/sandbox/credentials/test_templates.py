@@ -11,36 +11,44 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import (
     ECDSA,
     SECP256R1,
+    SECP384R1,
     EllipticCurvePublicKey,
     generate_private_key,
 )
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key as rsa_key
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 
-from sandbox import jwt
-from sandbox.authscheme import Credential, Place, Value
+from sandbox.bundle.credential import Credential, CredentialPlace, CredentialValue
+from sandbox.credentials import templates
+from sandbox.credentials.sigv4 import AwsKey, sign_request
+from sandbox.credentials.templates import SignedRequest, SigningInputs, fill_template, sign_aws
 from sandbox.errors import CredentialRefused
-from sandbox.exchange import WireRequest
-from sandbox.signing import Moment, Signed, fill, sign_aws
-from sandbox.sigv4 import AwsKey, sign
+from sandbox.wire.exchange import WireRequest
 
-MOMENT = Moment(1_700_000_000.25, "n0nce")
+MOMENT = SigningInputs(1_700_000_000.25, "n0nce")
 EXAMPLE = AwsKey("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
 S3 = AwsKey("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
 
 
 def filled(
-    *places: Place,
+    *places: CredentialPlace,
     secret: str = "s3cr3t",
-    values: tuple[Value, ...] = (),
+    values: tuple[CredentialValue, ...] = (),
     request: WireRequest | None = None,
-) -> Signed:
+) -> SignedRequest:
     credential = Credential("c", "template", values=values, places=places)
-    return fill(request or post({"a": 1}), credential, secret, MOMENT)
+    return fill_template(request or post({"a": 1}), credential, secret, MOMENT)
 
 
 def post(body: Any) -> WireRequest:
@@ -104,20 +112,20 @@ def at(stamp: str) -> float:
 def test_aws_signatures_are_those_of_the_documentation(
     request_: WireRequest, key: AwsKey, service: str, stamp: str, signature: str
 ) -> None:
-    signed = sign(request_, key, "us-east-1", service, at(stamp))
-    assert (signed.header("Authorization") or "").endswith(f"Signature={signature}")
-    assert signed.header("X-Amz-Date") == stamp
+    signed = sign_request(request_, key, "us-east-1", service, at(stamp))
+    assert (signed.get_header("Authorization") or "").endswith(f"Signature={signature}")
+    assert signed.get_header("X-Amz-Date") == stamp
 
 
 def test_the_sandboxs_own_aws_headers_are_replaced_and_a_session_token_is_signed() -> None:
     forged = (("X-Amz-Date", "19700101T000000Z"), ("x-amz-security-token", "theirs"))
     request = WireRequest("GET", "https://s.test/", forged)
     key = AwsKey("A", "B", "session-1")
-    signed = sign(request, key, "r", "s", MOMENT.wall)
+    signed = sign_request(request, key, "r", "s", MOMENT.wall)
     names = [name.lower() for name, _ in signed.headers]
     assert names.count("x-amz-date") == names.count("x-amz-security-token") == 1
-    assert signed.header("x-amz-security-token") == "session-1"
-    assert "x-amz-security-token" in (signed.header("Authorization") or "")
+    assert signed.get_header("x-amz-security-token") == "session-1"
+    assert "x-amz-security-token" in (signed.get_header("Authorization") or "")
 
 
 @pytest.mark.parametrize(
@@ -127,7 +135,7 @@ def test_the_sandboxs_own_aws_headers_are_replaced_and_a_session_token_is_signed
 def test_an_aws_secret_is_a_pair_or_an_object(secret: str) -> None:
     credential = Credential("a", "aws-sigv4", region="r", service="s")
     signed = sign_aws(WireRequest("GET", "https://s.test/"), credential, secret, MOMENT)
-    value = signed.request.header("Authorization") or ""
+    value = signed.request.get_header("Authorization") or ""
     assert "Credential=AKID/" in value
     assert "sk" not in value.split("Signature=")[0]
     with pytest.raises(CredentialRefused, match="ACCESS_KEY_ID"):
@@ -136,17 +144,17 @@ def test_an_aws_secret_is_a_pair_or_an_object(secret: str) -> None:
 
 def test_a_template_fills_headers_queries_cookies_and_bodies() -> None:
     made = filled(
-        Place("header", "X-Key", "Token {secret}"),
-        Place("query", "key", "{secret}"),
-        Place("cookie", "sid", "{secret}"),
-        Place("body", "/auth/key", "{secret}"),
-        Place("header", "X-At", "{timestamp}/{timestamp_ms}/{timestamp_iso}/{nonce}"),
+        CredentialPlace("header", "X-Key", "Token {secret}"),
+        CredentialPlace("query", "key", "{secret}"),
+        CredentialPlace("cookie", "sid", "{secret}"),
+        CredentialPlace("body", "/auth/key", "{secret}"),
+        CredentialPlace("header", "X-At", "{timestamp}/{timestamp_ms}/{timestamp_iso}/{nonce}"),
     ).request
-    assert made.header("X-Key") == "Token s3cr3t"
+    assert made.get_header("X-Key") == "Token s3cr3t"
     assert made.url == "https://api.test/v1/x?b=2&key=s3cr3t"
-    assert made.header("Cookie") == "sid=s3cr3t"
+    assert made.get_header("Cookie") == "sid=s3cr3t"
     assert json.loads(made.body) == {"a": 1, "auth": {"key": "s3cr3t"}}
-    assert made.header("X-At") == "1700000000/1700000000250/2023-11-14T22:13:20Z/n0nce"
+    assert made.get_header("X-At") == "1700000000/1700000000250/2023-11-14T22:13:20Z/n0nce"
 
 
 def test_what_the_sandbox_put_there_itself_is_replaced() -> None:
@@ -154,52 +162,57 @@ def test_what_the_sandbox_put_there_itself_is_replaced() -> None:
         "GET", "https://api.test/x?k%65y=1&a=2", (("x-key", "no"), ("Cookie", "sid=1; b=2"))
     )
     made = filled(
-        Place("query", "key"), Place("header", "X-Key"), Place("cookie", "sid"), request=theirs
+        CredentialPlace("query", "key"),
+        CredentialPlace("header", "X-Key"),
+        CredentialPlace("cookie", "sid"),
+        request=theirs,
     ).request
     assert made.url == "https://api.test/x?a=2&key=s3cr3t"
-    assert made.header("cookie") == "b=2; sid=s3cr3t"
+    assert made.get_header("cookie") == "b=2; sid=s3cr3t"
     assert [name for name, _ in made.headers if name.lower() == "x-key"] == ["X-Key"]
 
 
 def test_a_form_field_is_filled() -> None:
     form = (("Content-Type", "application/x-www-form-urlencoded"),)
     request = WireRequest("POST", "https://api.test/x", form, b"a=1&token=theirs")
-    made = filled(Place("body", "token"), secret="a b&c", request=request).request
+    made = filled(CredentialPlace("body", "token"), secret="a b&c", request=request).request
     assert made.body == b"a=1&token=a+b%26c"
 
 
 @pytest.mark.parametrize(
     ("place", "request_"),
     [
-        (Place("body", "/k"), WireRequest("GET", "https://api.test/x")),
-        (Place("body", "/k"), post([1])),
-        (Place("body", "/a/k"), post({"a": 1})),
-        (Place("body", "field"), post({"a": 1})),
+        (CredentialPlace("body", "/k"), WireRequest("GET", "https://api.test/x")),
+        (CredentialPlace("body", "/k"), post([1])),
+        (CredentialPlace("body", "/a/k"), post({"a": 1})),
+        (CredentialPlace("body", "field"), post({"a": 1})),
     ],
 )
-def test_a_body_without_the_place_is_refused(place: Place, request_: WireRequest) -> None:
+def test_a_body_without_the_place_is_refused(place: CredentialPlace, request_: WireRequest) -> None:
     with pytest.raises(CredentialRefused, match="body"):
         filled(place, request=request_)
 
 
 def test_a_secret_with_a_line_break_is_refused_and_not_told() -> None:
     with pytest.raises(CredentialRefused) as raised:
-        filled(Place("header", "X-Key"), secret="a\r\nX-Evil: 1")
+        filled(CredentialPlace("header", "X-Key"), secret="a\r\nX-Evil: 1")
     assert "Evil" not in str(raised.value)
 
 
 def test_an_hmac_covers_the_request_as_the_earlier_places_left_it() -> None:
-    value = Value("sig", "hmac", "{method}\n{host}\n{path}\n{query}\n{body}", key="{secret.key}")
+    value = CredentialValue(
+        "sig", "hmac", "{method}\n{host}\n{path}\n{query}\n{body}", key="{secret.key}"
+    )
     secret = json.dumps({"key": "kk", "id": "me"})
     made = filled(
-        Place("query", "id", "{secret.id}"),
-        Place("header", "X-Signature", "v1={sig}"),
+        CredentialPlace("query", "id", "{secret.id}"),
+        CredentialPlace("header", "X-Signature", "v1={sig}"),
         secret=secret,
         values=(value,),
     )
     text = b'POST\napi.test\n/v1/x\nb=2&id=me\n{"a": 1}'
     wanted = hmac.new(b"kk", text, "sha256").hexdigest()
-    assert made.request.header("X-Signature") == f"v1={wanted}"
+    assert made.request.get_header("X-Signature") == f"v1={wanted}"
     assert wanted in made.passing
 
 
@@ -207,8 +220,8 @@ def test_an_hmac_covers_the_request_as_the_earlier_places_left_it() -> None:
 def test_an_hmac_key_may_be_encoded_and_its_hash_chosen(encoding: Any) -> None:
     key = b"\x00\xff\x10key"
     written = base64.b64encode(key).decode() if encoding == "base64" else key.hex()
-    inner = Value("digest", "hash", "{nonce}{body}", encoding="hex")
-    value = Value(
+    inner = CredentialValue("digest", "hash", "{nonce}{body}", encoding="hex")
+    value = CredentialValue(
         "sig",
         "hmac",
         "{digest}",
@@ -218,33 +231,44 @@ def test_an_hmac_key_may_be_encoded_and_its_hash_chosen(encoding: Any) -> None:
         encoding="base64",
     )
     made = filled(
-        Place("header", "X"), Place("header", "S", "{sig}"), values=(inner, value), secret=written
+        CredentialPlace("header", "X"),
+        CredentialPlace("header", "S", "{sig}"),
+        values=(inner, value),
+        secret=written,
     )
     digest = hashlib.sha256(b'n0nce{"a": 1}').hexdigest().encode()
     wanted = base64.b64encode(hmac.new(key, digest, "sha512").digest()).decode()
-    assert made.request.header("S") == wanted
+    assert made.request.get_header("S") == wanted
 
 
 def test_base64_of_json_escapes_what_json_must() -> None:
-    inner = Value("inner", "json", fields=(("user", "{secret.user}"), ("token", "{secret.t}")))
-    outer = Value("outer", "base64", "{inner}")
+    inner = CredentialValue(
+        "inner", "json", fields=(("user", "{secret.user}"), ("token", "{secret.t}"))
+    )
+    outer = CredentialValue("outer", "base64", "{inner}")
     secret = json.dumps({"user": 'a"b', "t": "é"})
-    made = filled(Place("header", "X", "Auth {outer}"), values=(inner, outer), secret=secret)
-    text = (made.request.header("X") or "").removeprefix("Auth ")
+    made = filled(
+        CredentialPlace("header", "X", "Auth {outer}"), values=(inner, outer), secret=secret
+    )
+    text = (made.request.get_header("X") or "").removeprefix("Auth ")
     assert json.loads(base64.b64decode(text)) == {"user": 'a"b', "token": "é"}
 
 
 def test_braces_that_are_doubled_stand_for_themselves() -> None:
-    assert filled(Place("header", "X", "{{{secret}}}")).request.header("X") == "{s3cr3t}"
+    assert (
+        filled(CredentialPlace("header", "X", "{{{secret}}}")).request.get_header("X") == "{s3cr3t}"
+    )
 
 
 def test_a_missing_field_of_the_secret_is_told_by_name() -> None:
     with pytest.raises(CredentialRefused, match="'key'"):
-        filled(Place("header", "X", "{secret.key}"), secret="plain")
+        filled(CredentialPlace("header", "X", "{secret.key}"), secret="plain")
 
 
 def test_what_has_no_secret_in_it_is_not_hidden_from_answers() -> None:
-    made = filled(Place("header", "X-At", "{timestamp}"), Place("header", "X", "{secret}"))
+    made = filled(
+        CredentialPlace("header", "X-At", "{timestamp}"), CredentialPlace("header", "X", "{secret}")
+    )
     assert made.passing == ("s3cr3t",)
 
 
@@ -257,7 +281,7 @@ def parts(token: str) -> tuple[dict[str, Any], dict[str, Any], bytes, bytes]:
 
 def test_a_token_with_a_shared_secret_is_the_one_of_the_rfc() -> None:
     # RFC 7515 appendix A.1 differs in its white space; this one's is ours.
-    token = jwt.encode({"iss": "joe"}, b"key", "HS256")
+    token = templates.encode_jwt({"iss": "joe"}, b"key", "HS256")
     head, claims, signature, signed = parts(token)
     assert (head, claims) == ({"alg": "HS256", "typ": "JWT"}, {"iss": "joe"})
     assert signature == hmac.new(b"key", signed, "sha256").digest()
@@ -266,7 +290,7 @@ def test_a_token_with_a_shared_secret_is_the_one_of_the_rfc() -> None:
 def test_a_template_makes_a_token_with_its_claims_and_lifetime() -> None:
     key = generate_private_key(SECP256R1())
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
-    value = Value(
+    value = CredentialValue(
         "token",
         "jwt",
         key="{secret.key}",
@@ -276,11 +300,11 @@ def test_a_template_makes_a_token_with_its_claims_and_lifetime() -> None:
         seconds=60,
     )
     made = filled(
-        Place("header", "Authorization", "Bearer {token}"),
+        CredentialPlace("header", "Authorization", "Bearer {token}"),
         values=(value,),
         secret=json.dumps({"key": pem, "kid": "K1", "team": "T1"}),
     )
-    token = (made.request.header("Authorization") or "").removeprefix("Bearer ")
+    token = (made.request.get_header("Authorization") or "").removeprefix("Bearer ")
     head, claims, signature, signed = parts(token)
     assert head == {"alg": "ES256", "typ": "JWT", "kid": "K1"}
     assert claims == {
@@ -300,10 +324,55 @@ def test_a_template_makes_a_token_with_its_claims_and_lifetime() -> None:
 def test_rsa_signs_and_a_key_of_another_kind_is_refused() -> None:
     key = rsa_key(65537, 2048)
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    *_, signature, signed = parts(jwt.encode({}, pem, "RS256"))
+    *_, signature, signed = parts(templates.encode_jwt({}, pem, "RS256"))
     public = key.public_key()
     assert isinstance(public, RSAPublicKey)
     public.verify(signature, signed, PKCS1v15(), SHA256())
     for wrong, algorithm in ((pem, "ES256"), (b"no key", "RS256")):
         with pytest.raises(CredentialRefused):
-            jwt.encode({}, wrong, algorithm)
+            templates.encode_jwt({}, wrong, algorithm)
+
+
+@pytest.mark.parametrize("algorithm", ["HS256", "HS384", "HS512"])
+def test_a_short_shared_secret_is_used_as_the_api_gave_it(algorithm: str) -> None:
+    *_, signature, signed = parts(templates.encode_jwt({"a": 1}, b"\xffk", algorithm))
+    assert signature == hmac.new(b"\xffk", signed, f"sha{algorithm[2:]}").digest()
+
+
+def pem_of(key: Any, password: bytes | None = None) -> bytes:
+    hide = BestAvailableEncryption(password) if password else NoEncryption()
+    written: bytes = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, hide)
+    return written
+
+
+def public_pem(key: Any) -> bytes:
+    form = PublicFormat.SubjectPublicKeyInfo
+    written: bytes = key.public_key().public_bytes(Encoding.PEM, form)
+    return written
+
+
+RSA, CURVE = rsa_key(65537, 2048), generate_private_key(SECP256R1())
+
+
+@pytest.mark.parametrize(
+    ("key", "algorithm", "reason"),
+    [
+        (pem_of(rsa_key(65537, 1024)), "RS256", "the private key is not one for RS256"),
+        (pem_of(CURVE), "RS256", "the private key is not one for RS256"),
+        (pem_of(RSA), "ES256", "the private key is not one for ES256"),
+        (pem_of(generate_private_key(SECP384R1())), "ES256", "the private key is not one"),
+        (pem_of(Ed25519PrivateKey.generate()), "ES256", "the private key is not one for ES256"),
+        (public_pem(RSA), "RS256", "the key for RS256 is no private key in PEM"),
+        (public_pem(CURVE), "ES256", "the key for ES256 is no private key in PEM"),
+        (pem_of(CURVE, b"word"), "ES256", "the key for ES256 is no private key in PEM"),
+        (b"s3cr3t", "RS256", "the key for RS256 is no private key in PEM"),
+        (pem_of(RSA), "HS256", "the key is not one for HS256"),
+        (b"", "HS256", "the key is not one for HS256"),
+    ],
+)
+def test_a_key_that_cannot_sign_is_refused_and_not_told(
+    key: bytes, algorithm: str, reason: str
+) -> None:
+    with pytest.raises(CredentialRefused, match=reason) as raised:
+        templates.encode_jwt({}, key, algorithm)
+    assert not key or key.decode() not in str(raised.value)

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from sandbox.brake import Brake
-from sandbox.broker import Broker
-from sandbox.bundle import Bundle, Provenance, ToolDefinition
+from sandbox.broker.broker import Broker
+from sandbox.bundle.model import Bundle, Provenance, ToolDefinition
+from sandbox.engines.process import ProcessRunner
 from sandbox.errors import CallTimedOut, Frozen, LoadFailed, SessionBroken
-from sandbox.exchange import WireRequest, WireResponse
-from sandbox.policy import read_policy
-from sandbox.process_engine import ProcessRunner
-from sandbox.runner import Limits, Outcome
+from sandbox.killswitch import KillSwitch
+from sandbox.session.interface import Limits, Outcome
+from sandbox.wire.exchange import WireRequest, WireResponse
+from sandbox.wire.policy import build_read_policy
 
 ANY: dict[str, Any] = {"type": "object"}
 SOURCE = """
@@ -46,7 +46,7 @@ def bundle(source: str = SOURCE, *names: str) -> Bundle:
 
 
 async def called(runner: ProcessRunner, made: Bundle, tool: str, **options: Any) -> Outcome:
-    broker = Broker(read_policy(made), Nobody())
+    broker = Broker(build_read_policy(made), Nobody())
     async with runner.open(made, broker) as session:
         return await session.call(tool, {}, **options)
 
@@ -79,7 +79,7 @@ def test_a_call_that_never_ends_is_given_up_and_its_process_killed() -> None:
 
 
 def test_nothing_starts_while_frozen() -> None:
-    brake = Brake()
-    brake.engage()
+    kill_switch = KillSwitch()
+    kill_switch.engage()
     with pytest.raises(Frozen):
-        asyncio.run(called(ProcessRunner(brake=brake), bundle(), "look"))
+        asyncio.run(called(ProcessRunner(kill_switch=kill_switch), bundle(), "look"))

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.archive import Bounds, unpack
 from sandbox.errors import ArchiveRefused
+from sandbox.packages.archive import ArchiveBounds, unpack_archive
 
 Files = dict[str, bytes]
-SMALL = Bounds(files=4, file_bytes=100_000, total_bytes=150_000)
+SMALL = ArchiveBounds(files=4, file_bytes=100_000, total_bytes=150_000)
 
 
 def a_zip(files: Files, mode: int = 0o644) -> bytes:
@@ -57,7 +57,7 @@ def test_plain_files_are_unpacked_with_plain_modes(
     pack: Callable[[Files], bytes], tmp_path: Path
 ) -> None:
     files = {"bundle.toml": b"name", "tests/deep/case.json": b"{}"}
-    assert set(unpack(pack(files), tmp_path / "out")) == set(files)
+    assert set(unpack_archive(pack(files), tmp_path / "out")) == set(files)
     for name, content in files.items():
         path = tmp_path / "out" / name
         assert path.read_bytes() == content
@@ -88,7 +88,7 @@ def test_a_name_that_leads_elsewhere_leaves_nothing(
     pack: Callable[[Files], bytes], name: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ArchiveRefused):
-        unpack(pack({"first": b"x", name: b"x"}), tmp_path / "out")
+        unpack_archive(pack({"first": b"x", name: b"x"}), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -97,14 +97,14 @@ def test_a_name_that_leads_elsewhere_leaves_nothing(
 )
 def test_links_and_devices_in_a_tar_are_refused(kind: bytes, tmp_path: Path) -> None:
     with pytest.raises(ArchiveRefused, match="special file"):
-        unpack(a_tar({"link": b""}, type=kind, linkname="/etc/passwd"), tmp_path / "out")
+        unpack_archive(a_tar({"link": b""}, type=kind, linkname="/etc/passwd"), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("mode", [stat.S_IFLNK | 0o777, stat.S_IFCHR | 0o644, stat.S_IFIFO | 0o644])
 def test_links_and_devices_in_a_zip_are_refused(mode: int, tmp_path: Path) -> None:
     with pytest.raises(ArchiveRefused, match="special file"):
-        unpack(a_zip({"link": b"/etc/passwd"}, mode), tmp_path / "out")
+        unpack_archive(a_zip({"link": b"/etc/passwd"}, mode), tmp_path / "out")
 
 
 def test_set_id_bits_are_refused(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_set_id_bits_are_refused(tmp_path: Path) -> None:
         a_zip({"su": b"x"}, stat.S_IFREG | 0o4755),
     ):
         with pytest.raises(ArchiveRefused, match="somebody else"):
-            unpack(archive, tmp_path / "out")
+            unpack_archive(archive, tmp_path / "out")
 
 
 @pytest.mark.parametrize("pack", PACKERS[:2])
@@ -122,7 +122,7 @@ def test_names_that_are_one_on_some_systems_are_refused(
     pack: Callable[[Files], bytes], tmp_path: Path
 ) -> None:
     with pytest.raises(ArchiveRefused, match="twice"):
-        unpack(pack({"Server.py": b"1", "server.py": b"2"}), tmp_path / "out")
+        unpack_archive(pack({"Server.py": b"1", "server.py": b"2"}), tmp_path / "out")
 
 
 @pytest.mark.parametrize("pack", PACKERS)
@@ -139,14 +139,14 @@ def test_more_than_the_bounds_leaves_nothing(
     pack: Callable[[Files], bytes], files: Files, tmp_path: Path
 ) -> None:
     with pytest.raises(ArchiveRefused):
-        unpack(pack(files), tmp_path / "out", SMALL)
+        unpack_archive(pack(files), tmp_path / "out", SMALL)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_bomb_is_recognised_by_its_ratio(tmp_path: Path) -> None:
     bomb = a_zip({"zeros": b"\0" * 50_000_000})
     with pytest.raises(ArchiveRefused, match="more than allowed"):
-        unpack(bomb, tmp_path / "out")
+        unpack_archive(bomb, tmp_path / "out")
 
 
 def test_a_header_that_claims_gigabytes_is_not_believed(tmp_path: Path) -> None:
@@ -155,14 +155,14 @@ def test_a_header_that_claims_gigabytes_is_not_believed(tmp_path: Path) -> None:
     pax.type, pax.size = tarfile.XHDTYPE, 8 * 1024**3
     archive = gzip.compress(pax.tobuf(tarfile.GNU_FORMAT) + b"\0" * 30_000_000)
     with pytest.raises(ArchiveRefused):
-        unpack(archive, tmp_path / "out", Bounds(total_bytes=1_000_000))
+        unpack_archive(archive, tmp_path / "out", ArchiveBounds(total_bytes=1_000_000))
 
 
 def test_an_existing_directory_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").write_text("kept")
     with pytest.raises(ArchiveRefused):
-        unpack(a_zip({"mine": b"lost"}), tmp_path / "out")
+        unpack_archive(a_zip({"mine": b"lost"}), tmp_path / "out")
     assert (tmp_path / "out" / "mine").read_text() == "kept"
 
 
@@ -173,5 +173,5 @@ def test_noise_is_refused_and_leaves_nothing(
     place = tmp_path_factory.mktemp("noise")
     for start in (b"", b"PK\x03\x04", b"\x1f\x8b\x08", b"BZh9", b"\xfd7zXZ\x00"):
         with pytest.raises(ArchiveRefused):
-            unpack(start + noise, place / "out")
+            unpack_archive(start + noise, place / "out")
         assert list(place.iterdir()) == []

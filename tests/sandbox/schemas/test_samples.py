@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from sandbox import pattern
-from sandbox.judge import Judge
-from sandbox.samples import Sampler, Unsatisfiable
-from sandbox.strings import AWKWARD
+from sandbox.schemas.directional import DirectionalValidator
+from sandbox.schemas.regex import AWKWARD
+from sandbox.schemas.samples import Sampler, Unsatisfiable
 
 TREE = {
     "type": "object",
@@ -26,7 +25,7 @@ TREE = {
 
 
 def sampler(seed: int = 0, direction: Any = "response", **definitions: Any) -> Sampler:
-    return Sampler(Judge(definitions, direction), seed)
+    return Sampler(DirectionalValidator(definitions, direction), seed)
 
 
 def leaf_schemas() -> st.SearchStrategy[dict[str, Any]]:
@@ -89,25 +88,25 @@ def test_a_sample_is_an_instance_or_there_is_none(schema: Any, seed: int) -> Non
     oracle = schema if isinstance(schema, bool) else {**schema, "$defs": {"Tree": TREE}}
     for variant in ("minimal", "full"):
         try:
-            value = sampler(seed, Tree=TREE).make(schema, variant)
+            value = sampler(seed, Tree=TREE).make_sample(schema, variant)
         except Unsatisfiable:
             continue
         Draft202012Validator(oracle).validate(value)
 
 
 def test_the_same_seed_makes_the_same_sample() -> None:
-    assert sampler(3, Tree=TREE).make(TREE) == sampler(3, Tree=TREE).make(TREE)
-    assert sampler(3, Tree=TREE).make(TREE) != sampler(4, Tree=TREE).make(TREE)
+    assert sampler(3, Tree=TREE).make_sample(TREE) == sampler(3, Tree=TREE).make_sample(TREE)
+    assert sampler(3, Tree=TREE).make_sample(TREE) != sampler(4, Tree=TREE).make_sample(TREE)
 
 
 def test_a_minimal_sample_has_what_is_required_and_a_full_one_the_rest() -> None:
-    assert sampler(Tree=TREE).make(TREE, "minimal").keys() == {"name"}
-    assert sampler(Tree=TREE).make(TREE, "full").keys() == {"name", "children"}
+    assert sampler(Tree=TREE).make_sample(TREE, "minimal").keys() == {"name"}
+    assert sampler(Tree=TREE).make_sample(TREE, "full").keys() == {"name", "children"}
 
 
 def test_leaves_differ_from_each_other() -> None:
     schema = {"type": "array", "minItems": 20, "items": {"type": "string"}}
-    sample = sampler().make(schema)
+    sample = sampler().make_sample(schema)
     assert len(set(sample)) == 20
     assert min(map(len, sample)) >= 6
 
@@ -121,13 +120,13 @@ def test_properties_that_do_not_travel_in_a_direction_are_left_out() -> None:
             "secret": {"type": "string", "writeOnly": True},
         },
     }
-    assert sampler(direction="request").make(schema).keys() == {"secret"}
-    assert sampler(direction="response").make(schema).keys() == {"id"}
+    assert sampler(direction="request").make_sample(schema).keys() == {"secret"}
+    assert sampler(direction="response").make_sample(schema).keys() == {"id"}
 
 
 def test_awkward_characters_stand_only_where_they_are_asked_for() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}
-    sample = sampler().make(schema, "full", {"a": AWKWARD})
+    sample = sampler().make_sample(schema, "full", {"a": AWKWARD})
     assert sample["a"].endswith(AWKWARD)
     assert sample["b"].isalnum()
 
@@ -149,18 +148,12 @@ def test_awkward_characters_stand_only_where_they_are_asked_for() -> None:
     ],
 )
 def test_strings_match_the_expressions_that_documents_use(expression: str) -> None:
-    value = sampler().make({"type": "string", "pattern": expression})
+    value = sampler().make_sample({"type": "string", "pattern": expression})
     assert re.search(expression.replace("(?<id>", "(?P<id>"), value)
 
 
-def test_a_pattern_that_takes_exponential_time_is_not_matched() -> None:
-    assert pattern.matches("^(a+)+$", "a" * 60 + "!") is None
-    assert pattern.matches("^a*a*a*a*b$", "a" * 5_000) is None
-    assert pattern.matches("^a+$", "aaa!") is False
-
-
 def test_length_and_pattern_are_met_together() -> None:
-    value = sampler().make({"type": "string", "pattern": "^[a-f]+$", "minLength": 30})
+    value = sampler().make_sample({"type": "string", "pattern": "^[a-f]+$", "minLength": 30})
     assert len(value) >= 30
 
 
@@ -180,7 +173,7 @@ def test_length_and_pattern_are_met_together() -> None:
 )
 def test_what_cannot_be_sampled_is_told(schema: Any, told: str) -> None:
     with pytest.raises(Unsatisfiable, match=told):
-        sampler(Loop={"$ref": "#/$defs/Loop"}).make(schema)
+        sampler(Loop={"$ref": "#/$defs/Loop"}).make_sample(schema)
 
 
 def test_a_schema_that_requires_itself_ends() -> None:
@@ -190,7 +183,7 @@ def test_a_schema_that_requires_itself_ends() -> None:
         "properties": {"next": {"$ref": "#/$defs/E"}},
     }
     with pytest.raises(Unsatisfiable):
-        sampler(E=endless).make({"$ref": "#/$defs/E"})
+        sampler(E=endless).make_sample({"$ref": "#/$defs/E"})
 
 
 def test_a_wide_schema_stays_within_its_budget() -> None:
@@ -198,7 +191,7 @@ def test_a_wide_schema_stays_within_its_budget() -> None:
         "type": "object",
         "properties": {f"p{n}": {"$ref": "#/$defs/W"} for n in range(40)},
     }
-    sample = sampler(W=wide).make({"$ref": "#/$defs/W"})
+    sample = sampler(W=wide).make_sample({"$ref": "#/$defs/W"})
     assert len(repr(sample)) < 20_000
 
 
@@ -206,10 +199,10 @@ def test_branches_are_tried_until_one_fits() -> None:
     schema = {
         "oneOf": [{"type": "integer", "minimum": 3, "maximum": 2}, {"const": "second"}],
     }
-    assert sampler().make(schema) == "second"
+    assert sampler().make_sample(schema) == "second"
 
 
 def test_a_judge_tells_where_and_why() -> None:
-    judge = Judge({"Tree": TREE}, "response")
-    problem = judge.problem({"$ref": "#/$defs/Tree"}, {"name": "a", "children": [{"name": 1}]})
+    judge = DirectionalValidator({"Tree": TREE}, "response")
+    problem = judge.find_problem({"$ref": "#/$defs/Tree"}, {"name": "a", "children": [{"name": 1}]})
     assert problem == "/children/0/name: 1 is not of type 'string'"

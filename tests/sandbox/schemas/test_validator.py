@@ -5,8 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
-from sandbox.validation import checker
+from sandbox.schemas.directional import DirectionalValidator
+from sandbox.schemas.steps import STEPS, STEPS_PER_VALUE
+from sandbox.schemas.validator import get_checker
 
 
 def doubling(depth: int) -> dict[str, Any]:
@@ -34,7 +39,7 @@ def nested(depth: int) -> Any:
 def test_a_schema_that_would_take_exponential_time_is_given_up(
     schema: dict[str, Any], instance: Any
 ) -> None:
-    problem = checker(schema).problem(instance)
+    problem = get_checker(schema).find_problem(instance)
     assert problem is not None
     assert "too many steps" in problem.reason
 
@@ -46,7 +51,91 @@ def test_large_answers_have_as_many_steps_as_they_need() -> None:
         "items": item,
         "$defs": {"item": {"allOf": [{"type": "object"}, {"required": ["a"]}]}},
     }
-    assert checker(schema).problem([{"a": n} for n in range(5_000)]) is None
-    problem = checker(schema).problem([*({"a": n} for n in range(50)), {}])
+    assert get_checker(schema).find_problem([{"a": n} for n in range(5_000)]) is None
+    problem = get_checker(schema).find_problem([*({"a": n} for n in range(50)), {}])
     assert problem is not None
     assert problem.where == "/50"
+
+
+CATASTROPHIC = "^(a+)+$"
+HOSTILE = "a" * 10_000 + "!"
+
+
+@pytest.mark.parametrize(
+    ("schema", "instance"),
+    [
+        ({"pattern": CATASTROPHIC}, HOSTILE),
+        ({"patternProperties": {CATASTROPHIC: {}}, "additionalProperties": False}, {HOSTILE: 1}),
+        ({"patternProperties": {CATASTROPHIC: {}}, "unevaluatedProperties": False}, {HOSTILE: 1}),
+        ({"propertyNames": {"pattern": CATASTROPHIC}}, {HOSTILE: 1}),
+    ],
+)
+def test_a_catastrophic_pattern_is_matched_like_any_other(
+    schema: dict[str, Any], instance: Any
+) -> None:
+    assert get_checker(schema).find_problem(instance) is not None
+    assert not DirectionalValidator({}, "request").accepts(schema, instance)
+
+
+@pytest.mark.parametrize("unread", [r"^(b)\1$", "(?!a)c"])
+def test_a_pattern_that_is_not_run_on_the_host_allows_what_it_might_cover(unread: str) -> None:
+    covering = {"patternProperties": {unread: {"type": "null"}}}
+    for schema, instance in (
+        ({"pattern": unread}, "a"),
+        ({**covering, "additionalProperties": False}, {"a": 1}),
+        ({**covering, "unevaluatedProperties": False}, {"a": 1}),
+        ({"allOf": [covering], "unevaluatedProperties": False}, {"a": 1}),
+    ):
+        assert get_checker(schema).find_problem(instance) is None
+        assert DirectionalValidator({}, "response").accepts(schema, instance)
+
+
+def test_patterns_are_matched_as_long_as_the_check_has_steps_for_them() -> None:
+    text = "a" * 20_000
+    patterns = [{"pattern": f"(?:ab?){{900}}c{n}"} for n in range(50)]
+    assert get_checker({"anyOf": patterns[:1]}).find_problem(text) is not None
+    assert get_checker({"anyOf": patterns}).find_problem(text) is None
+    assert get_checker({"anyOf": patterns}).find_problem(text[:100]) is not None
+    judge = DirectionalValidator({}, "request")
+    assert judge.accepts({"anyOf": patterns}, text)
+    assert judge.effort <= STEPS + STEPS_PER_VALUE + 1
+
+
+def inner_schemas() -> st.SearchStrategy[Any]:
+    leaf = st.sampled_from([True, False, {}, {"type": "integer"}, {"$ref": "#/$defs/named"}])
+    return st.recursive(leaf, objects, max_leaves=8)
+
+
+def objects(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    names, patterns = st.sampled_from(["a", "b", "ab"]), st.sampled_from(["^a", "b$", "[c-e]"])
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            "properties": st.dictionaries(names, inner, max_size=2),
+            "patternProperties": st.dictionaries(patterns, inner, max_size=2),
+            "additionalProperties": inner,
+            "unevaluatedProperties": inner,
+            "dependentSchemas": st.dictionaries(names, inner, max_size=1),
+            "allOf": st.lists(inner, min_size=1, max_size=2),
+            "anyOf": st.lists(inner, min_size=1, max_size=2),
+            "if": inner,
+            "then": inner,
+            "else": inner,
+            "not": inner,
+        },
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    inner_schemas(),
+    st.dictionaries(st.sampled_from(["a", "ab", "b", "cb", "e"]), st.sampled_from([1, "x", {}])),
+)
+def test_properties_are_checked_as_the_standard_validator_checks_them(
+    schema: Any, instance: Any
+) -> None:
+    named = {"properties": {"e": {"type": "string"}}, "patternProperties": {"^c": True}}
+    whole = schema if isinstance(schema, bool) else {**schema, "$defs": {"named": named}}
+    is_valid = Draft202012Validator(whole).is_valid(instance)
+    assert (get_checker(whole).find_problem(instance) is None) is is_valid
+    assert DirectionalValidator({"named": named}, "request").accepts(schema, instance) is is_valid

@@ -13,14 +13,19 @@ from typing import Any, cast
 import docker
 import pytest
 
-from sandbox.broker import Broker
-from sandbox.bundle import Bundle, Provenance, RequestPattern, ToolDefinition
-from sandbox.docker_engine import DockerRunner, Labels, connect, list_containers
+from sandbox.broker.broker import Broker
+from sandbox.bundle.model import Bundle, Provenance, RequestPattern, ToolDefinition
+from sandbox.engines.docker.engine import (
+    ContainerLabels,
+    DockerRunner,
+    connect_engine,
+    list_containers,
+)
 from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken
-from sandbox.exchange import WireRequest, WireResponse
-from sandbox.policy import read_policy
-from sandbox.runner import Limits, Outcome
-from sandbox.session import PipeSession
+from sandbox.session.interface import Limits, Outcome
+from sandbox.session.pipe import PipeSession
+from sandbox.wire.exchange import WireRequest, WireResponse
+from sandbox.wire.policy import build_read_policy
 
 pytestmark = pytest.mark.docker
 CALL = "000000000003"
@@ -99,7 +104,7 @@ def bundle(source: str = SOURCE) -> Bundle:
 
 @pytest.fixture(scope="module")
 def engine(base_image: str) -> Iterator[tuple[docker.DockerClient, str]]:
-    client = connect()
+    client = connect_engine()
     yield client, base_image
     client.close()
 
@@ -117,9 +122,9 @@ class Cage:
         self, limits: Limits = SMALL, source: str = SOURCE
     ) -> AsyncIterator[PipeSession]:
         made = bundle(source)
-        labels = Labels(self.instance, "test")
+        labels = ContainerLabels(self.instance, "test")
         async with DockerRunner(self._client, self._image, labels, limits=limits) as runner:
-            broker = Broker(read_policy(made), self.upstream)
+            broker = Broker(build_read_policy(made), self.upstream)
             async with runner.open(made, broker) as session:
                 yield cast(PipeSession, session)
 
@@ -135,7 +140,7 @@ class Cage:
 
     def _check_gone(self) -> None:
         # A container that ended by itself is removed by the engine, which may take a moment.
-        end = time.monotonic() + 5
+        end = time.monotonic() + 60
         while list_containers(self._client, instance=self.instance):
             assert time.monotonic() < end, "a container is left"
 
@@ -144,7 +149,7 @@ class Cage:
         given = {"chunks": [base64.b64encode(chunk).decode() for chunk in chunks], **more}
 
         async def work(session: PipeSession) -> Outcome:
-            return await session.call("say", given, seconds=20)
+            return await session.call("say", given, seconds=60)
 
         return cast(Outcome, self.run(work, limits=limits))
 
@@ -233,8 +238,11 @@ def test_a_second_answer_to_the_same_call_is_a_stray(cage: Cage) -> None:
         forged = answer({"content": [], "structuredContent": {"forged": True}})
         chunk = base64.b64encode(forged).decode()
         first = await session.call("say", {"chunks": [chunk]})
-        again = await session.call("say", {"chunks": []})
-        assert again.structured == {"said": True}
+        # Calls run side by side in the sandbox, so a later answer may overtake the true one.
+        async with asyncio.timeout(60):
+            while not session.strays:
+                again = await session.call("say", {"chunks": []})
+                assert again.structured == {"said": True}
         return first, session.strays
 
     first, strays = cage.run(work)
@@ -345,7 +353,8 @@ def test_code_that_does_not_load_is_told_in_bounds(
     async def work(session: PipeSession) -> None:
         raise AssertionError("it has started")
 
-    limits = Limits(start_seconds=2.0, strays=8)
+    # Only what never loads is to run into this limit.
+    limits = Limits(start_seconds=2.0 if "in time" in words else 60.0, strays=8)
     with pytest.raises(error, match=words) as raised:
         cage.run(work, limits=limits, source=source)
     assert len(str(raised.value)) <= 2000

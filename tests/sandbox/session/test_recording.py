@@ -9,14 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox import recording as recordings
-from sandbox.broker import Broker
+from sandbox.broker.broker import Broker
+from sandbox.broker.cassette import ReplayBroker
 from sandbox.errors import CallTimedOut, SessionBroken
-from sandbox.exchange import Exchange, WireRequest, WireResponse
-from sandbox.policy import read_policy
-from sandbox.recording import Inputs, Recording, Tape, pack, unpack
-from sandbox.replay import Replay
-from sandbox.session import CUT
+from sandbox.session import recording as recordings
+from sandbox.session.pipe import CUT
+from sandbox.session.recording import (
+    CallInputs,
+    CallLog,
+    CallRecording,
+    pack_recording,
+    unpack_recording,
+)
+from sandbox.wire.exchange import Exchange, WireRequest, WireResponse
+from sandbox.wire.policy import build_read_policy
 from tests.engine.samples import FETCH, body, broker, bundle
 from tests.sandbox.local import LocalRunner
 
@@ -27,11 +33,11 @@ responses = st.builds(WireResponse, st.integers(100, 599), headers, st.binary(ma
 exchanges = st.builds(Exchange, requests, st.none() | responses, texts, texts, st.integers(0, 3))
 arguments = st.dictionaries(texts, st.none() | st.integers() | texts | st.lists(texts), max_size=3)
 made = st.builds(
-    Recording,
+    CallRecording,
     texts,
     texts,
     arguments,
-    st.none() | st.builds(Inputs, st.integers(0), texts),
+    st.none() | st.builds(CallInputs, st.integers(0), texts),
     st.lists(exchanges).map(tuple),
 )
 GET = WireRequest("GET", "https://api.test/a")
@@ -41,16 +47,16 @@ SECOND = Exchange(POST, WireResponse(201, body=b"2"))
 
 
 @given(made)
-def test_a_packed_recording_is_unpacked_as_it_was(recording: Recording) -> None:
-    packed = pack(recording)
+def test_a_packed_recording_is_unpacked_as_it_was(recording: CallRecording) -> None:
+    packed = pack_recording(recording)
     assert packed is not None
-    assert unpack(packed) == recording
+    assert unpack_recording(packed) == recording
 
 
 @pytest.mark.parametrize("size", [recordings.MAX_BYTES, recordings.MAX_BYTES + 1])
 def test_what_is_too_large_to_keep_is_not_packed(size: int) -> None:
     answer = WireResponse(200, body=bytes(size))
-    assert pack(Recording("docker", "", exchanges=(Exchange(GET, answer),))) is None
+    assert pack_recording(CallRecording("docker", "", exchanges=(Exchange(GET, answer),))) is None
 
 
 @pytest.mark.parametrize(
@@ -67,17 +73,17 @@ def test_what_is_too_large_to_keep_is_not_packed(size: int) -> None:
 )
 def test_what_is_no_recording_is_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match="recording"):
-        unpack(content)
+        unpack_recording(content)
 
 
 def test_a_recording_that_was_cut_is_refused() -> None:
-    packed = pack(Recording("docker", "sha256:1", exchanges=(FIRST,)))
+    packed = pack_recording(CallRecording("docker", "sha256:1", exchanges=(FIRST,)))
     assert packed is not None
     with pytest.raises(ValueError, match="recording"):
-        unpack(packed[:-5])
+        unpack_recording(packed[:-5])
 
 
-def performed(replay: Replay, *asked: WireRequest) -> list[Exchange]:
+def performed(replay: ReplayBroker, *asked: WireRequest) -> list[Exchange]:
     async def run() -> list[Exchange]:
         return [await replay.perform(request) for request in asked]
 
@@ -85,7 +91,7 @@ def performed(replay: Replay, *asked: WireRequest) -> list[Exchange]:
 
 
 def test_a_replay_answers_in_the_recorded_order_and_nothing_else() -> None:
-    replay = Replay((FIRST, SECOND))
+    replay = ReplayBroker((FIRST, SECOND))
     assert performed(replay, GET) == [FIRST]
     assert replay.unused == (SECOND,)
     assert performed(replay, POST) == [SECOND]
@@ -97,7 +103,7 @@ def test_a_replay_answers_in_the_recorded_order_and_nothing_else() -> None:
 
 
 def test_a_replay_refuses_what_comes_before_its_turn() -> None:
-    replay = Replay((FIRST, SECOND))
+    replay = ReplayBroker((FIRST, SECOND))
     (early, first) = performed(replay, POST, GET)
     assert (early.refusal, first) == ("refused", FIRST)
     assert replay.surprises == [(0, POST)]
@@ -115,9 +121,9 @@ class Deaf:
 def test_what_a_call_was_cut_off_waiting_for_is_on_its_tape() -> None:
     made = bundle(FETCH, "fetch")
 
-    async def run() -> Tape:
-        tape = Tape()
-        async with LocalRunner().open(made, Broker(read_policy(made), Deaf())) as session:
+    async def run() -> CallLog:
+        tape = CallLog()
+        async with LocalRunner().open(made, Broker(build_read_policy(made), Deaf())) as session:
             with pytest.raises(CallTimedOut, match="its sandbox was stopped"):
                 await session.call("fetch", {"key": "a"}, 1.0, tape)
         return tape
@@ -131,8 +137,8 @@ def test_what_a_call_exchanged_before_its_sandbox_ended_is_on_its_tape() -> None
     source = FETCH.replace("return http", "import os; http") + "    os._exit(1)\n"
     made = bundle(source, "fetch")
 
-    async def run() -> Tape:
-        tape = Tape()
+    async def run() -> CallLog:
+        tape = CallLog()
         async with LocalRunner().open(made, broker(made, body(b"{}"))) as session:
             with pytest.raises(SessionBroken):
                 await session.call("fetch", {"key": "a"}, tape=tape)

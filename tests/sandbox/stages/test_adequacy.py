@@ -10,19 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.adequacy import prove_adequacy
-from sandbox.broker import Broker
-from sandbox.bundle import Bundle
-from sandbox.cassette import Cassette
-from sandbox.codemutants import MAX_MUTANTS, code_mutants
-from sandbox.example import Example
-from sandbox.neighbours import neighbours
-from sandbox.policy import Policy
-from sandbox.report import StageReport
-from sandbox.suitestage import harness
+from sandbox.broker.broker import Broker
+from sandbox.broker.cassette import Cassette
+from sandbox.bundle.example import Example
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.report import StageReport
+from sandbox.schemas.boundary_values import iterate_neighbours
+from sandbox.stages.adequacy import prove_adequacy
+from sandbox.stages.mutants import MAX_MUTANTS, generate_mutants
+from sandbox.stages.suite import build_harness
+from sandbox.wire.policy import Policy
 from tests.sandbox.computing import computing
 from tests.sandbox.local import LocalRunner
 
+SECONDS = 60.0
+"""What all changes to the code may take: more than they do on a busy machine."""
 HALVE = '''
 from toolwright import ToolError, tool
 
@@ -64,7 +66,9 @@ THOROUGH = [
 def tried(code: str, examples: list[Example], suite: str = "") -> StageReport:
     bundle = computing(code)
     return asyncio.run(
-        prove_adequacy(bundle, examples, suite, opened(harness(bundle)), opened(bundle))
+        prove_adequacy(
+            bundle, examples, suite, opened(build_harness(bundle)), opened(bundle), budget=SECONDS
+        )
     )
 
 
@@ -74,13 +78,13 @@ def opened(bundle: Bundle) -> Any:
 
 def test_cases_that_notice_mistakes_are_enough() -> None:
     report = tried(HALVE, THOROUGH)
-    assert report.verdict == "passed", report.failures()
+    assert report.verdict == "passed", report.list_failures()
 
 
 def test_cases_that_notice_little_are_sent_back_with_what_they_miss() -> None:
     report = tried(HALVE, halves((20, 10), (30, 15), (44, 22)))
     assert report.verdict == "failed"
-    (cell,) = report.failures()
+    (cell,) = report.list_failures()
     assert "line 8: number < 0 became number <= 0" in cell.evidence
     assert "raise ToolError" in cell.evidence
 
@@ -110,8 +114,8 @@ def test_a_table_of_its_own_cases_is_no_computation() -> None:
         Example("halve", {"number": -1}, failure="tool"),
     ]
     report = tried(ROTE, examples)
-    assert [cell.case for cell in report.failures()] == ["by rote"]
-    assert "knows its own cases" in report.failures()[0].evidence
+    assert [cell.case for cell in report.list_failures()] == ["by rote"]
+    assert "knows its own cases" in report.list_failures()[0].evidence
 
 
 def test_code_that_a_mistake_lets_run_for_ever_comes_to_an_end() -> None:
@@ -134,8 +138,8 @@ def halve(number):
 
 @pytest.mark.parametrize("code", [HALVE, ROTE])
 def test_every_mutant_is_code_with_one_change_and_the_same_each_time(code: str) -> None:
-    found = code_mutants(code)
-    assert found == code_mutants(code)
+    found = generate_mutants(code)
+    assert found == generate_mutants(code)
     plain = ast.unparse(ast.parse(code))
     for mutant in found:
         changed = [
@@ -148,14 +152,14 @@ def test_every_mutant_is_code_with_one_change_and_the_same_each_time(code: str) 
 
 def test_mutants_are_spread_over_long_code() -> None:
     functions = "\n".join(f"def f{n}(a):\n    return a + {n} < {n}\n" for n in range(100))
-    found = code_mutants(functions)
+    found = generate_mutants(functions)
     assert len(found) == MAX_MUTANTS
     assert len({mutant.line for mutant in found}) >= MAX_MUTANTS / 2
 
 
 def test_what_is_only_said_is_not_changed() -> None:
     code = 'def f(a):\n    """1 + 1"""\n    raise ToolError("over %d" % 5)\n'
-    assert [mutant.change for mutant in code_mutants(code)] == [
+    assert [mutant.change for mutant in generate_mutants(code)] == [
         "raise ToolError('over %d' % 5) became pass"
     ]
 
@@ -169,6 +173,6 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.text(max_size=3), JSON, max_size=4))
 def test_a_neighbour_differs_in_one_argument(arguments: dict[str, Any]) -> None:
-    for near in neighbours(arguments):
+    for near in iterate_neighbours(arguments):
         assert near.keys() == arguments.keys()
         assert sum(repr(near[name]) != repr(arguments[name]) for name in near) <= 1

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sandbox.broker import Broker
-from sandbox.bundle import Bundle, read_bundle
-from sandbox.casestage import prove_cases
-from sandbox.cassette import Cassette
-from sandbox.example import Example
-from sandbox.policy import Policy
-from sandbox.prove import prove
-from sandbox.report import CaseResult, StageReport, from_json, to_json
-from sandbox.trials import CALL_SECONDS
+from sandbox.broker.broker import Broker
+from sandbox.broker.cassette import Cassette
+from sandbox.bundle.example import Example
+from sandbox.bundle.model import Bundle, read_bundle
+from sandbox.bundle.report import CaseResult, StageReport, from_json, to_json
+from sandbox.clock import VirtualClock
+from sandbox.session.interface import Outcome, Session
+from sandbox.stages.cases import prove_cases
+from sandbox.stages.prove import prove_bundle
+from sandbox.wire.policy import Policy
 from tests.sandbox.computing import CASES, HALVE, NUMBER, case, computing
 from tests.sandbox.local import LocalRunner
 
@@ -27,18 +29,18 @@ TEXT = {"type": "string"}
 
 
 def tried(
-    bundle: Bundle, examples: Sequence[Example] = CASES, seconds: float = CALL_SECONDS
+    bundle: Bundle, examples: Sequence[Example] = CASES, seconds: float = 60.0
 ) -> StageReport:
     runner = LocalRunner()
 
     def opened() -> Any:
         return runner.open(bundle, Broker(Policy(()), Cassette(())))
 
-    return asyncio.run(prove_cases(bundle, examples, opened, seconds=seconds))
+    return asyncio.run(prove_cases(bundle, examples, opened, seconds=seconds, budget=120.0))
 
 
 def failed(report: StageReport) -> dict[str, CaseResult]:
-    return {cell.case: cell for cell in report.failures()}
+    return {cell.case: cell for cell in report.list_failures()}
 
 
 def code(body: str, parameter: str = "number") -> str:
@@ -73,6 +75,7 @@ def test_an_example_that_an_empty_result_satisfies_is_sent_back(result: Any) -> 
     )
     found = failed(tried(replace(bundle, tools=(shaped,)), (*CASES, case(result, number=7))))
     assert "proves nothing" in found["case 3"].evidence
+    assert (found["case 3"].code, found["case 3"].example) == ("proves_nothing", 3)
 
 
 def test_examples_that_one_constant_satisfies_are_sent_back() -> None:
@@ -181,7 +184,7 @@ def test_numbers_that_are_huge_together_must_not_crash_the_code() -> None:
 def test_a_crash_is_told_with_the_line_it_happened_at() -> None:
     (crash,) = [
         cell
-        for cell in tried(computing(code("return {'half': 1 / number}"))).failures()
+        for cell in tried(computing(code("return {'half': 1 / number}"))).list_failures()
         if cell.case == "extreme: number: zero"
     ]
     assert "ZeroDivisionError at server.py line 6" in crash.evidence
@@ -189,32 +192,42 @@ def test_a_crash_is_told_with_the_line_it_happened_at() -> None:
 
 def test_code_that_does_not_end_is_cut_and_the_rest_is_still_tried() -> None:
     endless = computing(code("while number == 0:\n        pass\n    return {'half': number / 2}"))
-    report = tried(endless, seconds=0.5)
-    assert "within 0.5 s" in failed(report)["extreme: number: zero"].evidence
+    report = tried(endless, seconds=2.0)
+    assert "within 2 s" in failed(report)["extreme: number: zero"].evidence
     assert "extreme: number: the maximum" not in failed(report)
 
 
 def test_sessions_that_break_again_and_again_are_not_replaced_for_ever() -> None:
     endless = computing(code("while True:\n        pass"))
     report = tried(endless, seconds=0.1)
-    assert "not run" in report.failures()[-1].evidence
+    assert "not run" in report.list_failures()[-1].evidence
 
 
-SLOW = """
-    from time import perf_counter
-    end = perf_counter() + 1.2
-    while abs(number) > 100 and perf_counter() < end:
-        pass
-    return {'half': number / 2}"""
+@dataclass(frozen=True)
+class Slowly:
+    """A session whose calls take 0.4 s each by a clock that nothing else moves."""
+
+    session: Session
+    clock: VirtualClock
+
+    async def call(self, *given: Any) -> Outcome:
+        await self.clock.sleep(0.4)
+        return await self.session.call(*given)
+
+
+def tried_slowly(budget: float) -> StageReport:
+    bundle, clock = computing(), VirtualClock()
+
+    @asynccontextmanager
+    async def opened() -> Any:
+        async with LocalRunner().open(bundle, Broker(Policy(()), Cassette(()))) as session:
+            yield Slowly(session, clock)
+
+    return asyncio.run(prove_cases(bundle, CASES, opened, budget=budget, clock=clock))
 
 
 def test_slow_code_is_tried_with_all_its_cases_and_as_much_else_as_there_is_time() -> None:
-    slow = computing(code(SLOW.strip()))
-
-    def opened() -> Any:
-        return LocalRunner().open(slow, Broker(Policy(()), Cassette(())))
-
-    report = asyncio.run(prove_cases(slow, CASES, opened, budget=1.0))
+    report = tried_slowly(budget=1.0)
     assert report.verdict == "passed"
     assert report.coverage < 1
     verdicts = {cell.case: cell.verdict for cell in report.cases}
@@ -223,12 +236,7 @@ def test_slow_code_is_tried_with_all_its_cases_and_as_much_else_as_there_is_time
 
 
 def test_cases_that_take_too_long_in_all_are_sent_back() -> None:
-    slow = computing(code(SLOW.strip()))
-
-    def opened() -> Any:
-        return LocalRunner().open(slow, Broker(Policy(()), Cassette(())))
-
-    report = asyncio.run(prove_cases(slow, CASES, opened, budget=0.0))
+    report = tried_slowly(budget=0.3)
     assert failed(report)["case 2"].evidence == "not run: the calls before it took too long"
 
 
@@ -238,18 +246,18 @@ def test_code_that_does_not_load_fails_the_stage() -> None:
 
 
 def test_tools_that_call_an_api_are_left_to_the_mock_stage() -> None:
-    good = read_bundle(Path(__file__).parents[1] / "fixtures" / "bad_bundles" / "good")
+    good = read_bundle(Path(__file__).parents[2] / "fixtures" / "bad_bundles" / "good")
     assert tried(good, ()).verdict == "skipped"
 
 
 def test_the_stage_comes_after_the_static_one_and_only_with_examples() -> None:
-    with_examples = asyncio.run(prove(computing(), LocalRunner(), examples=CASES))
+    with_examples = asyncio.run(prove_bundle(computing(), LocalRunner(), examples=CASES))
     stages = ["static", "cases", "adequacy", "mock", "live", "redteam"]
     assert [report.stage for report in with_examples.reports] == stages
     assert with_examples.passed
-    without = asyncio.run(prove(computing(), LocalRunner()))
+    without = asyncio.run(prove_bundle(computing(), LocalRunner()))
     assert [report.stage for report in without.reports] == ["static", "mock", "live"]
-    wrong = asyncio.run(prove(computing(), LocalRunner(), examples=CASES[:1]))
+    wrong = asyncio.run(prove_bundle(computing(), LocalRunner(), examples=CASES[:1]))
     assert [report.stage for report in wrong.reports] == ["static", "cases"]
 
 
@@ -264,9 +272,11 @@ def test_what_the_static_stage_refuses_is_not_fit_even_to_be_an_experiment() -> 
     unsafe = computing(
         "import os\nfrom toolwright import tool\n\n\n@tool\ndef halve(number):\n    return {}\n"
     )
-    refused = asyncio.run(prove(unsafe, LocalRunner(), examples=CASES))
+    refused = asyncio.run(prove_bundle(unsafe, LocalRunner(), examples=CASES))
     assert not refused.passed
     assert not refused.admissible
-    wrong = asyncio.run(prove(computing(), LocalRunner(), examples=(case({"half": 3}, number=4),)))
+    wrong = asyncio.run(
+        prove_bundle(computing(), LocalRunner(), examples=(case({"half": 3}, number=4),))
+    )
     assert not wrong.passed
     assert wrong.admissible

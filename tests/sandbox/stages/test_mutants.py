@@ -13,10 +13,10 @@ from bench.mutants.mutant import mutants
 from bench.mutants.operators import OPERATORS
 from bench.mutants.originals import originals
 from bench.mutants.trial import Court, Trial
-from sandbox.bundle import Bundle
+from sandbox.bundle.model import Bundle
 from tests.sandbox.local import LocalRunner
 
-DOCUMENTS = Path(__file__).parents[1] / "fixtures" / "mutants"
+DOCUMENTS = Path(__file__).parents[2] / "fixtures" / "mutants"
 BUNDLES = dict(originals(DOCUMENTS, 2, 20))
 SAMPLE = 18
 """Mutants of each bundle, each by another operator: more than thirty operators, in seconds."""
@@ -47,7 +47,9 @@ def test_every_mutant_is_another_bundle_that_can_be_made_again(name: str) -> Non
     made = list(mutants(bundle, OPERATORS, 1, random.Random(7)))
     assert all(mutant.bundle != bundle for mutant in made)
     again = list(mutants(bundle, OPERATORS, 1, random.Random(7)))
-    assert [mutant.bundle.digest() for mutant in made] == [m.bundle.digest() for m in again]
+    assert [mutant.bundle.compute_digest() for mutant in made] == [
+        m.bundle.compute_digest() for m in again
+    ]
     assert len({operator.name for operator in OPERATORS}) == len(OPERATORS)
 
 

@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from sandbox.answers import Answers
-from sandbox.apispec import MediaType, Operation, Response
-from sandbox.broker import Broker
-from sandbox.bundle import Bundle, read_bundle
-from sandbox.cases import SCHEMAS, subjects
+from sandbox.broker.broker import Broker
+from sandbox.bundle.apispec import MediaType, Operation, Response
+from sandbox.bundle.model import Bundle, read_bundle
+from sandbox.bundle.report import Proof, StageReport
 from sandbox.clock import VirtualClock
-from sandbox.docker_engine import Client, DockerRunner, Labels
+from sandbox.engines.docker.engine import Client, ContainerLabels, DockerRunner
 from sandbox.errors import (
     CallTimedOut,
     Frozen,
@@ -25,18 +24,19 @@ from sandbox.errors import (
     SessionBroken,
     UpstreamUnreachable,
 )
-from sandbox.exchange import Exchange, WireRequest, WireResponse
-from sandbox.faults import FAULTS
-from sandbox.livestage import candidates, prove_live
-from sandbox.mockapi import MockApi
-from sandbox.mockstage import MAX_BREAKS, MOCK_CAPS, Bench, OpenBench, prove_mock
-from sandbox.policy import Policy, read_policy
-from sandbox.prove import prove
-from sandbox.report import Proof, StageReport
-from sandbox.runner import Failure, Outcome, Runner, Session
+from sandbox.session.interface import Failure, Outcome, Runner, Session
+from sandbox.stages.live import find_candidates, prove_live
+from sandbox.stages.mock.answers import AnswerBuilder
+from sandbox.stages.mock.api import MockApi
+from sandbox.stages.mock.cases import SCHEMAS, build_subjects
+from sandbox.stages.mock.faults import FAULTS
+from sandbox.stages.mock.stage import MAX_BREAKS, MOCK_CAPS, MockBench, OpenBench, prove_mock
+from sandbox.stages.prove import prove_bundle
+from sandbox.wire.exchange import Exchange, WireRequest, WireResponse
+from sandbox.wire.policy import Policy, build_read_policy
 from tests.sandbox.local import LocalRunner
 
-BUNDLES = Path(__file__).parents[1] / "fixtures" / "bad_bundles"
+BUNDLES = Path(__file__).parents[2] / "fixtures" / "bad_bundles"
 GOOD = read_bundle(BUNDLES / "good")
 BAD: Mapping[str, frozenset[str]] = {
     "swallowed_500": frozenset({"error:404", "401", "404", "429", "500"}),
@@ -50,15 +50,15 @@ EXACT = ("swallowed_500", "unvalidated_answer", "lost_field")
 
 
 def proved(bundle: Bundle, runner: Runner, **more: Any) -> Proof:
-    return asyncio.run(prove(bundle, runner, **more))
+    return asyncio.run(prove_bundle(bundle, runner, **more))
 
 
 def check_bad(name: str, proof: Proof) -> None:
     static, mock = proof.reports
     assert static.verdict == "passed"
     assert mock.verdict == "failed"
-    assert {cell.operation for cell in mock.failures()} == {"getNote"}
-    failed = {cell.case for cell in mock.failures() if not cell.case.startswith("more:")}
+    assert {cell.operation for cell in mock.list_failures()} == {"getNote"}
+    failed = {cell.case for cell in mock.list_failures() if not cell.case.startswith("more:")}
     assert failed == BAD[name] if name in EXACT else failed >= BAD[name]
 
 
@@ -69,7 +69,7 @@ def check_good(proof: Proof) -> None:
         ("live", "skipped"),
     ]
     assert proof.passed
-    assert proof.bundle_digest == GOOD.digest()
+    assert proof.bundle_digest == GOOD.compute_digest()
 
 
 def test_a_good_bundle_passes_every_cell_of_the_matrix() -> None:
@@ -97,9 +97,9 @@ def test_a_bad_bundle_fails_at_the_mock_stage(name: str) -> None:
 @pytest.mark.docker
 def test_bundles_are_proved_in_real_containers(docker_engine: tuple[Client, str]) -> None:
     async def run() -> dict[str, Proof]:
-        async with DockerRunner(*docker_engine, Labels("test", "stages")) as runner:
+        async with DockerRunner(*docker_engine, ContainerLabels("test", "stages")) as runner:
             names = ("good", *BAD)
-            return {name: await prove(read_bundle(BUNDLES / name), runner) for name in names}
+            return {name: await prove_bundle(read_bundle(BUNDLES / name), runner) for name in names}
 
     proofs = asyncio.run(run())
     check_good(proofs.pop("good"))
@@ -139,7 +139,7 @@ def test_code_that_does_not_load_fails_the_mock_stage() -> None:
 
 def test_an_operation_without_a_tool_fails() -> None:
     proof = proved(replace(GOOD, source_code=_without_add(), tools=GOOD.tools[:2]), LocalRunner())
-    assert [(cell.operation, cell.case) for cell in proof.reports[1].failures()] == [
+    assert [(cell.operation, cell.case) for cell in proof.reports[1].list_failures()] == [
         ("addNote", "tool")
     ]
 
@@ -174,12 +174,12 @@ def scripted(act: Callable[[str], Outcome]) -> tuple[OpenBench, list[Session]]:
     opened: list[Session] = []
 
     @asynccontextmanager
-    async def bench() -> AsyncIterator[Bench]:
+    async def bench() -> AsyncIterator[MockBench]:
         assert GOOD.spec is not None
         mock = MockApi(GOOD.spec, VirtualClock())
         session = Scripted(act)
         opened.append(session)
-        yield Bench(session, Broker(Policy(()), mock), mock)
+        yield MockBench(session, Broker(Policy(()), mock), mock)
 
     return bench, opened
 
@@ -218,7 +218,7 @@ def test_a_freeze_ends_the_stage() -> None:
 
 def test_a_bundle_that_is_refused_fails_with_the_reason() -> None:
     @asynccontextmanager
-    async def bench() -> AsyncIterator[Bench]:
+    async def bench() -> AsyncIterator[MockBench]:
         raise LoadFailed("server.py line 3: no")
         yield
 
@@ -241,22 +241,22 @@ def test_cells_that_cannot_be_produced_say_why() -> None:
     )
     spec = replace(GOOD.spec, operations=(head, text))
     tools = (tool, replace(tool, name="text", operation="text"))
-    bare, csv = subjects(spec, tools, MOCK_CAPS)
-    skipped = {case.name: case.skipped for case in bare.cases() if case.skipped}
+    bare, csv = build_subjects(spec, tools, MOCK_CAPS)
+    skipped = {case.name: case.skipped for case in bare.iterate_cases() if case.skipped}
     assert skipped.keys() == {"malformed", "wrong_type", "oversized"}
     assert "HEAD" in skipped["malformed"]
-    skipped = {case.name: case.skipped for case in csv.cases() if case.skipped}
+    skipped = {case.name: case.skipped for case in csv.iterate_cases() if case.skipped}
     assert skipped.keys() == {"wrong_type"}
     for subject in (bare, csv):
-        assert tuple(case.name for case in subject.cases()) == subject.cells()
+        assert tuple(case.name for case in subject.iterate_cases()) == subject.list_cells()
 
 
 def test_arguments_that_cannot_be_made_skip_the_operation_and_the_report_says_so() -> None:
     never = {"type": "object", "required": ["x"], "properties": {"x": False}}
     bundle = replace(GOOD, tools=(*GOOD.tools[:2], replace(GOOD.tools[2], input_schema=never)))
     assert bundle.spec is not None
-    *_, subject = subjects(bundle.spec, bundle.tools, MOCK_CAPS)
-    assert all(case.skipped for case in subject.cases() if case.name not in SCHEMAS)
+    *_, subject = build_subjects(bundle.spec, bundle.tools, MOCK_CAPS)
+    assert all(case.skipped for case in subject.iterate_cases() if case.name not in SCHEMAS)
 
 
 class Real:
@@ -279,8 +279,10 @@ def live_report(answer: Callable[[WireRequest], WireResponse]) -> tuple[StageRep
 
 def documented(request: WireRequest) -> WireResponse:
     assert GOOD.spec is not None
-    answers = Answers(GOOD.spec)
-    return answers.good(answers.successes(GOOD.spec.operation("listNotes"))[0], "full")
+    answers = AnswerBuilder(GOOD.spec)
+    return answers.build_answer(
+        answers.list_successes(GOOD.spec.get_operation("listNotes"))[0], "full"
+    )
 
 
 def test_a_documented_success_passes_the_live_stage() -> None:
@@ -316,10 +318,10 @@ def test_an_api_out_of_reach_is_inconclusive() -> None:
 
 
 def test_only_safe_reads_without_required_arguments_are_tried() -> None:
-    assert [tool.name for tool, _ in candidates(GOOD)] == ["list_notes"]
+    assert [tool.name for tool, _ in find_candidates(GOOD)] == ["list_notes"]
     first = GOOD.tools[0]
     for changes in ({"access": "write"}, {"input_schema": {"type": "object", "required": ["x"]}}):
-        assert candidates(replace(GOOD, tools=(replace(first, **changes),))) == ()
+        assert find_candidates(replace(GOOD, tools=(replace(first, **changes),))) == ()
 
 
 def _apis(count: int) -> Bundle:
@@ -346,7 +348,7 @@ def _apis(count: int) -> Bundle:
 
 def test_the_likeliest_three_are_tried_until_one_passes() -> None:
     bundle = _apis(5)
-    chosen = [tool.name for tool, _ in candidates(bundle)]
+    chosen = [tool.name for tool, _ in find_candidates(bundle)]
     assert chosen == ["o4", "o3", "o2"]
 
     def act(tool: str) -> Outcome:
@@ -369,4 +371,4 @@ def test_the_likeliest_three_are_tried_until_one_passes() -> None:
 def test_the_live_broker_gets_the_read_policy() -> None:
     broker = Broker(Policy(()), Real(documented))
     proved(GOOD, LocalRunner(), live=broker)
-    assert broker.policy == read_policy(GOOD)
+    assert broker.policy == build_read_policy(GOOD)

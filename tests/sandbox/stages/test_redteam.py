@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sandbox.attacks import attacks, simpler
-from sandbox.bundle import Bundle, RequestPattern
-from sandbox.example import Example
-from sandbox.prove import prove
-from sandbox.redteam import prove_redteam, shooting_range
-from sandbox.report import CaseResult, StageReport, from_json, to_json
-from sandbox.validation import checker
+from sandbox.bundle.example import Example
+from sandbox.bundle.model import Bundle, RequestPattern
+from sandbox.bundle.report import CaseResult, StageReport, from_json, to_json
+from sandbox.schemas.hostile_values import generate_attacks, simplify_attack
+from sandbox.schemas.validator import get_checker
+from sandbox.stages.prove import prove_bundle
+from sandbox.stages.redteam import build_attack_opener, prove_redteam
 from tests.sandbox.computing import CASES, HALVE, case, computing, takes
 from tests.sandbox.local import LocalRunner
 
@@ -28,9 +28,12 @@ WHOLE = {"type": "integer"}
 
 
 def attacked(
-    bundle: Bundle, examples: Sequence[Example] = CASES, seconds: float = 5.0, budget: float = 20.0
+    bundle: Bundle,
+    examples: Sequence[Example] = CASES,
+    seconds: float = 60.0,
+    budget: float = 120.0,
 ) -> StageReport:
-    opened = shooting_range(bundle, LocalRunner())
+    opened = build_attack_opener(bundle, LocalRunner())
     return asyncio.run(prove_redteam(bundle, examples, opened, seconds=seconds, budget=budget))
 
 
@@ -39,7 +42,7 @@ def code(body: str, parameter: str = "number") -> str:
 
 
 def found(report: StageReport) -> list[CaseResult]:
-    return list(report.failures())
+    return list(report.list_failures())
 
 
 def test_sound_code_withstands() -> None:
@@ -50,9 +53,9 @@ def test_sound_code_withstands() -> None:
 
 
 def test_the_compilers_code_has_no_red_team() -> None:
-    proof = asyncio.run(prove(computing(), LocalRunner()))
+    proof = asyncio.run(prove_bundle(computing(), LocalRunner()))
     assert "redteam" not in [report.stage for report in proof.reports]
-    proof = asyncio.run(prove(computing(), LocalRunner(), examples=CASES))
+    proof = asyncio.run(prove_bundle(computing(), LocalRunner(), examples=CASES))
     assert proof.reports[-1].stage == "redteam"
     assert proof.passed
 
@@ -90,7 +93,7 @@ def test_code_without_an_end_is_a_finding_and_ends_the_attack() -> None:
 
 def test_code_that_never_ends_is_tried_twice_at_most() -> None:
     endless = computing(code("while True:\n        pass"))
-    report = attacked(endless, seconds=0.3, budget=1.0)
+    report = attacked(endless, seconds=0.3)
     assert found(report)[0].case == "the usual call"
     assert len(found(report)) <= 2
 
@@ -100,7 +103,7 @@ def test_code_that_never_ends_without_its_api_ends_the_outages() -> None:
         "try:\n        http.request('GET', '/x')\n    except ToolError:\n        pass\n"
         "    while True:\n        pass"
     )
-    report = attacked(api(stuck), seconds=0.3, budget=1.0)
+    report = attacked(api(stuck), seconds=0.3)
     cells = found(report)
     assert len(cells) == 2
     assert all("ended its sandbox" in cell.evidence for cell in cells)
@@ -194,7 +197,7 @@ USUAL: dict[str, Any] = {"text": "abc", "number": 1, "rows": [1, 2], "deep": {"a
 def test_integers_that_no_float_holds_are_tried_where_nothing_bounds_them(kind: str) -> None:
     for bound, tried in (({}, True), ({"maximum": 9}, False)):
         schema = takes(number={"type": kind, **bound})
-        made = attacks(schema, {"number": 1}, checker(schema), Random(1))
+        made = generate_attacks(schema, {"number": 1}, get_checker(schema), Random(1))
         assert any(attack.arguments["number"] == 10**400 for attack in made) == tried
 
 
@@ -202,7 +205,10 @@ def test_nested_integers_are_tried_as_json_may_write_them_and_nested_lists_as_to
     rows = {"type": "array", "items": {"type": "array", "items": {"type": "number"}}}
     counts = {"type": "array", "items": {"type": "integer"}}
     schema, base = takes(rows=rows, counts=counts), {"rows": [[1, 2]], "counts": [1]}
-    made = [attack.arguments for attack in attacks(schema, base, checker(schema), Random(1))]
+    made = [
+        attack.arguments
+        for attack in generate_attacks(schema, base, get_checker(schema), Random(1))
+    ]
     assert any(given["rows"][-1:] == [[1e308, 1e308]] for given in made)
     assert any(repr(given["counts"]) == "[2.0]" for given in made)
 
@@ -211,11 +217,11 @@ def test_nested_integers_are_tried_as_json_may_write_them_and_nested_lists_as_to
 @given(SCHEMAS, st.integers(0, 2**32))
 def test_every_attack_is_admitted_and_comes_again_from_its_seed(schema: Any, seed: int) -> None:
     base = {name: USUAL[name] for name in schema["properties"]}
-    judge = checker(schema)
-    made = list(attacks(schema, base, judge, Random(seed)))
+    judge = get_checker(schema)
+    made = list(generate_attacks(schema, base, judge, Random(seed)))
     assert made
-    assert made == list(attacks(schema, base, judge, Random(seed)))
+    assert made == list(generate_attacks(schema, base, judge, Random(seed)))
     for attack in made:
-        assert judge.problem(attack.arguments) is None
-        for less in simpler(attack, base, judge):
-            assert judge.problem(less.arguments) is None
+        assert judge.find_problem(attack.arguments) is None
+        for less in simplify_attack(attack, base, judge):
+            assert judge.find_problem(less.arguments) is None

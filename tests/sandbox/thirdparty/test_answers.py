@@ -7,9 +7,15 @@ from typing import Any
 
 import pytest
 
-from sandbox.material import COMPLETE, GET, MAX_VALUES, READ, read_material
-from sandbox.notices import MAX_DATA, MAX_LOGGED, LogEar, LogMessage, read_message
-from sandbox.redaction import Redaction
+from sandbox.thirdparty.answers import COMPLETE, GET, MAX_VALUES, READ, read_answer
+from sandbox.wire.notifications import (
+    MAX_DATA,
+    MAX_LOGGED,
+    LogListener,
+    LogMessage,
+    read_log_message,
+)
+from sandbox.wire.redaction import Redaction
 
 HIDE = Redaction(["sesame-sesame-4711"])
 PART = {"uri": "notes://1", "mimeType": "text/plain", "text": "words"}
@@ -17,7 +23,7 @@ SAID = {"role": "user", "content": {"type": "text", "text": "words"}}
 
 
 def read(method: str, result: Any) -> Any:
-    return read_material(method, {"id": 1, "result": result}, HIDE)
+    return read_answer(method, {"id": 1, "result": result}, HIDE)
 
 
 def test_contents_hold_no_invisible_text_no_secret_and_nothing_that_is_not_mcps() -> None:
@@ -79,7 +85,7 @@ def test_a_server_may_not_ask_back_before_it_answers() -> None:
 @pytest.mark.parametrize(("code", "told"), [(-32002, -32002), (-32602, -32602), ("x", -32603)])
 def test_an_error_is_told_in_clean_words_with_a_code_that_is_known(code: Any, told: int) -> None:
     error = {"code": code, "message": "no \x1b[1msesame-sesame-4711" + "x" * 5000}
-    made = read_material(READ, {"error": error}, HIDE)
+    made = read_answer(READ, {"error": error}, HIDE)
     assert (made.result, made.code) == (None, told)
     assert made.message.startswith("no [redacted]x")
     assert len(made.message) == 500
@@ -87,12 +93,12 @@ def test_an_error_is_told_in_clean_words_with_a_code_that_is_known(code: Any, to
 
 @pytest.mark.parametrize("said", [None, {}, {"level": "loud", "data": 1}, {"level": "info"}])
 def test_what_is_no_log_message_is_none(said: Any) -> None:
-    assert read_message(said) is None
+    assert read_log_message(said) is None
 
 
 def test_a_log_message_is_clean_and_cut() -> None:
     said = {"level": "info", "logger": "l\u202e" * 200, "data": {"k\x00": ["x" * 9000]}}
-    message = read_message(said)
+    message = read_log_message(said)
     assert message
     assert len(str(message.data)) < MAX_DATA + 40
     assert "\u202e" not in message.logger
@@ -102,10 +108,10 @@ def test_a_log_message_is_clean_and_cut() -> None:
 
 def test_an_ear_hears_from_its_level_on_and_no_more_than_so_much() -> None:
     heard: list[LogMessage] = []
-    ear = LogEar(heard.append, "warning")
+    ear = LogListener(heard.append, "warning")
     for level in ("info", "warning", "emergency"):
-        ear.tell(LogMessage(level, "x"))
+        ear.deliver_message(LogMessage(level, "x"))
     assert [message.level for message in heard] == ["warning", "emergency"]
     for _ in range(MAX_LOGGED):
-        ear.tell(LogMessage("error", "x"))
+        ear.deliver_message(LogMessage("error", "x"))
     assert (len(heard), ear.dropped) == (MAX_LOGGED, 2)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.clienthello import MAX_BYTES, ClientHello, NotTls, read_client_hello
+from sandbox.thirdparty.clienthello import MAX_BYTES, ClientHello, NotTls, read_client_hello
 
 
 def hello(name: str | None) -> bytes:

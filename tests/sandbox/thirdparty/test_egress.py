@@ -14,15 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.brake import Brake
-from sandbox.egress import Exit, ExitCaps, Tunnel
-from sandbox.link import CREDIT, DATA, HEADER, OPEN, Link
-from sandbox.livehttp import LiveHttp
-from sandbox.policy import Origin
-from sandbox.target import Target
+from sandbox.broker.live import LiveHttp
+from sandbox.bundle.target import NetworkTarget
+from sandbox.killswitch import KillSwitch
+from sandbox.thirdparty.egress import EgressCaps, EgressProxy, Tunnel
+from sandbox.thirdparty.link import CREDIT, DATA, HEADER, OPEN, Link
+from sandbox.wire.policy import Origin
+from tests.functional.home import SECONDS
 from tests.sandbox.upstreams import HOST, Outside, outside, to_this_machine
 
-FORWARDER = Path(__file__).parents[2] / "images" / "exit" / "forwarder.py"
+FORWARDER = Path(__file__).parents[3] / "images" / "exit" / "forwarder.py"
 GET = b"GET / HTTP/1.1\r\nHost: api.test\r\n\r\n"
 
 
@@ -30,7 +31,7 @@ GET = b"GET / HTTP/1.1\r\nHost: api.test\r\n\r\n"
 class Way:
     """A running exit: where its proxy and its doors listen, and what it told of."""
 
-    exit: Exit
+    exit: EgressProxy
     proxy: int
     tunnels: list[Tunnel]
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -56,7 +57,7 @@ class Way:
 
     async def last(self) -> Tunnel:
         """The one connection there was, once it has ended."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(SECONDS):
             await self.ended.wait()
         return self.tunnels[-1]
 
@@ -70,21 +71,21 @@ def free_port() -> int:
 
 @asynccontextmanager
 async def way_out(
-    *targets: Target,
-    private: Target | None = None,
-    caps: ExitCaps | None = None,
-    brake: Brake | None = None,
+    *targets: NetworkTarget,
+    private: NetworkTarget | None = None,
+    caps: EgressCaps | None = None,
+    kill_switch: KillSwitch | None = None,
 ) -> AsyncIterator[Way]:
     granted = frozenset({private} if private else ())
     origins = frozenset(Origin("http", each.host, each.port) for each in granted)
     tunnels: list[Tunnel] = []
     async with LiveHttp(origins, resolve=to_this_machine) as upstream:
-        made = Exit(
+        made = EgressProxy(
             frozenset(targets),
             upstream,
             private=granted,
-            caps=caps or ExitCaps(),
-            brake=brake or Brake(),
+            caps=caps or EgressCaps(),
+            kill_switch=kill_switch or KillSwitch(),
             resolve=to_this_machine,
         )
         way = Way(made, free_port(), tunnels)
@@ -104,13 +105,13 @@ async def way_out(
         )
         assert process.stdin
         assert process.stdout
-        link = Link(process.stdin.write, made.serve)
+        link = Link(process.stdin.write, made.serve_stream)
         reading = asyncio.ensure_future(_read(process.stdout, link.feed))
         try:
-            assert await link.ready()
+            assert await link.wait_ready()
             yield way
         finally:
-            await link.ended()
+            await link.end_and_wait()
             process.stdin.close()
             await process.wait()
             await reading
@@ -123,7 +124,7 @@ async def _read(stream: asyncio.StreamReader, feed: Callable[[bytes], None]) -> 
 
 def run(work: Callable[[], object]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(SECONDS):
             await work()  # type: ignore[misc]
 
     asyncio.run(bounded())
@@ -146,7 +147,7 @@ async def over_tls(
 def test_a_declared_host_is_reached_by_the_proxy_and_by_its_own_address() -> None:
     async def work() -> None:
         async with outside() as server:
-            target = Target(HOST, server.port)
+            target = NetworkTarget(HOST, server.port)
             async with way_out(target, private=target) as way:
                 reader, writer, line = await way.connect(str(target))
                 assert b" 200 " in line
@@ -171,7 +172,7 @@ def test_a_declared_host_is_reached_by_the_proxy_and_by_its_own_address() -> Non
 )
 def test_an_undeclared_host_or_port_is_refused_and_told(wanted: str) -> None:
     async def work() -> None:
-        async with way_out(Target(HOST, 443)) as way:
+        async with way_out(NetworkTarget(HOST, 443)) as way:
             _, writer, line = await way.connect(wanted)
             writer.close()
             assert b" 403 " in line
@@ -183,7 +184,7 @@ def test_an_undeclared_host_or_port_is_refused_and_told(wanted: str) -> None:
 def test_a_declared_host_at_a_private_address_is_refused_unless_it_was_granted() -> None:
     async def work() -> None:
         async with outside() as server:
-            target = Target(HOST, server.port)
+            target = NetworkTarget(HOST, server.port)
             async with way_out(target) as way:
                 reader, writer, _ = await way.connect(str(target))
                 with pytest.raises((ssl.SSLError, OSError)):
@@ -199,7 +200,7 @@ def test_a_declared_host_at_a_private_address_is_refused_unless_it_was_granted()
 def test_tls_must_ask_for_the_host_of_its_tunnel(name: str) -> None:
     async def work() -> None:
         async with outside() as server:
-            target = Target(HOST, server.port)
+            target = NetworkTarget(HOST, server.port)
             async with way_out(target, private=target) as way:
                 reader, writer, _ = await way.connect(str(target))
                 if name.lower() == HOST:
@@ -219,7 +220,7 @@ def test_tls_must_ask_for_the_host_of_its_tunnel(name: str) -> None:
 def test_what_is_not_tls_does_not_pass_a_tunnel(first: bytes) -> None:
     async def work() -> None:
         async with outside(tls=False) as server:
-            target = Target(HOST, server.port)
+            target = NetworkTarget(HOST, server.port)
             async with way_out(target, private=target) as way:
                 reader, writer, _ = await way.connect(str(target))
                 writer.write(first)
@@ -234,7 +235,7 @@ def test_what_is_not_tls_does_not_pass_a_tunnel(first: bytes) -> None:
 def test_a_target_that_does_not_answer_in_tls_is_cut_off() -> None:
     async def work() -> None:
         async with outside(b"220 smtp ready\r\n", tls=False) as server:
-            target = Target(HOST, server.port)
+            target = NetworkTarget(HOST, server.port)
             async with way_out(target, private=target) as way:
                 reader, writer, _ = await way.connect(str(target))
                 with pytest.raises((ssl.SSLError, OSError)):
@@ -247,7 +248,7 @@ def test_a_target_that_does_not_answer_in_tls_is_cut_off() -> None:
 def test_plain_http_goes_through_for_a_declared_port_only_and_as_one_request() -> None:
     async def work() -> None:
         async with outside(tls=False) as server:
-            target = Target(HOST, server.port)
+            target = NetworkTarget(HOST, server.port)
             async with way_out(target, private=target) as way:
                 url = f"http://{target}"
                 smuggled = (
@@ -282,7 +283,7 @@ def test_plain_http_goes_through_for_a_declared_port_only_and_as_one_request() -
 )
 def test_what_is_no_proxy_request_gets_a_plain_answer(head: bytes) -> None:
     async def work() -> None:
-        async with way_out(Target(HOST, 80)) as way:
+        async with way_out(NetworkTarget(HOST, 80)) as way:
             assert (await way.said(head)).startswith(b"HTTP/1.1 400 ")
             assert (await way.last()).refusal == "refused"
 
@@ -292,7 +293,7 @@ def test_what_is_no_proxy_request_gets_a_plain_answer(head: bytes) -> None:
 def test_the_address_of_one_host_serves_no_other() -> None:
     async def work() -> None:
         async with outside(tls=False) as server:
-            target = Target(HOST, server.port)
+            target = NetworkTarget(HOST, server.port)
             async with way_out(target, private=target) as way:
                 reader, writer = await asyncio.open_connection(way.exit.hosts[HOST], server.port)
                 writer.write(b"GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n")
@@ -305,11 +306,11 @@ def test_the_address_of_one_host_serves_no_other() -> None:
 
 def test_the_brake_cuts_running_tunnels_and_refuses_new_ones() -> None:
     async def work() -> None:
-        brake, hold = Brake(), asyncio.Event()
+        kill_switch, hold = KillSwitch(), asyncio.Event()
         async with outside(hold=hold) as server:
-            target = Target(HOST, server.port)
-            async with way_out(target, private=target, brake=brake) as way:
-                brake.engage()
+            target = NetworkTarget(HOST, server.port)
+            async with way_out(target, private=target, kill_switch=kill_switch) as way:
+                kill_switch.engage()
                 _, writer = await asyncio.open_connection("127.0.0.1", way.proxy)
                 writer.write(f"CONNECT {target} HTTP/1.1\r\n\r\n".encode())
                 assert (await way.last()).refusal == "frozen"
@@ -322,9 +323,9 @@ def test_the_brake_cuts_running_tunnels_and_refuses_new_ones() -> None:
 
 def test_a_tunnel_carries_no_more_than_it_may() -> None:
     async def work() -> None:
-        caps = replace(ExitCaps(), tunnel_bytes=20_000)
+        caps = replace(EgressCaps(), tunnel_bytes=20_000)
         async with outside(b"x" * 200_000) as server:
-            target = Target(HOST, server.port)
+            target = NetworkTarget(HOST, server.port)
             async with way_out(target, private=target, caps=caps) as way:
                 reader, writer, _ = await way.connect(str(target))
                 with pytest.raises((ssl.SSLError, OSError, AssertionError)):
@@ -337,7 +338,7 @@ def test_a_tunnel_carries_no_more_than_it_may() -> None:
 def test_large_answers_arrive_whole_past_the_window() -> None:
     async def work() -> None:
         async with outside(b"HTTP/1.1 200 OK\r\n\r\n" + b"z" * 3_000_000) as server:
-            target = Target(HOST, server.port)
+            target = NetworkTarget(HOST, server.port)
             async with way_out(target, private=target) as way:
                 reader, writer, _ = await way.connect(str(target))
                 assert (await over_tls(reader, writer, server)).count(b"z") == 3_000_000
@@ -347,7 +348,7 @@ def test_large_answers_arrive_whole_past_the_window() -> None:
 
 def test_a_session_makes_only_so_many_connections() -> None:
     async def work() -> None:
-        async with way_out(Target(HOST, 443), caps=replace(ExitCaps(), tunnels=2)) as way:
+        async with way_out(NetworkTarget(HOST, 443), caps=replace(EgressCaps(), tunnels=2)) as way:
             for _ in range(4):
                 way.ended.clear()
                 assert b"400" in (await way.said(b"x\r\n\r\n"))[:20] or way.tunnels
@@ -375,7 +376,7 @@ def test_a_link_that_breaks_the_rules_is_ended() -> None:
             link = Link(written.append, serve)
             for kind, number, payload in frames:
                 link.feed(HEADER.pack(kind, number, len(payload)) + payload)
-            assert await link.ready() is False
-            await link.ended()
+            assert await link.wait_ready() is False
+            await link.end_and_wait()
 
     run(work)

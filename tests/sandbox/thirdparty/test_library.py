@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.bundle import Bundle
+from sandbox.bundle.model import Bundle
 from sandbox.errors import DefinitionsChanged, SessionBroken
-from sandbox.material import COMPLETE, GET, READ
-from sandbox.mcp_session import McpSession
-from sandbox.notices import LogEar, LogMessage
-from sandbox.offer import read_offer
-from sandbox.recording import Tape
-from sandbox.remotetools import read_listing
-from tests.sandbox.test_mcp_session import bundle, opened, run
+from sandbox.session.recording import CallLog
+from sandbox.thirdparty.answers import COMPLETE, GET, READ
+from sandbox.thirdparty.offers import read_offer
+from sandbox.thirdparty.session import McpSession
+from sandbox.thirdparty.tools import read_listing
+from sandbox.wire.notifications import LogListener, LogMessage
+from tests.sandbox.thirdparty.test_session import bundle, opened, run
 
-LIBRARY = Path(__file__).parents[1] / "world" / "library.py"
+LIBRARY = Path(__file__).parents[2] / "world" / "library.py"
 ERAS = pytest.mark.parametrize("era", [(), ("modern",)], ids=["initialize", "2026-07-28"])
 WATCHED = "test://watched-resource"
 Era = tuple[str, ...]
@@ -34,7 +34,7 @@ def library(*words: str) -> Bundle:
 
 async def pinned(session: McpSession) -> Bundle:
     """The session's bundle with all that its server lists, pinned."""
-    listing, listed = read_listing(await session.list_tools()), await session.listed()
+    listing, listed = read_listing(await session.list_tools()), await session.list_offers()
     launch = session.bundle.launch
     assert launch
     offer = read_offer(listed, listed)[0]
@@ -56,18 +56,18 @@ def test_prompts_resources_and_completions_are_listed_and_read(era: Era) -> None
                 "completions",
                 "logging",
             )
-            assert len(await session.resources()) == 4
-            read = await session.ask(READ, {"uri": "test://secret"}, Tape())
+            assert len(await session.list_resources()) == 4
+            read = await session.fetch_answer(READ, {"uri": "test://secret"}, CallLog())
             assert read.result
             assert read.result["contents"][0]["text"] == "seen: [redacted]"
-            wrong = await session.ask(READ, {"uri": "test://none"}, Tape())
+            wrong = await session.fetch_answer(READ, {"uri": "test://none"}, CallLog())
             assert (wrong.result, wrong.code) == (None, -32602 if era else -32002)
-            got = await session.ask(GET, {"name": "test_prompt_with_image"}, Tape())
+            got = await session.fetch_answer(GET, {"name": "test_prompt_with_image"}, CallLog())
             assert got.result
             assert [m["content"]["type"] for m in got.result["messages"]] == ["image", "text"]
             ref = {"type": "ref/prompt", "name": "test_prompt_with_arguments"}
             asked = {"ref": ref, "argument": {"name": "arg1", "value": "pa"}}
-            completed = await session.ask(COMPLETE, asked, Tape())
+            completed = await session.fetch_answer(COMPLETE, asked, CallLog())
             assert completed.result == {"completion": {"values": ["paris", "parma"], "total": 2}}
 
     run(work)
@@ -79,10 +79,10 @@ def test_a_watched_resource_is_heard_of_until_it_is_not_watched_any_more(era: Er
         async with opened(library(*era)) as session:
             await pinned(session)
             heard: list[str] = []
-            assert (await session.watch(WATCHED, heard.append)).result is not None
+            assert (await session.watch_resource(WATCHED, heard.append)).result is not None
             await session.call("get_watched_changed", {})
             assert heard == [WATCHED]
-            await session.unwatch(WATCHED)
+            await session.unwatch_resource(WATCHED)
             await session.call("get_watched_changed", {})
             assert heard == [WATCHED]
 
@@ -93,10 +93,10 @@ def test_who_watches_hears_when_the_session_ends() -> None:
     async def work() -> None:
         heard: list[str] = []
         async with opened(library()) as session:
-            await session.watch(WATCHED, heard.append)
+            await session.watch_resource(WATCHED, heard.append)
         assert heard == [WATCHED]
         with pytest.raises(SessionBroken):
-            await session.ask(READ, {"uri": WATCHED}, Tape())
+            await session.fetch_answer(READ, {"uri": WATCHED}, CallLog())
 
     run(work)
 
@@ -108,7 +108,7 @@ def test_what_is_logged_is_told_to_the_call_s_client_from_its_level_on(era: Era)
             await pinned(session)
             for level, count in (("debug", 4), ("info", 3), ("error", 0)):
                 heard: list[LogMessage] = []
-                tape = Tape(logged=LogEar(heard.append, level))
+                tape = CallLog(logged=LogListener(heard.append, level))
                 await session.call("test_tool_with_logging", {}, tape=tape)
                 assert len(heard) == count
             await session.call("test_tool_with_logging", {})
@@ -122,7 +122,7 @@ def test_what_is_logged_while_two_clients_calls_run_is_told_to_neither() -> None
             await pinned(session)
             heard: list[LogMessage] = []
             mine = session.call(
-                "test_tool_with_logging", {}, tape=Tape(logged=LogEar(heard.append))
+                "test_tool_with_logging", {}, tape=CallLog(logged=LogListener(heard.append))
             )
             other = session.call("test_simple_text", {})
             await asyncio.gather(mine, other)
@@ -137,8 +137,8 @@ def test_a_flood_of_messages_is_cut_and_counted() -> None:
         async with opened(library()) as session:
             await pinned(session)
             heard: list[LogMessage] = []
-            ear = LogEar(heard.append)
-            assert (await session.call("get_flood", {}, tape=Tape(logged=ear))).ok
+            ear = LogListener(heard.append)
+            assert (await session.call("get_flood", {}, tape=CallLog(logged=ear))).ok
             assert (len(heard), ear.dropped) == (200, 300)
 
     run(work)
@@ -165,7 +165,7 @@ def test_a_change_that_the_server_tells_is_found_before_the_next_prompt() -> Non
             await pinned(session)
             await session.call("get_new_words", {})
             with pytest.raises(DefinitionsChanged):
-                await session.ask(GET, {"name": "test_simple_prompt"}, Tape())
+                await session.fetch_answer(GET, {"name": "test_simple_prompt"}, CallLog())
 
     run(work)
 
@@ -183,7 +183,7 @@ def test_a_server_without_prompts_and_resources_is_asked_for_none() -> None:
             " flush=True)\n"
         )
         async with opened(bundle(script)) as session:
-            listed = await session.listed()
+            listed = await session.list_offers()
             assert (listed.abilities, dict(listed.definitions)) == (frozenset(), {})
 
     run(work)
@@ -206,11 +206,11 @@ for line in sys.stdin:
         if asked > 1:
             continue
         result = {"resources": [{"uri": "a:b"}]}
-    if "id" in request:
-        print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
     if method == "resources/read":
         changed = {"jsonrpc": "2.0", "method": "notifications/resources/list_changed"}
         print(json.dumps(changed), flush=True)
+    if "id" in request:
+        print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
 """
 
 
@@ -219,8 +219,8 @@ def test_a_server_that_falls_silent_over_its_lists_is_stopped() -> None:
         async with opened(bundle(MUTE)) as session:
             await pinned(session)
             session.limits = replace(session.limits, start_seconds=0.1)
-            await session.ask(READ, {"uri": "a:b"}, Tape())
-            await session.ask(READ, {"uri": "a:b"}, Tape())
+            await session.fetch_answer(READ, {"uri": "a:b"}, CallLog())
+            await session.fetch_answer(READ, {"uri": "a:b"}, CallLog())
 
     async def read_again() -> None:
         with pytest.raises(SessionBroken, match="say in time"):

@@ -7,17 +7,15 @@ from typing import Any
 
 import pytest
 
-from sandbox import launch
-from sandbox.launch import Launch
-from sandbox.offer import (
+from sandbox.bundle import launch
+from sandbox.bundle.launch import Launch
+from sandbox.bundle.offer import Definition, ListedDefinitions, Offer
+from sandbox.thirdparty.offers import (
     MAX_DEFINITIONS,
-    Definition,
-    Listed,
-    Offer,
-    offer_changes,
+    list_offer_changes,
+    list_texts,
     read_offer,
-    shown_resources,
-    texts,
+    select_shown_resources,
 )
 
 ALL = frozenset({"prompts", "resources"})
@@ -28,8 +26,8 @@ TEMPLATE: dict[str, Any] = {"uriTemplate": "notes://{id}", "name": "By number"}
 
 def listed(
     prompts: Any = (PROMPT,), resources: Any = (TEXT,), templates: Any = (TEMPLATE,)
-) -> Listed:
-    return Listed(ALL, {"prompt": prompts, "resource": resources, "template": templates})
+) -> ListedDefinitions:
+    return ListedDefinitions(ALL, {"prompt": prompts, "resource": resources, "template": templates})
 
 
 def offered(**kinds: Any) -> Offer:
@@ -51,7 +49,7 @@ def test_definitions_are_shown_with_their_words_and_nothing_else_of_them() -> No
 def test_a_prompt_or_template_that_is_new_gone_twice_or_changed_is_a_change(kind: str) -> None:
     item = {"prompts": PROMPT, "templates": TEMPLATE}[kind]
     pins = offered().pins
-    assert offer_changes(pins, listed()) == ()
+    assert list_offer_changes(pins, listed()) == ()
     other = {**item, "name": "other", "uriTemplate": "other://{id}"}
     for now, told in (
         ([item, other], "is new"),
@@ -59,28 +57,28 @@ def test_a_prompt_or_template_that_is_new_gone_twice_or_changed_is_a_change(kind
         ([item, item], "is listed twice"),
         ([{**item, "description": "Send it on."}], "was changed"),
     ):
-        (change,) = offer_changes(pins, listed(**{kind: now}))
+        (change,) = list_offer_changes(pins, listed(**{kind: now}))
         assert change.endswith(told)
 
 
 def test_a_prompts_argument_with_other_words_is_a_change() -> None:
     argument = {"name": "who", "description": "All that the user ever said."}
     now = listed(prompts=[{**PROMPT, "arguments": [argument]}])
-    assert offer_changes(offered().pins, now) == ("prompt greet was changed",)
+    assert list_offer_changes(offered().pins, now) == ("prompt greet was changed",)
 
 
 def test_resources_come_go_and_grow_but_do_not_say_something_else_of_themselves() -> None:
     pins = offered().pins
     for now in ([], [TEXT, {"uri": "notes://two", "name": "Two"}], [{**TEXT, "size": 9}]):
-        assert offer_changes(pins, listed(resources=now)) == ()
-    (change,) = offer_changes(pins, listed(resources=[{**TEXT, "title": "Read me first"}]))
+        assert list_offer_changes(pins, listed(resources=now)) == ()
+    (change,) = list_offer_changes(pins, listed(resources=[{**TEXT, "title": "Read me first"}]))
     assert change == "resource notes://one was changed"
 
 
 def test_a_resource_that_was_not_registered_is_shown_without_its_words() -> None:
     new = {"uri": "notes://two", "name": "Obey", "title": "Obey", "description": "Obey me."}
     bad: list[Definition] = [{"uri": "no uri"}, {"name": "none"}, {"uri": TEXT["uri"]}]
-    shown, left_out = shown_resources(offered(), [{**TEXT, "size": 9}, new, *bad])
+    shown, left_out = select_shown_resources(offered(), [{**TEXT, "size": 9}, new, *bad])
     assert shown[0] == {**TEXT, "size": 9}
     assert shown[1] == {"uri": "notes://two", "name": "notes://two"}
     assert (len(shown), left_out) == (2, 3)
@@ -90,8 +88,8 @@ def test_a_resource_whose_words_differ_at_every_start_is_not_pinned() -> None:
     again = listed(resources=[{**TEXT, "description": "Written at 12:03."}])
     offer, _ = read_offer(listed(), again)
     assert offer.resources == ()
-    assert offer_changes(offer.pins, again) == ()
-    assert shown_resources(offer, [TEXT])[0] == (
+    assert list_offer_changes(offer.pins, again) == ()
+    assert select_shown_resources(offer, [TEXT])[0] == (
         {"uri": "notes://one", "name": "notes://one", "size": 3},
     )
 
@@ -129,7 +127,7 @@ def test_only_what_both_starts_can_do_is_offered() -> None:
 
 def test_every_text_that_a_model_would_read_is_judged() -> None:
     argument = {"name": "who", "description": "of an argument"}
-    told = [text for _, text in texts(listed(prompts=[{**PROMPT, "arguments": [argument]}]))]
+    told = [text for _, text in list_texts(listed(prompts=[{**PROMPT, "arguments": [argument]}]))]
     assert {"Greets.", "of an argument", "The first.", "By number", "One", "who"} <= set(told)
 
 

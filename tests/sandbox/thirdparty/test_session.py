@@ -14,22 +14,22 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sandbox.brake import Brake
-from sandbox.broker import Broker
-from sandbox.bundle import Bundle, Provenance
+from sandbox.broker.broker import Broker
+from sandbox.broker.live import LiveHttp
+from sandbox.bundle.launch import Launch
+from sandbox.bundle.model import Bundle, Provenance
 from sandbox.errors import CallTimedOut, DefinitionsChanged, Frozen, SessionBroken
-from sandbox.launch import Launch
-from sandbox.livehttp import LiveHttp
-from sandbox.mcp_session import McpSession
-from sandbox.outfit import LIMITS, Outfit
-from sandbox.policy import Policy
-from sandbox.progress import Progress
-from sandbox.recording import Tape
-from sandbox.remotetools import read_listing
-from sandbox.runner import Limits
-from sandbox.unconfined import UnconfinedRunner
+from sandbox.killswitch import KillSwitch
+from sandbox.session.interface import Limits
+from sandbox.session.recording import CallLog
+from sandbox.thirdparty.environment import LIMITS, LaunchEnvironment
+from sandbox.thirdparty.session import McpSession
+from sandbox.thirdparty.tools import read_listing
+from sandbox.thirdparty.unconfined import UnconfinedRunner
+from sandbox.wire.notifications import ProgressNotice
+from sandbox.wire.policy import Policy
 from tests.engine.foreign import BENIGN, PRELUDE
-from tests.functional.home import until
+from tests.functional.home import SECONDS, until
 
 QUICK = replace(LIMITS, start_seconds=2.0)
 MODERN = """
@@ -70,10 +70,12 @@ def bundle(script: str, *arguments: str) -> Bundle:
 
 @asynccontextmanager
 async def opened(
-    made: Bundle, limits: Limits = LIMITS, brake: Brake | None = None, **secrets: str
+    made: Bundle, limits: Limits = LIMITS, kill_switch: KillSwitch | None = None, **secrets: str
 ) -> AsyncIterator[McpSession]:
     runner = UnconfinedRunner(
-        lambda _: Outfit(environment=secrets), inherited={"PATH": os.environ["PATH"]}, brake=brake
+        lambda _: LaunchEnvironment(environment=secrets),
+        inherited={"PATH": os.environ["PATH"]},
+        kill_switch=kill_switch,
     )
     async with LiveHttp() as nowhere, runner.open(made, Broker(Policy(()), nowhere), limits) as it:
         assert isinstance(it, McpSession)
@@ -92,7 +94,7 @@ async def registered(script: str, *arguments: str) -> Bundle:
 
 def run(work: Callable[[], Awaitable[None]]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(SECONDS):
             await work()
 
     asyncio.run(bounded())
@@ -211,9 +213,9 @@ for line in sys.stdin:
 
 def test_a_call_s_own_progress_is_passed_on_clean_where_somebody_hears_it() -> None:
     async def work() -> None:
-        heard: list[Progress] = []
+        heard: list[ProgressNotice] = []
         async with opened(await registered(PROGRESS), API_KEY="s3cret-value") as session:
-            await session.call("get_x", {}, tape=Tape(heard=heard.append))
+            await session.call("get_x", {}, tape=CallLog(heard=heard.append))
             assert (await session.call("get_x", {})).text == "null"
         assert [(told.done, told.message) for told in heard] == [(18.0, "one  [redacted]")]
 
@@ -393,8 +395,8 @@ def alive(pids: str) -> list[int]:
 
 
 def gone(pids: str) -> None:
-    """Returns once none of the processes is left; fails after 10 s."""
-    until(lambda: not alive(pids), "they have ended", 10.0)
+    """Returns once none of the processes is left."""
+    until(lambda: not alive(pids), "they have ended")
 
 
 def test_a_stubborn_server_and_its_children_end_with_the_session() -> None:
@@ -410,17 +412,17 @@ def test_a_stubborn_server_and_its_children_end_with_the_session() -> None:
 
 def test_the_brake_ends_it_at_once_and_lets_none_start() -> None:
     async def work() -> None:
-        brake = Brake()
+        kill_switch = KillSwitch()
         made = await registered(GRANDCHILD)
-        async with opened(made, brake=brake) as session:
+        async with opened(made, kill_switch=kill_switch) as session:
             pids = (await session.call("get_pids", {})).text
-            brake.engage()
+            kill_switch.engage()
             with pytest.raises(Frozen):
                 await session.call("get_pids", {})
         # Killed they are; the machine may take a moment to clear them away.
         await asyncio.to_thread(gone, pids)
         with pytest.raises(Frozen):
-            async with opened(made, brake=brake):
+            async with opened(made, kill_switch=kill_switch):
                 pass
 
     run(work)
@@ -429,7 +431,7 @@ def test_the_brake_ends_it_at_once_and_lets_none_start() -> None:
 def test_a_server_does_not_outlive_a_parent_that_was_killed(tmp_path: Path) -> None:
     parent = """
 import asyncio, os, sys
-from tests.sandbox.test_mcp_session import GRANDCHILD, opened, registered
+from tests.sandbox.thirdparty.test_session import GRANDCHILD, opened, registered
 async def main():
     async with opened(await registered(GRANDCHILD)) as session:
         print((await session.call("get_pids", {})).text, flush=True)
@@ -441,7 +443,7 @@ asyncio.run(main())
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", parent),
             stdout=asyncio.subprocess.PIPE,
-            cwd=Path(__file__).parents[2],
+            cwd=Path(__file__).parents[3],
         )
         assert process.stdout
         pids = (await process.stdout.readline()).decode()

@@ -6,10 +6,15 @@ from typing import Any
 
 import pytest
 
-from sandbox.bundle import NAME
-from sandbox.remotetools import access_of, changes, definition_digest, read_listing
-from sandbox.static.orders import orders_in
-from sandbox.static.schemas import schema_problems
+from sandbox.bundle.model import NAME
+from sandbox.schemas.wellformed import find_schema_problems
+from sandbox.stages.static.definitions import find_orders
+from sandbox.thirdparty.tools import (
+    classify_tool_access,
+    digest_definition,
+    list_changes,
+    read_listing,
+)
 
 
 def tool(name: str = "get_x", **more: Any) -> dict[str, Any]:
@@ -17,14 +22,14 @@ def tool(name: str = "get_x", **more: Any) -> dict[str, Any]:
 
 
 def pins(*tools: dict[str, Any]) -> dict[str, str]:
-    return {t["name"]: definition_digest(t) for t in tools}
+    return {t["name"]: digest_definition(t) for t in tools}
 
 
 @pytest.mark.parametrize(
     "name", ["get_item", "list-zones", "searchDocs", "fs.read", "whois.lookup"]
 )
 def test_a_reading_name_that_says_so_reads(name: str) -> None:
-    assert access_of(tool(name, annotations={"readOnlyHint": True})) == "read"
+    assert classify_tool_access(tool(name, annotations={"readOnlyHint": True})) == "read"
 
 
 @pytest.mark.parametrize(
@@ -44,12 +49,12 @@ def test_a_reading_name_that_says_so_reads(name: str) -> None:
 )
 def test_whatever_is_doubtful_writes(name: str, hints: Any) -> None:
     listed = tool(name) if hints is None else tool(name, annotations=hints)
-    assert access_of(listed) == "write"
+    assert classify_tool_access(listed) == "write"
 
 
 def test_a_person_classifies_and_the_stricter_word_counts() -> None:
-    assert access_of(tool("process"), reads=["process"]) == "read"
-    assert access_of(tool("process"), reads=["process"], writes=["process"]) == "write"
+    assert classify_tool_access(tool("process"), reads=["process"]) == "read"
+    assert classify_tool_access(tool("process"), reads=["process"], writes=["process"]) == "write"
 
 
 def test_names_become_ours_and_stay_told_apart() -> None:
@@ -102,7 +107,7 @@ def test_older_drafts_are_read_as_what_they_mean() -> None:
         "$defs": {"P": {"type": "integer"}},
         "properties": {"id": {"$ref": "#/$defs/P"}, "pair": {"prefixItems": [{"type": "null"}]}},
     }
-    assert not list(schema_problems(made.input_schema))
+    assert not list(find_schema_problems(made.input_schema))
 
 
 def test_what_is_shown_is_clean_and_what_is_judged_is_not() -> None:
@@ -124,15 +129,15 @@ def test_what_is_shown_is_clean_and_what_is_judged_is_not() -> None:
     ],
 )
 def test_any_change_of_a_definition_is_a_change(changed: dict[str, Any]) -> None:
-    assert changes(pins(tool()), [changed]) == ("get_x was changed",)
+    assert list_changes(pins(tool()), [changed]) == ("get_x was changed",)
 
 
 def test_what_was_added_removed_or_doubled_is_said() -> None:
     before = pins(tool("a"), tool("b"))
-    assert changes(before, [tool("b"), tool("a")]) == ()
-    assert changes(before, [tool("a"), tool("c")]) == ("c is new", "b is gone")
-    assert changes(before, [tool("a"), tool("b"), tool("b")]) == ("b is listed twice",)
-    assert changes(before, [tool("a", _meta={"n": 1}), tool("b")]) == ()
+    assert list_changes(before, [tool("b"), tool("a")]) == ()
+    assert list_changes(before, [tool("a"), tool("c")]) == ("c is new", "b is gone")
+    assert list_changes(before, [tool("a"), tool("b"), tool("b")]) == ("b is listed twice",)
+    assert list_changes(before, [tool("a", _meta={"n": 1}), tool("b")]) == ()
 
 
 @pytest.mark.parametrize(
@@ -150,7 +155,7 @@ def test_what_was_added_removed_or_doubled_is_said() -> None:
     ],
 )
 def test_orders_to_a_model_are_found(text: str) -> None:
-    assert orders_in(text)
+    assert find_orders(text)
 
 
 @pytest.mark.parametrize(
@@ -167,4 +172,4 @@ def test_orders_to_a_model_are_found(text: str) -> None:
     ],
 )
 def test_plain_descriptions_are_left_alone(text: str) -> None:
-    assert orders_in(text) == ""
+    assert find_orders(text) == ""

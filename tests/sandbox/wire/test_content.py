@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from sandbox.content import MAX_BLOCKS, MAX_MEDIA, content_problem, without_secrets
-from sandbox.redaction import Redaction
+from sandbox.wire.content import MAX_BLOCKS, MAX_MEDIA, find_content_problem, redact_tool_answer
+from sandbox.wire.redaction import Redaction
 
 TEXT = {"type": "text", "text": "hello"}
 IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
@@ -31,7 +31,7 @@ def resource(**changed: Any) -> dict[str, Any]:
     ],
 )
 def test_blocks_of_every_kind_are_taken(block: dict[str, Any]) -> None:
-    assert content_problem([block, TEXT]) == ""
+    assert find_content_problem([block, TEXT]) == ""
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_blocks_of_every_kind_are_taken(block: dict[str, Any]) -> None:
     ],
 )
 def test_what_is_no_content_of_a_tool_is_told(content: Any) -> None:
-    assert content_problem(content) != ""
+    assert find_content_problem(content) != ""
 
 
 def test_a_secret_in_the_bytes_of_a_block_does_not_come_back_and_the_block_stays_one() -> None:
@@ -77,9 +77,9 @@ def test_a_secret_in_the_bytes_of_a_block_does_not_come_back_and_the_block_stays
         {"type": "text", "text": "c4nary-secret", "data": "aGk="},
     ]
     answer = {"id": "1", "result": {"content": blocks, "structuredContent": {"a": "x"}}}
-    clean = without_secrets(answer, hide)
+    clean = redact_tool_answer(answer, hide)
     image, document, text = clean["result"]["content"]
-    assert content_problem(clean["result"]["content"]) == ""
+    assert find_content_problem(clean["result"]["content"]) == ""
     assert base64.b64decode(image["data"]) == b"\xff [redacted] \xff"
     assert base64.b64decode(document["resource"]["blob"]) == b"\xff [redacted] \xff"
     assert text["text"] == "[redacted]"
@@ -89,13 +89,13 @@ def test_a_secret_in_the_bytes_of_a_block_does_not_come_back_and_the_block_stays
 def test_a_short_secret_does_not_spoil_an_image_that_spells_it_by_chance() -> None:
     hide = Redaction(["hunt"])
     answer = {"result": {"content": [{**IMAGE, "data": "aahuntaa"}, TEXT]}}
-    assert without_secrets(answer, hide) is answer
+    assert redact_tool_answer(answer, hide) is answer
     beside = {"result": {"content": [{**IMAGE, "data": "aahuntaa"}, {**TEXT, "text": "hunt"}]}}
-    clean = without_secrets(beside, hide)["result"]["content"]
+    clean = redact_tool_answer(beside, hide)["result"]["content"]
     assert (clean[0]["data"], clean[1]["text"]) == ("aahuntaa", "[redacted]")
 
 
 @pytest.mark.parametrize("broken", [None, [], {"result": 5}, {"result": {"content": ["c4nary"]}}])
 def test_what_is_no_result_is_cleaned_as_it_is(broken: Any) -> None:
     answer = broken if isinstance(broken, dict) else {"error": broken}
-    assert "c4nary" not in str(without_secrets(answer, Redaction(["c4nary"])))
+    assert "c4nary" not in str(redact_tool_answer(answer, Redaction(["c4nary"])))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sandbox.redaction import MARK, Redaction, sensitive
+from sandbox.wire.redaction import MARK, Redaction, list_sensitive_parts
 
 CANARY = 'Tw-c4n/ry+7"é\\x&Q=='
 SECRETS = st.text(st.characters(min_codepoint=33, max_codepoint=0x2FFF, categories=["L", "N", "P"]))
@@ -52,7 +52,7 @@ FORMS: dict[str, Callable[[str], bytes]] = {
 @given(secret=LONG, before=NEUTRAL, after=NEUTRAL)
 def test_no_form_of_a_secret_is_left(form: str, secret: str, before: str, after: str) -> None:
     echoed = FORMS[form](secret)
-    clean = Redaction([secret]).data(before.encode() + echoed + after.encode())
+    clean = Redaction([secret]).redact_bytes(before.encode() + echoed + after.encode())
     assert echoed not in clean or echoed in MARK.encode()
     assert MARK.encode() in clean
 
@@ -63,7 +63,7 @@ def test_base64_at_any_alignment_gives_less_than_two_bytes_of_a_secret_away(
     secret: str, before: bytes, after: bytes
 ) -> None:
     content = base64.b64encode(before + secret.encode() + after)
-    clean = Redaction([secret]).data(content)
+    clean = Redaction([secret]).redact_bytes(content)
     assert MARK.encode() in clean
     for piece in clean.split(MARK.encode()):
         assert len(piece.rstrip(b"=")) <= (max(len(before), len(after)) * 8 + 11) // 6 + 1
@@ -75,55 +75,58 @@ def test_a_change_of_case_does_not_hide_a_secret(secret: str) -> None:
     clean = Redaction([secret])
     for changed in (secret.swapcase(), secret.upper(), secret.lower()):
         if len(changed) == len(secret) and changed.casefold() == secret.casefold():
-            assert MARK in clean.text(f"<{changed}>")
+            assert MARK in clean.redact_text(f"<{changed}>")
 
 
 @settings(max_examples=30)
 @given(st.text(), st.lists(LONG, max_size=3))
 def test_a_text_without_the_secrets_stays_what_it_is(text: str, secrets: list[str]) -> None:
-    clean = Redaction(secrets).text(text)
+    clean = Redaction(secrets).redact_text(text)
     assert clean == text or MARK in clean
 
 
 def test_secrets_that_are_split_over_headers_are_found() -> None:
     half = len(CANARY) // 2
     headers = (("x-a", "1"), ("x-b", CANARY[:half]), ("x-c", CANARY[half:]), ("x-d", "2"))
-    clean = Redaction([CANARY]).headers(headers)
+    clean = Redaction([CANARY]).redact_headers(headers)
     assert clean == (("x-a", "1"), ("x-b", MARK), ("x-c", MARK), ("x-d", "2"))
 
 
 def test_header_names_and_json_keys_are_cleaned_too() -> None:
     clean = Redaction(["canary-77"])
-    assert clean.headers((("x-canary-77", "v"),)) == ((f"x-{MARK}", "v"),)
-    assert clean.value({"a": ["canary-77", {"canary-77": 1}]}) == {"a": [MARK, {MARK: 1}]}
+    assert clean.redact_headers((("x-canary-77", "v"),)) == ((f"x-{MARK}", "v"),)
+    assert clean.redact_json({"a": ["canary-77", {"canary-77": 1}]}) == {"a": [MARK, {MARK: 1}]}
 
 
 @pytest.mark.parametrize("secret", ["abc", "42", "x"])
 def test_a_very_short_secret_is_found_by_itself_and_does_not_blot_out_text(secret: str) -> None:
     clean = Redaction([secret])
-    assert clean.text(f"key={secret};") == f"key={MARK};"
-    assert clean.text(f"q{secret}z") == f"q{secret}z"
+    assert clean.redact_text(f"key={secret};") == f"key={MARK};"
+    assert clean.redact_text(f"q{secret}z") == f"q{secret}z"
 
 
 def test_a_number_is_not_found_inside_a_longer_number() -> None:
     clean = Redaction(["123456"])
-    assert clean.text('{"id": 91234567}') == '{"id": 91234567}'
-    assert clean.text("pin 123456") == f"pin {MARK}"
+    assert clean.redact_text('{"id": 91234567}') == '{"id": 91234567}'
+    assert clean.redact_text("pin 123456") == f"pin {MARK}"
 
 
 def test_what_is_sensitive_of_a_secret_leaves_public_names_alone() -> None:
-    assert sensitive("admin:hunter22") == ("admin:hunter22", "hunter22")
+    assert list_sensitive_parts("admin:hunter22") == ("admin:hunter22", "hunter22")
     secret = json.dumps({"client_id": "my-app", "client_secret": "s3cr3t-9"})
-    assert sensitive(secret) == (secret, "s3cr3t-9")
+    assert list_sensitive_parts(secret) == (secret, "s3cr3t-9")
     pem = "-----BEGIN PRIVATE KEY-----\nMIIabc\nDEFghi\n-----END PRIVATE KEY-----"
-    key = sensitive(json.dumps({"key": pem}))
+    key = list_sensitive_parts(json.dumps({"key": pem}))
     assert "MIIabc" in key
     assert "-----BEGIN PRIVATE KEY-----" not in key
 
 
 def test_values_of_one_request_are_removed_beside_the_secrets() -> None:
-    clean = Redaction(["canary-77"]).also(["f00d" * 16, "a/b+c", "no"])
-    assert clean.text("canary-77 " + "f00d" * 16 + " a%2Fb%2Bc no") == f"{MARK} {MARK} {MARK} no"
+    clean = Redaction(["canary-77"]).extend_with(["f00d" * 16, "a/b+c", "no"])
+    assert (
+        clean.redact_text("canary-77 " + "f00d" * 16 + " a%2Fb%2Bc no")
+        == f"{MARK} {MARK} {MARK} no"
+    )
 
 
 @given(st.binary(), st.binary(), st.integers(0, 2))
@@ -131,7 +134,7 @@ def test_a_secret_in_the_bytes_of_base64_is_taken_out_and_it_stays_base64(
     before: bytes, after: bytes, shift: int
 ) -> None:
     held = before + b"\0" * shift + CANARY.encode() + after
-    clean = Redaction([CANARY]).base64(base64.b64encode(held).decode())
+    clean = Redaction([CANARY]).redact_base64(base64.b64encode(held).decode())
     left = base64.b64decode(clean, validate=True)
     assert MARK.encode() in left
     assert CANARY.encode() not in left
@@ -139,9 +142,9 @@ def test_a_secret_in_the_bytes_of_base64_is_taken_out_and_it_stays_base64(
 
 def test_base64_that_spells_a_long_secret_is_withheld_and_a_short_one_is_chance() -> None:
     spelled = "abcd" * 20 + "canarySecret" + "abcd" * 20
-    assert base64.b64decode(Redaction(["canarySECRET"]).base64(spelled)) == MARK.encode()
-    assert Redaction(["test", "canary"]).base64(spelled + "test") == spelled + "test"
+    assert base64.b64decode(Redaction(["canarySECRET"]).redact_base64(spelled)) == MARK.encode()
+    assert Redaction(["test", "canary"]).redact_base64(spelled + "test") == spelled + "test"
 
 
 def test_what_is_no_base64_is_a_text() -> None:
-    assert Redaction([CANARY]).base64(f"no base64: {CANARY}") == f"no base64: {MARK}"
+    assert Redaction([CANARY]).redact_base64(f"no base64: {CANARY}") == f"no base64: {MARK}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-SECONDS = 60.0
+SECONDS = 120.0
 Told = dict[str, Any]
 
 
@@ -72,7 +72,7 @@ class Puppet:
         assert self.process.stdin is not None
         try:
             self.process.stdin.close()
-            return self.process.wait(20)
+            return self.process.wait(SECONDS)
         finally:
             self.process.kill()
             self._reader.join()

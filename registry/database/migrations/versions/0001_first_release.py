@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from alembic import op
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     Column,
     Float,
@@ -11,6 +12,7 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -22,6 +24,7 @@ revision = "0001"
 down_revision = None
 
 metadata = MetaData()
+ROW_ID = BigInteger().with_variant(Integer(), "sqlite")
 
 Table(
     "entries",
@@ -122,6 +125,14 @@ Table(
 )
 
 Table(
+    "recordings",
+    metadata,
+    Column("end", ROW_ID, primary_key=True, autoincrement=False),
+    Column("invocation", ForeignKey("invocations.id"), nullable=False, unique=True),
+    Column("content", LargeBinary),
+)
+
+Table(
     "approvals",
     metadata,
     Column("id", String(32), primary_key=True),
@@ -142,7 +153,36 @@ Table(
     Column("decision_reason", Text, nullable=False),
     Column("claimed_by", String(32), nullable=False),
     Column("outcome", Text, nullable=False),
+    Column("decision", Text, nullable=False, server_default=""),
+    Column("present", Text, nullable=False, server_default=""),
     Index("approvals_by_state", "state", "created"),
+)
+
+Table(
+    "rules",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("entry", ForeignKey("entries.name"), nullable=False),
+    Column("tool", String(40), nullable=False),
+    Column("body", Text, nullable=False),
+    Column("signature", Text, nullable=False),
+    Column("created", Float, nullable=False),
+    Column("uses", Integer, nullable=False),
+    Column("revoked", Float),
+    Column("revoked_by", Text, nullable=False),
+    Index("rules_by_tool", "entry", "tool"),
+)
+
+Table(
+    "overrides",
+    metadata,
+    Column("entry", ForeignKey("entries.name"), primary_key=True),
+    Column("operation", String(200), primary_key=True),
+    Column("level", String(11), nullable=False),
+    Column("body", Text, nullable=False),
+    Column("signature", Text, nullable=False),
+    Column("changed", Float, nullable=False),
+    Column("by", Text, nullable=False),
 )
 
 Table(
@@ -161,7 +201,75 @@ Table(
     Column("attempt", Integer, nullable=False),
     Column("owner", String(32), nullable=False),
     Column("log", Text, nullable=False),
+    Column("needs", Text, nullable=False, server_default="{}"),
     Index("jobs_by_state", "state", "created"),
+)
+
+Table(
+    "drafts",
+    metadata,
+    Column("job", ForeignKey("jobs.id"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("digest", String(64), nullable=False),
+    Column("created", Float, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("verdict", String(7), nullable=False),
+    Column("reports", Text, nullable=False),
+    Column("diagnosis", Text, nullable=False),
+    Column("author", String(16), nullable=False, server_default="client"),
+    Column("model", Text, nullable=False, server_default=""),
+    UniqueConstraint("job", "digest"),
+)
+
+Table(
+    "model_calls",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("job", String(32), nullable=False),
+    Column("server", String(40), nullable=False),
+    Column("purpose", String(16), nullable=False),
+    Column("author", String(16), nullable=False),
+    Column("model", Text, nullable=False),
+    Column("prompt", Text, nullable=False),
+    Column("prompt_digest", String(64), nullable=False),
+    Column("started", Float, nullable=False),
+    Column("seconds", Float, nullable=False),
+    Column("tokens_in", Integer, nullable=False),
+    Column("tokens_out", Integer, nullable=False),
+    Column("cost", Float, nullable=False),
+    Column("state", String(8), nullable=False),
+    Column("content", Text, nullable=False),
+    Column("message", Text, nullable=False),
+    Index("model_calls_by_job", "job", "prompt_digest"),
+    Index("model_calls_by_time", "started"),
+    Index("model_calls_by_server", "server"),
+)
+
+Table(
+    "trials",
+    metadata,
+    Column("entry", String(40), primary_key=True),
+    Column("version", Integer, nullable=False),
+    Column("previous", Integer, nullable=False),
+    Column("began", Float, nullable=False),
+    Column("calls", Integer, nullable=False),
+    Column("succeeded", Integer, nullable=False),
+    Column("failed", Integer, nullable=False),
+    Column("old_succeeded", Integer, nullable=False),
+    Column("old_failed", Integer, nullable=False),
+    Column("ended", Float),
+    Column("outcome", Text, nullable=False),
+)
+
+Table(
+    "watched",
+    metadata,
+    Column("source", String(2000), primary_key=True),
+    Column("checked", Float, nullable=False),
+    Column("etag", Text, nullable=False),
+    Column("modified", Text, nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("problem", Text, nullable=False),
 )
 
 Table(
@@ -202,6 +310,9 @@ Table(
     Column("kind", String(12), primary_key=True),
     Column("granted_by", Text, nullable=False),
     Column("granted", Float, nullable=False),
+    Column("detail", Text, nullable=False, server_default=""),
+    Column("serial", Integer, nullable=False, server_default="1"),
+    Column("signature", Text, nullable=False, server_default=""),
 )
 
 Table(
@@ -227,6 +338,7 @@ Table(
     Column("id", Integer, primary_key=True),
     Column("entry", ForeignKey("entries.name"), nullable=False, index=True),
     Column("tool", String(40), nullable=False),
+    Column("words", Text, nullable=False),
     Column("name", Text, nullable=False),
     Column("description", Text, nullable=False),
     Column("parameters", Text, nullable=False),
@@ -235,7 +347,7 @@ Table(
 
 SEARCH_INDEX = """CREATE VIRTUAL TABLE search_index USING fts5(
     name, description, parameters, context,
-    content='search_documents', content_rowid='id', tokenize='porter unicode61')"""
+    content='search_documents', content_rowid='id', tokenize='unicode61')"""
 
 AUDIT_GUARDS = (
     "CREATE TRIGGER audit_is_not_edited BEFORE UPDATE ON audit "

@@ -7,8 +7,8 @@ from typing import Any
 
 from graphql import GraphQLSchema, build_schema, graphql_sync, introspection_from_schema
 
-from forge.compile import Compilation, compile_document
-from forge.document import parse
+from forge.compiler.compile import Compilation, compile_document
+from forge.readers.document import parse_document
 
 SDL = '''
 """A moment, as RFC 3339 writes it."""
@@ -55,7 +55,7 @@ def introspection() -> dict[str, Any]:
 
 def compiled(told: Any = None, base_url: str = "https://shop.example/graphql") -> Compilation:
     text = json.dumps(introspection() if told is None else told)
-    return compile_document(parse(text.encode(), "schema.json"), base_url=base_url)
+    return compile_document(parse_document(text.encode(), "schema.json"), base_url=base_url)
 
 
 def answered(document: str, variables: dict[str, Any], root: Any) -> dict[str, Any]:

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forge.errors import NoUsableOperation
-from forge.graphql.reader import INTROSPECTION, introspection_url
-from forge.graphql.schema import introspected
-from sandbox.bundle import ToolDefinition, read_bundle, write_bundle
-from sandbox.graphql import carried, kind_of
-from sandbox.policy import read_policy, tool_policy
-from sandbox.static.stage import prove_static
-from sandbox.validation import checker
-from tests.forge.graphql.shop import answered, compiled, introspection, schema
+from forge.readers.graphql.reader import INTROSPECTION, build_introspection_url
+from forge.readers.graphql.schema import find_schema_object
+from sandbox.bundle.model import ToolDefinition, read_bundle, write_bundle
+from sandbox.schemas.validator import get_checker
+from sandbox.stages.static.stage import prove_static
+from sandbox.wire.graphql import classify_document, extract_document
+from sandbox.wire.policy import build_read_policy, build_tool_policy
+from tests.forge.readers.graphql.shop import answered, compiled, introspection, schema
 
 ENDPOINT = "https://shop.example/graphql"
 
@@ -47,15 +47,15 @@ def test_every_document_is_valid_for_the_schema_it_was_made_from() -> None:
 
 def test_arguments_are_the_variables_with_their_types_values_and_nullability() -> None:
     takes = tools()["create_order"].input_schema
-    judge = checker(takes)
-    assert judge.problem({"items": [{"sku": "a", "count": 2, "note": None}]}) is None
-    assert judge.problem({"items": [{"sku": "a", "more": {"sku": "b"}}]}) is None
+    judge = get_checker(takes)
+    assert judge.find_problem({"items": [{"sku": "a", "count": 2, "note": None}]}) is None
+    assert judge.find_problem({"items": [{"sku": "a", "more": {"sku": "b"}}]}) is None
     for wrong in ({}, {"items": [{"count": 1}]}, {"items": [{"sku": "a", "other": 1}]}):
-        assert judge.problem(wrong) is not None, wrong
-    status = checker(tools()["orders"].input_schema)
-    assert status.problem({"status": ["OPEN"], "first": 3}) is None
-    assert status.problem({"status": ["LOST"]}) is not None
-    assert status.problem({"first": 2**31}) is not None
+        assert judge.find_problem(wrong) is not None, wrong
+    status = get_checker(tools()["orders"].input_schema)
+    assert status.find_problem({"status": ["OPEN"], "first": 3}) is None
+    assert status.find_problem({"status": ["LOST"]}) is not None
+    assert status.find_problem({"first": 2**31}) is not None
 
 
 def test_an_engines_own_answer_keeps_to_the_output_schema() -> None:
@@ -74,9 +74,9 @@ def test_an_engines_own_answer_keeps_to_the_output_schema() -> None:
     tool = tools()["user"]
     said = answered(tool.requests[0].document, {"id": "1"}, root)
     assert "errors" not in said
-    assert checker(tool.output_schema).problem({"status": 200, "body": said}) is None
+    assert get_checker(tool.output_schema).find_problem({"status": 200, "body": said}) is None
     wrong = json.loads(json.dumps(said).replace('"totalCount": 1', '"totalCount": "one"'))
-    assert checker(tool.output_schema).problem({"status": 200, "body": wrong}) is not None
+    assert get_checker(tool.output_schema).find_problem({"status": 200, "body": wrong}) is not None
 
 
 def test_the_bundle_passes_the_static_stage_and_is_the_same_read_again(tmp_path: Any) -> None:
@@ -88,9 +88,12 @@ def test_the_bundle_passes_the_static_stage_and_is_the_same_read_again(tmp_path:
 
 def test_a_read_session_sends_the_documents_of_its_reads_and_no_other() -> None:
     bundle = compiled().bundle
-    reads, mutation = read_policy(bundle), bundle.tool("create_order").requests[0].document
-    query = bundle.tool("user").requests[0].document
-    assert reads.match("POST", ENDPOINT, json.dumps({"query": query}).encode())
+    reads, mutation = (
+        build_read_policy(bundle),
+        bundle.get_tool("create_order").requests[0].document,
+    )
+    query = bundle.get_tool("user").requests[0].document
+    assert reads.find_rule("POST", ENDPOINT, json.dumps({"query": query}).encode())
     for body in (
         json.dumps({"query": mutation}),
         json.dumps({"query": query + " " + mutation}),
@@ -100,10 +103,10 @@ def test_a_read_session_sends_the_documents_of_its_reads_and_no_other() -> None:
         f"query={query}",
         "",
     ):
-        assert reads.match("POST", ENDPOINT, body.encode()) is None, body
-    writes = tool_policy(bundle, "create_order")
-    assert writes.match("POST", ENDPOINT, json.dumps({"query": mutation}).encode())
-    assert writes.match("POST", ENDPOINT, json.dumps({"query": query}).encode()) is None
+        assert reads.find_rule("POST", ENDPOINT, body.encode()) is None, body
+    writes = build_tool_policy(bundle, "create_order")
+    assert writes.find_rule("POST", ENDPOINT, json.dumps({"query": mutation}).encode())
+    assert writes.find_rule("POST", ENDPOINT, json.dumps({"query": query}).encode()) is None
 
 
 @pytest.mark.parametrize(
@@ -123,7 +126,7 @@ def test_a_read_session_sends_the_documents_of_its_reads_and_no_other() -> None:
 def test_only_a_document_of_one_plain_operation_counts_as_what_it_says(
     document: str, kind: str | None
 ) -> None:
-    assert kind_of(document) == kind
+    assert classify_document(document) == kind
 
 
 def test_a_tool_whose_document_is_a_mutation_is_refused_as_a_read() -> None:
@@ -145,10 +148,10 @@ def test_an_endpoint_without_a_path_is_taken_to_be_at_graphql() -> None:
 
 
 def test_only_what_looks_like_an_endpoint_is_asked_for_its_schema() -> None:
-    assert introspection_url("https://a.example/api/graphql").startswith(
+    assert build_introspection_url("https://a.example/api/graphql").startswith(
         "https://a.example/api/graphql?query=%7B__schema"
     )
-    assert introspection_url("https://a.example/docs") == ""
+    assert build_introspection_url("https://a.example/docs") == ""
     assert validate(schema(), parse(INTROSPECTION)) == []
 
 
@@ -178,7 +181,7 @@ def test_a_damaged_schema_gives_a_sound_bundle_or_a_located_refusal(data: st.Dat
                 node[key] = data.draw(junk)
                 break
             node = node[key]
-    if introspected(told) is None:
+    if find_schema_object(told) is None:
         return
     try:
         bundle = compiled(told).bundle
@@ -205,6 +208,6 @@ def test_a_schema_of_many_types_in_one_circle_stays_small() -> None:
 
 
 def test_a_body_that_is_no_request_carries_no_document() -> None:
-    assert carried(b"\xff") is None
-    assert carried(b"[" * 100_000) is None
-    assert carried(b'{"query": 7}') is None
+    assert extract_document(b"\xff") is None
+    assert extract_document(b"[" * 100_000) is None
+    assert extract_document(b'{"query": 7}') is None

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from forge.openapi.conflicts import conflict
-from sandbox.apispec import Schema
+from forge.readers.openapi.conflicts import find_conflict
+from sandbox.bundle.apispec import Schema
 from tests.forge.samples import operation, reading
 
 NAMED: dict[str, Schema] = {
@@ -40,7 +40,7 @@ def ref(name: str) -> dict[str, Any]:
     ],
 )
 def test_parts_that_no_value_fits(parts: list[Schema], reason: str) -> None:
-    assert conflict({"allOf": parts}, NAMED) == reason
+    assert find_conflict({"allOf": parts}, NAMED) == reason
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_parts_that_no_value_fits(parts: list[Schema], reason: str) -> None:
     ],
 )
 def test_parts_that_a_value_fits(parts: list[Schema]) -> None:
-    assert conflict({"allOf": parts}, NAMED) == ""
+    assert find_conflict({"allOf": parts}, NAMED) == ""
 
 
 SHARED = """

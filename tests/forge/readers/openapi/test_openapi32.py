@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forge.openapi import read
+from forge.readers.openapi.reader import read_openapi
 from tests.forge.samples import compiled, document, operation, reading
 
 TAGS = """
@@ -39,7 +39,7 @@ def test_the_line_of_a_tag_is_the_group_and_each_tag_selects() -> None:
 
 
 def test_a_reference_to_the_documents_own_name_stays_in_it() -> None:
-    found = read(
+    found = read_openapi(
         document(
             """
             openapi: 3.2.0

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from forge.document import parse
 from forge.errors import NotAnApiDescription, NoUsableOperation
-from forge.openapi import read
-from sandbox.apispec import Encoding, MediaType, Response, SecurityScheme, from_json, to_json
+from forge.readers.document import parse_document
+from forge.readers.openapi.reader import read_openapi
+from sandbox.bundle.apispec import Encoding, MediaType, Response, SecurityScheme, from_json, to_json
 from tests.forge.samples import BASE, api, document, operation, reading, swagger, swagger_operation
 
 
@@ -23,7 +23,7 @@ from tests.forge.samples import BASE, api, document, operation, reading, swagger
     ],
 )
 def test_every_dialect_is_told_by_its_version(written: str, dialect: str) -> None:
-    spec = read(
+    spec = read_openapi(
         document(f"{written}\nhost: h\nservers: [url: 'http://h']\npaths: {{/a: {{get: {{}}}}}}")
     ).spec
     assert (spec.dialect, spec.title) == (dialect, "API")
@@ -41,14 +41,14 @@ def test_every_dialect_is_told_by_its_version(written: str, dialect: str) -> Non
 )
 def test_what_is_no_api_description_is_refused(written: str, reason: str) -> None:
     with pytest.raises(NotAnApiDescription, match=reason):
-        read(document(written))
+        read_openapi(document(written))
 
 
 def test_a_document_without_a_usable_operation_is_refused_with_its_causes() -> None:
     with pytest.raises(NoUsableOperation, match="/paths/~1a/get"):
-        read(api("/a: {get: [x]}"))
+        read_openapi(api("/a: {get: [x]}"))
     with pytest.raises(NoUsableOperation, match="lists none"):
-        read(document("openapi: 3.0.0"))
+        read_openapi(document("openapi: 3.0.0"))
 
 
 def test_a_bad_operation_is_left_out_and_located_and_the_rest_kept() -> None:
@@ -324,7 +324,7 @@ def test_swagger_flows_are_read() -> None:
       o: {type: oauth2, flow: application, tokenUrl: 'https://a.test/t'}
     security: [o: []]
     """
-    (scheme,) = read(swagger("/a: {get: {}}", rest)).spec.security_schemes
+    (scheme,) = read_openapi(swagger("/a: {get: {}}", rest)).spec.security_schemes
     assert (scheme.token_url, scheme.grants) == ("https://a.test/t", ("client_credentials",))
 
 
@@ -336,7 +336,7 @@ def test_swagger_basic_security_and_key() -> None:
       o: {type: oauth2}
     security: [{b: [], k: []}, {o: []}]
     """
-    schemes = read(swagger("/a: {get: {}}", rest)).spec.security_schemes
+    schemes = read_openapi(swagger("/a: {get: {}}", rest)).spec.security_schemes
     assert [(s.kind, s.parameter) for s in schemes] == [
         ("basic", "Authorization"),
         ("apiKey", "X"),
@@ -361,7 +361,9 @@ def test_swagger_basic_security_and_key() -> None:
 )
 def test_servers(servers: str, meant: str) -> None:
     text = f"openapi: 3.0.0\nservers: {servers}\npaths: {{/a: {{get: {{}}}}}}"
-    found = read(parse(text.encode(), "x", url="https://docs.example/api/openapi.yaml"))
+    found = read_openapi(
+        parse_document(text.encode(), "x", url="https://docs.example/api/openapi.yaml")
+    )
     assert found.spec.operations[0].server == meant
 
 
@@ -372,13 +374,15 @@ def test_servers(servers: str, meant: str) -> None:
 def test_without_a_usable_server_the_operation_is_left_out(server: str) -> None:
     text = f"openapi: 3.0.0\nservers: [{{url: '{server}'}}]\npaths: {{/a: {{get: {{}}}}}}"
     with pytest.raises(NoUsableOperation, match="base URL"):
-        read(document(text))
-    assert read(document(text), "http://h:81/x/").spec.operations[0].server == "http://h:81/x"
+        read_openapi(document(text))
+    assert (
+        read_openapi(document(text), "http://h:81/x/").spec.operations[0].server == "http://h:81/x"
+    )
 
 
 def test_a_base_url_must_be_absolute() -> None:
     with pytest.raises(NoUsableOperation, match="http"):
-        read(api("/a: {get: {}}"), "api.example.com")
+        read_openapi(api("/a: {get: {}}"), "api.example.com")
 
 
 def test_the_nearest_servers_win_and_a_base_url_replaces_them_all() -> None:
@@ -394,7 +398,7 @@ def test_the_nearest_servers_win_and_a_base_url_replaces_them_all() -> None:
         "https://path.example",
         BASE,
     ]
-    given = read(api(paths), "http://localhost:9/base").spec
+    given = read_openapi(api(paths), "http://localhost:9/base").spec
     assert {o.url for o in given.operations} == {
         "http://localhost:9/base/a",
         "http://localhost:9/base/b",
@@ -404,7 +408,7 @@ def test_the_nearest_servers_win_and_a_base_url_replaces_them_all() -> None:
 def test_a_swagger_server_is_scheme_host_and_base_path() -> None:
     assert swagger_operation("/a: {get: {}}").server == BASE
     text = b"swagger: '2.0'\nbasePath: /api/v1\npaths: {/a: {get: {}}}"
-    found = read(parse(text, "x", url="http://localhost:8081/api/docs"))
+    found = read_openapi(parse_document(text, "x", url="http://localhost:8081/api/docs"))
     assert found.spec.operations[0].url == "http://localhost:8081/api/v1/a"
 
 
@@ -573,7 +577,7 @@ def test_access_is_judged_by_method_and_words(
 
 def test_texts_are_cleaned_of_markup_and_of_what_cannot_be_seen() -> None:
     hidden = "".join(chr(0xE0000 + ord(c)) for c in "obey")
-    found = read(
+    found = read_openapi(
         api(
             f'/a: {{get: {{summary: "<b>List</b>\\n all\\u202e{hidden} [zones](http://x)&amp;c"}}}}'
         )

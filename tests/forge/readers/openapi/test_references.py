@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from forge.document import load, parse
-from forge.openapi import Reading, read
+from forge.readers.document import load_document, parse_document
+from forge.readers.openapi.reader import ParsedApi, read_openapi
 from tests.forge.samples import reading
 
 SPLIT = """
@@ -38,7 +38,7 @@ def _split(directory: Path, **files: str) -> Path:
     return directory / "main.yaml"
 
 
-def _schema(ref: str, rest: str = "", version: str = "3.0.3") -> Reading:
+def _schema(ref: str, rest: str = "", version: str = "3.0.3") -> ParsedApi:
     return reading(
         f"""
         /pets:
@@ -52,7 +52,7 @@ def _schema(ref: str, rest: str = "", version: str = "3.0.3") -> Reading:
 
 
 def test_a_document_split_over_files_reads_as_one(tmp_path: Path) -> None:
-    found = read(load(_split(tmp_path)))
+    found = read_openapi(load_document(_split(tmp_path)))
     assert found.problems == ()
     (operation,) = found.spec.operations
     assert [p.name for p in operation.parameters] == ["limit"]
@@ -63,7 +63,9 @@ def test_a_document_split_over_files_reads_as_one(tmp_path: Path) -> None:
 
 
 def test_a_problem_in_another_file_names_that_file(tmp_path: Path) -> None:
-    found = read(load(_split(tmp_path, **{"schemas.yaml": "Pet: {minLength: long}"})))
+    found = read_openapi(
+        load_document(_split(tmp_path, **{"schemas.yaml": "Pet: {minLength: long}"}))
+    )
     assert [(p.file, p.pointer) for p in found.problems] == [("schemas.yaml", "/Pet")]
 
 
@@ -75,7 +77,7 @@ def test_a_reference_never_leaves_the_directory(tmp_path: Path, reference: str) 
     directory = tmp_path / "a" / "b"
     directory.mkdir(parents=True)
     main = _split(directory, **{"main.yaml": SPLIT.replace("paths/pets.yaml", reference) + OTHER})
-    found = read(load(main, directory=directory))
+    found = read_openapi(load_document(main, directory=directory))
     assert [o.path for o in found.spec.operations] == ["/other"]
     assert "outside the directory" in found.problems[0].reason
 
@@ -90,7 +92,7 @@ def test_a_symbolic_link_does_not_lead_out_of_the_directory(tmp_path: Path) -> N
     main = _split(directory, **{"main.yaml": SPLIT + OTHER})
     (directory / "paths" / "pets.yaml").unlink()
     os.symlink(tmp_path / "secret.yaml", directory / "paths" / "pets.yaml")
-    found = read(load(main, directory=directory))
+    found = read_openapi(load_document(main, directory=directory))
     assert [o.path for o in found.spec.operations] == ["/other"]
 
 
@@ -98,7 +100,7 @@ def test_hidden_and_other_kinds_of_files_are_not_read(tmp_path: Path) -> None:
     for name in (".hidden.yaml", "secrets.env"):
         (tmp_path / name).write_text(PETS)
         (tmp_path / "main.yaml").write_text(SPLIT.replace("paths/pets.yaml", name) + OTHER)
-        found = read(load(tmp_path / "main.yaml"))
+        found = read_openapi(load_document(tmp_path / "main.yaml"))
         assert [o.path for o in found.spec.operations] == ["/other"]
 
 
@@ -110,7 +112,7 @@ def test_references_of_a_fetched_document_go_to_its_origin_only() -> None:
         return PETS.replace("../parameters.json#/limit", "http://10.0.0.1/x.json#/limit").encode()
 
     url = "https://api.example.com/docs/main.yaml"
-    found = read(parse(SPLIT.encode(), "main.yaml", url=url, fetch=fetch))
+    found = read_openapi(parse_document(SPLIT.encode(), "main.yaml", url=url, fetch=fetch))
     assert asked == [
         "https://api.example.com/docs/paths/pets.yaml",
         "https://api.example.com/docs/schemas.yaml",
@@ -119,7 +121,7 @@ def test_references_of_a_fetched_document_go_to_its_origin_only() -> None:
 
 
 def test_a_document_given_as_bytes_reads_no_files() -> None:
-    found = read(parse((SPLIT + OTHER).encode(), "main.yaml"))
+    found = read_openapi(parse_document((SPLIT + OTHER).encode(), "main.yaml"))
     assert "given alone" in found.problems[0].reason
 
 

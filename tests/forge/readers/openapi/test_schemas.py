@@ -8,27 +8,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from forge.document import Problem, parse
-from forge.openapi.references import References
-from forge.openapi.schemas import Schemas
+from forge.readers.document import DocumentProblem, parse_document
+from forge.readers.openapi.references import References
+from forge.readers.openapi.schemas import SchemaConverter
 
 
-def convert(text: str, version: str = "3.0") -> tuple[Any, list[Problem]]:
+def convert(text: str, version: str = "3.0") -> tuple[Any, list[DocumentProblem]]:
     return _convert({"s": yaml.safe_load(text)}, version)
 
 
-def _convert(root: Any, version: str) -> tuple[Any, list[Problem]]:
+def _convert(root: Any, version: str) -> tuple[Any, list[DocumentProblem]]:
     schema, _, problems = _convert_all(root, version)
     return schema, problems
 
 
-def _convert_all(root: Any, version: str) -> tuple[Any, Any, list[Problem]]:
-    problems: list[Problem] = []
-    document = parse(b"{}", "x")
+def _convert_all(root: Any, version: str) -> tuple[Any, Any, list[DocumentProblem]]:
+    problems: list[DocumentProblem] = []
+    document = parse_document(b"{}", "x")
     references = References(type(document)("x", b"", root))
-    schemas = Schemas(references, version == "3.1", problems.append)
-    made = schemas.convert(references.root.child("s"))
-    return made, schemas.named(), problems
+    schemas = SchemaConverter(references, version == "3.1", problems.append)
+    made = schemas.convert(references.root.get_child("s"))
+    return made, schemas.collect_named_schemas(), problems
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from forge.compile import Compilation, compile_document
-from forge.document import parse
-from sandbox.bundle import render_files
+from forge.compiler.compile import Compilation, compile_document
+from forge.readers.document import parse_document
+from sandbox.bundle.model import render_files
 
 SCHEMA = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json"
 CANARY = "k4n4ry-5f21c9"
@@ -44,7 +44,7 @@ def entry(
 def compiled(document: Any, **options: Any) -> Compilation:
     """The compilation of a document given as JSON values or as text."""
     text = document if isinstance(document, str) else json.dumps(document)
-    return compile_document(parse(text.encode(), "notes"), **options)
+    return compile_document(parse_document(text.encode(), "notes"), **options)
 
 
 def routes(made: Compilation) -> set[str]:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forge.document import MAX_BYTES
 from forge.errors import DocumentUnreadable
-from forge.recorded.curl import read_curl
-from tests.forge.recorded.notations import CANARY, compiled, files, routes
+from forge.readers.document import MAX_BYTES
+from forge.readers.recorded.curl import read_curl
+from tests.forge.readers.recorded.notations import CANARY, compiled, files, routes
 
 WORDS = st.text(st.sampled_from("abcXYZ019 -_.'\"$\\&;|é{}"), min_size=1, max_size=12)
 NAMES = st.text(st.sampled_from("abcdef"), min_size=1, max_size=6)

@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from forge.errors import NoUsableOperation
-from tests.forge.recorded.notations import CANARY, compiled, entry, files, har, routes
+from tests.forge.readers.recorded.notations import CANARY, compiled, entry, files, har, routes
 
 API = "https://app.example/api"
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from forge.errors import NoUsableOperation
-from tests.forge.recorded.notations import CANARY, compiled, files, postman, request, routes
+from tests.forge.readers.recorded.notations import CANARY, compiled, files, postman, request, routes
 
 
 def test_a_collections_requests_become_tools_named_and_grouped_as_in_it() -> None:

@@ -16,23 +16,25 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.cli import toolwright
-from orchestrator.clients import (
+from orchestrator.cli.clients.clients import (
     CLIENTS,
-    Client,
-    Start,
-    beyond,
-    configure,
-    machine,
-    printed,
-    serving,
+    McpClient,
+    StartCommand,
+    build_start_command,
+    describe_machine,
+    find_limit_warnings,
+    render_config,
+    update_config,
 )
-from orchestrator.commands import run
-from orchestrator.configtext import set_in_json
+from orchestrator.cli.clients.config_files import set_in_json
+from orchestrator.cli.commands import run
+from orchestrator.cli.main import toolwright
 from orchestrator.errors import OrchestratorError
-from orchestrator.front import TOOLS
+from orchestrator.frontends.tools import TOOLS
 
-START = Start("toolwright", "/opt/bin/toolwright", ("serve",), {"TOOLWRIGHT_HOME": "/home/me/.t"})
+START = StartCommand(
+    "toolwright", "/opt/bin/toolwright", ("serve",), {"TOOLWRIGHT_HOME": "/home/me/.t"}
+)
 CODE = CLIENTS["claude-code"]
 ENTRY = CODE.entry(START)
 OTHERS = {"theme": "dark", "mcpServers": {"other": {"command": "x"}}, "projects": {"/a": [1]}}
@@ -77,12 +79,12 @@ def test_every_client_gets_a_configuration_that_its_format_can_read(
     name: str, tmp_path: Path
 ) -> None:
     client = CLIENTS[name]
-    path = client.path(machine({"HOME": str(tmp_path)}, "linux"))
+    path = client.path(describe_machine({"HOME": str(tmp_path)}, "linux"))
     assert path.is_relative_to(tmp_path)
-    assert configure(client, path, START) is None
+    assert update_config(client, path, START) is None
     assert _servers(client, path)["toolwright"] == client.entry(START)
     assert path.stat().st_mode & 0o777 == 0o600
-    assert path.read_text() == printed(client, START)
+    assert path.read_text() == render_config(client, START)
     started = json.dumps(client.entry(START))
     assert START.command in started
     assert "serve" in started
@@ -94,24 +96,24 @@ def test_adding_twice_is_adding_once_and_removing_takes_out_only_ours(
     name: str, tmp_path: Path
 ) -> None:
     client = CLIENTS[name]
-    path = client.path(machine({"HOME": str(tmp_path)}, "linux"))
-    other = Start("other", "/opt/other", (), {})
-    configure(client, path, other)
+    path = client.path(describe_machine({"HOME": str(tmp_path)}, "linux"))
+    other = StartCommand("other", "/opt/other", (), {})
+    update_config(client, path, other)
     before = path.read_text()
-    configure(client, path, START)
+    update_config(client, path, START)
     once = path.read_text()
-    configure(client, path, START)
+    update_config(client, path, START)
     assert path.read_text() == once
     assert list(_servers(client, path)) == ["other", "toolwright"]
-    configure(client, path, START, remove=True)
+    update_config(client, path, START, remove=True)
     assert path.read_text() == before
 
 
 @pytest.mark.parametrize("name", CLIENTS)
 def test_removing_where_nothing_is_configured_makes_no_file(name: str, tmp_path: Path) -> None:
     client = CLIENTS[name]
-    path = client.path(machine({"HOME": str(tmp_path)}, "linux"))
-    assert configure(client, path, START, remove=True) is None
+    path = client.path(describe_machine({"HOME": str(tmp_path)}, "linux"))
+    assert update_config(client, path, START, remove=True) is None
     assert not path.exists()
 
 
@@ -140,18 +142,18 @@ def test_removing_where_nothing_is_configured_makes_no_file(name: str, tmp_path:
 def test_a_client_is_configured_where_it_looks_on_each_platform(
     name: str, platform: str, path: str
 ) -> None:
-    where = machine({"HOME": "h", "USERPROFILE": "h", "APPDATA": "a"}, platform)
+    where = describe_machine({"HOME": "h", "USERPROFILE": "h", "APPDATA": "a"}, platform)
     assert CLIENTS[name].path(where) == Path(path)
 
 
 def test_the_user_s_own_directories_are_honoured(tmp_path: Path) -> None:
     given = {"HOME": "h", "XDG_CONFIG_HOME": "x", "CODEX_HOME": "c"}
-    assert CLIENTS["codex"].path(machine(given, "linux")) == Path("c/config.toml")
-    assert CLIENTS["zed"].path(machine(given, "linux")) == Path("x/zed/settings.json")
+    assert CLIENTS["codex"].path(describe_machine(given, "linux")) == Path("c/config.toml")
+    assert CLIENTS["zed"].path(describe_machine(given, "linux")) == Path("x/zed/settings.json")
 
 
 def test_cline_s_extension_is_configured_where_only_its_own_file_is(tmp_path: Path) -> None:
-    where = machine({"HOME": str(tmp_path)}, "linux")
+    where = describe_machine({"HOME": str(tmp_path)}, "linux")
     shared = CLIENTS["cline"].path(where)
     assert shared.parent == tmp_path / ".cline" / "data" / "settings"
     own = tmp_path / ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings"
@@ -167,7 +169,7 @@ def test_what_else_is_configured_stays_and_is_kept_beside(tmp_path: Path) -> Non
     path = tmp_path / "client.json"
     path.write_text(json.dumps(OTHERS))
     path.chmod(0o644)
-    backup = configure(CODE, path, START)
+    backup = update_config(CODE, path, START)
     written = json.loads(path.read_text())
     assert written["mcpServers"].pop("toolwright") == ENTRY
     assert written == OTHERS
@@ -189,11 +191,11 @@ def test_comments_and_layout_of_a_hand_written_file_stay(
 ) -> None:
     client, path = CLIENTS[name], tmp_path / "config"
     path.write_text(text)
-    configure(client, path, START)
+    update_config(client, path, START)
     changed = path.read_text()
     assert [part for part in kept if part not in changed] == []
     assert [line for line in text.splitlines() if line not in changed] == []
-    configure(client, path, START, remove=True)
+    update_config(client, path, START, remove=True)
     assert path.read_text() == text
 
 
@@ -269,7 +271,7 @@ def test_a_file_that_is_not_understood_is_not_touched(
     path = tmp_path / "client.json"
     path.write_text(content)
     with pytest.raises(OrchestratorError, match=r"(?s)client\.json.*nothing was changed"):
-        configure(CLIENTS[name], path, START)
+        update_config(CLIENTS[name], path, START)
     assert path.read_text() == content
     assert list(tmp_path.iterdir()) == [path]
 
@@ -279,17 +281,17 @@ def test_a_linked_configuration_is_written_where_it_really_is(tmp_path: Path) ->
     real.write_text(json.dumps(OTHERS))
     link = tmp_path / "client.json"
     link.symlink_to(real)
-    configure(CODE, link, START)
+    update_config(CODE, link, START)
     assert link.is_symlink()
     assert "toolwright" in json.loads(real.read_text())["mcpServers"]
 
 
 def test_a_client_starts_us_by_absolute_path_in_the_same_home(tmp_path: Path) -> None:
-    start = serving(tmp_path)
+    start = build_start_command(tmp_path)
     assert Path(start.command).is_absolute()
     assert start.arguments[-1] == "serve"
     assert start.environment["TOOLWRIGHT_HOME"] == str(tmp_path)
-    alone = serving(tmp_path, "powerdns")
+    alone = build_start_command(tmp_path, "powerdns")
     assert alone.name == "powerdns"
     assert alone.arguments[-2:] == ("run", "powerdns")
 
@@ -311,7 +313,7 @@ def test_setup_writes_prints_and_removes_a_client_s_configuration(tmp_path: Path
     assert json.loads(path.read_text()) == {"mcpServers": {}}
 
 
-def _servers(client: Client, path: Path) -> Any:
+def _servers(client: McpClient, path: Path) -> Any:
     found = READERS[path.suffix](path.read_text())
     for key in client.keys:
         found = found[key]
@@ -327,34 +329,34 @@ def test_a_forged_server_s_name_that_the_user_has_already_is_left_alone(
     name: str, tmp_path: Path
 ) -> None:
     client = CLIENTS[name]
-    path = client.path(machine({"HOME": str(tmp_path)}, "linux"))
-    ours = Start("github", "/opt/toolwright", ("run", "github"), {})
-    configure(client, path, Start("github", "npx", ("-y", "github-mcp"), {}))
+    path = client.path(describe_machine({"HOME": str(tmp_path)}, "linux"))
+    ours = StartCommand("github", "/opt/toolwright", ("run", "github"), {})
+    update_config(client, path, StartCommand("github", "npx", ("-y", "github-mcp"), {}))
     before = path.read_text()
     for remove in (False, True):
         with pytest.raises(OrchestratorError, match="did not put there"):
-            configure(client, path, ours, remove=remove)
+            update_config(client, path, ours, remove=remove)
     assert path.read_text() == before
     other = tmp_path / "other"
-    configure(client, other, ours)
-    configure(client, other, replace(ours, command="/elsewhere/toolwright"))
+    update_config(client, other, ours)
+    update_config(client, other, replace(ours, command="/elsewhere/toolwright"))
     assert "/elsewhere/toolwright" in other.read_text()
-    configure(client, other, ours, remove=True)
+    update_config(client, other, ours, remove=True)
     assert "github" not in other.read_text()
 
 
 def test_what_a_client_is_known_not_to_take_of_a_server_is_said() -> None:
     many = [f"tool_{n}" for n in range(101)]
-    assert beyond(CLIENTS["codex"], "harbour", many) == ()
-    assert beyond(CLIENTS["vscode"], "harbour", many) == ()
+    assert find_limit_warnings(CLIENTS["codex"], "harbour", many) == ()
+    assert find_limit_warnings(CLIENTS["vscode"], "harbour", many) == ()
     for name in ("cursor", "windsurf"):
-        (told,) = beyond(CLIENTS[name], "harbour", many)
+        (told,) = find_limit_warnings(CLIENTS[name], "harbour", many)
         assert "has 101" in told
-    (told,) = beyond(CLIENTS["cursor"], "s" * 30, ["t" * 30, "u" * 31])
+    (told,) = find_limit_warnings(CLIENTS["cursor"], "s" * 30, ["t" * 30, "u" * 31])
     assert "u" * 31 in told
     assert "t" * 30 not in told
 
 
 def test_every_client_takes_the_seven_tools() -> None:
     for client in CLIENTS.values():
-        assert beyond(client, "toolwright", [tool["name"] for tool in TOOLS]) == ()
+        assert find_limit_warnings(client, "toolwright", [tool["name"] for tool in TOOLS]) == ()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.cli.clients.own_command import find_own_command
 from orchestrator.errors import OrchestratorError
-from orchestrator.starting import own_command
 
 UVX = Path("/home/me/.cache/uv/archive-v0/Oo8mEIJcq1xPS4nq")
 PIPX = Path("/home/me/.local/share/pipx/.cache/43759c11fd3d981")
@@ -24,10 +24,10 @@ def missing(name: str) -> None:
 
 def test_what_is_installed_to_stay_is_started_where_it_lies(tmp_path: Path) -> None:
     python = tmp_path / "bin" / "python"
-    assert own_command(tmp_path, python) == (str(python), "-m", "orchestrator")
+    assert find_own_command(tmp_path, python) == (str(python), "-m", "orchestrator")
     python.parent.mkdir()
     python.with_name("toolwright").touch()
-    assert own_command(tmp_path, python) == (str(tmp_path / "bin" / "toolwright"),)
+    assert find_own_command(tmp_path, python) == (str(tmp_path / "bin" / "toolwright"),)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_what_is_installed_to_stay_is_started_where_it_lies(tmp_path: Path) -> N
 def test_what_lives_for_a_while_is_made_again_by_what_made_it(
     prefix: Path, origin: str, command: tuple[str, ...]
 ) -> None:
-    assert own_command(prefix, prefix / "bin" / "python", origin, found) == command
+    assert find_own_command(prefix, prefix / "bin" / "python", origin, found) == command
 
 
 @pytest.mark.parametrize(("prefix", "advice"), [(UVX, "uv tool install"), (PIPX, "pipx install")])
@@ -51,10 +51,10 @@ def test_a_passing_environment_that_nobody_can_make_again_is_not_written_down(
     prefix: Path, advice: str
 ) -> None:
     with pytest.raises(OrchestratorError, match=advice):
-        own_command(prefix, prefix / "bin" / "python", "", missing)
+        find_own_command(prefix, prefix / "bin" / "python", "", missing)
 
 
 def test_an_environment_that_pipx_installed_stays(tmp_path: Path) -> None:
     prefix = tmp_path / "pipx" / "venvs" / "toolwright"
     python = prefix / "bin" / "python"
-    assert own_command(prefix, python, "", missing) == (str(python), "-m", "orchestrator")
+    assert find_own_command(prefix, python, "", missing) == (str(python), "-m", "orchestrator")

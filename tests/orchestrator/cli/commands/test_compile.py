@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from sandbox.bundle import read_bundle
+from sandbox.bundle.model import read_bundle
 from tests.world.harbour import HarbourApi, harbour_api
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test"}}
 DOCUMENT = """
 openapi: 3.0.3
@@ -32,7 +32,7 @@ def toolwright(*words: object, stdin: str = "") -> subprocess.CompletedProcess[s
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": "/nonexistent"},
     )
 

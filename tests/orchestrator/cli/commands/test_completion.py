@@ -8,7 +8,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from orchestrator.cli import COMMANDS, toolwright
+from orchestrator.cli.main import COMMANDS, toolwright
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -27,7 +27,7 @@ def test_a_shell_is_offered_the_commands(words: str, offered: set[str]) -> None:
         "COMP_WORDS": words,
         "COMP_CWORD": "1",
     }
-    program = "from orchestrator.cli import main; main()"
+    program = "from orchestrator.cli.main import main; main()"
     ran = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, check=True
     )

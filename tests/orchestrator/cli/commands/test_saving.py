@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.commands.call import save_media
+from orchestrator.cli.commands.call import save_media
 from orchestrator.errors import OrchestratorError
-from sandbox.runner import Outcome
+from sandbox.session.interface import Outcome
 
 TEXT = {"type": "text", "text": "application/pdf, 2 bytes"}
 DOCUMENT = {"type": "resource", "resource": {"uri": "a:b", "blob": "/wA="}}

@@ -9,15 +9,16 @@ from typing import get_args
 
 import pytest
 
-from orchestrator.authorship import Able, Wanted, Writer, choose
-from orchestrator.needs import host_needs
+from orchestrator.forging.authors.choice import AuthorOptions, Wanted, Writer, choose_author
+from registry.needs import BudgetLine, BudgetNeed, HostNeed
 
-NOBODY = Able()
-ENDPOINT = Able(endpoint="m at host:443")
-CLIENT = Able(sampling=True)
-BOTH = Able(endpoint="m at host:443", sampling=True)
-POOR = Able(endpoint="m at host:443", sampling=True, spent="3 servers in 24 hours", budgets=2)
-SHUT = Able(endpoint="m at host:443", lacks=host_needs("host:443"))
+NOBODY = AuthorOptions()
+ENDPOINT = AuthorOptions(endpoint="m at host:443")
+CLIENT = AuthorOptions(sampling=True)
+BOTH = AuthorOptions(endpoint="m at host:443", sampling=True)
+LINE = BudgetLine("day", "forges", 4, 3)
+POOR = AuthorOptions(endpoint="m at host:443", sampling=True, spent=LINE, budgets=2)
+SHUT = AuthorOptions(endpoint="m at host:443", lacks=HostNeed("host:443"))
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ SHUT = Able(endpoint="m at host:443", lacks=host_needs("host:443"))
         ("", ENDPOINT, "openai", "m at host:443 writes"),
         ("", CLIENT, "sampling", "by sampling"),
         ("", BOTH, "openai", "m at host:443 writes"),
-        ("", POOR, "client", "3 servers in 24 hours"),
+        ("", POOR, "client", "3 forges had a model write"),
         ("", SHUT, "client", "source allow host:443"),
         ("client", BOTH, "client", "submit"),
         ("none", BOTH, "none", "nobody"),
@@ -35,36 +36,37 @@ SHUT = Able(endpoint="m at host:443", lacks=host_needs("host:443"))
         ("openai", BOTH, "openai", "writes"),
         ("sampling", ENDPOINT, "client", "no client"),
         ("sampling", BOTH, "sampling", "by sampling"),
-        ("sampling", POOR, "client", "3 servers in 24 hours"),
+        ("sampling", POOR, "client", "3 forges had a model write"),
     ],
 )
 def test_the_writer_is_who_is_wanted_and_able(
-    wanted: Wanted, able: Able, writer: Writer, told: str
+    wanted: Wanted, able: AuthorOptions, writer: Writer, told: str
 ) -> None:
-    choice = choose(wanted, able, "j1")
+    choice = choose_author(wanted, able, "j1")
     assert choice.writer == writer
     assert told in choice.told
 
 
 def test_a_spent_budget_says_what_a_person_can_do() -> None:
-    needs = choose("", POOR, "j1").needs
-    assert (needs["kind"], needs["how"]) == ("budget", "toolwright jobs j1 --allow")
-    assert needs["had"] == "2"
+    choice = choose_author("", POOR, "j1")
+    assert choice.needs == BudgetNeed(LINE, 2)
+    assert "toolwright jobs j1 --allow" in choice.told
 
 
 @pytest.mark.parametrize("able", [NOBODY, BOTH, POOR])
-def test_a_client_that_began_goes_on(able: Able) -> None:
-    assert choose("", able, "j1", "client").writer == "client"
-    assert choose("", BOTH, "j1", "openai").writer == "openai"
+def test_a_client_that_began_goes_on(able: AuthorOptions) -> None:
+    assert choose_author("", able, "j1", "client").writer == "client"
+    assert choose_author("", BOTH, "j1", "openai").writer == "openai"
 
 
 def test_only_who_asks_a_model_loads_its_package() -> None:
     loaded = (
-        "import sys, orchestrator.cli, orchestrator.commands.call, orchestrator.commands.forge\n"
+        "import sys, orchestrator.cli.main\n"
+        "import orchestrator.cli.commands.call, orchestrator.cli.commands.forge\n"
         "print([name for name in ('openai', 'mcp', 'httpx2') if name in sys.modules])"
     )
     ran = subprocess.run(
-        [sys.executable, "-c", loaded], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", loaded], capture_output=True, text=True, timeout=300, check=True
     )
     assert ran.stdout.strip() == "[]"
 
@@ -72,7 +74,7 @@ def test_only_who_asks_a_model_loads_its_package() -> None:
 def test_no_model_is_ever_asked_that_is_not_able_or_not_wanted() -> None:
     ables = (NOBODY, ENDPOINT, CLIENT, BOTH, POOR, SHUT)
     for wanted, able in itertools.product(get_args(Wanted), ables):
-        choice = choose(wanted, able, "j1")
+        choice = choose_author(wanted, able, "j1")
         assert choice.told
         if choice.writer == "openai":
             assert able.endpoint

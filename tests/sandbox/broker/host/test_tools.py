@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from sandbox.broker import Broker, Capture, Release, WriteMode
-from sandbox.exchange import Exchange, WireRequest
-from sandbox.policy import Policy
-from sandbox.sender import refused
-from sandbox.toolcall import Called, call_request, given
+from sandbox.broker.broker import Broker
+from sandbox.broker.host.tools import ToolCallResult, build_success, parse_call_request
+from sandbox.broker.sender import build_refused_exchange
+from sandbox.wire.exchange import Capture, Exchange, Release, WireRequest, WriteMode
+from sandbox.wire.policy import Policy
 from tests.engine.samples import body
 
 WIRE = WireRequest("POST", "https://api.test/x", (), b"1")
@@ -22,19 +22,23 @@ class Writers:
     def __init__(self) -> None:
         self.modes: list[WriteMode] = []
 
-    async def perform(self, request: WireRequest, writes: WriteMode) -> Called:
+    async def perform(self, request: WireRequest, writes: WriteMode) -> ToolCallResult:
         self.modes.append(writes)
         await asyncio.sleep(0)
         if isinstance(writes, Capture):
-            return Called(refused(request, "captured", "held"), captured=WIRE)
+            return ToolCallResult(
+                build_refused_exchange(request, "captured", "held"), captured=WIRE
+            )
         if writes is None:
-            return Called(refused(request, "refused", "no write"))
-        return Called(Exchange(request, given({})), written=Exchange(WIRE, given({})))
+            return ToolCallResult(build_refused_exchange(request, "refused", "no write"))
+        return ToolCallResult(
+            Exchange(request, build_success({})), written=Exchange(WIRE, build_success({}))
+        )
 
 
 def asked(writes: WriteMode, times: int) -> tuple[Broker, Writers, list[str]]:
     broker, calls = Broker(Policy(()), body(b"{}"), writes=writes), Writers()
-    request = call_request({"tool": "a.b"}, b"{}")
+    request = parse_call_request({"tool": "a.b"}, b"{}")
     assert request
 
     async def work() -> list[Exchange]:
@@ -69,4 +73,4 @@ def test_a_session_that_reads_lends_no_right_to_write() -> None:
     [("a.b", b"[]"), ("a.b", b"{"), ("", b"{}"), ("a b", b"{}"), ("a" * 200, b"{}"), (7, b"{}")],
 )
 def test_what_is_no_call_is_not_asked(tool: object, content: bytes) -> None:
-    assert call_request({"tool": tool}, content) is None
+    assert parse_call_request({"tool": tool}, content) is None

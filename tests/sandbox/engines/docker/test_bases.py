@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from sandbox.bases import KEPT, forget_bases, kept_bases
-from sandbox.docker_engine import Client
-from sandbox.image import REPOSITORY, image_identity
+from sandbox.engines.docker.bases import KEPT, forget_bases, list_kept_bases
+from sandbox.engines.docker.engine import Client
+from sandbox.engines.docker.image import REPOSITORY, get_image_id
 
 
 def test_a_base_is_kept_as_long_as_it_is_needed(docker_engine: tuple[Client, str]) -> None:
     client, reference = docker_engine
-    identity = image_identity(client, reference)
+    identity = get_image_id(client, reference)
     tag = KEPT + identity.removeprefix("sha256:")[:12]
     name = f"{REPOSITORY}:{tag}"
-    needed = {*kept_bases(client), identity}
+    needed = {*list_kept_bases(client), identity}
     client.api.tag(identity, REPOSITORY, tag)
-    assert kept_bases(client)[identity] == name
+    assert list_kept_bases(client)[identity] == name
     assert forget_bases(client, needed) == ()
     assert forget_bases(client, needed - {identity}) == (name,)
-    assert identity not in kept_bases(client)
-    assert image_identity(client, reference) == identity
+    assert identity not in list_kept_bases(client)
+    assert get_image_id(client, reference) == identity

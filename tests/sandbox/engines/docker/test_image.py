@@ -10,17 +10,17 @@ from typing import Any
 import docker
 import pytest
 
-from sandbox.bundle import Bundle, Provenance, ToolDefinition
-from sandbox.errors import BaseImageBuildFailed, EngineUnavailable
-from sandbox.image import (
+from sandbox.bundle.model import Bundle, Provenance, ToolDefinition
+from sandbox.engines.docker.image import (
     PREFERRED_BASE,
     ROOT_REPOSITORY,
     BaseImage,
-    base_image,
-    base_reference,
     build_base,
+    compute_base_reference,
     export_image,
+    find_base_image,
 )
+from sandbox.errors import BaseImageBuildFailed, EngineUnavailable
 
 SHELLS = ("sh", "bash", "dash", "ash", "zsh", "busybox", "perl", "apt", "apt-get")
 EXPORTED = "toolwright-test-export:1"
@@ -82,7 +82,7 @@ def talk(image: str, *requests: dict[str, Any]) -> list[dict[str, Any]]:
         ["docker", "run", "--rm", "-i", "--network", "none", "--read-only", image],
         input="\n".join(lines).encode() + b"\n",
         capture_output=True,
-        timeout=60,
+        timeout=300,
         check=True,
     )
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -93,15 +93,15 @@ def hello() -> dict[str, Any]:
 
 
 def test_the_reference_changes_only_with_the_sources() -> None:
-    assert base_reference() == base_reference()
-    name, _, digest = base_reference().partition(":")
+    assert compute_base_reference() == compute_base_reference()
+    name, _, digest = compute_base_reference().partition(":")
     assert (name, len(digest)) == ("toolwright-base", 12)
 
 
 def test_an_engine_that_is_not_there_is_told() -> None:
     client = docker.DockerClient(base_url="tcp://127.0.0.1:1", version="1.41")
     for attempt in (
-        lambda: base_image(client),
+        lambda: find_base_image(client),
         lambda: build_base(client, lambda step: None),
         lambda: export_image(client, bundle(), EXPORTED),
     ):
@@ -113,10 +113,10 @@ def test_an_engine_that_is_not_there_is_told() -> None:
 @pytest.mark.docker
 def test_the_base_image_is_built_once(client: docker.DockerClient, base: BaseImage) -> None:
     steps: list[str] = []
-    assert base_image(client) == base
+    assert find_base_image(client) == base
     assert build_base(client, steps.append) == base
     assert steps == []
-    assert base.reference == base_reference()
+    assert base.reference == compute_base_reference()
 
 
 @pytest.mark.docker
@@ -172,15 +172,15 @@ def test_an_exported_image_says_what_it_is(client: docker.DockerClient, exported
     assert labels["org.opencontainers.image.title"] == 'A "title"'
     assert labels["org.opencontainers.image.description"] == "What it is for.\nFROM nothing"
     assert labels["org.opencontainers.image.version"] == "7"
-    assert labels["toolwright.bundle.digest"] == bundle().digest()
+    assert labels["toolwright.bundle.digest"] == bundle().compute_digest()
 
 
 @pytest.mark.docker
 def test_the_base_image_waits_for_its_bundle(base: BaseImage) -> None:
     made = bundle()
     params = {
-        "manifest": made.manifest(),
-        "tools": made.runtime_tools(),
+        "manifest": made.build_manifest(),
+        "tools": made.list_runtime_tools(),
         "source": made.source_code,
     }
     early, loaded, listed = talk(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.debian import mirrors
+from sandbox.engines.docker.rootfs import find_mirrors
 from sandbox.errors import BaseImageBuildFailed
 
 DEB822 = """
@@ -50,7 +50,7 @@ def machine(directory: Path, release: str, **files: str) -> tuple[Path, Path]:
 
 def test_the_mirrors_are_this_machine_s_own_with_their_security_updates(tmp_path: Path) -> None:
     release = 'NAME="Debian"\nVERSION_CODENAME=bookworm\n'
-    found = mirrors(*machine(tmp_path, release, sources_list_d__debian_sources=DEB822))
+    found = find_mirrors(*machine(tmp_path, release, sources_list_d__debian_sources=DEB822))
     signed = "deb [signed-by=/usr/share/keyrings/debian.gpg] http://mirror.test/debian"
     assert found.suite == "bookworm"
     assert found.lines == (
@@ -69,7 +69,7 @@ def test_one_line_sources_are_understood_too(tmp_path: Path) -> None:
         "deb-src http://mirror.test/ubuntu jammy main\n"
         "deb http://vendor.test/x jammy stable\n"
     )
-    found = mirrors(*machine(tmp_path, 'VERSION_CODENAME="jammy"', sources_list=lines))
+    found = find_mirrors(*machine(tmp_path, 'VERSION_CODENAME="jammy"', sources_list=lines))
     assert found.lines == (
         "deb [arch=amd64] http://mirror.test/ubuntu jammy main universe",
         "deb http://mirror.test/ubuntu jammy-security main",
@@ -80,9 +80,9 @@ def test_one_line_sources_are_understood_too(tmp_path: Path) -> None:
 def test_a_machine_without_a_mirror_is_told_what_to_do(tmp_path: Path, release: str) -> None:
     place = machine(tmp_path, release, sources_list_d__debian_sources=DEB822)
     with pytest.raises(BaseImageBuildFailed, match="docker pull or docker load"):
-        mirrors(*place)
+        find_mirrors(*place)
 
 
 def test_a_machine_that_is_no_debian_is_told_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(BaseImageBuildFailed, match="mmdebstrap"):
-        mirrors(tmp_path, tmp_path / "absent")
+        find_mirrors(tmp_path, tmp_path / "absent")

@@ -10,16 +10,18 @@ from typing import Any
 
 import pytest
 
-from sandbox.apispec import Encoding, MediaType, Operation, Parameter, RequestBody
-from sandbox.bundle import ToolDefinition
-from sandbox.contract import Expectation, Place, check_claims, check_request, check_result, places
-from sandbox.exchange import Headers, WireRequest, WireResponse
-from sandbox.judge import Judge
-from sandbox.runner import Failure, Outcome
+from sandbox.bundle.apispec import Encoding, MediaType, Operation, Parameter, RequestBody
+from sandbox.bundle.model import ToolDefinition
+from sandbox.schemas.directional import DirectionalValidator
+from sandbox.session.interface import Failure, Outcome
+from sandbox.stages.contract.places import ArgumentPlace, check_claims, find_places
+from sandbox.stages.contract.request import check_request
+from sandbox.stages.contract.result import Expectation, check_result
+from sandbox.wire.exchange import Headers, WireRequest, WireResponse
 
 SERVER = "https://api.example/v1"
 JSON = (("content-type", "application/json"),)
-JUDGE = Judge({}, "request")
+JUDGE = DirectionalValidator({}, "request")
 
 
 def problems(
@@ -30,9 +32,13 @@ def problems(
     body: bytes = b"",
     path: str = "/x",
 ) -> tuple[str, ...]:
-    bound = {p.name: Place(p.location, p.name) for p in operation.parameters if p.name in arguments}
+    bound = {
+        p.name: ArgumentPlace(p.location, p.name)
+        for p in operation.parameters
+        if p.name in arguments
+    }
     if "body" in arguments:
-        bound["body"] = Place("body", "")
+        bound["body"] = ArgumentPlace("body", "")
     url = SERVER + path + (f"?{query}" if query else "")
     request = WireRequest(operation.method, url, headers, body)
     return check_request(operation, arguments, bound, request, JUDGE)
@@ -266,13 +272,13 @@ def test_claims_are_checked_against_the_operation() -> None:
 
 def test_parameters_that_the_broker_or_nobody_fills_need_no_argument() -> None:
     there = operation(Parameter("Accept", "header"), Parameter("key", "query"))
-    assert check_claims(tool(), there, frozenset({Place("query", "key")})) == ()
+    assert check_claims(tool(), there, frozenset({ArgumentPlace("query", "key")})) == ()
     assert check_claims(tool(), there) == ("no argument fills query key",)
 
 
 def test_a_claim_names_a_place() -> None:
-    found = places(tool(a="path:id", b="body", c="query:", d="nonsense"))
-    assert found == {"a": Place("path", "id"), "b": Place("body", "")}
+    found = find_places(tool(a="path:id", b="body", c="query:", d="nonsense"))
+    assert found == {"a": ArgumentPlace("path", "id"), "b": ArgumentPlace("body", "")}
 
 
 def success(structured: Any) -> Outcome:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.apispec import (
+from sandbox.bundle.apispec import (
     APISpec,
     Encoding,
     MediaType,
@@ -17,10 +17,10 @@ from sandbox.apispec import (
     RequestBody,
     Response,
 )
-from sandbox.bundle import Bundle, Provenance, RequestPattern, ToolDefinition
-from sandbox.mockstage import prove_mock
-from sandbox.prove import mock_bench
-from sandbox.report import StageReport
+from sandbox.bundle.model import Bundle, Provenance, RequestPattern, ToolDefinition
+from sandbox.bundle.report import StageReport
+from sandbox.stages.mock.stage import prove_mock
+from sandbox.stages.prove import build_bench_opener
 from tests.sandbox.local import LocalRunner
 
 SERVER = "https://styles.example/api"
@@ -202,26 +202,28 @@ def _bundle(operations: list[Operation], tools: list[ToolDefinition], code: list
 
 
 def run(bundle: Bundle, seed: int = 0) -> StageReport:
-    return asyncio.run(prove_mock(bundle, mock_bench(bundle, LocalRunner(), seed), seed=seed))
+    return asyncio.run(
+        prove_mock(bundle, build_bench_opener(bundle, LocalRunner(), seed), seed=seed)
+    )
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_every_parameter_style_arrives_as_documented(seed: int) -> None:
     report = run(parameter_bundle(), seed)
-    assert report.failures() == ()
+    assert report.list_failures() == ()
     assert report.verdict == "passed"
 
 
 def test_every_body_arrives_as_documented() -> None:
     report = run(body_bundle())
-    assert report.failures() == ()
+    assert report.list_failures() == ()
     assert report.verdict == "passed"
 
 
 def test_a_parameter_written_in_another_style_than_its_own_fails() -> None:
     report = run(parameter_bundle(wrong="value"))
     names = list(PARAMETERS)
-    failed = {names[int(cell.operation[2:])] for cell in report.failures()}
+    failed = {names[int(cell.operation[2:])] for cell in report.list_failures()}
     # Numbers need no escape: they are the same bytes in both styles.
     alike = {"cookie-unescaped-list"}
     assert failed == {n for n, case in PARAMETERS.items() if case[4] != "value"} - alike

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.decisions import decisions
+from sandbox.stages.mock.branches import find_decisions
 
 HEAD = """from toolwright import UNSET, HttpError, Unset, http, tool
 from toolwright.styles import csv
@@ -13,7 +13,7 @@ from toolwright.styles import csv
 
 def decided(body: str, arguments: str = "a=UNSET, body=UNSET", rest: str = "") -> object:
     code = f"{HEAD}{rest}\n@tool\ndef f({arguments}):\n    {body}\n"
-    return decisions(code)["f"]
+    return find_decisions(code)["f"]
 
 
 @pytest.mark.parametrize(
@@ -62,4 +62,4 @@ def test_the_constants_of_code_that_decides_are_found_with_those_of_its_helpers(
 
 
 def test_code_that_does_not_parse_decides_nothing_that_could_be_said() -> None:
-    assert decisions("def (") == {}
+    assert find_decisions("def (") == {}

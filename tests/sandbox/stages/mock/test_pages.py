@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from sandbox.bundle import Bundle
-from sandbox.prove import prove
-from sandbox.report import CaseResult
+from sandbox.bundle.model import Bundle
+from sandbox.bundle.report import CaseResult
+from sandbox.stages.prove import prove_bundle
 from tests.forge.samples import compiled
 from tests.sandbox.local import LocalRunner
 
@@ -60,11 +60,11 @@ WALKS = [
 
 
 def failures(bundle: Bundle) -> list[CaseResult]:
-    static, mock, *_ = asyncio.run(prove(bundle, LocalRunner())).reports
+    static, mock, *_ = asyncio.run(prove_bundle(bundle, LocalRunner())).reports
     assert static.verdict == "passed", static.findings
     cells = {(cell.operation, cell.case): cell.verdict for cell in mock.cases}
     assert all(cells[walk] != "skipped" for walk in WALKS)
-    return list(mock.failures())
+    return list(mock.list_failures())
 
 
 def test_every_way_of_paging_is_proved() -> None:

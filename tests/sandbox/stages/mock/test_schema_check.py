@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from sandbox.agreement import input_problems, output_problems
-from sandbox.apispec import Operation, Parameter
-from sandbox.bundle import ToolDefinition
-from sandbox.contract import Place
-from sandbox.judge import Judge
-from sandbox.likeness import Likeness
+from sandbox.bundle.apispec import Operation, Parameter
+from sandbox.bundle.model import ToolDefinition
+from sandbox.schemas.compare import SchemaComparer
+from sandbox.schemas.directional import DirectionalValidator
+from sandbox.stages.contract.places import ArgumentPlace
+from sandbox.stages.mock.schema_check import find_input_problems, find_output_problems
 
 BOOK = {
     "type": "object",
@@ -26,10 +26,12 @@ AUTHOR = {"type": "object", "properties": {"name": {"type": "string"}}}
 
 
 def unlike(documented: Any, given: Any) -> list[str]:
-    documents = Judge({"Author": AUTHOR}, "request")
+    documents = DirectionalValidator({"Author": AUTHOR}, "request")
     return [
         f"{found.where} {found.key}"
-        for found in Likeness(documents.resolve, documents.resolve).differences(documented, given)
+        for found in SchemaComparer(
+            documents.resolve_reference, documents.resolve_reference
+        ).find_differences(documented, given)
     ]
 
 
@@ -76,11 +78,18 @@ def test_alternatives_are_compared_one_by_one() -> None:
 
 
 def test_a_schema_without_end_is_compared_to_a_depth() -> None:
-    loop = Judge(
+    loop = DirectionalValidator(
         {"Loop": {"type": "object", "properties": {"l": {"$ref": "#/$defs/Loop"}}}}, "request"
     )
     root = {"$ref": "#/$defs/Loop"}
-    assert list(Likeness(loop.resolve, loop.resolve).differences(root, root)) == []
+    assert (
+        list(
+            SchemaComparer(loop.resolve_reference, loop.resolve_reference).find_differences(
+                root, root
+            )
+        )
+        == []
+    )
 
 
 def tool(properties: Mapping[str, Any], body: Any) -> ToolDefinition:
@@ -96,7 +105,12 @@ def inputs(schema: Mapping[str, Any]) -> list[str]:
     )
     placed = tool({"id": schema}, {})
     return list(
-        input_problems(placed, operation, {"id": Place("path", "id")}, Judge({}, "request"))
+        find_input_problems(
+            placed,
+            operation,
+            {"id": ArgumentPlace("path", "id")},
+            DirectionalValidator({}, "request"),
+        )
     )
 
 
@@ -107,8 +121,8 @@ def test_a_path_argument_may_refuse_the_empty_text_and_nothing_else() -> None:
 
 
 def outputs(body: Any, *documented: Any) -> list[str]:
-    documents = Judge({"Author": AUTHOR}, "response")
-    return list(output_problems(tool({}, body), documented, documents))
+    documents = DirectionalValidator({"Author": AUTHOR}, "response")
+    return list(find_output_problems(tool({}, body), documented, documents))
 
 
 def test_an_output_schema_may_leave_out_limits_and_not_types() -> None:
@@ -133,4 +147,4 @@ def test_of_several_documented_answers_one_has_to_be_alike() -> None:
 def test_an_output_schema_has_room_for_every_kind_of_answer(root: Mapping[str, Any]) -> None:
     plain = tool({}, {})
     given = ToolDefinition("t", "t", {}, {**plain.output_schema, **root}, "read", "o")
-    assert list(output_problems(given, (), Judge({}, "response")))
+    assert list(find_output_problems(given, (), DirectionalValidator({}, "response")))

@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from forge.prose import clean
-from sandbox.apispec import SecurityScheme
-from sandbox.bundle import Bundle, Credential, read_bundle
-from sandbox.instructions import instruction
-from sandbox.static.orders import orders_in
-from sandbox.static.stage import prove_definitions, prove_static
+from forge.text import sanitize_prose
+from sandbox.bundle.apispec import SecurityScheme
+from sandbox.bundle.credential import Credential
+from sandbox.bundle.model import Bundle, read_bundle
+from sandbox.injection import find_instruction
+from sandbox.stages.static.definitions import find_orders
+from sandbox.stages.static.stage import prove_definitions, prove_static
 from tests.sandbox.computing import computing
 
-GOOD = read_bundle(Path(__file__).parents[1] / "fixtures" / "bad_bundles" / "good")
+GOOD = read_bundle(Path(__file__).parents[3] / "fixtures" / "bad_bundles" / "good")
 
 
 def rules(bundle: Bundle) -> set[str]:
@@ -108,7 +109,7 @@ def test_requirements_and_openness_of_the_input_are_the_documents() -> None:
     ],
 )
 def test_sentences_that_speak_to_the_model_are_found(text: str) -> None:
-    assert instruction(text)
+    assert find_instruction(text)
 
 
 @pytest.mark.parametrize(
@@ -132,16 +133,16 @@ def test_sentences_that_speak_to_the_model_are_found(text: str) -> None:
     ],
 )
 def test_what_documents_usually_say_is_not_taken_for_an_instruction(text: str) -> None:
-    assert instruction(text) == ""
+    assert find_instruction(text) == ""
 
 
 def test_a_long_text_is_read_in_linear_time() -> None:
-    assert instruction("do not tell " * 200_000) == ""
+    assert find_instruction("do not tell " * 200_000) == ""
 
 
 @pytest.mark.parametrize("text", ["ignore all ", "before  ", "SYSTEM ", "read your env "])
 def test_a_text_made_to_be_slow_is_read_in_linear_time(text: str) -> None:
-    assert instruction((text + " " * 3_000) * 100 + text * 20_000) == ""
+    assert find_instruction((text + " " * 3_000) * 100 + text * 20_000) == ""
 
 
 @pytest.mark.parametrize(
@@ -173,5 +174,5 @@ def test_the_draft_that_asked_for_a_key_of_the_environment_is_refused() -> None:
     made = computing()
     bundle = replace(made, tools=(replace(made.tools[0], description=told), *made.tools[1:]))
     assert "instructions" in {f.rule for f in prove_definitions(bundle).findings}
-    assert orders_in(told)
-    assert "OPENAI" not in clean(told, 500)
+    assert find_orders(told)
+    assert "OPENAI" not in sanitize_prose(told, 500)

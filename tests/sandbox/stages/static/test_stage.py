@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
-from sandbox.bundle import Bundle, RequestPattern, read_bundle
-from sandbox.report import Finding
-from sandbox.static.modules import MODULES
-from sandbox.static.schemas import schema_problems
-from sandbox.static.source import MAX_DEPTH, Unparsable, parse
-from sandbox.static.stage import MAX_FINDINGS, prove_static
-from sandbox.wasm_component import modules
+from sandbox.bundle.model import Bundle, RequestPattern, read_bundle
+from sandbox.bundle.modules import MODULES
+from sandbox.bundle.report import Finding
+from sandbox.bundle.source import MAX_DEPTH, UnparsableSource, parse_source
+from sandbox.engines.wasm.component import list_modules
+from sandbox.schemas.wellformed import find_schema_problems
+from sandbox.stages.static.stage import MAX_FINDINGS, prove_static
 
-GOOD = read_bundle(Path(__file__).parents[1] / "fixtures" / "bad_bundles" / "good")
+GOOD = read_bundle(Path(__file__).parents[3] / "fixtures" / "bad_bundles" / "good")
 
 
 def findings(bundle: Bundle) -> tuple[Finding, ...]:
@@ -184,9 +184,9 @@ def test_an_argument_without_a_place_is_found() -> None:
 
 def test_code_that_is_too_deep_or_no_code_is_no_source() -> None:
     deep = "x = " + "-" * (MAX_DEPTH + 5) + "1"
-    assert isinstance(parse(deep), Unparsable)
-    assert isinstance(parse("x = " + "(" * 5000 + ")" * 5000), Unparsable)
-    assert isinstance(parse("x = 1\0"), Unparsable)
+    assert isinstance(parse_source(deep), UnparsableSource)
+    assert isinstance(parse_source("x = " + "(" * 5000 + ")" * 5000), UnparsableSource)
+    assert isinstance(parse_source("x = 1\0"), UnparsableSource)
     assert rules(replace(GOOD, source_code=deep)) == {"syntax"}
 
 
@@ -218,7 +218,7 @@ def test_what_the_walker_accepts_the_metaschema_accepts(
     base: dict[str, Any], keyword: str, value: Any
 ) -> None:
     schema = {**base, keyword: value}
-    if any(schema_problems(schema)):
+    if any(find_schema_problems(schema)):
         return
     try:
         Draft202012Validator.check_schema(schema)
@@ -228,14 +228,14 @@ def test_what_the_walker_accepts_the_metaschema_accepts(
 
 @pytest.mark.parametrize("schema", SCHEMA_BASES)
 def test_the_walker_accepts_valid_schemas(schema: dict[str, Any]) -> None:
-    assert list(schema_problems(schema)) == []
+    assert list(find_schema_problems(schema)) == []
 
 
 def test_a_schema_nested_without_end_is_told() -> None:
     schema: dict[str, Any] = {}
     for _ in range(500):
         schema = {"items": schema}
-    assert "nested" in next(reason for _, reason in schema_problems(schema))
+    assert "nested" in next(reason for _, reason in find_schema_problems(schema))
 
 
 def test_two_functions_of_one_name_are_found() -> None:
@@ -258,4 +258,4 @@ def test_what_an_engine_cannot_import_is_refused_with_the_other_engine_named() -
 
 
 def test_the_wasm_engine_has_all_that_servers_may_import() -> None:
-    assert set(modules()) >= MODULES
+    assert set(list_modules()) >= MODULES

@@ -1,0 +1,206 @@
+"""Needs of waiting jobs (hosts, packages, budgets, permissions, tests): building them, allowing
+them, and checking whether they are met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeGuard, assert_never
+
+from orchestrator.approvals.granting import add_grant, allow_host, allow_package
+from orchestrator.approvals.grants import PACKAGE, Grants
+from orchestrator.errors import ForgeWaits, OrchestratorError
+from registry.approvals.grants import GrantTable
+from registry.database.canonical import hash_text, to_canonical_json
+from registry.models import Job
+from registry.needs import (
+    AllowedNeed,
+    BudgetLine,
+    BudgetNeed,
+    CredentialNeed,
+    EngineNeed,
+    HostNeed,
+    Need,
+    PackageNeed,
+    PermissionNeed,
+    TestsNeed,
+    UnfreezeNeed,
+    need_json,
+)
+from registry.secrets.signing import Signer
+from sandbox.errors import BaseImageMissing, ComponentMissing, SandboxError
+
+_MENDING = {
+    "docker": "start Docker",
+    "base_image": "toolwright setup --engine-only",
+    "component": "toolwright setup --engine-only --engine wasm",
+}
+
+
+def engine_need(error: SandboxError) -> EngineNeed:
+    """What one of NO_ENGINE says is missing."""
+    if isinstance(error, BaseImageMissing):
+        return EngineNeed("base_image", str(error))
+    if isinstance(error, ComponentMissing):
+        return EngineNeed("component", str(error))
+    return EngineNeed("docker", str(error))
+
+
+def suite_need(names: Iterable[str], suite: str) -> TestsNeed:
+    """Other tests than a job had before, for code that passes these."""
+    return TestsNeed(tuple(names), hash_text(suite))
+
+
+def forge_waits(need: HostNeed | PackageNeed | CredentialNeed) -> ForgeWaits:
+    """The error of a forge that cannot go on before a person gave it what it needs."""
+    what_for = f", to requests to {need.host}" if isinstance(need, HostNeed) else ""
+    return ForgeWaits(need, f"a person has to say yes first{what_for}: {render_way(need, '')}")
+
+
+def render_need(need: Need) -> str:
+    """What is needed, in words."""
+    match need:
+        case HostNeed():
+            return need.host
+        case CredentialNeed():
+            return need.url
+        case PackageNeed():
+            return ", ".join(need.specs)
+        case BudgetNeed():
+            return render_line(need.line)
+        case PermissionNeed():
+            return " ".join(f"{need.server}:{permission}" for permission in need.permissions)
+        case TestsNeed():
+            return ", ".join(need.names)
+        case EngineNeed():
+            return need.reason
+        case UnfreezeNeed():
+            return "everything is frozen"
+        case _:
+            assert_never(need)
+
+
+def render_way(need: Need, job: str) -> str:
+    """How a person gives a job what it needs: a command, or a sentence that has one."""
+    match need:
+        case HostNeed():
+            return f"toolwright source allow {need.host}"
+        case CredentialNeed():
+            return need.question
+        case PackageNeed():
+            names = " ".join(f"{PACKAGE}{name}" for name in need.names)
+            return f"toolwright source allow {names} (of PyPI: {', '.join(need.specs)})"
+        case BudgetNeed() | PermissionNeed() | TestsNeed():
+            return f"toolwright jobs {job} --allow"
+        case EngineNeed():
+            return _MENDING[need.missing]
+        case UnfreezeNeed():
+            return "toolwright unfreeze"
+        case _:
+            assert_never(need)
+
+
+def render_line(line: BudgetLine) -> str:
+    """A line of the budget that a question would cross, in words."""
+    if line.unit == "forges":
+        return f"{line.wanted - 1:.0f} forges had a model write in 24 hours, {line.most:.0f} may"
+    of = "this job" if line.of == "job" else "a day"
+    could = f"the next answer could bring {of} to {line.wanted:.6g} {line.unit}"
+    return f"{could}, the most is {line.most:.6g}"
+
+
+def describe_engine_wait(job: str, need: EngineNeed) -> str:
+    """Why a job waits for an engine, and how it goes on."""
+    return f"{need.reason} Then `toolwright jobs {job} --resume` goes on with it."
+
+
+def show_need(need: Need | None, job: str) -> dict[str, Any]:
+    """A job's need as clients and scripts see it: its fields, `what` is needed and `how` it is
+    given; {} for none.
+    """
+    if need is None:
+        return {}
+    return {**need_json(need), "what": render_need(need), "how": render_way(need, job)}
+
+
+def hash_needs(need: Need | None) -> str:
+    """sha256 of what is needed, in hex: what was shown is what is allowed."""
+    return hash_text(to_canonical_json(need_json(need)))
+
+
+def are_tests_allowed(consents: Grants, job: str, suite: str) -> bool:
+    """Whether a person allowed a job these tests in place of its earlier ones."""
+    return _is_suite_allowed(consents, job, hash_text(suite))
+
+
+def count_budgets(consents: Grants, job: str) -> int:
+    """How many budgets more than the usual one a person gave a job."""
+    details = [given.detail for given in consents.find_grants("budget") if given.origin == job]
+    return int(details[0]) if details and details[0].isdecimal() else 0
+
+
+def find_ungranted(consents: Grants, server: str, permissions: Iterable[str]) -> tuple[str, ...]:
+    """Those permissions that nobody granted the server."""
+    given = consents.find_permissions(server)
+    return tuple(permission for permission in permissions if permission not in given)
+
+
+def is_met(consents: Grants, job: Job) -> bool:
+    """Whether a person has allowed by now what a job waits for."""
+    match job.needs:
+        case UnfreezeNeed():
+            return not consents.store.processes.get_freeze().frozen
+        case HostNeed(host):
+            return host in consents.find_hosts()
+        case PackageNeed(names):
+            return consents.find_packages().issuperset(names)
+        case BudgetNeed(_, had):
+            return count_budgets(consents, job.id) > had
+        case TestsNeed(_, suite):
+            return _is_suite_allowed(consents, job.id, suite)
+        case PermissionNeed(server, permissions):
+            return not find_ungranted(consents, server, permissions)
+        case _:
+            return False
+
+
+def is_allowable(need: Need | None) -> TypeGuard[AllowedNeed]:
+    """Whether a person can allow it for the job itself."""
+    return isinstance(need, AllowedNeed)
+
+
+def check_allowable(job: Job) -> AllowedNeed:
+    """What a job waits for. Raises OrchestratorError where a person could not allow it."""
+    if job.state != "waiting" or not is_allowable(job.needs):
+        raise OrchestratorError(f"job {job.id} waits for nothing that a person could allow.")
+    return job.needs
+
+
+def allow_needs(grants: GrantTable, consents: Grants, job: Job, by: str, signer: Signer) -> str:
+    """Allow what a job waits for; what was allowed, in words. A process that can go on with the job
+    takes it up (`is_met`).
+
+    Raises OrchestratorError where it waits for nothing that a person could allow.
+    """
+    need = check_allowable(job)
+    match need:
+        case HostNeed(host):
+            allow_host(grants, host, by, signer)
+        case PackageNeed(names):
+            for name in names:
+                allow_package(grants, name, by, signer)
+        case BudgetNeed():
+            had = count_budgets(consents, job.id)
+            add_grant(grants, job.id, "budget", by, signer, str(had + 1))
+        case TestsNeed(_, suite):
+            add_grant(grants, job.id, "tests", by, signer, suite)
+        case PermissionNeed(server, permissions):
+            for permission in permissions:
+                add_grant(grants, f"{server} {permission}", "permission", by, signer)
+        case _:
+            assert_never(need)
+    return f"{need.kind}: {render_need(need)}"
+
+
+def _is_suite_allowed(consents: Grants, job: str, suite: str) -> bool:
+    return any(g.origin == job and g.detail == suite for g in consents.find_grants("tests"))

@@ -1,0 +1,76 @@
+"""Results of task runs as their jobs keep them: plain JSON values that say in `state` what came.
+
+`orchestrator.views.render_task_result` shows them to clients. The states are `suggested`, `called`,
+`pending`, `refused`, `misnamed` and `wanting`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from orchestrator.calls import Pending, RefusedCall, Reply
+from orchestrator.gateway.exchange_json import pending_json
+from orchestrator.tasks.suggestions import Suggestion
+from sandbox.bundle.model import ToolDefinition
+
+MAX_READ = 2_000
+
+TaskResult = dict[str, Any]
+
+
+def build_suggestions(found: Mapping[str, Sequence[Suggestion]]) -> TaskResult:
+    """The tools that fit the steps of a task, which somebody has to choose from."""
+    steps = [
+        {"step": step, "candidates": [each.to_json() for each in fitting]}
+        for step, fitting in found.items()
+    ]
+    if not any(step["candidates"] for step in steps):
+        return {"state": "suggested", "candidates": []}
+    more = {"steps": steps} if len(steps) > 1 else {}
+    return {"state": "suggested", "candidates": steps[0]["candidates"], **more}
+
+
+def build_call_result(reply: Reply) -> TaskResult:
+    """What a call came to."""
+    if isinstance(reply, RefusedCall):
+        return {"state": "refused", "tool": reply.call.name, "reason": reply.reason}
+    if isinstance(reply, Pending):
+        return pending_json(reply.approval, reply.reason)
+    failure = reply.outcome.failure
+    return {
+        "state": "called",
+        "call": reply.invocation,
+        "trust": reply.standing.level,
+        "rule": reply.rule,
+        "cause": reply.cause,
+        "result": dict(reply.outcome.result),
+        "failure": failure and vars(failure),
+    }
+
+
+def build_unknown_tool(tool: str) -> TaskResult:
+    """A tool was named that can be none."""
+    return {"state": "misnamed", "tool": tool}
+
+
+def build_missing_arguments(name: str, tool: ToolDefinition, problem: str) -> TaskResult:
+    """A tool needs arguments that nobody gave; `problem` is why the task does not say them."""
+    schema = dict(tool.input_schema)
+    return {"state": "wanting", "tool": name, "problem": problem, "inputSchema": schema}
+
+
+def add_reading(
+    result: TaskResult, tool: str, model: str, arguments: Mapping[str, Any]
+) -> TaskResult:
+    """The result of a call whose arguments a model read out of the task: whoever asked in words is
+    to see what became of them.
+    """
+    read = json.dumps(arguments, ensure_ascii=False)[:MAX_READ]
+    return {**result, "reading": {"tool": tool, "model": model, "arguments": read}}
+
+
+def add_escalation(result: TaskResult, tool: str, failure: str, attempts: int) -> TaskResult:
+    """The result of a call that a person has to look into."""
+    return {**result, "given_up": {"tool": tool, "failure": failure, "attempts": attempts}}

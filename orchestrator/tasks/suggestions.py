@@ -1,0 +1,64 @@
+"""Suggestions for a task: the registered tools that fit it, and how far each is trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.errors import UnknownTool
+from orchestrator.gateway.catalog import Catalog
+from registry.models import Entry, ToolMatch
+from registry.store import Store
+from registry.trust import Standing
+from sandbox.bundle.apispec import Access
+from sandbox.errors import BundleInvalid
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A tool that fits a task. `access` is what it counts as."""
+
+    match: ToolMatch
+    entry: Entry
+    standing: Standing
+    access: Access
+
+    def to_json(self) -> dict[str, Any]:
+        """The suggestion as clients see it, and as a task run's job keeps it."""
+        match, tool = self.match, self.entry.get_tool(self.match.tool)
+        return {
+            "tool": f"{match.entry}.{match.tool}",
+            "call_with": "call_read" if self.access == "read" else "call_write",
+            "description": match.description,
+            "server": match.title,
+            "group": match.group,
+            "similarity": round(match.score, 4),
+            "trust": self.standing.level,
+            "reliability": self.standing.score,
+            "inputSchema": tool.definition["inputSchema"],
+        }
+
+
+@dataclass(frozen=True)
+class Suggestions:
+    """Finds tools for a task among the registered servers."""
+
+    store: Store
+    roster: Catalog
+
+    def find(self, task: str, k: int) -> Sequence[Suggestion]:
+        """The tools that fit a task, at most `k`, best first."""
+        return [self._suggest(match) for match in self.store.search.find_tools(task, k)]
+
+    def _suggest(self, match: ToolMatch) -> Suggestion:
+        entry = self.store.servers.get(match.entry)
+        standing = self.store.standings.get(match.entry)
+        return Suggestion(match, entry, standing, self._access(entry, match.tool))
+
+    def _access(self, entry: Entry, tool: str) -> Access:
+        """What a tool counts as; what was registered where its files cannot be read."""
+        try:
+            return self.roster.find_tool(entry.name, tool).access
+        except (UnknownTool, BundleInvalid):
+            return entry.get_tool(tool).access

@@ -1,0 +1,129 @@
+"""The needs of a waiting job: a value for each thing that somebody has to give it.
+
+Policy reads the fields. Sentences are made of them by `orchestrator.approvals.needs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Literal
+
+
+@dataclass(frozen=True)
+class BudgetLine:
+    """A line of the budget for models, and what the next question could bring the sum to."""
+
+    of: Literal["job", "day"]
+    unit: Literal["tokens", "money", "forges"]
+    wanted: float
+    most: float
+
+
+@dataclass(frozen=True)
+class HostNeed:
+    """A `host:port` that no person has named."""
+
+    kind: ClassVar[str] = "host"
+    host: str
+
+
+@dataclass(frozen=True)
+class CredentialNeed:
+    """A credential that an API's documentation asks for; `question` says where it goes."""
+
+    kind: ClassVar[str] = "credential"
+    url: str
+    question: str
+
+
+@dataclass(frozen=True)
+class PackageNeed:
+    """Packages that no person allowed: their normal names, and each as it was asked for."""
+
+    kind: ClassVar[str] = "package"
+    names: tuple[str, ...]
+    specs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class BudgetNeed:
+    """Another budget for models; `had` counts those that the job was given before."""
+
+    kind: ClassVar[str] = "budget"
+    line: BudgetLine
+    had: int
+
+
+@dataclass(frozen=True)
+class PermissionNeed:
+    """Permissions, such as `fs:/data:ro`, that nobody granted a server to be."""
+
+    kind: ClassVar[str] = "permission"
+    server: str
+    permissions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TestsNeed:
+    """Other tests than a job had before: the names of those that changed, and the sha256 of the
+    whole suite.
+    """
+
+    __test__: ClassVar[bool] = False
+    kind: ClassVar[str] = "tests"
+    names: tuple[str, ...]
+    suite: str
+
+
+@dataclass(frozen=True)
+class EngineNeed:
+    """An engine, or what it starts from; `reason` is what was said of it."""
+
+    kind: ClassVar[str] = "engine"
+    missing: Literal["docker", "base_image", "component"]
+    reason: str
+
+
+@dataclass(frozen=True)
+class UnfreezeNeed:
+    """The end of a freeze."""
+
+    kind: ClassVar[str] = "unfreeze"
+
+
+AllowedNeed = HostNeed | PackageNeed | BudgetNeed | PermissionNeed | TestsNeed
+"""The needs that a person allows for the job itself."""
+Need = AllowedNeed | CredentialNeed | EngineNeed | UnfreezeNeed
+_KINDS: Mapping[str, Callable[..., Need]] = {
+    made.kind: made
+    for made in (
+        HostNeed,
+        CredentialNeed,
+        PackageNeed,
+        BudgetNeed,
+        PermissionNeed,
+        TestsNeed,
+        EngineNeed,
+        UnfreezeNeed,
+    )
+}
+
+
+def need_json(need: Need | None) -> dict[str, Any]:
+    """A need as it is stored; {} for none."""
+    return {"kind": need.kind, **asdict(need)} if need else {}
+
+
+def need_from_json(data: Mapping[str, Any]) -> Need | None:
+    """The inverse of `need_json`. Raises KeyError or TypeError on anything else."""
+    if not data:
+        return None
+    fields: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in data.items()
+        if name != "kind"
+    }
+    if data["kind"] == BudgetNeed.kind:
+        fields["line"] = BudgetLine(**fields["line"])
+    return _KINDS[data["kind"]](**fields)

@@ -1,0 +1,55 @@
+"""Judging redirects: which answers send a request on, and whether it may go there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from urllib.parse import urljoin
+
+from sandbox.broker.sender import build_refused_exchange
+from sandbox.wire.canonical import find_request_problem
+from sandbox.wire.exchange import Caps, Exchange, WireRequest
+from sandbox.wire.policy import SAFE_METHODS, Policy, RequestRule, parse_origin
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+"""Statuses whose Location a safe request follows (RFC 9110 section 15.4)."""
+
+
+@dataclass(frozen=True)
+class Redirect:
+    """The request as it goes on, and the rule of the policy that allows it."""
+
+    request: WireRequest
+    rule: RequestRule
+
+
+def judge_redirect(
+    exchange: Exchange, policy: Policy, caps: Caps, hops: int
+) -> Redirect | Exchange:
+    """The redirect that may be followed, the exchange itself where it is none, else its refusal.
+
+    `hops` counts the redirects followed before. Only a safe request is redirected, and only to a
+    target that the policy declares: a redirect grants nothing.
+    """
+    request, response, attempts = exchange.request, exchange.response, exchange.attempts
+    target = response.get_header("location") if response else None
+    if response is None or response.status not in REDIRECTS or not target:
+        return exchange
+    if hops >= caps.redirects:
+        reason = f"redirected more than {hops} times"
+        return build_refused_exchange(request, "refused", reason, attempts)
+    moved = replace(request, url=_join_url(request.url, target))
+    sound = not find_request_problem(moved, caps)
+    rule = policy.find_rule(moved.method, moved.url) if sound else None
+    if request.method not in SAFE_METHODS or rule is None:
+        where = str(parse_origin(moved.url) or "an address without an origin")
+        reason = f"redirected ({response.status}) to an undeclared target at {where}"
+        return build_refused_exchange(request, "redirect", reason, attempts)
+    return Redirect(moved, rule)
+
+
+def _join_url(url: str, target: str) -> str:
+    """The absolute target of a redirect (RFC 3986 section 5); "" if it cannot be parsed."""
+    try:
+        return urljoin(url, target)
+    except ValueError:
+        return ""

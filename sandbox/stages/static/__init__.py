@@ -1,0 +1,1 @@
+"""The static stage: rules that check a bundle without running it."""
