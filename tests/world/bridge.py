@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import httpx
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -26,7 +27,13 @@ MODERN = "2026-07-28"
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 STATUS = {-32601: 404, -32602: 400, -32600: 400, -32020: 400, -32021: 400, -32022: 400}
 LINE = 1 << 26
-SHARED, SPARE = "", "spare"
+SHARED = ""
+PING: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+ENVELOPE: dict[str, Any] = {
+    VERSION_KEY: MODERN,
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+GREETING = {**PING, "method": "server/discover", "params": {"_meta": ENVELOPE}}
 MAX_SESSIONS = 3
 """The suite does not end its sessions; its scenarios run one after the other."""
 
@@ -42,14 +49,16 @@ def bridged(command: Sequence[str], env: Mapping[str, str]) -> Iterator[str]:
 
 @contextmanager
 def served(app: Starlette) -> Iterator[str]:
-    """An application on a free port of the loopback."""
+    """An application on a free port of the loopback, from when it answers."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
+        listener.listen()
         port = listener.getsockname()[1]
         server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=2))
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
         try:
+            httpx.get(f"http://127.0.0.1:{port}", trust_env=False, timeout=120)
             yield f"http://127.0.0.1:{port}"
         finally:
             server.should_exit = True
@@ -115,14 +124,19 @@ class Bridge:
         self._command, self._env = tuple(command), dict(env)
         self._children: dict[str, Child] = {}
         self._ended: list[Child] = []
+        self._spare: asyncio.Task[Child]
         self._starting = asyncio.Lock()
         self._ids, self._sessions = itertools.count(10_000_000), itertools.count(1)
 
     @asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        """All processes end with the application."""
+        """The first process listens before anybody asks: the suite's own limit for an answer is
+        10 s. All processes end with the application.
+        """
+        self._spare = asyncio.create_task(self._begun(GREETING))
+        await self._child(SHARED)
         yield
-        for child in (*self._children.values(), *self._ended):
+        for child in (*self._children.values(), *self._ended, await self._spare):
             await child.end()
 
     async def answer(self, request: Request) -> Response:
@@ -147,24 +161,28 @@ class Bridge:
         return await self._asked(child, message, params, modern, headers)
 
     async def _child(self, session: str) -> Child:
-        """The session's process: a spare that was started ahead. The oldest ones are let go."""
+        """The session's process: the one that was started ahead. The oldest ones are let go."""
         async with self._starting:
             if session not in self._children:
-                spare = self._children.pop(SPARE, None)
-                self._children[session] = spare or await self._begun()
-                self._children[SPARE] = await self._begun()
-            numbered = [name for name in self._children if name not in (SHARED, SPARE)]
+                self._children[session] = await self._spare
+                self._spare = asyncio.create_task(self._begun(PING))
+            numbered = [name for name in self._children if name != SHARED]
             for name in numbered[:-MAX_SESSIONS]:
                 self._ended.append(self._children.pop(name))
                 self._ended[-1].let_go()
         return self._children[session]
 
-    async def _begun(self) -> Child:
+    async def _begun(self, question: Mapping[str, Any]) -> Child:
+        """A process that has answered a question of the era it is for."""
         process = await asyncio.create_subprocess_exec(
             *self._command, env=self._env, stdin=-1, stdout=-1, limit=LINE
         )
         child = Child(process)
         child.pump = asyncio.create_task(child.relay())
+        asked = Open(question["id"], None)
+        child.open[question["id"]] = asked
+        await child.send(question)
+        assert await asked.stream.get() is not None, "it ended before it answered"
         return child
 
     async def _asked(
