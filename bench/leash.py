@@ -32,6 +32,7 @@ from orchestrator.processes.control_client import ControlAddress, find_control
 from orchestrator.processes.signals import Signals
 from orchestrator.settings import Settings, load_settings
 from registry.models import Process
+from registry.secrets.signing import Signer
 from registry.store import Store
 from sandbox.broker.broker import Broker
 from sandbox.broker.live import LiveHttp
@@ -168,7 +169,8 @@ def serving(store: Store, kill_switch: KillSwitch) -> Iterator[None]:
     """What of `serve` a freeze has to reach: this process, registered, with its pulse."""
     now, me = time.time(), psutil.Process()
     store.processes.register(Process("bench", me.pid, me.create_time(), "serve", now, now))
-    with Signals(store, kill_switch, "bench", lambda: None).watch_signals():
+    signals = Signals(store, kill_switch, "bench", lambda: None, lambda found: found)
+    with signals.watch_signals():
         yield
     store.processes.remove("bench")
 
@@ -193,7 +195,9 @@ async def last_byte(rounds: int) -> tuple[str, str]:
                 late.append(max(0.0, upstream.last - started))
                 answered.append(ended - started)
                 upstream.last = 0.0
-                await asyncio.to_thread(store.processes.unfreeze, time.time(), "bench")
+                await asyncio.to_thread(
+                    store.processes.unfreeze, time.time(), "bench", Signer.generate().sign
+                )
                 while kill_switch.engaged:
                     await asyncio.sleep(0.005)
     return figures(late), figures(answered)

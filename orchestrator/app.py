@@ -16,6 +16,7 @@ import structlog
 from orchestrator.approvals.grants import Grants
 from orchestrator.approvals.needs import is_met
 from orchestrator.approvals.signed_policy import SignedPolicy
+from orchestrator.approvals.signing_key import sign_audit
 from orchestrator.calls import Call
 from orchestrator.chores import (
     clean_up_dead,
@@ -138,6 +139,7 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     async with AsyncExitStack() as stack:
         ground = await stack.enter_async_context(open_context(settings))
+        stack.callback(sign_audit, settings, ground.store.audit)
         calling = await _open_call_parts(ground, stack)
         app = _assemble_app(ground, calling, _open_forge_parts(ground, calling, stack), patient)
         dispatch = app.dispatch

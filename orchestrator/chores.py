@@ -109,6 +109,8 @@ async def run_chores(
             await sessions.close_idle()
             await asyncio.to_thread(store.approvals.expire_overdue, time.time())
             if turn % CHORES_PER_SIGNATURE == 0:
+                # Here, so that no call waits for many rows to be checked.
+                await asyncio.to_thread(signed_policy.trail.read)
                 key = signed_policy.find_key()
                 named = compute_fingerprint(key) if key else ""
                 await asyncio.to_thread(notary.sign_heads, store.audit, time.time(), named)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import psutil
 
+from orchestrator.approvals.freezing import FreezeWatch
 from orchestrator.approvals.grants import Grants
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
@@ -92,9 +93,15 @@ async def open_context(settings: Settings) -> AsyncIterator[Context]:
             shelf,
             kill_switch,
             signed_policy,
-            Grants(store, signed_policy.find_key),
+            Grants(store, signed_policy.find_key, signed_policy.trail),
             roster,
-            Signals(store, kill_switch, process, roster.forget_servers),
+            Signals(
+                store,
+                kill_switch,
+                process,
+                roster.forget_servers,
+                FreezeWatch(signed_policy).judge_freeze,
+            ),
             network,
             Throttle(store=FileStore(settings.home)),
             footnotes,

@@ -143,6 +143,18 @@ class SignedHeadsDamaged(RegistryError):
         )
 
 
+class AuditBroken(RegistryError):
+    """The audit is not whole, so what a person took away may not be known."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(
+            f"the audit is not whole ({problem}). No approval, rule, grant or classification "
+            "counts until that is settled: `toolwright audit verify` shows it. If an older "
+            "database was put back, put back the directory audit/ of the same backup as well, or "
+            "move audit/ away, which begins a new signed audit."
+        )
+
+
 class RecordingMissing(RegistryError):
     """There is no usable recording of a call."""
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from registry import trust
 from registry.needs import Need
 from sandbox.bundle.apispec import Access
-from sandbox.bundle.model import Bundle
+from sandbox.bundle.model import Bundle, compute_operation_digest
 from sandbox.bundle.report import StageReport
 from sandbox.session.recording import CallRecording
 from sandbox.wire.exchange import WireRequest
@@ -38,12 +38,15 @@ def generate_id() -> str:
 
 @dataclass(frozen=True)
 class RegisteredTool:
-    """One tool of a registered version. `listed` is the JSON text of what `tools/list` shows."""
+    """One tool of a registered version. `listed` is the JSON text of what `tools/list` shows,
+    `operation_digest` says what it does (`sandbox.bundle.model.compute_operation_digest`).
+    """
 
     name: str
     access: Access
     destructive: bool
     listed: str
+    operation_digest: str = ""
 
     @property
     def definition(self) -> dict[str, Any]:
@@ -126,6 +129,7 @@ def build_entry(
                 tool.access,
                 tool.destructive,
                 json.dumps(tool.build_listing(bundle.base_url)),
+                compute_operation_digest(tool),
             )
             for tool in bundle.tools
         ),
@@ -314,13 +318,20 @@ class Process:
 
 @dataclass(frozen=True)
 class Freeze:
-    """The state of the kill switch. `epoch` grows with every freeze and never shrinks."""
+    """The state of the kill switch. `epoch` grows with every freeze and never shrinks. `lift` is
+    the signature of who lifted the freeze of that epoch, without which it is not lifted.
+    """
 
     epoch: int
     frozen: bool
     since: float
     by: str
     reason: str
+    lift: str = field(default="", repr=False)
+
+    def to_signed_body(self) -> dict[str, Any]:
+        """The JSON value that is signed to lift a freeze."""
+        return {"kind": "unfreeze", "epoch": self.epoch, "since": self.since, "by": self.by}
 
 
 @dataclass(frozen=True)

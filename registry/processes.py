@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
@@ -13,7 +15,11 @@ from registry.errors import RowNotFound
 from registry.models import Freeze, Process
 from sandbox.errors import Frozen
 
+FROZE, FORGED = "freeze", "freeze.forged"
+"""Kinds of audit rows: a freeze, and a lift that nobody signed. The subject is the epoch."""
 _TEXT = 2_000
+Sign = Callable[[Mapping[str, Any]], str]
+"""Signs a JSON value: `registry.secrets.signing.Signer.sign`."""
 _THAWED = Freeze(epoch=0, frozen=False, since=0.0, by="", reason="")
 
 
@@ -50,25 +56,47 @@ class ProcessTable(Repository):
     def freeze(self, now: float, by: str, reason: str = "") -> int:
         """Forbid every action from this commit on; the new epoch. Frozen twice is a new epoch."""
         with self._database.write() as connection:
-            epoch = read_freeze(connection).epoch + 1
-            state = Freeze(epoch, True, now, clean_text(by, _TEXT), clean_text(reason, _TEXT))
-            _store_freeze(connection, state)
-            payload = {"epoch": epoch, "by": state.by, "reason": state.reason}
-            self._append_audit_row(connection, "freeze", str(epoch), payload, now)
+            return self._freeze(connection, by, reason, now)
+
+    def _freeze(self, connection: Connection, by: str, reason: str, now: float) -> int:
+        epoch = _find_next_epoch(connection)
+        state = Freeze(epoch, True, now, clean_text(by, _TEXT), clean_text(reason, _TEXT))
+        _store_freeze(connection, state)
+        payload = {"epoch": epoch, "by": state.by, "reason": state.reason}
+        self._append_audit_row(connection, FROZE, str(epoch), payload, now)
         return epoch
 
-    def unfreeze(self, now: float, by: str) -> Freeze:
-        """Allow actions again. The epoch stays, so that a process that missed the
-        freeze sees it.
+    def unfreeze(self, now: float, by: str, sign: Sign) -> Freeze:
+        """Allow actions again, signed by the person. The epoch stays, so that a process that missed
+        the freeze sees it.
         """
         with self._database.write() as connection:
             before = read_freeze(connection)
             if not before.frozen:
                 return before
-            state = Freeze(before.epoch, False, now, clean_text(by, _TEXT), "")
+            unsigned = Freeze(before.epoch, False, now, clean_text(by, _TEXT), "")
+            state = replace(unsigned, lift=sign(unsigned.to_signed_body()))
             _store_freeze(connection, state)
-            self._append_audit_row(connection, "unfreeze", str(state.epoch), {"by": state.by}, now)
+            payload = {"by": state.by, "signature": state.lift}
+            self._append_audit_row(connection, "unfreeze", str(state.epoch), payload, now)
         return state
+
+    def replace_lift(self, found: Freeze, lift: str) -> None:
+        """Store another signature of a lift, unless it is not the present state any more."""
+        with self._database.write() as connection:
+            if read_freeze(connection) == found:
+                _store_freeze(connection, replace(found, lift=lift))
+
+    def restore_freeze(self, found: Freeze, reason: str, now: float) -> int:
+        """Freeze again, unless another process did already or the state is not that any more. The
+        epoch.
+        """
+        with self._database.write() as connection:
+            if read_freeze(connection) != found:
+                return found.epoch
+            payload = {"epoch": found.epoch, "frozen": found.frozen, "by": found.by}
+            self._append_audit_row(connection, FORGED, str(found.epoch), payload, now)
+            return self._freeze(connection, "toolwright", reason, now)
 
     def get_freeze(self) -> Freeze:
         """The current freeze state; epoch 0 where there never was a freeze."""
@@ -84,7 +112,7 @@ class ProcessTable(Repository):
 
 def read_freeze(connection: Connection) -> Freeze:
     freeze = tables.freeze
-    columns = (freeze.c[name] for name in ("epoch", "frozen", "since", "by", "reason"))
+    columns = (freeze.c[name] for name in ("epoch", "frozen", "since", "by", "reason", "lift"))
     row = connection.execute(select(*columns)).mappings().first()
     return Freeze(**row) if row else _THAWED
 
@@ -95,6 +123,18 @@ def check_not_frozen(connection: Connection) -> None:
         raise Frozen
 
 
+def _find_next_epoch(connection: Connection) -> int:
+    """The epoch after the present one and all that the audit has: a lift of an earlier freeze fits
+    no later one, also where somebody took the row away.
+    """
+    audit, following = tables.audit, read_freeze(connection).epoch + 1
+    taken = select(audit.c.id).where(audit.c.subject == str(following), audit.c.kind == FROZE)
+    if connection.execute(taken.limit(1)).first() is None:
+        return following
+    epochs = connection.execute(select(audit.c.subject).where(audit.c.kind == FROZE)).scalars()
+    return max(map(int, epochs)) + 1
+
+
 def _store_freeze(connection: Connection, state: Freeze) -> None:
     connection.execute(delete(tables.freeze))
     connection.execute(insert(tables.freeze), {"id": 1, **vars(state)})
@@ -102,24 +142,26 @@ def _store_freeze(connection: Connection, state: Freeze) -> None:
 
 _QUERY = """
 SELECT
-  coalesce((SELECT epoch FROM freeze), 0),
-  coalesce((SELECT frozen FROM freeze), 0),
+  freeze.epoch, freeze.frozen, freeze.since, freeze."by", freeze.reason, freeze.lift,
   (SELECT count(*) FROM jobs WHERE state = 'queued'),
   (SELECT count(*) FROM approvals WHERE state = 'approved'),
-  coalesce((SELECT group_concat(name || ' ' || version || ' ' || state) FROM entries), '')
+  coalesce((SELECT group_concat(name || ' ' || version || ' ' || state || ' ' || coalesce((
+    SELECT max(id) FROM audit
+      WHERE subject = name AND kind IN ('publish', 'state', 'classified')
+  ), 0)) FROM entries), '')
     || (SELECT ' ' || count(*) || ' ' || coalesce(max(changed), '') FROM overrides)
+FROM (SELECT 1) LEFT JOIN freeze
 """
 
 
 @dataclass(frozen=True)
 class SignalSnapshot:
-    """`epoch` and `frozen` are the freeze's; `queued` counts jobs, `approved` approvals that nobody
+    """`freeze` is its row's; `queued` counts jobs, `approved` approvals that nobody
     has claimed yet; `catalogue` changes when a server is published or changes its state, or a
     person classifies an operation.
     """
 
-    epoch: int
-    frozen: bool
+    freeze: Freeze
     queued: int
     approved: int
     catalogue: str
@@ -156,5 +198,9 @@ class SignalReader(Repository):
 
     def read_signals(self) -> SignalSnapshot:
         """The present signals."""
-        epoch, frozen, queued, approved, catalogue = self._database.query_row(_QUERY)
-        return SignalSnapshot(int(epoch), bool(frozen), int(queued), int(approved), str(catalogue))
+        *row, queued, approved, catalogue = self._database.query_row(_QUERY)
+        epoch, frozen, since, by, reason, lift = row
+        freeze = _THAWED
+        if epoch is not None:
+            freeze = Freeze(int(epoch), bool(frozen), float(since), str(by), str(reason), str(lift))
+        return SignalSnapshot(freeze, int(queued), int(approved), str(catalogue))

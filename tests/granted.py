@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from orchestrator.approvals.granting import allow_host
-from orchestrator.approvals.grants import Grants
+from orchestrator.approvals.grants import Grants, open_grants
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
 from orchestrator.settings import Settings
@@ -33,4 +33,4 @@ def allow(settings: Settings, store: Store, url: str) -> None:
 
 
 def consents(settings: Settings, store: Store) -> Grants:
-    return Grants(store, SignedPolicy(store, build_authority(settings)).find_key)
+    return open_grants(SignedPolicy(store, build_authority(settings)))

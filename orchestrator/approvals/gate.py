@@ -43,7 +43,8 @@ Ruling = Allow | Ask | Deny
 
 @dataclass(frozen=True)
 class WriteFacts:
-    """The facts about a write that the gate judges. `digest` is the bundle's.
+    """The facts about a write that the gate judges. `digest` is the bundle's,
+    `operation_digest` that of what the tool's operation does.
 
     `operation` is the operation's own standing, `vouched` how many of its writes under this version
     people approved one by one, which count only where the record says that it is exempt. `erases`
@@ -57,6 +58,7 @@ class WriteFacts:
     tool: str = ""
     version: int = 0
     digest: str = ""
+    operation_digest: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     rules: tuple[ApprovalRule, ...] = ()
     now: float = 0.0
@@ -122,6 +124,8 @@ def is_erasing(method: str, operation: str, name: str) -> bool:
 def covers_write(rule: ApprovalRule, write: WriteFacts) -> bool:
     """Whether a rule is live and covers exactly this tool, this version and these arguments."""
     if f"{rule.server}.{rule.tool}" != write.tool or not rule.is_live(write.now):
+        return False
+    if rule.operation != write.operation_digest:
         return False
     if rule.version is not None and (rule.version, rule.digest) != (write.version, write.digest):
         return False

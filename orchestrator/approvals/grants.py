@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from registry.database.canonical import to_canonical_json
+from orchestrator.approvals.signed_policy import SignedPolicy
+from registry.audit.trail import AuditTrail
+from registry.database.audit_chain import SUBJECT
+from registry.database.canonical import clean_text, to_canonical_json
 from registry.models import DocumentationSource, Grant, GrantKind
 from registry.secrets.signing import verify_signature
 from registry.store import Store
@@ -16,13 +19,14 @@ from sandbox.wire.policy import Origin
 
 CONFIRM = "look at them: `toolwright grant --confirm` signs them with your PIN"
 MAX_REMEMBERED = 4096
-Flaw = Literal["no_key", "unsigned", "unfitting", "revoked"]
+Flaw = Literal["no_key", "unsigned", "unfitting", "revoked", "doubtful"]
 """Why a grant counts for nothing."""
 _FLAWS: Mapping[Flaw, str] = {
     "no_key": "whose signature counts is not known",
     "unsigned": "nobody signed it",
     "unfitting": "the signature does not fit",
     "revoked": "it was revoked",
+    "doubtful": "the audit is not whole, so what was revoked is not known",
 }
 PACKAGE = "pypi:"
 """Prefix of the origin of a package's grant."""
@@ -45,11 +49,13 @@ class Grants:
     """Reads grants; those that were written, edited or restored in the database by hand are void.
 
     `key` returns the person's public key, "" where it is missing or in doubt: then every grant is
-    void.
+    void. So it is where `trail` says that the audit is not whole; it is asked only once something
+    was granted or taken away.
     """
 
     store: Store
     key: Callable[[], str]
+    trail: AuditTrail
     _fitting: set[tuple[str, str, str]] = field(default_factory=set)
     _counted: _Counted = field(default_factory=lambda: _Counted(-1, "", "", ()))
 
@@ -70,14 +76,25 @@ class Grants:
         key = self.key() if stored else ""
         if (stored, key) == (known.stored, known.key):
             return replace(known, version=version)
+        judged = tuple(grant for grant, flaw in self._judge_each(key) if not flaw)
+        return _Counted(version, stored, key, judged)
+
+    def _judge_each(self, key: str) -> tuple[tuple[Grant, Flaw | None], ...]:
+        """Every stored grant, with why it counts for nothing."""
         found = self.store.grants.find_grants()
-        return _Counted(version, stored, key, tuple(g for g in found if not self._flaw(g, key)))
+        # Also where nothing is granted: what was taken away is remembered from here on.
+        whole, revoked = not self.trail.find_problem(), self.trail.read().revoked_grants
+        judged = []
+        for stored in found:
+            of = clean_text(stored.origin, SUBJECT), stored.kind
+            grant = replace(stored, revoked=max(stored.revoked, revoked.get(of, 0)))
+            judged.append((grant, self._flaw(grant, key) if whole else "doubtful"))
+        return tuple(judged)
 
     def find_void(self) -> tuple[tuple[Grant, Flaw], ...]:
         """The stored grants that count for nothing, and why."""
-        found = self.store.grants.find_grants()
-        key = self.key() if found else ""
-        judged = ((grant, self._flaw(grant, key)) for grant in found)
+        judged = self._judge_each(self.key())
+        found = tuple(grant for grant, _ in judged)
         void = [(grant, flaw) for grant, flaw in judged if flaw]
         void += [
             (_build_source_grant(source), "unsigned") for source in self._find_undeclared(found)
@@ -152,6 +169,11 @@ class Grants:
             self._fitting.clear()
         self._fitting.add(seen)
         return True
+
+
+def open_grants(policy: SignedPolicy) -> Grants:
+    """The grants of an installation, by its key and audit."""
+    return Grants(policy.store, policy.find_key, policy.trail)
 
 
 def render_flaw(flaw: Flaw) -> str:

@@ -23,7 +23,7 @@ from registry.servers.classifications import (
     list_requests,
 )
 from registry.store import Store
-from sandbox.bundle.model import Bundle
+from sandbox.bundle.model import Bundle, compute_operation_digest
 
 DEFAULT_SECONDS = 7 * 86400.0
 
@@ -70,6 +70,7 @@ def create_rule(
         max_uses=always.max_uses,
         by=by,
         approval=approval.id,
+        operation=entry.get_tool(approval.tool).operation_digest,
     )
     return ApprovalRule(**{**vars(rule), "signature": signer.sign(rule.to_signed_body())})
 
@@ -161,6 +162,9 @@ def classify_operation(
         requests=list_requests(definition),
         changed=now,
         by="terminal",
+        definition=compute_operation_digest(definition),
+        program=bundle.program,
+        serial=classifications.get_next_serial(bundle.name, operation),
     )
     signature = signer.sign(override.to_signed_body()) if signer else ""
     classifications.store_classification(
@@ -183,7 +187,8 @@ def find_present_level(
     def signed(found: Classification) -> bool:
         return not public or verify_signature(public, found.to_signed_body(), found.signature)
 
-    return resolve_level(definition, override, signed, bundle.provenance.author == "compiler")
+    compiled = bundle.provenance.author == "compiler"
+    return resolve_level(definition, override, signed, compiled, bundle.program)
 
 
 def is_erasing_approval(store: Store, approval: Approval, public: str) -> bool:
@@ -195,7 +200,11 @@ def is_erasing_approval(store: Store, approval: Approval, public: str) -> bool:
     said = store.classifications.find(approval.entry).get(operation or tool.name)
     if said is not None and said.level == "destructive":
         return True
-    if said is not None and verify_signature(public, said.to_signed_body(), said.signature):
+    if (
+        said is not None
+        and said.definition == tool.operation_digest
+        and verify_signature(public, said.to_signed_body(), said.signature)
+    ):
         return False
     return tool.destructive and is_erasing(approval.wire.method, operation, tool.name)
 

@@ -10,8 +10,9 @@ from orchestrator.calls import Call
 from registry.approvals.authority import Authority
 from registry.approvals.decisions import build_forgery_check
 from registry.approvals.rules import ApprovalRule
-from registry.errors import KeyChanged, PinUnusable, SignedHeadsDamaged
-from registry.models import Approval, Entry
+from registry.audit.trail import AuditFacts, AuditTrail
+from registry.errors import AuditBroken, KeyChanged, PinUnusable, SignedHeadsDamaged
+from registry.models import Approval, Entry, EntryState
 from registry.secrets.signing import verify_signature
 from registry.servers.classifications import (
     Classification,
@@ -19,13 +20,19 @@ from registry.servers.classifications import (
     get_level,
     get_operation_key,
     is_looser,
-    list_requests,
 )
 from registry.store import Store
 from registry.trust import EXEMPT_SUCCESSES, Standing, is_write_exempt
 from sandbox.bundle.apispec import Access
-from sandbox.bundle.model import Bundle, RequestPattern, ToolDefinition
+from sandbox.bundle.model import (
+    Bundle,
+    RequestPattern,
+    ToolDefinition,
+    compute_operation_digest,
+)
 from sandbox.bundle.permissions import READING, is_permission_request
+from sandbox.errors import BundleInvalid
+from sandbox.wire.graphql import classify_document
 from sandbox.wire.policy import SAFE_METHODS
 
 Signed = Callable[[Classification], bool]
@@ -39,7 +46,11 @@ class SignedPolicy:
 
     store: Store
     authority: Authority
+    trail: AuditTrail = field(init=False)
     _vouched: dict[tuple[str, int, str], int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.trail = AuditTrail(self.store.audit, self.authority.heads)
 
     def find_key(self) -> str:
         """The public key, in hex; "" where there is none or it is not the pinned one."""
@@ -48,25 +59,72 @@ class SignedPolicy:
         except UNSURE:
             return ""
 
+    def find_sound_key(self) -> str:
+        """The public key; "" also where the audit is not whole, since what was taken away may then
+        not be known.
+        """
+        return "" if self.trail.find_problem() else self.find_key()
+
     def find_obstacle(self) -> str:
         """The reason why no decision counts at present; "" where decisions count."""
         try:
             self.authority.load_key()
         except UNSURE as error:
             return str(error)
-        return ""
+        problem = self.trail.find_problem()
+        return str(AuditBroken(problem)) if problem else ""
 
     def check_forgery(self, approval: Approval, now: float) -> str:
         """The reason why a decision is not authentic under the pinned key; "" where it is."""
-        return build_forgery_check(self.find_key())(approval, now)
+        return build_forgery_check(self.find_sound_key())(approval, now)
 
     def is_signed(self, override: Classification) -> bool:
-        return verify_signature(self.find_key(), override.to_signed_body(), override.signature)
+        """Whether a person signed a classification, and nobody classified the operation since."""
+        serial, _ = self.trail.read().classified.get((override.server, override.operation), (0, ""))
+        return override.serial == serial and verify_signature(
+            self.find_sound_key(), override.to_signed_body(), override.signature
+        )
+
+    def find_classifications(self, server: str) -> Mapping[str, Classification]:
+        """The classifications of a server by operation. Where the table has another one than the
+        audit, the stricter of the two, which needs no signature.
+        """
+        found = dict(self.store.classifications.find(server))
+        for (name, operation), (serial, level) in self.trail.read().classified.items():
+            stored = found.get(operation)
+            if name != server or (stored is not None and stored.serial == serial):
+                continue
+            if stored is None or is_looser(stored.level, level):
+                found[operation] = Classification(server, operation, level, (), 0.0, "audit")
+        return found
 
     def classify_bundle(self, bundle: Bundle) -> Bundle:
-        """The bundle with its tools' access as people classified them."""
-        overrides = self.store.classifications.find(bundle.name)
-        return apply_overrides(bundle, overrides, self.is_signed)
+        """The bundle with its tools' access as people classified them. While the audit is not whole
+        no bundle is believed that an unsafe method reads.
+        """
+        overrides = self.find_classifications(bundle.name)
+        whole = not self.trail.find_problem()
+        reads = self.trail.read().reads.get(bundle.name) if bundle.version > 1 else None
+        return apply_overrides(bundle, overrides, self.is_signed, whole, reads)
+
+    def check_entry(self, entry: Entry) -> Entry:
+        """A current version as the audit has it, in the stricter of the registry's and the audit's
+        states. Raises BundleInvalid where it is not the newest one that was published.
+        """
+        facts = self.trail.read()
+        problem = find_version_problem(facts, entry)
+        newest = facts.newest.get(entry.name, entry.version)
+        if not problem and newest != entry.version:
+            problem = f"it is not the current version; the audit says that this is {newest}"
+        if problem:
+            raise BundleInvalid(entry.name, f"version {entry.version}", f"{problem}; it is not run")
+        return replace(entry, state=choose_stricter_state(entry.state, facts.states[entry.name]))
+
+    def check_version(self, entry: Entry) -> None:
+        """Raises BundleInvalid for a version that was not published as it is."""
+        problem = find_version_problem(self.trail.read(), entry)
+        if problem:
+            raise BundleInvalid(entry.name, f"version {entry.version}", f"{problem}; it is not run")
 
     def describe_write(
         self, call: Call, entry: Entry, bundle: Bundle, server: Standing, now: float
@@ -83,6 +141,7 @@ class SignedPolicy:
             tool=call.name,
             version=entry.version,
             digest=entry.digest,
+            operation_digest=compute_operation_digest(bundle.get_tool(call.tool)),
             arguments=call.arguments,
             rules=() if erasing else self._find_rules(call),
             now=now,
@@ -93,7 +152,7 @@ class SignedPolicy:
         signature, as not destructive; `bundle` has these classifications applied already.
         """
         tool = bundle.get_tool(name)
-        said = self.store.classifications.find(bundle.name).get(get_operation_key(tool))
+        said = self.find_classifications(bundle.name).get(get_operation_key(tool))
         if not tool.destructive or (said is not None and said.level == "destructive"):
             return tool.destructive
         methods = {request.method for request in tool.requests} or {""}
@@ -101,9 +160,12 @@ class SignedPolicy:
 
     def _find_rules(self, call: Call) -> tuple[ApprovalRule, ...]:
         found = self.store.rules.find(call.server, call.tool)
-        key = self.find_key() if found else ""
+        key, facts = self.find_sound_key() if found else "", self.trail.read()
         return tuple(
-            rule for rule in found if verify_signature(key, rule.to_signed_body(), rule.signature)
+            replace(rule, uses=max(rule.uses, facts.rule_uses[rule.id]))
+            for rule in found
+            if rule.id not in facts.revoked_rules
+            and verify_signature(key, rule.to_signed_body(), rule.signature)
         )
 
     def _count_vouched(self, entry: Entry, tool: str) -> int:
@@ -115,17 +177,56 @@ class SignedPolicy:
         return self._vouched[of]
 
 
+def find_version_problem(facts: AuditFacts, entry: Entry) -> str:
+    """Why a version is not what was published under its number; "" where it is."""
+    published = facts.published.get((entry.name, entry.version))
+    if published is None:
+        return "the registry has it and the audit knows of no such publication"
+    if published != entry.digest:
+        return "its digest in the registry is not the one that was published"
+    return ""
+
+
+def choose_stricter_state(stored: EntryState, audited: EntryState) -> EntryState:
+    """Of two states of a server the one that allows less: an edited row opens nothing."""
+    order: tuple[EntryState, ...] = ("active", "experimental")
+    if stored not in order:
+        return stored
+    if audited not in order:
+        return audited
+    return max(stored, audited, key=order.index)
+
+
 def apply_overrides(
-    bundle: Bundle, overrides: Mapping[str, Classification], signed: Signed
+    bundle: Bundle,
+    overrides: Mapping[str, Classification],
+    signed: Signed,
+    believed: bool = True,
+    reads: frozenset[str] | None = None,
 ) -> Bundle:
-    """The bundle with the effective access and destructiveness of each tool."""
-    compiled = bundle.provenance.author == "compiler"
+    """The bundle with the effective access and destructiveness of each tool. A compiled bundle is
+    `believed` what it says of its operations; where there are `reads`, of these and of GraphQL
+    queries, which say it themselves. A later version makes no read of what its first one wrote, or
+    did not have.
+    """
+    compiled, program = believed and bundle.provenance.author == "compiler", bundle.program
     tools = []
     for tool in bundle.tools:
-        level = resolve_level(tool, overrides.get(get_operation_key(tool)), signed, compiled)
+        override = overrides.get(get_operation_key(tool))
+        known = reads is None or _is_query(tool) or compute_operation_digest(tool) in reads
+        level = resolve_level(tool, override, signed, compiled and known, program)
         access: Access = "read" if level == "read" else "write"
         tools.append(replace(tool, access=access, destructive=level == "destructive"))
     return replace(bundle, tools=tuple(tools))
+
+
+def _is_query(tool: ToolDefinition) -> bool:
+    documents = [request.document for request in tool.requests]
+    return all(document and classify_document(document) == "query" for document in documents)
+
+
+def _is_mutation(request: RequestPattern) -> bool:
+    return bool(request.document) and classify_document(request.document) != "query"
 
 
 def _is_unsafe(request: RequestPattern) -> bool:
@@ -135,15 +236,22 @@ def _is_unsafe(request: RequestPattern) -> bool:
 
 
 def resolve_level(
-    tool: ToolDefinition, override: Classification | None, signed: Signed, compiled: bool
+    tool: ToolDefinition,
+    override: Classification | None,
+    signed: Signed,
+    compiled: bool,
+    program: str = "",
 ) -> Level:
     """The effective level of a tool: a person's classification where valid, else its server's.
 
-    A stricter level needs no signature; a less strict one needs a signature over exactly these
-    requests. Code that our compiler did not write is not trusted to call an unsafe method a read
-    (safe methods: RFC 9110 section 9.2.1).
+    A stricter level needs no signature; a less strict one needs a signature over exactly this
+    operation, and over this `program` where somebody wrote it. Code that our compiler did not write
+    is not trusted to call an unsafe method a read (safe methods: RFC 9110 section 9.2.1), and
+    nobody's is that a GraphQL mutation reads.
     """
     own = get_level(tool)
+    if own == "read" and any(map(_is_mutation, tool.requests)):
+        own = "write"
     unsafe = [request for request in tool.requests if _is_unsafe(request)]
     # What a description says of its methods is no word on what is no request to its API.
     if own == "read" and unsafe and (not compiled or any(map(is_permission_request, unsafe))):
@@ -151,6 +259,6 @@ def resolve_level(
     if override is None or override.level == own:
         return own
     if is_looser(override.level, own):
-        meant = override.requests == list_requests(tool) and signed(override)
-        return override.level if meant else own
+        meant = (override.definition, override.program) == (compute_operation_digest(tool), program)
+        return override.level if meant and signed(override) else own
     return override.level

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from orchestrator.settings import Settings
 from registry.approvals.authority import Authority
 from registry.audit.heads import HeadSigner
+from registry.audit.search import AuditTable
+from registry.database.audit_chain import ChainHead
 from registry.errors import KeyChanged, PinUnusable, SignedHeadsDamaged
 from registry.secrets.pin import verify_pin
 from registry.secrets.signing import Signer
@@ -41,6 +45,29 @@ def check_pin(settings: Settings, pin: str, now: float) -> str:
     return open_key(settings, pin, now).refused
 
 
+def sign_audit(settings: Settings, audit: AuditTable) -> None:
+    """Sign the audit's heads now, so that what was just taken away cannot be cut off its end."""
+    HeadSigner(settings.heads).sign_heads(audit, time.time())
+
+
 def build_authority(settings: Settings) -> Authority:
     """The authority on signatures; it pins the key that the signed audit heads name."""
-    return Authority(settings.pin, lambda: HeadSigner(settings.heads).find_pinned_fingerprint())
+    return Authority(
+        settings.pin,
+        lambda: HeadSigner(settings.heads).find_pinned_fingerprint(),
+        _NewHeads(settings.heads),
+    )
+
+
+@dataclass
+class _NewHeads:
+    """Reads the heads that were signed since it was called last. Opens the file at the first call,
+    whose errors are the caller's.
+    """
+
+    directory: Path
+    signer: HeadSigner | None = None
+
+    def __call__(self) -> tuple[ChainHead, ...]:
+        self.signer = self.signer or HeadSigner(self.directory)
+        return self.signer.read_new_heads()

@@ -9,8 +9,10 @@ from orchestrator.errors import OrchestratorError
 from orchestrator.settings import Settings
 from registry.audit.heads import HeadSigner
 from registry.audit.search import AuditTable
+from registry.processes import ProcessTable
 from registry.secrets.pin import change_pin, replace_key, set_pin
-from registry.secrets.signing import Signer, compute_fingerprint
+from registry.secrets.signing import Signer, compute_fingerprint, verify_signature
+from registry.store import Store
 
 
 def choose_pin(settings: Settings, audit: AuditTable, pin: str) -> Signer:
@@ -40,17 +42,26 @@ def replace_pin(settings: Settings, audit: AuditTable, signer: Signer, pin: str)
     record_key(settings, audit, signer)
 
 
-def replace_signing_key(settings: Settings, audit: AuditTable, signer: Signer, pin: str) -> Signer:
-    """Replace the key; the old key signs the new one. Rules and links of the old key become void.
+def replace_signing_key(settings: Settings, store: Store, signer: Signer, pin: str) -> Signer:
+    """Replace the key; the old key signs the new one. Rules and links of the old key become void; a
+    freeze that was lifted stays lifted.
 
     Raises PinUnusable.
     """
     fresh = replace_key(settings.pin, signer, pin)
+    _sign_lift_again(store.processes, signer, fresh)
     reseal_targets(settings.push, signer, fresh)
     payload = {"before": compute_fingerprint(signer.public)}
-    audit.add_note("key.replaced", compute_fingerprint(fresh.public), payload, time.time())
-    record_key(settings, audit, fresh)
+    store.audit.add_note("key.replaced", compute_fingerprint(fresh.public), payload, time.time())
+    record_key(settings, store.audit, fresh)
     return fresh
+
+
+def _sign_lift_again(processes: ProcessTable, before: Signer, after: Signer) -> None:
+    found = processes.get_freeze()
+    body = found.to_signed_body()
+    if not found.frozen and verify_signature(before.public, body, found.lift):
+        processes.replace_lift(found, after.sign(body))
 
 
 def record_key(settings: Settings, audit: AuditTable, signer: Signer) -> None:

@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 from prometheus_client import CollectorRegistry, generate_latest
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
@@ -26,12 +27,12 @@ from starlette.routing import Route
 
 from orchestrator import views
 from orchestrator.approvals.decide import Decision, decide_with_pin
-from orchestrator.approvals.grants import Grants
+from orchestrator.approvals.grants import open_grants
 from orchestrator.approvals.needs import allow_needs as allow_needs
 from orchestrator.approvals.needs import hash_needs
 from orchestrator.approvals.rules import encode_rule, parse_rule_request
 from orchestrator.approvals.signed_policy import SignedPolicy
-from orchestrator.approvals.signing_key import build_authority, check_pin, open_key
+from orchestrator.approvals.signing_key import build_authority, open_key, sign_audit
 from orchestrator.control.access import COOKIE, ControlAccess, Refusal
 from orchestrator.control.console import PageConsole
 from orchestrator.control.link_pages import LinkPages
@@ -204,15 +205,18 @@ class ControlPlane:
         body = await read_body(request)
         by, reason = str(body.get("by") or "control"), str(body.get("reason") or "")
         killed = await asyncio.to_thread(self._freeze_everything, by, reason)
-        return JSONResponse(killed.to_json())
+        signing = BackgroundTask(sign_audit, self.settings, self.store.audit)
+        return JSONResponse(killed.to_json(), background=signing)
 
     async def lift_freeze(self, request: Request) -> Response:
         """Lift the freeze: `pin`."""
         body = await read_body(request)
-        refused = check_pin(self.settings, str(body.get("pin", "")), time.time())
-        if refused:
-            return JSONResponse({"error": refused}, 403)
-        state = await asyncio.to_thread(self.store.processes.unfreeze, time.time(), "control")
+        opened = open_key(self.settings, str(body.get("pin", "")), time.time())
+        if opened.signer is None:
+            return JSONResponse({"error": opened.refused}, 403)
+        state = await asyncio.to_thread(
+            self.store.processes.unfreeze, time.time(), "control", opened.signer.sign
+        )
         return JSONResponse({"frozen": state.frozen, "epoch": state.epoch})
 
     async def list_approvals(self, request: Request) -> Response:
@@ -258,9 +262,7 @@ class ControlPlane:
         job = await asyncio.to_thread(self.store.jobs.get, identity)
         if body.get("digest") and body["digest"] != hash_needs(job.needs):
             return JSONResponse({"error": "it needs something else now; look at it again"}, 409)
-        consents = Grants(
-            self.store, SignedPolicy(self.store, build_authority(self.settings)).find_key
-        )
+        consents = open_grants(SignedPolicy(self.store, build_authority(self.settings)))
         told = await asyncio.to_thread(
             allow_needs, self.store.grants, consents, job, "page", opened.signer
         )
@@ -277,6 +279,7 @@ class ControlPlane:
         """End a standing rule. Needs no PIN: it only makes things stricter."""
         identity = request.path_params["id"]
         ended = await asyncio.to_thread(self.store.rules.revoke, identity, "control", time.time())
+        await asyncio.to_thread(sign_audit, self.settings, self.store.audit)
         return JSONResponse({"rule": identity, "revoked": ended})
 
 

@@ -78,13 +78,22 @@ class Catalog:
         for version in self._store.servers.find_versions(entry.name):
             if version.version == trial.previous:
                 try:
+                    self._signed_policy.check_version(version)
                     return self._signed_policy.classify_bundle(self._shelf.load_bundle(version))
                 except BundleInvalid:
                     return None
         return None
 
+    def _load_entry(self, server: str) -> Entry:
+        """The current version, as the audit has it. Raises RowNotFound, BundleInvalid."""
+        try:
+            return self._signed_policy.check_entry(self._store.servers.get(server))
+        except BundleInvalid:
+            # A version may have been published between the two looks.
+            return self._signed_policy.check_entry(self._store.servers.get(server))
+
     def _load_server(self, server: str) -> RegisteredServer:
-        entry = self._store.servers.get(server)
+        entry = self._load_entry(server)
         bundle = self._signed_policy.classify_bundle(self._shelf.load_bundle(entry))
         if server not in self._loading:  # Those that call each other in a circle do not run.
             self._loading.add(server)

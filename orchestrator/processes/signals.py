@@ -8,24 +8,34 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 
+from registry.models import Freeze
 from registry.processes import SignalSnapshot
 from registry.store import Store
 from sandbox.killswitch import KillSwitch
 
 PERIOD_SECONDS = 0.015
+Judge = Callable[[Freeze], Freeze]
+"""From a freeze's row to the state that counts: `orchestrator.approvals.freezing.FreezeWatch`."""
 
 
 class Signals:
     """A thread that polls the database and wakes the event loop on changes.
 
     On a freeze it engages the brake, and acknowledges the epoch once everything registered with the
-    brake has run. `on_catalogue` is called when a server was published or changed its state.
+    brake has run. `judge` says whether what the freeze's row says counts. `on_catalogue` is called
+    when a server was published or changed its state.
     """
 
     def __init__(
-        self, store: Store, kill_switch: KillSwitch, process: str, on_catalogue: Callable[[], None]
+        self,
+        store: Store,
+        kill_switch: KillSwitch,
+        process: str,
+        on_catalogue: Callable[[], None],
+        judge: Judge,
     ) -> None:
         self._store, self._kill_switch, self._process = store, kill_switch, process
+        self._judge = judge
         self._on_catalogue = on_catalogue
         self._loop = asyncio.get_running_loop()
         self._stop = threading.Event()
@@ -87,12 +97,13 @@ class Signals:
 
     def _apply_signals(self, signals: SignalSnapshot) -> None:
         before, self._seen = self._seen, signals
-        if signals.frozen:
+        if self._judge(signals.freeze).frozen:
             self._kill_switch.engage()
         else:
             self._kill_switch.release()
-        if before is None or signals.epoch != before.epoch:
-            self._store.processes.acknowledge_freeze(self._process, signals.epoch, time.time())
+        if before is None or signals.freeze.epoch != before.freeze.epoch:
+            epoch = signals.freeze.epoch
+            self._store.processes.acknowledge_freeze(self._process, epoch, time.time())
         if before is None or signals.catalogue != before.catalogue:
             self._on_catalogue()
         if before is None or _select_work_signals(signals) != _select_work_signals(before):
@@ -100,7 +111,7 @@ class Signals:
 
 
 def _select_work_signals(signals: SignalSnapshot) -> tuple[int, int, bool]:
-    return signals.queued, signals.approved, signals.frozen
+    return signals.queued, signals.approved, signals.freeze.frozen
 
 
 async def _wait_for_event(event: asyncio.Event, seconds: float) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from registry.database.audit_chain import ChainHead
 from registry.errors import KeyChanged, PinUnusable
 from registry.secrets.pin import find_successors, list_former_keys, read_public_key
 from registry.secrets.signing import compute_fingerprint
@@ -16,12 +17,14 @@ class Authority:
     """The public key that decisions are verified with. Never holds the private key.
 
     `pin` is the PIN's file. `pinned` returns the fingerprint that the signed audit heads name, or
-    "" where they name none yet. The first accepted key stays in memory; a key that is written into
-    the file later is accepted only where the known key signed it as its successor.
+    "" where they name none yet, `heads` the heads that were signed since the last call. The first
+    accepted key stays in memory; a key that is written into the file later is accepted only where
+    the known key signed it as its successor.
     """
 
     pin: Path
     pinned: Callable[[], str]
+    heads: Callable[[], Iterable[ChainHead]] = tuple
     _known: str = field(default="", repr=False)
     _seen: tuple[int, ...] = field(default=(), repr=False)
 
@@ -42,6 +45,12 @@ class Authority:
             raise PinUnusable("the PIN has no key yet", "Enter it once: `toolwright setup --key`.")
         self._known, self._seen = found, state
         return found
+
+    def list_known_keys(self) -> tuple[str, ...]:
+        """The key and those that it succeeds. Raises what `load_key` raises."""
+        key = self.load_key()
+        former = list_former_keys(self.pin)
+        return key, *(old for old in former if key in find_successors(self.pin, old))
 
     def _check_pinned(self, found: str) -> None:
         """Raises KeyChanged unless the audit heads name this key or one that it succeeds."""

@@ -38,7 +38,9 @@ class ApprovalRule:
     """A rule that allows calls of a tool without further confirmation, signed by its author.
 
     `version` and `digest` are those of the server when the rule was made, or None and "" for a rule
-    that also covers later versions. `expires` is in epoch seconds; `max_uses` is None for no limit.
+    that also covers later versions. `operation` is the digest of what the tool's operation does,
+    which the rule covers and no other under that name. `expires` is in epoch seconds; `max_uses` is
+    None for no limit.
     """
 
     id: str
@@ -52,6 +54,7 @@ class ApprovalRule:
     max_uses: int | None
     by: str
     approval: str
+    operation: str = ""
     signature: str = field(default="", repr=False)
     uses: int = 0
     revoked: float | None = None
@@ -72,6 +75,7 @@ class ApprovalRule:
             "max_uses": self.max_uses,
             "by": self.by,
             "approval": self.approval,
+            "operation": self.operation,
         }
 
     def is_live(self, now: float) -> bool:
@@ -182,6 +186,7 @@ def parse_rule(body: Mapping[str, Any], signature: str) -> ApprovalRule:
         max_uses=None if max_uses is None else int(max_uses),
         by=str(body["by"]),
         approval=str(body["approval"]),
+        operation=str(body.get("operation", "")),
         signature=signature,
     )
 

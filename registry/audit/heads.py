@@ -29,6 +29,7 @@ from registry.database.files import create_secret, lock_file
 from registry.errors import SignedHeadsDamaged
 
 HEADS, KEY = "heads.jsonl", "audit.key"
+TAIL = 4 * 1024 * 1024
 
 
 class HeadSigner:
@@ -81,6 +82,12 @@ class HeadSigner:
                 _append_line(self._path, self._offset, self._build_line(moved, now, named))
         return moved
 
+    def read_new_heads(self) -> tuple[ChainHead, ...]:
+        """The heads that were signed since the last call; at first, the latest ones. Raises
+        SignedHeadsDamaged.
+        """
+        return tuple(self._read_new_lines())
+
     def verify_audit(self, audit: AuditTable) -> BrokenLink | None:
         """The first broken link of the signed heads or of the store's chains, or None."""
         return self.verify_and_count(audit)[0]
@@ -97,16 +104,39 @@ class HeadSigner:
             previous = _hash_line(line)
         return audit.verify_and_count(signed, self.directory)
 
-    def _read_new_lines(self) -> None:
-        for line in _read_lines(self._path, self._offset):
-            reason = _find_line_problem(line, self._last, self._key.public_key())
-            if reason:
-                raise SignedHeadsDamaged(str(self._path), reason)
-            body = json.loads(line)
-            self._signed.update({head.chain: head for head in _parse_heads(body)})
+    def _read_new_lines(self) -> list[ChainHead]:
+        found: list[ChainHead] = []
+        if self._offset:
+            lines, previous = _read_lines(self._path, self._offset), self._last
+        else:
+            self._offset, lines = _read_tail(self._path)
+            previous = "" if self._offset else GENESIS
+        for line, body in zip(lines, self._parse_lines(lines, previous), strict=True):
+            heads = _parse_heads(body)
+            found += heads
+            self._signed.update({head.chain: head for head in heads})
             self._decisions = body.get("decisions") or self._decisions
             self._last = _hash_line(line)
             self._offset += len(line)
+        return found
+
+    def _parse_lines(self, lines: list[bytes], previous: str) -> list[Mapping[str, Any]]:
+        """Lines that follow each other, the first one `previous` where that is known. Each holds
+        the hash of the one before it, so the signature of the last one covers them all.
+
+        Raises SignedHeadsDamaged.
+        """
+        reason = _seal_problem(lines[-1], self._key.public_key()) if lines else ""
+        found = []
+        for line in lines if not reason else ():
+            reason = _find_place_problem(line, previous)
+            if reason:
+                break
+            found.append(json.loads(line))
+            previous = _hash_line(line)
+        if reason:
+            raise SignedHeadsDamaged(str(self._path), reason)
+        return found
 
     def _build_line(self, heads: tuple[ChainHead, ...], now: float, decisions: str) -> bytes:
         body: dict[str, Any] = {
@@ -137,6 +167,20 @@ def _read_lines(path: Path, offset: int) -> list[bytes]:
         return []
 
 
+def _read_tail(path: Path) -> tuple[int, list[bytes]]:
+    """The last complete lines, some 4 MiB of them, and where they begin. What was signed before is
+    left to `audit verify`, so that no process waits for years of signatures.
+    """
+    try:
+        start = max(0, path.stat().st_size - TAIL)
+    except FileNotFoundError:
+        return 0, []
+    lines = _read_lines(path, start)
+    if not start or not lines:
+        return start, lines
+    return start + len(lines[0]), lines[1:]
+
+
 def _hash_line(line: bytes) -> str:
     return hashlib.sha256(line).hexdigest()
 
@@ -157,9 +201,17 @@ def _append_line(path: Path, offset: int, line: bytes) -> None:
 
 def _find_line_problem(line: bytes, previous: str, key: Ed25519PublicKey) -> str:
     """What is wrong with a line or its place; "" where nothing is."""
-    if reason := _seal_problem(line, key):
-        return reason
-    follows = json.loads(line)["previous"] == previous
+    return _seal_problem(line, key) or _find_place_problem(line, previous)
+
+
+def _find_place_problem(line: bytes, previous: str) -> str:
+    """What is wrong with a line's place; "" where nothing is, or where that is not known."""
+    try:
+        body = json.loads(line)
+        _parse_heads(body)
+        follows = body["previous"] == (previous or body["previous"])
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        return f"the line cannot be read: {error}"
     return "" if follows else "the line does not follow the one before it"
 
 

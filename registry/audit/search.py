@@ -6,7 +6,7 @@ import json
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,9 @@ from registry.database.audit_chain import (
 from registry.database.canonical import to_bounded_json
 from registry.errors import RegistryError
 from registry.models import AuditRow
+from registry.processes import FROZE
+from registry.servers.classifications import CLASSIFIED
+from registry.servers.entries import PUBLISHED, STATE
 
 BATCH = 5_000
 """Rows per archive. They are moved in one transaction, during which other writers wait."""
@@ -91,6 +94,14 @@ class AuditTable(Repository):
         """The newest row of every chain, by chain."""
         with self._database.read() as connection:
             return find_heads(connection)
+
+    def read_data_version(self) -> int:
+        """As `SignalReader.read_data_version`."""
+        return int(self._database.query_row("PRAGMA data_version")[0])
+
+    def read_page(self, after: int, limit: int) -> list[AuditRow]:
+        """The first rows after an id, in order."""
+        return [AuditRow(*row) for row in self._database.query_rows(_PAGE, after, limit)]
 
     def add_note(self, kind: str, subject: str, payload: Mapping[str, Any], now: float) -> None:
         """Add a row for something that happened outside the registry.
@@ -203,15 +214,21 @@ class AuditTable(Repository):
                 "calls": moved.calls,
                 "before": before,
                 "recordings_end": end,
+                "through": {row.chain: [row.sequence, row.hash] for row in (r.row for r in rows)},
             }
             self._append_audit_row(connection, ARCHIVED, file, payload, now)
             for row in _select_lasting_rows(rows):
-                self._append_audit_row(
-                    connection, row.kind, row.subject, json.loads(row.payload), now
-                )
+                if row.kind == STATE and _find_last_row(connection, STATE, row.subject):
+                    continue
+                said = {"moved_from": row.time, **json.loads(row.payload)}
+                self._append_audit_row(connection, row.kind, row.subject, said, now)
         return moved
 
 
+_PAGE = (
+    f"SELECT {', '.join(field.name for field in fields(AuditRow))} FROM audit "
+    "WHERE id > ? ORDER BY id LIMIT ?"
+)
 _ROW = ("id", "chain", "sequence", "time", "kind", "subject", "payload", "previous", "hash")
 
 
@@ -305,15 +322,34 @@ def _build_archived_row(row: Any) -> ArchivedRow:
     return ArchivedRow(own, call if moves else None)
 
 
+_LASTING = {
+    GRANT_REVOKED: "kind",
+    RULE_REVOKED: "",
+    DROPPED: "",
+    CLASSIFIED: "operation",
+    PUBLISHED: "version",
+    STATE: "",
+    FROZE: "",
+}
+"""Kinds of rows that later checks need, and the field that tells two of one subject apart."""
+
+
+def _find_last_row(connection: Connection, kind: str, subject: str) -> int | None:
+    audit = tables.audit
+    query = select(func.max(audit.c.id)).where(audit.c.subject == subject, audit.c.kind == kind)
+    return connection.execute(query).scalar()
+
+
 def _select_lasting_rows(rows: Iterable[ArchivedRow]) -> Iterator[AuditRow]:
-    """Archived rows that later checks need: revocations, and up to where recordings were dropped.
-    The newest of each kind and subject; they are appended to the audit again.
+    """Archived rows that later checks need (`registry.audit.trail`), and up to where recordings
+    were dropped. The newest of each kind and subject; they are appended to the audit again, with
+    the time at which they were written first.
     """
-    said: dict[tuple[str, str, str | None], AuditRow] = {}
+    said: dict[tuple[str, str, Any], AuditRow] = {}
     for archived in rows:
         row = archived.row
-        if row.kind in (GRANT_REVOKED, RULE_REVOKED, DROPPED):
-            about = json.loads(row.payload).get("kind")
+        if row.kind in _LASTING:
+            about = json.loads(row.payload).get(_LASTING[row.kind])
             known = said.get((row.kind, row.subject, about))
             if known is None or row.time >= known.time:
                 said[row.kind, row.subject, about] = row

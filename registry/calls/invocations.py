@@ -23,7 +23,7 @@ from registry.errors import DuplicateRow, NotCallable, RowNotFound
 from registry.models import CALLABLE, CallFailure, EntryState, Invocation
 from registry.processes import check_not_frozen
 from registry.servers import standings
-from registry.servers.entries import change_state
+from registry.servers.entries import STATE, change_state
 from registry.servers.standings import SERVER
 from registry.trust import Standing
 
@@ -146,7 +146,7 @@ class CallTable(RecordingTable):
         if standing.level == "degraded" and state in CALLABLE:
             change_state(connection, entry, "quarantined")
             payload = {"state": "quarantined", "by": "trust", "reason": "degraded"}
-            self._append_audit_row(connection, "state", entry, payload, now)
+            self._append_audit_row(connection, STATE, entry, payload, now)
 
 
 def limit_invocation(invocation: Invocation) -> Invocation:

@@ -6,10 +6,13 @@ import hashlib
 import json
 from typing import Any
 
+# `json.dumps` would make an encoder for every value.
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
 
 def to_canonical_json(value: Any) -> str:
     """The one JSON text of a value: sorted keys, no blanks, ASCII. Raises ValueError on NaN."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _CANONICAL.encode(value)
 
 
 def to_compact_json(value: Any) -> str:

@@ -82,6 +82,11 @@ class Database:
             row: tuple[Any, ...] = self._watch.execute(query).fetchone()
         return row
 
+    def query_rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        """All rows of a query, in the same way."""
+        with self._watch_lock:
+            return self._watch.execute(query, values).fetchall()
+
     def _migrate_schema(self) -> None:
         with self.write() as connection:
             found = _read_revision(connection)

@@ -66,6 +66,7 @@ tools = Table(
     Column("access", String(5), nullable=False),
     Column("destructive", Boolean, nullable=False),
     Column("listed", Text, nullable=False),
+    Column("operation_digest", String(64), nullable=False),
     ForeignKeyConstraint(["entry", "version"], ["versions.entry", "versions.version"]),
     UniqueConstraint("entry", "version", "name"),
 )
@@ -311,6 +312,7 @@ freeze = Table(
     Column("since", Float, nullable=False),
     Column("by", Text, nullable=False),
     Column("reason", Text, nullable=False),
+    Column("lift", Text, nullable=False),
 )
 
 sources = Table(

@@ -24,18 +24,31 @@ SUITE = "test_server.py"
 class Bundles:
     def __init__(self, home: Path, servers: ServerTable) -> None:
         self._home, self._servers = home, servers
-        self._bundles: dict[tuple[str, str], Bundle] = {}
+        self._bundles: dict[tuple[str, int, str], Bundle] = {}
 
     def load_bundle(self, entry: Entry) -> Bundle:
-        """The registered bundle of an entry, exactly. Raises BundleInvalid."""
-        key = (entry.name, entry.digest)
+        """The registered bundle of an entry, exactly as the audit says that it was published.
+
+        Raises BundleInvalid.
+        """
+        key = (entry.name, entry.version, entry.digest)
         found = self._bundles.get(key)
         if found is None:
+            self._check_published(entry)
             found = files.load_bundle(self._home, entry.name, entry.digest)
+            if found.version != entry.version:
+                reason = f"its files say that it is version {found.version}"
+                raise BundleInvalid(entry.name, f"version {entry.version}", reason)
             while len(self._bundles) >= MAX_KEPT:
                 del self._bundles[next(iter(self._bundles))]
             self._bundles[key] = found
         return found
+
+    def _check_published(self, entry: Entry) -> None:
+        published = self._servers.get_published_digest(entry.name, entry.version)
+        if published != entry.digest:
+            reason = "its digest in the registry is not the one that was published"
+            raise BundleInvalid(entry.name, f"version {entry.version}", reason)
 
     def load_examples(self, entry: Entry) -> tuple[Example, ...]:
         """The examples that were registered with an entry's bundle. Raises BundleInvalid."""

@@ -8,27 +8,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from sqlalchemy import Delete, RowMapping, delete, insert, select
+from sqlalchemy import Connection, Delete, RowMapping, delete, insert, select
 
 from registry.database import tables
-from registry.database.audit_chain import Repository
+from registry.database.audit_chain import SUBJECT, Repository
 from registry.database.canonical import clean_text, to_canonical_json
-from registry.errors import RowNotFound
+from registry.errors import GrantStale, RowNotFound
 from sandbox.bundle.model import ToolDefinition
 
 Level = Literal["read", "write", "destructive"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 """From the least strict to the strictest."""
+CLASSIFIED = "classified"
+"""Kind of the audit rows of classifications; the subject is the server."""
 _TEXT = 2_000
 
 
 @dataclass(frozen=True)
 class Classification:
     """A signed classification. `requests` are the operation's methods and URL templates at the time
-    of signing.
+    of signing, `definition` the digest of all that decides what it does, GraphQL documents
+    included, and `program` that of code which the compiler did not write.
+
+    Each classification of an operation ends the one before it: a less strict one counts only where
+    `serial` is the newest that the audit has for the operation.
     """
 
     server: str
@@ -37,6 +43,9 @@ class Classification:
     requests: tuple[tuple[str, str], ...]
     changed: float
     by: str
+    definition: str = ""
+    program: str = ""
+    serial: int = 1
     signature: str = field(default="", repr=False)
 
     def to_signed_body(self) -> dict[str, Any]:
@@ -47,6 +56,9 @@ class Classification:
             "operation": self.operation,
             "level": self.level,
             "requests": [list(request) for request in self.requests],
+            "definition": self.definition,
+            "program": self.program,
+            "serial": self.serial,
             "changed": self.changed,
             "by": self.by,
         }
@@ -54,27 +66,35 @@ class Classification:
 
 class ClassificationTable(Repository):
     def store_classification(self, override: Classification) -> None:
-        """Store a classification, replacing the operation's earlier one. Raises Unknown."""
-        row = {
-            "entry": override.server,
-            "operation": override.operation,
-            "level": override.level,
-            "body": to_canonical_json(override.to_signed_body()),
-            "signature": override.signature,
-            "changed": override.changed,
-            "by": clean_text(override.by, _TEXT),
-        }
+        """Store a classification in place of the operation's earlier one. One that nobody signed
+        gets its serial here. Raises RowNotFound, and GrantStale where the operation was classified
+        since the serial of a signed one was taken.
+        """
         with self._database.write() as connection:
             entries = tables.entries
             known = select(entries.c.name).where(entries.c.name == override.server)
             if connection.execute(known).first() is None:
                 raise RowNotFound("server", override.server)
+            serial = _find_serial(connection, override.server, override.operation) + 1
+            if override.signature and override.serial != serial:
+                raise GrantStale(f"{override.server} {override.operation}")
+            row = _build_row(replace(override, serial=serial))
             connection.execute(_delete_row(override.server, override.operation))
             connection.execute(insert(tables.overrides), row)
-            payload = {"operation": override.operation, "level": override.level, "by": row["by"]}
+            payload = {
+                "operation": override.operation,
+                "level": override.level,
+                "by": row["by"],
+                "serial": serial,
+            }
             self._append_audit_row(
-                connection, "classified", override.server, payload, override.changed
+                connection, CLASSIFIED, override.server, payload, override.changed
             )
+
+    def get_next_serial(self, server: str, operation: str) -> int:
+        """The serial number that a new classification of an operation has to be signed with."""
+        with self._database.read() as connection:
+            return _find_serial(connection, server, operation) + 1
 
     def find(self, server: str) -> Mapping[str, Classification]:
         """The classifications of a server by operation. Unreadable rows are left out."""
@@ -105,6 +125,28 @@ def is_looser(level: Level, than: Level) -> bool:
     return LEVELS.index(level) < LEVELS.index(than)
 
 
+def _build_row(override: Classification) -> dict[str, Any]:
+    return {
+        "entry": override.server,
+        "operation": override.operation,
+        "level": override.level,
+        "body": to_canonical_json(override.to_signed_body()),
+        "signature": override.signature,
+        "changed": override.changed,
+        "by": clean_text(override.by, _TEXT),
+    }
+
+
+def _find_serial(connection: Connection, server: str, operation: str) -> int:
+    """The newest serial of an operation's classifications in the audit; 0 where there is none."""
+    audit = tables.audit
+    query = select(audit.c.payload).where(
+        audit.c.subject == clean_text(server, SUBJECT), audit.c.kind == CLASSIFIED
+    )
+    said = map(json.loads, connection.execute(query).scalars())
+    return max((int(one["serial"]) for one in said if one["operation"] == operation), default=0)
+
+
 def _delete_row(server: str, operation: str) -> Delete:
     overrides = tables.overrides
     return delete(overrides).where(overrides.c.entry == server, overrides.c.operation == operation)
@@ -120,9 +162,12 @@ def _parse_row(row: RowMapping) -> Classification | None:
             requests=tuple((str(method), str(url)) for method, url in body["requests"]),
             changed=float(body["changed"]),
             by=str(body["by"]),
+            definition=str(body.get("definition", "")),
+            program=str(body.get("program", "")),
+            serial=int(body.get("serial", 0)),
             signature=row["signature"],
         )
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     told = (override.server, override.operation, override.level)
     same = told == (row["entry"], row["operation"], row["level"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,8 +23,12 @@ from registry.servers.lineage import LineageEntry
 from registry.trust import Standing, TrustRecord
 from sandbox.bundle import report as stage_report
 from sandbox.bundle.report import StageReport
+from sandbox.wire.policy import SAFE_METHODS
 
+PUBLISHED, STATE = "publish", "state"
+"""Kinds of audit rows about a server."""
 TEXT = 20_000
+_TOOL_COLUMNS = ("name", "access", "destructive", "listed", "operation_digest")
 
 
 _SUMMARIES = (
@@ -90,8 +94,9 @@ class ServerTable(Repository):
                 "digest": entry.digest,
                 "state": entry.state,
                 "verdicts": {report.stage: report.verdict for report in reports},
+                "reads": sorted(_find_unsafe_reads(entry)),
             }
-            self._append_audit_row(connection, "publish", entry.name, payload, now)
+            self._append_audit_row(connection, PUBLISHED, entry.name, payload, now)
         return entry
 
     def _revive_archived(self, connection: Connection, current: Entry, now: float) -> Entry:
@@ -100,7 +105,7 @@ class ServerTable(Repository):
             return current
         change_state(connection, current.name, "active")
         payload = {"state": "active", "by": "publish", "reason": "published again"}
-        self._append_audit_row(connection, "state", current.name, payload, now)
+        self._append_audit_row(connection, STATE, current.name, payload, now)
         return replace(current, state="active")
 
     def find(self, states: tuple[EntryState, ...] | None = None) -> tuple[Entry, ...]:
@@ -174,7 +179,7 @@ class ServerTable(Repository):
             change_state(connection, name, state)
             told = {"by": clean_text(by, TEXT), "reason": clean_text(reason, TEXT)}
             self._append_audit_row(
-                connection, "state", name, {"state": state, "before": before, **told}, now
+                connection, STATE, name, {"state": state, "before": before, **told}, now
             )
 
     def get_last_state(self, name: str) -> Mapping[str, Any]:
@@ -183,7 +188,7 @@ class ServerTable(Repository):
         audit = tables.audit
         query = (
             select(audit.c.payload)
-            .where((audit.c.subject == name) & (audit.c.kind == "state"))
+            .where((audit.c.subject == name) & (audit.c.kind == STATE))
             .order_by(audit.c.id.desc())
             .limit(1)
         )
@@ -192,9 +197,30 @@ class ServerTable(Repository):
         said: Mapping[str, Any] = json.loads(payload) if payload else {}
         return said
 
+    def get_published_digest(self, name: str, version: int) -> str | None:
+        """The digest with which the audit says that a version was published; None where it says
+        none, or more than one.
+        """
+        audit = tables.audit
+        query = select(audit.c.payload).where(
+            (audit.c.subject == name) & (audit.c.kind == PUBLISHED)
+        )
+        with self._database.read() as connection:
+            said = map(json.loads, connection.execute(query).scalars().all())
+        found = {str(one["digest"]) for one in said if one["version"] == version}
+        return found.pop() if len(found) == 1 else None
+
     def archive(self, name: str, now: float, by: str, reason: str = "") -> None:
         """Take a server out of use; its rows and files stay. Raises Unknown."""
         self.set_state(name, "archived", now, by, reason)
+
+
+def _find_unsafe_reads(entry: Entry) -> Iterator[str]:
+    """The digests of the operations that read by a method that is made for writing."""
+    for tool in entry.tools:
+        method = tool.definition.get("_meta", {}).get("toolwright", {}).get("method", "GET")
+        if tool.access == "read" and method not in SAFE_METHODS:
+            yield tool.operation_digest
 
 
 def compute_server_standing(record: TrustRecord, state: EntryState) -> Standing:
@@ -264,7 +290,7 @@ def _load_tools(
     connection: Connection, query: Select[Any]
 ) -> dict[tuple[str, int], list[RegisteredTool]]:
     wanted = query.order_by(None).subquery()
-    columns = (tables.tools.c[name] for name in ("name", "access", "destructive", "listed"))
+    columns = (tables.tools.c[name] for name in _TOOL_COLUMNS)
     rows = connection.execute(
         select(tables.tools.c.entry, tables.tools.c.version, *columns)
         .join(

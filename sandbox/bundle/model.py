@@ -191,6 +191,15 @@ class ToolDefinition:
         }
 
 
+def compute_operation_digest(tool: ToolDefinition) -> str:
+    """sha256 over what decides what a tool's operation does: its key and every request it may make,
+    with method, URL template and GraphQL document.
+    """
+    requests = [[request.method, request.url, request.document] for request in tool.requests]
+    text = json.dumps([tool.operation or tool.name, requests], separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def find_file_arguments(input_schema: Mapping[str, Any]) -> tuple[str, ...]:
     """The properties of an input schema that are marked as texts that may be files."""
     properties = input_schema.get("properties")
@@ -253,6 +262,15 @@ class Bundle:
     def compute_digest(self) -> str:
         """sha256 over the names and contents of the version's files, in hex."""
         return _hash_files(render_files(self))
+
+    @property
+    def program(self) -> str:
+        """sha256 of the code where somebody wrote it; "" for code that the compiler wrote, which
+        follows from the operations.
+        """
+        if self.provenance.author == "compiler" and self.launch is None:
+            return ""
+        return hashlib.sha256(self.source_code.encode()).hexdigest()
 
     def build_manifest(self) -> dict[str, Any]:
         """The JSON object that the container-side runtime receives besides the code and

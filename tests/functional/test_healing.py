@@ -29,6 +29,7 @@ from sandbox.bundle.ratelimit import Pace
 from sandbox.session.recorded_case import RecordedCase
 from tests.crash.documents import described, reading
 from tests.engine.samples import bundle
+from tests.granted import person
 from tests.world.site import Asked, Page, Site, site
 
 JSON = (("Content-Type", "application/json"),)
@@ -256,7 +257,9 @@ def test_nothing_is_repaired_while_frozen(play: Player) -> None:
             await world.call()
             assert world.app.store.repairs.find(world.entry.name, time.time()) == ()
         finally:
-            world.app.store.processes.unfreeze(time.time(), "test")
+            world.app.store.processes.unfreeze(
+                time.time(), "test", person(world.app.settings.pin).sign
+            )
 
     play(act)
 

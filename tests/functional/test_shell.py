@@ -339,10 +339,14 @@ def test_a_rule_of_the_persons_own_is_used_shown_and_revoked(
     assert state(home, asked(client, home, "weekly news 3")) == "pending"
 
 
-def test_after_all_that_the_audit_is_whole(client: Peer, home: Home) -> None:
-    verified = home.read("audit", "verify")
-    assert (verified["whole"], verified["broken"]) == (True, None)
+def test_after_all_that_the_audit_is_whole_and_the_rows_are_told(client: Peer, home: Home) -> None:
+    done = home.run("audit", "verify", "--json")
+    verified = json.loads(done.stdout)
+    assert (done.returncode != 0, verified["whole"], verified["broken"]) == (True, True, None)
     assert verified["rows"] > 10
+    assert sorted(told.partition(":")[0] for told in verified["differences"]) == [
+        "the classification of letters sendLetter as read", "the rule r1",
+    ]  # fmt: skip
 
 
 def test_the_memory_of_what_holds_a_key_is_closed_to_others() -> None:

@@ -7,7 +7,9 @@ import pytest
 
 from registry.errors import GrantStale, RowNotFound
 from registry.models import DocumentationSource, Freeze, Grant, Process
+from registry.secrets.signing import verify_signature
 from registry.store import Store
+from tests.registry.samples import SIGNER
 
 
 def process(id: str = "p1", started: float = 1.0) -> Process:
@@ -40,8 +42,10 @@ def test_a_freeze_is_acknowledged_by_epoch(store: Store) -> None:
 def test_every_freeze_is_a_new_epoch_and_unfreezing_keeps_it(store: Store) -> None:
     assert store.processes.get_freeze() == Freeze(0, False, 0.0, "", "")
     assert [store.processes.freeze(1.0, by="a"), store.processes.freeze(2.0, by="b")] == [1, 2]
-    assert store.processes.unfreeze(3.0, by="c") == Freeze(2, False, 3.0, "c", "")
-    assert store.processes.unfreeze(4.0, by="d").since == 3.0
+    lifted = store.processes.unfreeze(3.0, "c", SIGNER.sign)
+    assert replace(lifted, lift="") == Freeze(2, False, 3.0, "c", "")
+    assert verify_signature(SIGNER.public, lifted.to_signed_body(), lifted.lift)
+    assert store.processes.unfreeze(4.0, "d", SIGNER.sign).since == 3.0
     assert store.processes.freeze(5.0, by="e") == 3
     kinds = [row.kind for row in store.audit.find(since=0)]
     assert kinds == ["freeze", "freeze", "unfreeze", "freeze"]
@@ -53,7 +57,7 @@ def test_data_version_shows_every_commit_of_anyone_and_nothing_else(tmp_path: Pa
         seen = [watching.signals.read_data_version(), watching.signals.read_data_version()]
         other.processes.freeze(1.0, by="me")
         seen.append(watching.signals.read_data_version())
-        watching.processes.unfreeze(2.0, by="me")
+        watching.processes.unfreeze(2.0, "me", SIGNER.sign)
         seen += [watching.signals.read_data_version(), watching.signals.read_data_version()]
     assert seen[0] == seen[1] != seen[2] != seen[3] == seen[4]
 

@@ -10,6 +10,9 @@ from typing import Any
 import click
 
 from orchestrator.approvals.dates import format_age, parse_moment
+from orchestrator.approvals.differences import find_differences
+from orchestrator.approvals.signed_policy import SignedPolicy
+from orchestrator.approvals.signing_key import build_authority
 from orchestrator.cli.terminal import (
     FAILED,
     json_option,
@@ -36,22 +39,27 @@ def audit_command() -> None:
 @json_option
 @report_errors
 def verify_audit(as_json: bool) -> None:
-    """Check every chain, its archives and the signed heads; name the first broken link."""
+    """Check every chain, its archives and the signed heads; name the first broken link, and what
+    the registry's tables say otherwise than the audit and people's signatures.
+    """
     settings = load_settings()
     started = time.monotonic()
     with Store.open(settings.database_url) as store:
         broken, rows = HeadSigner(settings.heads).verify_and_count(store.audit)
+        differences = find_differences(SignedPolicy(store, build_authority(settings)))
     seconds = time.monotonic() - started
     if as_json:
         print_json(
             {"whole": broken is None, "broken": broken and vars(broken), "rows": rows}
-            | {"seconds": round(seconds, 3)}
+            | {"differences": differences, "seconds": round(seconds, 3)}
         )
     elif broken is None:
         print_text(f"{rows} rows, every chain whole, checked in {seconds:.1f} s.", "green")
     else:
         print_text(f"chain {broken.chain}, row {broken.sequence}: {broken.reason}", "red")
-    if broken is not None:
+    for difference in differences if not as_json else ():
+        print_text(difference, "red")
+    if broken is not None or differences:
         raise SystemExit(FAILED)
 
 

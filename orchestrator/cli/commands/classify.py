@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from orchestrator.approvals.rules import classify_operation, find_present_level
+from orchestrator.approvals.signing_key import sign_audit
 from orchestrator.calls import split_tool_name
 from orchestrator.cli.terminal import (
     ask_pin,
@@ -51,6 +52,7 @@ def classify_command(tool: str, level: Level, pin_file: Path | None, as_json: bo
             classify_operation(
                 store.classifications, bundle, name, level, ask_pin(settings, pin_file), now
             )
+        sign_audit(settings, store.audit)
     if as_json:
         print_json({"tool": tool, "before": before, "level": level})
     else:

@@ -11,7 +11,8 @@ from typing import Literal
 
 import click
 
-from orchestrator.approvals.grants import CONFIRM, Grants, render_flaw
+from orchestrator.approvals.differences import find_differences
+from orchestrator.approvals.grants import CONFIRM, open_grants, render_flaw
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
 from orchestrator.cli.terminal import FAILED, json_option, print_json, print_table, report_errors
@@ -53,6 +54,7 @@ def run_checks(settings: Settings, store: Store) -> tuple[DoctorCheck, ...]:
         _check_pin_file(settings),
         *_check_model(settings, store.model_usage),
         _check_grants(settings, store),
+        _check_registry(settings, store),
     )
 
 
@@ -115,7 +117,8 @@ def _check_rows(store: Store) -> Iterator[DoctorCheck]:
     )
     frozen = store.processes.get_freeze()
     if frozen.frozen:
-        yield DoctorCheck("freeze", "warning", f"frozen by {frozen.by}", "toolwright unfreeze")
+        told = f"frozen by {frozen.by}{f': {frozen.reason}' if frozen.reason else ''}"
+        yield DoctorCheck("freeze", "warning", told, "toolwright unfreeze")
 
 
 def _build_count_check(name: str, well: str, bad: list[str], what: str, hint: str) -> DoctorCheck:
@@ -180,7 +183,7 @@ def _check_containers(settings: Settings, processes: ProcessTable, client: Clien
 
 def _check_grants(settings: Settings, store: Store) -> DoctorCheck:
     """Check that the person's key signed every stored grant."""
-    consents = Grants(store, SignedPolicy(store, build_authority(settings)).find_key)
+    consents = open_grants(SignedPolicy(store, build_authority(settings)))
     void = consents.find_void()
     if not void:
         return DoctorCheck("grants", "ok", f"{len(consents.find_grants())}, each signed")
@@ -188,6 +191,18 @@ def _check_grants(settings: Settings, store: Store) -> DoctorCheck:
         f"{grant.origin[:80]} ({grant.kind}): {render_flaw(flaw)}" for grant, flaw in void[:5]
     )
     return DoctorCheck("grants", "warning", f"{len(void)} count for nothing: {told}", CONFIRM)
+
+
+def _check_registry(settings: Settings, store: Store) -> DoctorCheck:
+    """Check what loosens in the registry against the audit and the person's key."""
+    found = find_differences(SignedPolicy(store, build_authority(settings)))
+    if not found:
+        return DoctorCheck("registry", "ok", "versions, classifications, rules and freeze agree")
+    told = "; ".join(found[:5])
+    hint = "somebody edited the database; none of it counts. Restore a backup, or forge it again"
+    return DoctorCheck(
+        "registry", "failed", f"{len(found)} rows differ from the audit: {told}", hint
+    )
 
 
 def _check_pin_file(settings: Settings) -> DoctorCheck:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from orchestrator.approvals.signing_key import sign_audit
 from orchestrator.cli.terminal import (
     FAILED,
     ask_pin,
@@ -47,6 +48,7 @@ def kill_command(reason: str, as_json: bool) -> None:
                 SystemClock(),
                 settings.silence_seconds,
             )
+            sign_audit(settings, store.audit)
         killed = done.to_json()
     if as_json:
         print_json(killed)
@@ -67,9 +69,9 @@ def kill_command(reason: str, as_json: bool) -> None:
 def unfreeze_command(pin_file: Path | None, as_json: bool) -> None:
     """Lift the freeze. Asks for the PIN."""
     settings = load_settings()
-    ask_pin(settings, pin_file)
+    signer = ask_pin(settings, pin_file)
     with Store.open(settings.database_url) as store:
-        state = store.processes.unfreeze(time.time(), "terminal")
+        state = store.processes.unfreeze(time.time(), "terminal", signer.sign)
     if as_json:
         print_json(vars(state))
     else:

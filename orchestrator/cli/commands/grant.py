@@ -14,9 +14,9 @@ from orchestrator.approvals.granting import (
     find_confirmable,
     revoke_permissions,
 )
-from orchestrator.approvals.grants import Grants, encode_void_grant, find_secret_name
+from orchestrator.approvals.grants import Grants, encode_void_grant, find_secret_name, open_grants
 from orchestrator.approvals.signed_policy import SignedPolicy
-from orchestrator.approvals.signing_key import build_authority
+from orchestrator.approvals.signing_key import build_authority, sign_audit
 from orchestrator.cli.terminal import (
     ask_pin,
     json_option,
@@ -75,7 +75,7 @@ def grant_command(
     """
     settings = load_settings()
     with Store.open(settings.database_url) as store:
-        consents = Grants(store, SignedPolicy(store, build_authority(settings)).find_key)
+        consents = open_grants(SignedPolicy(store, build_authority(settings)))
         if confirming:
             _confirm_grants(settings, consents, server or "", pin_file)
         elif server is None:
@@ -102,6 +102,7 @@ def _change_permission(
     entry = store.servers.get(server)
     if revoke:
         revoke_permissions(store.grants, server, (str(wanted),), "terminal", time.time())
+        sign_audit(settings, store.audit)
         had = str(wanted) in given
         print_text(f"{wanted} is taken from {server}." if had else f"{server} has no {wanted}.")
         return

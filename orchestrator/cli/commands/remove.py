@@ -8,6 +8,7 @@ from contextlib import closing
 import click
 
 from orchestrator.approvals.granting import revoke_permissions
+from orchestrator.approvals.signing_key import sign_audit
 from orchestrator.cli.terminal import json_option, print_json, print_text, report_errors
 from orchestrator.errors import OrchestratorError
 from orchestrator.settings import load_settings
@@ -40,6 +41,7 @@ def remove_command(name: str, as_json: bool) -> None:
         revoke_permissions(
             store.grants, name, _find_permissions(store.grants, entry), "terminal", now
         )
+        sign_audit(settings, store.audit)
         try:
             launch = Bundles(settings.home, store.servers).load_bundle(entry).launch
         except SandboxError:
@@ -75,8 +77,10 @@ def _remove_image(image: str) -> None:
 @report_errors
 def archive_command(name: str, reason: str, as_json: bool) -> None:
     """Take the server NAME out of use. Its files and records stay; forging it again revives it."""
-    with Store.open(load_settings().database_url) as store:
+    settings = load_settings()
+    with Store.open(settings.database_url) as store:
         store.servers.archive(name, time.time(), "terminal", reason)
+        sign_audit(settings, store.audit)
     if as_json:
         print_json({"server": name, "state": "archived"})
     else:

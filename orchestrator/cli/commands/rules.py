@@ -9,7 +9,7 @@ import click
 
 from orchestrator.approvals.rules import encode_rule
 from orchestrator.approvals.signed_policy import SignedPolicy
-from orchestrator.approvals.signing_key import build_authority
+from orchestrator.approvals.signing_key import build_authority, sign_audit
 from orchestrator.cli.terminal import (
     json_option,
     print_json,
@@ -67,8 +67,10 @@ def list_rules(every: bool, as_json: bool) -> None:
 @report_errors
 def revoke_rule(rule: str) -> None:
     """End the rule RULE. Needs no PIN: it only makes things stricter."""
-    with Store.open(load_settings().database_url) as store:
+    settings = load_settings()
+    with Store.open(settings.database_url) as store:
         ended = store.rules.revoke(rule, "terminal", time.time())
+        sign_audit(settings, store.audit)
     print_text(f"{rule} is revoked." if ended else f"{rule} was revoked already.")
 
 

@@ -117,9 +117,7 @@ def _set_up_key(settings: Settings, pin_file: Path | None, replace: bool) -> Non
         if opened.signer is None:
             raise WrongPin(opened.refused)
         signer = (
-            replace_signing_key(settings, store.audit, opened.signer, pin)
-            if replace
-            else opened.signer
+            replace_signing_key(settings, store, opened.signer, pin) if replace else opened.signer
         )
         record_key(settings, store.audit, signer)
     print_text(f"your decisions are signed with the key {compute_fingerprint(signer.public)}")

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from orchestrator.approvals.grants import CONFIRM, Grants, encode_void_grant
+from orchestrator.approvals.grants import CONFIRM, encode_void_grant, open_grants
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
 from orchestrator.cli.server_report import encode_health, find_levels, render_health
@@ -50,7 +50,7 @@ def show_command(name: str, matrix: bool, as_json: bool) -> None:
         spent = store.model_usage.sum_for_server(name)
         versions = [(e.version, e.digest[:12], e.parent) for e in store.servers.find_versions(name)]
         trees = build_family_trees(store.servers.find_lineage(), name)
-        consents = Grants(store, SignedPolicy(store, build_authority(settings)).find_key)
+        consents = open_grants(SignedPolicy(store, build_authority(settings)))
         given = consents.find_permissions(name)
         now = time.time()
         bundle = _load_bundle(settings, store, entry)

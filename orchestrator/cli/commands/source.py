@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from orchestrator.approvals.granting import add_source, allow_host, allow_package, remove_grant
-from orchestrator.approvals.grants import CONFIRM, PACKAGE, Grants, encode_void_grant
+from orchestrator.approvals.grants import CONFIRM, PACKAGE, encode_void_grant, open_grants
 from orchestrator.approvals.signed_policy import SignedPolicy
-from orchestrator.approvals.signing_key import build_authority
+from orchestrator.approvals.signing_key import build_authority, sign_audit
 from orchestrator.cli.terminal import (
     ask_pin,
     json_option,
@@ -73,7 +73,7 @@ def list_sources(as_json: bool) -> None:
     """List the sources and the allowed hosts."""
     settings = load_settings()
     with Store.open(settings.database_url) as store:
-        consents = Grants(store, SignedPolicy(store, build_authority(settings)).find_key)
+        consents = open_grants(SignedPolicy(store, build_authority(settings)))
         sources, grants, void = (
             consents.find_sources(),
             consents.find_grants(),
@@ -96,8 +96,10 @@ def list_sources(as_json: bool) -> None:
 @report_errors
 def remove_source(what: str, pin_file: Path | None) -> None:
     """Remove the source URL or the allowed HOST:PORT. Needs no PIN: it only takes away."""
-    with Store.open(load_settings().database_url) as store:
+    settings = load_settings()
+    with Store.open(settings.database_url) as store:
         removed = remove_grant(store.grants, what, "terminal", time.time())
+        sign_audit(settings, store.audit)
     print_text(f"{what} is removed." if removed else f"There was no {what}.")
 
 

@@ -141,7 +141,7 @@ def test_a_changed_pin_keeps_the_key_and_a_new_key_ends_what_the_old_one_signed(
     assert serving.find_key() == first.public
     assert decide_with_pin(settings, store, approve(waiting, PIN), time.time()).pin_wrong
     decide_with_pin(settings, store, approve(waiting, "another pin"), time.time())
-    second = replace_signing_key(settings, store.audit, first, "another pin")
+    second = replace_signing_key(settings, store, first, "another pin")
     assert serving.find_key() == second.public
     assert open_sealed_targets(settings.push, second)[0].name == "phone"
     assert store.approvals.claim(waiting.id, "p1", time.time(), serving.check_forgery) is None

@@ -9,7 +9,7 @@ import re
 import psutil
 import pytest
 
-from orchestrator.approvals.grants import Grants
+from orchestrator.approvals.grants import Grants, open_grants
 from orchestrator.approvals.needs import (
     allow_needs,
     count_budgets,
@@ -65,7 +65,7 @@ OTHERS: tuple[Need, ...] = (
 
 @pytest.fixture
 def consents(settings: Settings, store: Store) -> Grants:
-    return Grants(store, SignedPolicy(store, build_authority(settings)).find_key)
+    return open_grants(SignedPolicy(store, build_authority(settings)))
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_a_freeze_is_not_allowed_away(store: Store, consents: Grants, signer: Si
     assert not is_met(consents, waiting)
     with pytest.raises(OrchestratorError, match="nothing that a person could allow"):
         allow_needs(store.grants, consents, waiting, "ann", signer)
-    store.processes.unfreeze(5.0, "ann")
+    store.processes.unfreeze(5.0, "ann", signer.sign)
     assert is_met(consents, waiting)
 
 

@@ -28,7 +28,12 @@ from registry.models import Approval, RegisteredTool
 from registry.secrets.signing import Signer, verify_signature
 from registry.servers.classifications import Classification, Level, list_requests
 from registry.store import Store
-from sandbox.bundle.model import Bundle, RequestPattern, ToolDefinition
+from sandbox.bundle.model import (
+    Bundle,
+    RequestPattern,
+    ToolDefinition,
+    compute_operation_digest,
+)
 from sandbox.bundle.permissions import build_request_pattern
 from tests.orchestrator.approvals.test_gate import BLANK
 from tests.orchestrator.conftest import PIN
@@ -128,6 +133,7 @@ def test_what_deletes_gets_no_rule_unless_a_person_says_that_it_does_not(store: 
     store.classifications.store_classification(said)
     with pytest.raises(OrchestratorError):
         made(store, store.approvals.get("a1"))
+    said = replace(said, serial=2)
     store.classifications.store_classification(
         replace(said, signature=SIGNER.sign(said.to_signed_body()))
     )
@@ -197,7 +203,8 @@ def operation(method: str, access: Any = "write", destructive: bool = False) -> 
 
 
 def said(level: Level, of: ToolDefinition, signer: Signer | None = None) -> Classification:
-    override = Classification("dns", "zones", level, list_requests(of), 1.0, "ann")
+    digest = compute_operation_digest(of)
+    override = Classification("dns", "zones", level, list_requests(of), 1.0, "ann", digest)
     return (
         replace(override, signature=signer.sign(override.to_signed_body())) if signer else override
     )

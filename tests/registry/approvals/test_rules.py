@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from registry.approvals.rules import ApprovalRule, Condition
-from registry.errors import DuplicateRow, RowNotFound
+from registry.errors import DuplicateRow, GrantStale, RowNotFound
 from registry.secrets.signing import verify_signature
 from registry.servers.classifications import Classification
 from registry.store import Store
@@ -136,11 +136,13 @@ SAID = Classification("dns", "createZone", "write", (("POST", "https://a.test/zo
 def test_what_a_person_says_of_an_operation_is_kept_until_they_say_otherwise(dns: Store) -> None:
     dns.classifications.store_classification(SAID)
     assert dns.classifications.find("dns") == {"createZone": SAID}
-    stricter = replace(SAID, level="destructive", changed=6.0, signature="00")
+    stricter = replace(SAID, level="destructive", changed=6.0, serial=2, signature="00")
     dns.classifications.store_classification(stricter)
     assert dns.classifications.find("dns") == {"createZone": stricter}
     assert dns.classifications.find("mail") == {}
     assert [row.kind for row in dns.audit.find(limit=2)] == ["classified"] * 2
+    with pytest.raises(GrantStale):
+        dns.classifications.store_classification(stricter)
     with pytest.raises(RowNotFound):
         dns.classifications.store_classification(replace(SAID, server="nowhere"))
 

@@ -10,7 +10,7 @@ from registry.models import CallFailure
 from registry.store import Store
 from sandbox.errors import Frozen
 from tests.registry.processes import survives_kill_at
-from tests.registry.samples import approval, approve, entry, forgery, invocation
+from tests.registry.samples import SIGNER, approval, approve, entry, forgery, invocation
 
 
 def claimed(store: Store, id: str = "a1", process: str = "p1") -> None:
@@ -144,7 +144,7 @@ def test_nothing_is_intended_while_frozen(dns: Store) -> None:
     with pytest.raises(Frozen):
         dns.calls.store_intent(write(), now=100.0)
     assert dns.calls.find() == ()
-    dns.processes.unfreeze(101.0, by="me")
+    dns.processes.unfreeze(101.0, "me", SIGNER.sign)
     dns.calls.store_intent(write(), now=102.0)
 
 

@@ -10,7 +10,7 @@ from registry.audit.heads import HEADS, KEY, HeadSigner
 from registry.database.audit_chain import BrokenLink
 from registry.errors import SignedHeadsDamaged
 from registry.store import Store
-from tests.registry.samples import entry, invocation
+from tests.registry.samples import SIGNER, entry, invocation
 
 GUARDS = ("audit_is_not_edited", "audit_is_not_deleted")
 
@@ -30,7 +30,7 @@ def busy(dns: Store) -> Store:
     """A store with two chains, of which `main` has 5 rows."""
     dns.calls.record_many([invocation("c1", result={"a": 1}), invocation("c2", "bug")], now=20.0)
     dns.processes.freeze(30.0, by="me")
-    dns.processes.unfreeze(31.0, by="me")
+    dns.processes.unfreeze(31.0, "me", SIGNER.sign)
     with Store.open(dns.path, "other") as second:
         second.calls.record(invocation("c3"), now=40.0)
     return dns

@@ -61,6 +61,7 @@ Table(
     Column("access", String(5), nullable=False),
     Column("destructive", Boolean, nullable=False),
     Column("listed", Text, nullable=False),
+    Column("operation_digest", String(64), nullable=False),
     ForeignKeyConstraint(["entry", "version"], ["versions.entry", "versions.version"]),
     UniqueConstraint("entry", "version", "name"),
 )
@@ -293,6 +294,7 @@ Table(
     Column("since", Float, nullable=False),
     Column("by", Text, nullable=False),
     Column("reason", Text, nullable=False),
+    Column("lift", Text, nullable=False),
 )
 
 Table(
