@@ -23,7 +23,7 @@ from sandbox.session.interface import Failure, Limits, Outcome
 from sandbox.session.recording import CallLog
 from sandbox.wire.content import find_content_problem, join_texts, redact_tool_answer
 from sandbox.wire.exchange import Exchange, WireResponse
-from sandbox.wire.framing import LineGuard, parse_message
+from sandbox.wire.framing import LineGuard, find_answered, parse_message
 from sandbox.wire.redaction import Redaction
 
 PROTOCOL = "2025-11-25"
@@ -32,6 +32,11 @@ MAX_MESSAGE = 2000
 MAX_EXCHANGES_AT_ONCE = 16
 CUT = "cut"
 """The refusal of an exchange whose call ended before the answer: it may have been sent."""
+NO_ANSWER = (
+    "what the server sent in place of an answer cannot be read as one: it is no JSON-RPC answer to "
+    "this call, is nested too deep or holds too many values. Change the tool so that it returns "
+    "less at once."
+)
 
 
 class Pipe(Protocol):
@@ -185,6 +190,18 @@ class PipeSession:
         except SessionBroken as error:
             self.end(error)
 
+    def feed_answer(self, identity: str, line: bytes) -> None:
+        """The answer to a request, from an engine that knows which one a sandbox is at. Anything
+        but an answer to it fails that request.
+        """
+        try:
+            self._guard.admit_line(line)
+            message = parse_message(line, self.limits.nesting) or {}
+            fits = str(message.get("id")) == identity and is_answer(message)
+            self._settle_request(identity, message if fits else _UNREADABLE)
+        except SessionBroken as error:
+            self.end(error)
+
     def feed_stderr(self, chunk: bytes) -> None:
         """Bytes from the sandbox's stderr; the first ones are kept as evidence."""
         self.stderr += chunk[: max(0, self.limits.stderr_bytes - len(self.stderr))]
@@ -236,16 +253,21 @@ class PipeSession:
     def _receive_line(self, line: bytes) -> None:
         message = parse_message(line, self.limits.nesting)
         if message is None:
-            self._count_stray()
+            self._settle_request(find_answered(line), _UNREADABLE)
         elif "method" in message:
             self._handle_request(message)
         else:
-            future = self._waiting.get(str(message.get("id")))
-            if future is None or future.done() or ("result" in message) == ("error" in message):
-                self._count_stray()
-            else:
-                del self._waiting[str(message["id"])]
-                future.set_result(message)
+            answer = message if is_answer(message) else _UNREADABLE
+            self._settle_request(str(message.get("id")), answer)
+
+    def _settle_request(self, identity: str, answer: dict[str, Any]) -> None:
+        """Give a waiting request its answer; one that nobody waits for is a stray."""
+        future = self._waiting.get(identity)
+        if future is None or future.done():
+            self._count_stray()
+        else:
+            del self._waiting[identity]
+            future.set_result(answer)
 
     def _count_stray(self) -> None:
         self.strays += 1
@@ -344,6 +366,14 @@ class PipeSession:
         if problem:
             return Failure("schema", problem.reason, where=problem.where)
         return None
+
+
+_UNREADABLE: dict[str, Any] = {"error": {"code": -32700, "message": NO_ANSWER}}
+
+
+def is_answer(message: Mapping[str, Any]) -> bool:
+    """Whether a message is a JSON-RPC answer: a result or an error, and no request."""
+    return "method" not in message and ("result" in message) != ("error" in message)
 
 
 def _time_out(future: asyncio.Future[dict[str, Any]]) -> None:
