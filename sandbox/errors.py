@@ -25,6 +25,10 @@ class EngineUnavailable(SandboxError):
         )
 
 
+class EngineAbsent(EngineUnavailable):
+    """There is no container engine here at all: nobody listens, or not for this user."""
+
+
 class BaseImageMissing(SandboxError):
     def __init__(self, image: str) -> None:
         super().__init__(f"the base image {image} is missing. Run `toolwright setup` to build it.")

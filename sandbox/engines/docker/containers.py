@@ -262,10 +262,11 @@ class ContainerManager:
         return await loop.run_in_executor(self._threads, function, *arguments)
 
 
-def remove_container(api: docker.APIClient, identity: str) -> None:
+def remove_container(api: docker.APIClient, identity: str, seconds: int = REMOVAL_SECONDS) -> None:
     """Kill and remove a container and wait until it is gone; a missing one is no error.
 
-    Nor is an engine that does not answer: the next start removes what is left by its label.
+    Nor is an engine that does not answer: the next start removes what is left by its label. If
+    somebody else is at removing it, that is waited for so many seconds.
     """
     with contextlib.suppress(*ENGINE_ERRORS):
         try:
@@ -274,7 +275,8 @@ def remove_container(api: docker.APIClient, identity: str) -> None:
             if error.status_code != CONFLICT:
                 raise
             # It ended by itself, and the engine is at removing it.
-            api.wait(identity, timeout=REMOVAL_SECONDS, condition="removed")
+            if seconds:
+                api.wait(identity, timeout=seconds, condition="removed")
 
 
 def translate_error(what: str, error: Exception) -> SandboxError:
