@@ -104,6 +104,10 @@ class ResponseTooLarge(SandboxError):
         super().__init__(f"the answer is larger than {limit} bytes")
 
 
+class BytesExhausted(SandboxError):
+    """A call, its server or its process holds as many bytes as it may. The message says which."""
+
+
 class Frozen(SandboxError):
     def __init__(self) -> None:
         super().__init__("Toolwright is frozen. A person can lift it with `toolwright unfreeze`.")

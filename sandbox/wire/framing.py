@@ -43,6 +43,11 @@ class LineGuard:
             self._keep_part(part)
             yield line
 
+    @property
+    def pending(self) -> int:
+        """Bytes of a line whose end has not come yet."""
+        return self._size
+
     def admit_line(self, line: bytes) -> None:
         """Count a line that came whole. Raises SessionBroken past a limit."""
         self._count_bytes(line)

@@ -120,7 +120,7 @@ def test_a_cache_that_is_a_link_is_neither_read_nor_written(
     with pytest.raises(ComponentMissing):
         load_component(tmp_path / "cache")
     with pytest.raises(ComponentBuildFailed):
-        build_component(tmp_path / "cache", [].append)
+        build_component(tmp_path / "cache", print)
 
 
 def test_what_lay_where_others_could_write_is_compiled_anew(

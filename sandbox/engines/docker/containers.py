@@ -167,10 +167,14 @@ class AttachedContainer(asyncio.Protocol):
         if self._transport and not self._lost:
             self._transport.write(data)
 
+    def count_unread(self) -> int:
+        return self._transport.get_write_buffer_size() if self._transport and self.alive else 0
+
     def kill(self) -> None:
         if self._removal is None:
             if self._transport:
-                self._transport.close()
+                # Not `close`, which keeps what nobody will read.
+                self._transport.abort()
             self._removal = self._schedule_removal(self.identity)
 
     async def kill_and_wait(self) -> None:

@@ -110,6 +110,9 @@ class GuestPipe:
             self._pending.append(GuestJob(self, identity, line, LOADING))
         self._start_pending()
 
+    def count_unread(self) -> int:
+        return sum(len(job.line) for job in self._pending)
+
     def kill(self) -> None:
         self._killed = True
         self._pending.clear()

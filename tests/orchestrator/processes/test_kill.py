@@ -179,6 +179,7 @@ def killed_until_gone(
 
 
 def test_sandboxes_are_killed_on_however_slow_the_engine_is_and_how_many_are_left_is_told() -> None:
+    rounds: tuple[int | EngineUnavailable, ...]
     rounds = (33, 33, 30, SILENT, 30, SILENT, SILENT, 12, *[3] * 50, 0)
     gone, told = killed_until_gone(*rounds)
     assert gone == KilledSandboxes(found=33, left=0, silent=False)

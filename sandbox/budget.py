@@ -1,0 +1,156 @@
+"""What one call, one server and a whole process may hold at once, and what a call may send."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from sandbox.errors import BytesExhausted
+
+MEGABYTE = 1024 * 1024
+SMALL_BYTES = MEGABYTE // 2
+"""What each call may hold even where its process is full, so that small calls are served on."""
+PROCESS_MB = 400
+DEFAULT_REQUESTS = 100
+"""What one call may send to one host, unless a person lets its server's calls send more."""
+
+
+class ByteBudget:
+    """Counts bytes that are held, up to a limit. `refusal` is told to whoever wants more.
+
+    What is held counts in the budget `within` as well, but for the first `free` bytes. It is given
+    back when this budget is forgotten. In any thread.
+    """
+
+    def __init__(
+        self, limit: int, refusal: str, within: ByteBudget | None = None, free: int = 0
+    ) -> None:
+        self.limit, self.refusal = limit, refusal
+        self.held = 0
+        self._within, self._free = within, free
+        self._lock = threading.RLock()
+
+    def take(self, size: int) -> None:
+        """Hold so many bytes more. Raises BytesExhausted, and holds no more than before."""
+        with self._lock:
+            if self.held + size > self.limit:
+                raise BytesExhausted(self.refusal)
+            if self._within is not None:
+                self._within.take(self._count_shared(self.held + size) - self._count_shared())
+            self.held += size
+
+    def give_back(self, size: int) -> None:
+        with self._lock:
+            before = self._count_shared()
+            self.held -= size
+            if self._within is not None:
+                self._within.give_back(before - self._count_shared())
+
+    def hold(self, size: int) -> None:
+        """Hold exactly so many bytes. Raises BytesExhausted as `take` does."""
+        with self._lock:
+            if size > self.held:
+                self.take(size - self.held)
+            elif size < self.held:
+                self.give_back(self.held - size)
+
+    def _count_shared(self, held: int | None = None) -> int:
+        return max(0, (self.held if held is None else held) - self._free)
+
+    def __del__(self) -> None:
+        # What is left counts where it was shared until nobody has it any more.
+        if getattr(self, "held", 0):
+            self.give_back(self.held)
+
+
+def build_process_budget(megabytes: int) -> ByteBudget:
+    """The budget of all calls of a process."""
+    refusal = (
+        f"Toolwright holds {megabytes} MB of calls at this moment, and takes no more of this one. "
+        "Call again when others have ended, ask for less at once, or let it hold more with "
+        "TOOLWRIGHT_CALLS_MB."
+    )
+    return ByteBudget(megabytes * MEGABYTE, refusal)
+
+
+def build_call_budget(limit: int, within: ByteBudget | None) -> ByteBudget:
+    """The budget of one call: its arguments, requests, answers and result."""
+    refusal = (
+        f"this call would hold more than {limit / MEGABYTE:.3g} MB: its arguments, its requests, "
+        "their answers and its result count together. Ask for less at once, such as smaller pages."
+    )
+    return ByteBudget(limit, refusal, within, SMALL_BYTES)
+
+
+@dataclass
+class CallUsage:
+    """What one call has used of what it may: bytes, requests in all, and requests to each host.
+
+    `server` is whose call it is, `allowed` how many requests it may send to one host, `caller` the
+    call that made this one: what this one sends counts there too.
+    """
+
+    memory: ByteBudget
+    server: str = ""
+    allowed: int = DEFAULT_REQUESTS
+    caller: CallUsage | None = None
+    asked: int = 0
+    hosts: dict[str, HostUsage] = field(default_factory=dict)
+
+    def list_callers(self) -> Iterator[CallUsage]:
+        """This call, the one that made it, and so on."""
+        call: CallUsage | None = self
+        while call is not None:
+            yield call
+            call = call.caller
+
+
+@dataclass
+class HostUsage:
+    """`sent` requests of a call went to a host; at `due` the next one would, were all spread."""
+
+    sent: int = 0
+    due: float = 0.0
+
+
+_call: ContextVar[CallUsage | None] = ContextVar("call", default=None)
+
+
+def find_call() -> CallUsage | None:
+    """The call that this task works for, or None."""
+    return _call.get()
+
+
+@contextmanager
+def work_for(call: CallUsage | None) -> Iterator[None]:
+    """Count what is done in the block as this call's."""
+    token = _call.set(call)
+    try:
+        yield
+    finally:
+        _call.reset(token)
+
+
+class ReadBytes:
+    """Bytes of one answer, counted as they come. `close` gives them back: whoever keeps the answer
+    counts it as a whole.
+    """
+
+    def __init__(self) -> None:
+        call = _call.get()
+        self._budget = None if call is None else call.memory
+        self._size = 0
+
+    def add(self, size: int) -> None:
+        """Raises BytesExhausted."""
+        if self._budget is not None:
+            self._budget.take(size)
+            self._size += size
+
+    def close(self) -> None:
+        if self._budget is not None:
+            self._budget.give_back(self._size)
+            self._size = 0
