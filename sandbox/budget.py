@@ -14,12 +14,21 @@ MEGABYTE = 1024 * 1024
 SMALL_BYTES = MEGABYTE // 2
 """What each call may hold even where its process is full, so that small calls are served on."""
 PROCESS_MB = 400
+PROCESS_FULL = (
+    "Toolwright holds {} MB of calls at this moment, and takes no more of this one. Call again "
+    "when others have ended, ask for less at once, or let it hold more with TOOLWRIGHT_CALLS_MB."
+)
+CALL_FULL = (
+    "this call would hold more than {} MB: its arguments, its requests, their answers and its "
+    "result count together. Ask for less at once, such as smaller pages."
+)
 DEFAULT_REQUESTS = 100
 """What one call may send to one host, unless a person lets its server's calls send more."""
 
 
 class ByteBudget:
-    """Counts bytes that are held, up to a limit. `refusal` is told to whoever wants more.
+    """Counts bytes that are held, up to a limit. `refusal`, in which `{}` is the limit in MB, is
+    told to whoever wants more.
 
     What is held counts in the budget `within` as well, but for the first `free` bytes. It is given
     back when this budget is forgotten. In any thread.
@@ -31,58 +40,47 @@ class ByteBudget:
         self.limit, self.refusal = limit, refusal
         self.held = 0
         self._within, self._free = within, free
+        # Reentrant: the garbage collector may forget another budget within this one's.
         self._lock = threading.RLock()
 
     def take(self, size: int) -> None:
         """Hold so many bytes more. Raises BytesExhausted, and holds no more than before."""
         with self._lock:
-            if self.held + size > self.limit:
-                raise BytesExhausted(self.refusal)
-            if self._within is not None:
-                self._within.take(self._count_shared(self.held + size) - self._count_shared())
+            held = self.held + size
+            if held > self.limit:
+                raise BytesExhausted(self.refusal.format(f"{self.limit / MEGABYTE:.3g}"))
+            if self._within is not None and held > self._free:
+                self._within.take(held - max(self.held, self._free))
             self.held += size
 
     def give_back(self, size: int) -> None:
         with self._lock:
-            before = self._count_shared()
+            shared = self.held - max(self.held - size, self._free)
             self.held -= size
-            if self._within is not None:
-                self._within.give_back(before - self._count_shared())
+            if self._within is not None and shared > 0:
+                self._within.give_back(shared)
 
     def hold(self, size: int) -> None:
         """Hold exactly so many bytes. Raises BytesExhausted as `take` does."""
-        with self._lock:
-            if size > self.held:
-                self.take(size - self.held)
-            elif size < self.held:
-                self.give_back(self.held - size)
-
-    def _count_shared(self, held: int | None = None) -> int:
-        return max(0, (self.held if held is None else held) - self._free)
+        if size > self.held:
+            self.take(size - self.held)
+        elif size < self.held:
+            self.give_back(self.held - size)
 
     def __del__(self) -> None:
         # What is left counts where it was shared until nobody has it any more.
-        if getattr(self, "held", 0):
-            self.give_back(self.held)
+        if self.held > self._free and self._within is not None:
+            self._within.give_back(self.held - self._free)
 
 
 def build_process_budget(megabytes: int) -> ByteBudget:
     """The budget of all calls of a process."""
-    refusal = (
-        f"Toolwright holds {megabytes} MB of calls at this moment, and takes no more of this one. "
-        "Call again when others have ended, ask for less at once, or let it hold more with "
-        "TOOLWRIGHT_CALLS_MB."
-    )
-    return ByteBudget(megabytes * MEGABYTE, refusal)
+    return ByteBudget(megabytes * MEGABYTE, PROCESS_FULL)
 
 
 def build_call_budget(limit: int, within: ByteBudget | None) -> ByteBudget:
     """The budget of one call: its arguments, requests, answers and result."""
-    refusal = (
-        f"this call would hold more than {limit / MEGABYTE:.3g} MB: its arguments, its requests, "
-        "their answers and its result count together. Ask for less at once, such as smaller pages."
-    )
-    return ByteBudget(limit, refusal, within, SMALL_BYTES)
+    return ByteBudget(limit, CALL_FULL, within, SMALL_BYTES)
 
 
 @dataclass
@@ -100,12 +98,16 @@ class CallUsage:
     asked: int = 0
     hosts: dict[str, HostUsage] = field(default_factory=dict)
 
-    def list_callers(self) -> Iterator[CallUsage]:
+    def list_callers(self) -> tuple[CallUsage, ...]:
         """This call, the one that made it, and so on."""
-        call: CallUsage | None = self
-        while call is not None:
-            yield call
-            call = call.caller
+        return (self,) if self.caller is None else (self, *self.caller.list_callers())
+
+    def use_host(self, host: str) -> HostUsage:
+        """What went to a host."""
+        used = self.hosts.get(host)
+        if used is None:
+            used = self.hosts[host] = HostUsage()
+        return used
 
 
 @dataclass

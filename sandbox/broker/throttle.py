@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sandbox.broker.throttle_stores import CLOCKS_DIFFER, MAX_PAUSE, MemoryStore, ThrottleStore
-from sandbox.budget import CallUsage, HostUsage, find_call
+from sandbox.budget import CallUsage, find_call
 from sandbox.bundle.ratelimit import Pace
 from sandbox.clock import Clock
 from sandbox.errors import RateLimited, TurnTooLate
@@ -39,9 +39,9 @@ def find_overrun(call: CallUsage | None, host: str) -> str:
 
     What a tool sends that another one called counts for both.
     """
-    calls = tuple(call.list_callers()) if call is not None else ()
+    calls = call.list_callers() if call is not None else ()
     for each in calls:
-        if each.hosts.setdefault(host, HostUsage()).sent >= each.allowed:
+        if each.use_host(host).sent >= each.allowed:
             return (
                 f"this call of {each.server} has sent {each.allowed} requests to {host}, which is "
                 "as many as one call may. Ask for less at once. A person lets its calls send more "
@@ -74,7 +74,7 @@ class Throttle:
         call = find_call()
         now, step, wait = clock.now(), 1 / self._call_rate.per_second, 0.0
         for each in call.list_callers() if call is not None else ():
-            used = each.hosts.setdefault(host, HostUsage())
+            used = each.use_host(host)
             used.due = max(used.due, now) + step
             wait = max(wait, used.due - now - step * self._call_rate.burst)
         if wait > CLOCKS_DIFFER:
