@@ -66,6 +66,7 @@ from registry.audit.heads import HeadSigner
 from registry.models import Job
 from registry.secrets.vault import Vault
 from registry.store import Store
+from sandbox.budget import build_process_budget
 from sandbox.killswitch import KillSwitch
 
 
@@ -180,7 +181,12 @@ async def _open_call_parts(ground: Context, stack: AsyncExitStack) -> _CallParts
         )
     )
     await asyncio.to_thread(clean_up_dead, store, ground.shelf, settings.instance)
-    brokers = BrokerFactory(*common, private=settings.of_engine.private, footnotes=ground.footnotes)
+    brokers = BrokerFactory(
+        *common,
+        private=settings.of_engine.private,
+        footnotes=ground.footnotes,
+        memory=build_process_budget(settings.calls_mb),
+    )
     sessions = ReadSessions(
         engine, brokers.build_read_broker, settings.idle_seconds, brokers.find_held_grants
     )

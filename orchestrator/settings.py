@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from orchestrator.errors import HomeUnusable, SettingInvalid, UnknownEngine
+from sandbox.budget import PROCESS_MB
 
 MILLION = 1_000_000
 
@@ -131,7 +132,8 @@ class Settings:
     before it kills it; `spares` is how many empty containers wait for the next bundle;
     `vault_key` is the file that the vault's key is in, which lies outside `home`, and `own_key`
     whether somebody named it; `recordings_mb` is how much is kept of what calls took in, for
-    `toolwright replay`. `public_url` is where a phone reaches the control plane, for the links of
+    `toolwright replay`; `calls_mb` is what a process holds of all its calls at
+    once. `public_url` is where a phone reaches the control plane, for the links of
     messages; by default its own URL.
     """
 
@@ -147,6 +149,7 @@ class Settings:
     engine: EngineName = "auto"
     cache: Path = Path("cache")
     recordings_mb: int = 256
+    calls_mb: int = PROCESS_MB
     public_url: str = ""
     vault_key: Path = Path("vault.key")
     own_key: bool = False
@@ -238,6 +241,7 @@ def load_settings(
         container_runtime=given.get("TOOLWRIGHT_CONTAINER_RUNTIME") or None,
         engine=chosen,
         cache=_find_cache(given),
+        calls_mb=int(_parse_number(given, "TOOLWRIGHT_CALLS_MB", Settings.calls_mb)),
         recordings_mb=int(given.get("TOOLWRIGHT_RECORDINGS_MB") or Settings.recordings_mb),
         public_url=(given.get("TOOLWRIGHT_PUBLIC_URL") or "").rstrip("/"),
         vault_key=_find_vault_key(given),

@@ -50,6 +50,13 @@ class DuplicateRow(RegistryError):
         super().__init__(f"the {kind} {name!r} is stored already. Use a new id.")
 
 
+class TooManyWaiting(RegistryError):
+    """As many rows wait as may; nothing was stored."""
+
+    def __init__(self, kind: str, number: int, then: str) -> None:
+        super().__init__(f"{number} {kind} wait already, which is as many as may. {then}")
+
+
 class JobLost(RegistryError):
     """Another process took the job over, or it was cancelled; this attempt may not
     store anything.

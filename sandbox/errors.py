@@ -25,6 +25,10 @@ class EngineUnavailable(SandboxError):
         )
 
 
+class EngineAbsent(EngineUnavailable):
+    """There is no container engine here at all: nobody listens, or not for this user."""
+
+
 class BaseImageMissing(SandboxError):
     def __init__(self, image: str) -> None:
         super().__init__(f"the base image {image} is missing. Run `toolwright setup` to build it.")
@@ -98,6 +102,10 @@ class CredentialRefused(SandboxError):
 class ResponseTooLarge(SandboxError):
     def __init__(self, limit: int) -> None:
         super().__init__(f"the answer is larger than {limit} bytes")
+
+
+class BytesExhausted(SandboxError):
+    """A call, its server or its process holds as many bytes as it may. The message says which."""
 
 
 class Frozen(SandboxError):

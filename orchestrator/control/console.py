@@ -60,6 +60,9 @@ class PageConsole:
     async def _stream_changes(
         self, request: Request, session: LoginSession | None
     ) -> AsyncIterator[str]:
+        if self.watchers >= MAX_WATCHERS:
+            # Others that asked at the same time were first.
+            return
         shown: dict[str, str] = {}
         version, told = -1, time.monotonic()
         self.watchers += 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -42,7 +43,7 @@ from orchestrator.control.middleware import SafeHeaders, read_body
 from orchestrator.control.notify.announcer import Announcer
 from orchestrator.control.page import render_page
 from orchestrator.errors import OrchestratorError
-from orchestrator.processes.kill import KillReport, freeze_everything
+from orchestrator.processes.kill import KillReport, freeze_everything, kill_until_gone
 from orchestrator.settings import Settings
 from registry.errors import RegistryError, RowNotFound
 from registry.processes import ProcessTable
@@ -121,7 +122,7 @@ class ControlPlane:
         )
 
     def _freeze_everything(self, by: str, reason: str = "") -> KillReport:
-        return freeze_everything(
+        report = freeze_everything(
             self.store.processes,
             self.settings.reserve,
             by,
@@ -130,6 +131,11 @@ class ControlPlane:
             SystemClock(),
             self.settings.silence_seconds,
         )
+        if report.left:
+            # Who asked hears how many are left; those are killed on until none is.
+            again = (self.kill_sandboxes, SystemClock())
+            threading.Thread(target=kill_until_gone, args=again, daemon=True).start()
+        return report
 
     def _guard_endpoint(self, endpoint: Endpoint) -> Endpoint:
         """Require the token, or a page of ours; and a Host and Origin of ours."""

@@ -17,6 +17,7 @@ from sandbox.broker.host.local import LocalAccess
 from sandbox.broker.host.network import HostAccess, NetworkAccess
 from sandbox.broker.sender import ServerPaces
 from sandbox.broker.throttle import Throttle
+from sandbox.budget import ByteBudget
 from sandbox.bundle.credential import Credential
 from sandbox.bundle.model import Bundle, ToolDefinition
 from sandbox.bundle.permissions import (
@@ -25,6 +26,7 @@ from sandbox.bundle.permissions import (
     is_readable,
     parse_permissions,
 )
+from sandbox.bundle.ratelimit import find_allowed_requests
 from sandbox.bundle.target import parse_target
 from sandbox.credentials.source import CredentialCache, CredentialSource, TokenExchange
 from sandbox.killswitch import KillSwitch
@@ -64,6 +66,7 @@ class BrokerFactory:
     wallet: CredentialCache = field(default_factory=CredentialCache)
     private: tuple[Path, ...] = ()
     footnotes: AuditWriter | None = None
+    memory: ByteBudget | None = None
     _known: dict[str, _Given] = field(default_factory=dict)
 
     def build_read_broker(self, bundle: Bundle) -> Broker:
@@ -75,7 +78,8 @@ class BrokerFactory:
             throttle=self.throttle,
             kill_switch=self.kill_switch,
             local=self._build_host_access(bundle, [t for t in bundle.tools if t.access == "read"]),
-            paced=ServerPaces(bundle.name, bundle.paces),
+            paced=self._build_paces(bundle),
+            memory=self.memory,
         )
 
     def build_tool_broker(self, bundle: Bundle, tool: str, writes: WriteMode) -> Broker:
@@ -88,8 +92,13 @@ class BrokerFactory:
             kill_switch=self.kill_switch,
             writes=writes,
             local=self._build_host_access(bundle, [bundle.get_tool(tool)]),
-            paced=ServerPaces(bundle.name, bundle.paces),
+            paced=self._build_paces(bundle),
+            memory=self.memory,
         )
+
+    def _build_paces(self, bundle: Bundle) -> ServerPaces:
+        given = self.consents.find_permissions(bundle.name)
+        return ServerPaces(bundle.name, bundle.paces, find_allowed_requests(given))
 
     def _build_host_access(self, bundle: Bundle, tools: Sequence[ToolDefinition]) -> HostAccess:
         """What these tools may ask for besides HTTP."""
@@ -147,7 +156,7 @@ class BrokerFactory:
 
     def _held(self, bundle: Bundle, private: frozenset[Origin]) -> frozenset[object]:
         if bundle.launch is None:
-            return frozenset(private)
+            return private | {find_allowed_requests(self.consents.find_permissions(bundle.name))}
         named = self.consents.find_private_hosts()
         return private | self.consents.find_permissions(bundle.name).items() | named
 

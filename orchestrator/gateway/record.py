@@ -18,8 +18,10 @@ from sandbox.broker.broker import Broker
 from sandbox.bundle.apispec import Access
 from sandbox.errors import (
     BaseImageMissing,
+    BytesExhausted,
     ComponentMissing,
     DefinitionsChanged,
+    EngineAbsent,
     EngineUnavailable,
     Frozen,
     LoadFailed,
@@ -63,6 +65,8 @@ def build_broken_outcome(server: str, tool: str, error: SandboxError, tape: Call
         Frozen: "frozen",
         LoadFailed: "bug",
         EngineUnavailable: "engine",
+        EngineAbsent: "engine",
+        BytesExhausted: "too_large",
         BaseImageMissing: "engine",
         ComponentMissing: "engine",
         NotOnThisEngine: "engine",

@@ -22,6 +22,8 @@ from orchestrator.settings import Settings
 
 HEALTH_SECONDS = 2.0
 STOP_SECONDS = 5.0
+ANSWER_SECONDS = 90.0
+"""A kill answers late where the engine is slow to list and to kill."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +114,9 @@ def post_to_control(settings: Settings, path: str, body: Mapping[str, Any]) -> d
     if address is None:
         raise ControlUnreachable("none was started here")
     try:
-        # A kill answers only when it has waited for the silent ones.
-        with httpx.Client(trust_env=False, timeout=30.0 + settings.silence_seconds) as client:
+        # A kill also waits for the processes that are silent.
+        seconds = ANSWER_SECONDS + settings.silence_seconds
+        with httpx.Client(trust_env=False, timeout=seconds) as client:
             answer = client.post(f"{address.url}{path}", json=dict(body), headers=address.headers)
             value: dict[str, Any] = answer.json()
     except (httpx.HTTPError, ValueError) as error:

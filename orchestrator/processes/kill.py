@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import time
@@ -17,18 +18,25 @@ from registry.errors import DatabaseUnusable
 from registry.models import Process
 from registry.processes import ProcessTable
 from sandbox.clock import Clock
+from sandbox.errors import EngineAbsent, EngineUnavailable
 
 SILENCE_SECONDS = 0.5
 POLL_SECONDS = 0.005
 RESERVE_BYTES = 1024 * 1024
-CONTAINER_SECONDS = 10.0
+CONTAINER_SECONDS = 20.0
+"""How long a freeze kills sandboxes before it answers that some are left."""
+DEAD_SECONDS = 30.0
+"""An engine that has not answered for so long, asked again and again, is taken to be dead."""
+ROUND_SECONDS = 0.1
 PASSIVE = frozenset({"control", "command", "starting"})
 """Kinds of process that never call or forge and so have nothing to stop."""
 
 
 @dataclass(frozen=True)
 class KillReport:
-    """Counts of a freeze. `left` sandboxes still run: 0 unless the engine fails."""
+    """Counts of a freeze. `left` sandboxes were listed last and may still run: 0 unless the engine
+    fails. `engine_silent` tells that it did not answer, so that nobody knows what runs.
+    """
 
     epoch: int
     processes: int
@@ -37,6 +45,7 @@ class KillReport:
     containers: int
     left: int
     milliseconds: float
+    engine_silent: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -57,10 +66,11 @@ def freeze_everything(
     kill_sandboxes: Callable[[], int],
     clock: Clock,
     silence_seconds: float = SILENCE_SECONDS,
+    tell: Callable[[int], None] = lambda left: None,
 ) -> KillReport:
-    """Freeze and return when nothing runs any more.
+    """Freeze and return when nothing runs any more, or sandboxes are left after CONTAINER_SECONDS.
 
-    `kill_sandboxes` kills all of this installation's and returns how many it found. A process that
+    `kill_sandboxes` and `tell` are those of `kill_until_gone`. A process that
     does not acknowledge within `silence_seconds` is killed by SIGKILL. On a full disk the file
     `reserve` makes room; where the freeze cannot be stored even so, everything is killed and
     DatabaseUnusable is raised: what is started afterwards is not frozen.
@@ -71,27 +81,66 @@ def freeze_everything(
     except DatabaseUnusable:
         for process in _find_active(processes):
             _kill_process(process)
-        kill_sandboxes()
+        kill_until_gone(kill_sandboxes, clock, CONTAINER_SECONDS, tell)
         raise
     asked = {process.id for process in _find_active(processes)}
     silent = _wait_for_silent(processes, epoch, clock, silence_seconds)
     asked |= {process.id for process in silent}
     sigkilled = sum(_kill_process(process) for process in silent)
-    found = kill_sandboxes()
-    left = found
-    # From here on, as waiting for the silent ones may have taken longer than that.
-    end = clock.now() + CONTAINER_SECONDS
-    while left and clock.now() < end:
-        left = kill_sandboxes()
+    gone = kill_until_gone(kill_sandboxes, clock, CONTAINER_SECONDS, tell)
     return KillReport(
         epoch=epoch,
         processes=len(asked),
         acknowledged=len(asked) - len(silent),
         sigkilled=sigkilled,
-        containers=found,
-        left=left,
+        containers=gone.found,
+        left=gone.left,
         milliseconds=round((clock.now() - started) * 1000, 1),
+        engine_silent=gone.silent,
     )
+
+
+@dataclass(frozen=True)
+class KilledSandboxes:
+    """`found` were there at first, `left` when last listed; `silent` if the engine is dead."""
+
+    found: int
+    left: int
+    silent: bool
+
+
+def kill_until_gone(
+    kill_sandboxes: Callable[[], int],
+    clock: Clock,
+    seconds: float = math.inf,
+    tell: Callable[[int], None] = lambda left: None,
+) -> KilledSandboxes:
+    """Kill all sandboxes, again and again until none is listed, the engine is dead or so many
+    seconds have passed. A dead engine was asked for DEAD_SECONDS and has not answered once.
+
+    `kill_sandboxes` tries once and returns how many were listed before that; it raises
+    EngineUnavailable if the engine does not answer, EngineAbsent if there is none. `tell` hears how
+    many are left after each round.
+    """
+    end, found, left = clock.now() + seconds, 0, 0
+    answered = clock.now()
+    while True:
+        silent = False
+        try:
+            left = kill_sandboxes()
+            found, answered = max(found, left), clock.now()
+        except EngineAbsent:
+            # Nothing was started by an engine that is not there, unless it was there a moment ago.
+            if not found:
+                return KilledSandboxes(0, 0, silent)
+            silent = True
+        except EngineUnavailable:
+            silent = True
+        over = clock.now() > end or clock.now() - answered > DEAD_SECONDS
+        if over or not (left or silent):
+            return KilledSandboxes(found, left, silent)
+        tell(left)
+        time.sleep(ROUND_SECONDS)
 
 
 def _store_freeze(processes: ProcessTable, reserve: Path, by: str, reason: str, now: float) -> int:

@@ -10,18 +10,21 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, exists, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, exists, func, insert, select, update
 
 from registry.database import tables
 from registry.database.audit_chain import Repository
 from registry.database.canonical import clean_text, hash_text, to_bounded_json, to_compact_json
-from registry.errors import ApprovalNotHeld, DuplicateRow, RowNotFound
+from registry.errors import ApprovalNotHeld, DuplicateRow, RowNotFound, TooManyWaiting
 from registry.models import Approval, ApprovalState
 from registry.processes import check_not_frozen
 from sandbox.wire.exchange import WireRequest
 
 TEXT = 20_000
 OUTCOME = 1 << 20
+MAX_PENDING = 200
+"""Approvals that wait at once. Nobody looks at more, and each holds a whole request."""
+DECIDE = "Decide or reject some with `toolwright approvals`, then call again."
 Forgery = Callable[[Approval, float], str]
 """From an approval and the time (epoch seconds) to the reason why no person approved it, or ""
 where one did. See `registry.approvals.decisions`.
@@ -36,10 +39,13 @@ class ApprovalTable(Repository):
     """
 
     def add_pending(self, approval: Approval) -> None:
-        """Store a pending approval. Raises Duplicate."""
+        """Store a pending approval. Raises Duplicate, TooManyWaiting."""
         with self._database.write() as connection:
             if _find_row(connection, approval.id) is not None:
                 raise DuplicateRow("approval", approval.id)
+            waiting = select(func.count()).where(tables.approvals.c.state == "pending")
+            if connection.execute(waiting).scalar_one() >= MAX_PENDING:
+                raise TooManyWaiting("approvals", MAX_PENDING, DECIDE)
             connection.execute(insert(tables.approvals), _to_row(approval))
             payload = {
                 "entry": approval.entry,

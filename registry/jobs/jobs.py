@@ -11,16 +11,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Literal
 
-from sqlalchemy import Connection, RowMapping, insert, select, update
+from sqlalchemy import Connection, RowMapping, func, insert, select, update
 
 from registry.database import tables
 from registry.database.audit_chain import Repository
 from registry.database.canonical import clean_text, to_bounded_json, to_compact_json
-from registry.errors import DuplicateRow, JobLost, RowNotFound
+from registry.errors import DuplicateRow, JobLost, RowNotFound, TooManyWaiting
 from registry.models import Job, JobEvent, JobState
 from registry.needs import need_from_json, need_json
 
 MAX_EVENTS = 200
+MAX_UNENDED = 200
+"""Jobs that are queued, run or wait for somebody at once."""
+CANCEL = "Look at them with `toolwright jobs`, cancel some or let them end, then ask again."
 TEXT = 20_000
 RESULT = 1 << 20
 LIVE: tuple[JobState, ...] = ("running", "waiting")
@@ -30,8 +33,11 @@ class JobTable(Repository):
     """Jobs by id. Any process can claim and run one."""
 
     def create(self, job: Job) -> None:
-        """Store a queued job. Raises Duplicate."""
+        """Store a queued job. Raises Duplicate, TooManyWaiting."""
         with self._database.write() as connection:
+            unended = select(func.count()).where(tables.jobs.c.state.in_(("queued", *LIVE)))
+            if connection.execute(unended).scalar_one() >= MAX_UNENDED:
+                raise TooManyWaiting("jobs", MAX_UNENDED, CANCEL)
             self._append_audit_row(connection, *queue_job(connection, job), job.created)
 
     def claim(self, id: str, process: str, now: float) -> Job | None:

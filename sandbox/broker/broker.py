@@ -17,6 +17,7 @@ from sandbox.broker.host.tools import KnownCalls, ToolCalls, is_call
 from sandbox.broker.redirects import Redirect, judge_redirect
 from sandbox.broker.sender import Sender, ServerPaces, build_refused_exchange
 from sandbox.broker.throttle import Throttle
+from sandbox.budget import DEFAULT_REQUESTS, ByteBudget, find_call
 from sandbox.clock import Clock, SystemClock
 from sandbox.credentials.source import CredentialSource
 from sandbox.errors import SandboxError, UpstreamUnreachable
@@ -62,11 +63,14 @@ class Broker:
         local: Upstream | None = None,
         random: Callable[[], float] = system_random,
         paced: ServerPaces | None = None,
+        memory: ByteBudget | None = None,
     ) -> None:
         self.policy = policy
         self.upstream = upstream
         self.caps = caps or Caps()
         self.kill_switch = kill_switch or KillSwitch()
+        self.memory = memory
+        """The budget of the process, for what is held of the calls."""
         self.captured: WireRequest | None = None
         self.released = False
         self.written: Exchange | None = None
@@ -88,9 +92,13 @@ class Broker:
         a value of the exchange, never an exception.
         """
         started = self._clock.now()
-        self._count += 1
         exchange = await self._judge_request(request, calls)
         return exchange.replace_elapsed((self._clock.now() - started) * 1000)
+
+    @property
+    def requests_per_call(self) -> int:
+        """How many requests a call may send to one host."""
+        return self._paced.requests if self._paced else DEFAULT_REQUESTS
 
     def claim_write(self, request: WireRequest) -> Exchange | None:
         """Claim the session's one write for a request that the broker does not send itself: None,
@@ -112,9 +120,9 @@ class Broker:
         if self.kill_switch.engaged:
             return build_refused_exchange(request, "frozen", "Toolwright is frozen")
         problem = find_request_problem(request, self.caps)
-        if problem or self._count > self.caps.exchanges:
+        if problem or self._count_request() > self.caps.exchanges:
             return build_refused_exchange(
-                request, "refused", problem or "too many requests in one session"
+                request, "refused", problem or "too many requests in one call"
             )
         if not request.url.startswith(HTTP):
             if is_call(request) or (is_network(request) and isinstance(calls, KnownCalls)):
@@ -128,6 +136,15 @@ class Broker:
         if self._writes is not None and self._is_write(request):
             return self._withhold_write(request) or await self._send_write(request, rule)
         return await self._send_allowed(request, rule)
+
+    def _count_request(self) -> int:
+        """How many requests the call has made with this one; without a call, the session."""
+        call = find_call()
+        if call is not None:
+            call.asked += 1
+            return call.asked
+        self._count += 1
+        return self._count
 
     async def _ask_host(self, request: WireRequest) -> Exchange:
         """Ask `local` for a file or value of this machine, or the network beside HTTP."""

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import httpcore
 
 from sandbox.broker.addresses import Resolver, resolve_allowed_addresses, resolve_by_system
+from sandbox.budget import ReadBytes
 from sandbox.errors import ResponseTooLarge, UpstreamUnreachable
 from sandbox.wire.exchange import Headers, WireRequest, WireResponse
 from sandbox.wire.policy import DEFAULT_PORTS, Origin, parse_origin
@@ -102,14 +103,18 @@ class LiveHttp:
 
     async def _read_body(self, response: httpcore.Response, headers: Headers) -> bytes:
         inflate = _create_decoder(headers)
-        parts, size = [], 0
-        async for chunk in response.aiter_stream():
-            content = inflate(chunk, self._limit - size + 1)
-            size += len(content)
-            if size > self._limit:
-                raise ResponseTooLarge(self._limit)
-            parts.append(content)
-        return b"".join(parts)
+        parts, size, held = [], 0, ReadBytes()
+        try:
+            async for chunk in response.aiter_stream():
+                content = inflate(chunk, self._limit - size + 1)
+                size += len(content)
+                if size > self._limit:
+                    raise ResponseTooLarge(self._limit)
+                held.add(len(content))
+                parts.append(content)
+            return b"".join(parts)
+        finally:
+            held.close()
 
 
 class _Inflate(Protocol):

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sandbox.broker.retries import LIMITED, add_retry_hint, compute_backoff, read_advised_wait
-from sandbox.broker.throttle import Throttle, find_pace
+from sandbox.broker.throttle import Throttle, find_overrun, find_pace
+from sandbox.budget import DEFAULT_REQUESTS, find_call
 from sandbox.bundle.ratelimit import Pace
 from sandbox.clock import Clock
 from sandbox.credentials.source import CredentialSource, SigningContext
 from sandbox.errors import (
+    BytesExhausted,
     CredentialRefused,
     Frozen,
     RateLimited,
@@ -52,10 +54,13 @@ def build_refused_exchange(
 
 @dataclass(frozen=True)
 class ServerPaces:
-    """The rate limits that a server is held to, and its name."""
+    """The rate limits that a server is held to, and its name; `requests` is what one call of it may
+    send to one host.
+    """
 
     server: str
     paces: tuple[Pace, ...]
+    requests: int = DEFAULT_REQUESTS
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,10 @@ class Sender:
             return build_refused_exchange(
                 request, "credential", credentials.describe_missing(rule.security)
             )
+        call = find_call() if self.throttle else None
+        held = find_overrun(call, rule.origin.host)
+        if held:
+            return build_refused_exchange(request, "refused", held)
         delivery = _Delivery(self, request, rule, credentials, names)
         exchange = await self._deliver_request(delivery)
         hide = credentials.build_redaction(delivery.passing)
@@ -104,7 +113,7 @@ class Sender:
         except TimeoutError:
             reason = f"no whole answer within {self.caps.seconds:g} s"
             return build_refused_exchange(request, "timeout", reason, delivery.sent)
-        except ResponseTooLarge as error:
+        except (ResponseTooLarge, BytesExhausted) as error:
             return build_refused_exchange(request, "too_large", str(error), delivery.sent)
         except UpstreamUnreachable as error:
             return build_refused_exchange(request, "unreachable", str(error), delivery.sent)
@@ -203,6 +212,7 @@ class _Delivery:
         sender = self._sender
         if sender.throttle:
             patience = max(0.0, sender.caps.retry_budget_seconds - self.waited)
+            await sender.throttle.wait_call_turn(self._rule.origin.host, sender.clock)
             await self._wait_turn(sender.throttle)
             await sender.throttle.admit_request(self._rule.origin, sender.clock, patience)
         sender.kill_switch.raise_if_engaged()

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sandbox.broker.throttle_stores import CLOCKS_DIFFER, MAX_PAUSE, MemoryStore, ThrottleStore
+from sandbox.budget import CallUsage, find_call
 from sandbox.bundle.ratelimit import Pace
 from sandbox.clock import Clock
 from sandbox.errors import RateLimited, TurnTooLate
@@ -29,15 +30,55 @@ class Rate:
     burst: float = 100.0
 
 
+CALL_RATE = Rate(per_second=10.0, burst=20.0)
+"""What one call sends to one host: as many as a person would in a few pages, then politely."""
+
+
+def find_overrun(call: CallUsage | None, host: str) -> str:
+    """Why a call may not send another request to a host, or "". Counts the request if it may.
+
+    What a tool sends that another one called counts for both.
+    """
+    calls = call.list_callers() if call is not None else ()
+    for each in calls:
+        if each.use_host(host).sent >= each.allowed:
+            return (
+                f"this call of {each.server} has sent {each.allowed} requests to {host}, which is "
+                "as many as one call may. Ask for less at once. A person lets its calls send more "
+                f"with `toolwright grant {each.server} requests:{10 * each.allowed}`."
+            )
+    for each in calls:
+        each.hosts[host].sent += 1
+    return ""
+
+
 class Throttle:
     """Rate limits of requests. A pause that one session is asked for holds all sessions of that
     origin, and with a shared `store` those of every process. Token buckets are per process.
     """
 
-    def __init__(self, rate: Rate | None = None, store: ThrottleStore | None = None) -> None:
-        self._rate = rate or Rate()
+    def __init__(
+        self,
+        rate: Rate | None = None,
+        store: ThrottleStore | None = None,
+        call_rate: Rate = CALL_RATE,
+    ) -> None:
+        self._rate, self._call_rate = rate or Rate(), call_rate
         self._store = store or MemoryStore()
         self._buckets: dict[Origin, tuple[float, float]] = {}
+
+    async def wait_call_turn(self, host: str, clock: Clock) -> None:
+        """Wait until the call that this task works for may send another request to the host: the
+        first ones at once, further ones at an even pace.
+        """
+        call = find_call()
+        now, step, wait = clock.now(), 1 / self._call_rate.per_second, 0.0
+        for each in call.list_callers() if call is not None else ():
+            used = each.use_host(host)
+            used.due = max(used.due, now) + step
+            wait = max(wait, used.due - now - step * self._call_rate.burst)
+        if wait > CLOCKS_DIFFER:
+            await clock.sleep(wait)
 
     async def wait_turn(
         self, server: str, origin: Origin, pace: Pace, clock: Clock, patience: float

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sandbox.budget import DEFAULT_REQUESTS
 from sandbox.bundle.credential import quote_toml
 
 MAX_REQUESTS = 200
+MAX_CALL_REQUESTS = 10_000
+_ALLOWED = re.compile(r"requests:([1-9][0-9]{0,4})\Z")
 MAX_PER = 3600.0
 SLOWEST = 1 / 40
 """Requests per second. A caller waits for its turn, at most as long as a request may take."""
@@ -42,6 +46,20 @@ class Pace:
 
     def __str__(self) -> str:
         return f"{self.requests} requests in {self.per:g} s to {self.host}"
+
+
+def parse_allowed_requests(text: str) -> int | None:
+    """The number of a grant `requests:NUMBER`, which is what one call may send to one host; None
+    for anything else.
+    """
+    found = _ALLOWED.match(text)
+    number = int(found[1]) if found else 0
+    return number if DEFAULT_REQUESTS < number <= MAX_CALL_REQUESTS else None
+
+
+def find_allowed_requests(granted: Iterable[str]) -> int:
+    """What one call may send to one host, by what a person granted its server."""
+    return max([DEFAULT_REQUESTS, *filter(None, map(parse_allowed_requests, granted))])
 
 
 def add_slower_pace(paces: Iterable[Pace], learned: Pace) -> tuple[Pace, ...]:

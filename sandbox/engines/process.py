@@ -64,6 +64,10 @@ class _ChildPipe:
         if self._process.stdin is not None and not self._process.stdin.is_closing():
             self._process.stdin.write(data)
 
+    def count_unread(self) -> int:
+        stdin = self._process.stdin
+        return 0 if stdin is None else stdin.transport.get_write_buffer_size()
+
     def kill(self) -> None:
         if self._process.returncode is None:
             self._process.kill()

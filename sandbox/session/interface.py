@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limits:
-    """Resource limits of one server. Sizes are bytes unless named otherwise, times are seconds."""
+    """Resource limits of one server. Sizes are bytes unless named otherwise, times are seconds.
+
+    `call_bytes` is what the host holds of one call, and of what the server has not read yet.
+    """
 
     memory_mb: int = 128
     cpus: float = 0.5
@@ -30,6 +33,7 @@ class Limits:
     call_seconds: float = 60.0
     line_bytes: int = 48 * 1024 * 1024
     session_bytes: int = 512 * 1024 * 1024
+    call_bytes: int = 64 * 1024 * 1024
     stderr_bytes: int = 64 * 1024
     nesting: int = 128
     strays: int = 32

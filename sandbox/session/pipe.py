@@ -15,29 +15,54 @@ from sandbox import exactjson
 from sandbox.broker.broker import Broker
 from sandbox.broker.host.local import WITHHELD
 from sandbox.broker.host.requests import encode_answer, encode_refusal, is_secret, read_request
+from sandbox.budget import (
+    SMALL_BYTES,
+    ByteBudget,
+    CallUsage,
+    build_call_budget,
+    find_call,
+    work_for,
+)
 from sandbox.bundle.model import Bundle
-from sandbox.errors import CallTimedOut, Frozen, LoadFailed, SessionBroken
+from sandbox.errors import BytesExhausted, CallTimedOut, Frozen, LoadFailed, SessionBroken
 from sandbox.killswitch import KillSwitch
 from sandbox.schemas.validator import SchemaChecker, get_checker
 from sandbox.session.interface import Failure, Limits, Outcome
 from sandbox.session.recording import CallLog
 from sandbox.wire.content import find_content_problem, join_texts, redact_tool_answer
-from sandbox.wire.exchange import Exchange, WireResponse
-from sandbox.wire.framing import LineGuard, parse_message
+from sandbox.wire.exchange import Exchange, WireResponse, measure_exchange, measure_request
+from sandbox.wire.framing import LineGuard, find_answered, parse_message
 from sandbox.wire.redaction import Redaction
 
 PROTOCOL = "2025-11-25"
 ERROR_META = "toolwright/error"
 MAX_MESSAGE = 2000
 MAX_EXCHANGES_AT_ONCE = 16
+SERVER_FULL = (
+    "the calls of this server hold as much as one server's may. Call again when others have ended, "
+    "or ask for less at once."
+)
+UNREAD = (
+    "the server leaves unread what it is sent, or sends more at once than is taken. Change it so "
+    "that it reads each answer before it asks on."
+)
 CUT = "cut"
 """The refusal of an exchange whose call ended before the answer: it may have been sent."""
+NO_ANSWER = (
+    "what the server sent in place of an answer cannot be read as one: it is no JSON-RPC answer to "
+    "this call, is nested too deep or holds too many values. Change the tool so that it returns "
+    "less at once."
+)
 
 
 class Pipe(Protocol):
     """The host's end of a sandbox's stdin, and the means to end it."""
 
     def write(self, data: bytes) -> None: ...
+
+    def count_unread(self) -> int:
+        """Bytes written that wait here for the sandbox to take them."""
+        ...
 
     def kill(self) -> None:
         """Start ending the sandbox at once; must not block."""
@@ -72,6 +97,11 @@ class PipeSession:
         self._ids = itertools.count(1)
         self._waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._tasks: dict[asyncio.Task[None], str] = {}
+        self._memory = ByteBudget(2 * limits.call_bytes, SERVER_FULL, broker.memory)
+        """What is held of all its calls."""
+        room = limits.call_bytes + limits.line_bytes
+        self._buffers = ByteBudget(room, UNREAD, broker.memory, SMALL_BYTES)
+        """What was written and not read, and of a line that is coming in."""
         self._checked: dict[str, tuple[SchemaChecker, SchemaChecker]] = {}
         self._broken: Exception | None = None
         self._secrets: set[str] = set()
@@ -141,7 +171,11 @@ class PipeSession:
             return _build_failed_outcome(tool, failure, (), started)
         tape = tape or CallLog()
         params = {"name": tool, "arguments": arguments}
-        answer = await self._await_answer("tools/call", params, tool, tape, seconds)
+        try:
+            answer = await self._await_answer("tools/call", params, tool, tape, seconds)
+        except BytesExhausted as error:
+            failure = Failure("too_large", str(error))
+            return _build_failed_outcome(tool, failure, tuple(tape.exchanges), started)
         return self._build_outcome(tool, answer, tuple(tape.exchanges), started)
 
     async def _await_answer(
@@ -154,16 +188,22 @@ class PipeSession:
     ) -> dict[str, Any]:
         """The answer to a request; the request is cancelled with the task that waits for it.
 
-        Raises CallTimedOut, which ends the session, or SessionBroken.
+        Raises CallTimedOut, which ends the session, SessionBroken, or BytesExhausted.
         """
         # As long as any other, so that a call leaves the same traces in memory however many came
         # before it: in WASM its result must not depend on that.
         identity = f"{next(self._ids):012}"
         self.tapes[identity] = tape
+        if tape.usage is None:
+            memory = build_call_budget(self.limits.call_bytes, self._memory)
+            allowed = self.broker.requests_per_call
+            tape.usage = CallUsage(memory, self.bundle.name, allowed, find_call())
         patience = seconds or self.limits.call_seconds
-        future = self._send_request(method, params, identity)
-        timer = future.get_loop().call_later(patience, _time_out, future)
+        timer: asyncio.TimerHandle | None = None
+        future: asyncio.Future[dict[str, Any]] | None = None
         try:
+            future = self._send_request(method, params, identity)
+            timer = future.get_loop().call_later(patience, _time_out, future)
             return await future
         except TimeoutError as error:
             self.end(SessionBroken(f"{what} did not answer in time"))
@@ -172,7 +212,10 @@ class PipeSession:
             self._cancel_request(identity)
             raise
         finally:
-            timer.cancel()
+            if timer is not None:
+                timer.cancel()
+            # What it raised would keep this frame, and so all that the call holds.
+            del future
             del self.tapes[identity]
             self._waiting.pop(identity, None)
 
@@ -182,6 +225,21 @@ class PipeSession:
             for line in self._guard.split_lines(chunk):
                 if line:
                     self._receive_line(line)
+            self._count_buffers(0)
+        except SessionBroken as error:
+            self.end(error)
+        except BytesExhausted as error:
+            self.end(SessionBroken(str(error)))
+
+    def feed_answer(self, identity: str, line: bytes) -> None:
+        """The answer to a request, from an engine that knows which one a sandbox is at. Anything
+        but an answer to it fails that request.
+        """
+        try:
+            self._guard.admit_line(line)
+            message = parse_message(line, self.limits.nesting) or {}
+            fits = str(message.get("id")) == identity and is_answer(message)
+            self._settle_request(identity, message if fits else _UNREADABLE, len(line))
         except SessionBroken as error:
             self.end(error)
 
@@ -196,9 +254,10 @@ class PipeSession:
         self._broken = reason or SessionBroken("its sandbox ended; call again to start another")
         for future in self._waiting.values():
             if not future.done():
-                future.set_exception(self._broken)
+                future.set_exception(_renew_error(self._broken))
         for task in self._tasks:
             task.cancel()
+        self._buffers.hold(0)
         self._pipe.kill()
 
     @property
@@ -215,10 +274,15 @@ class PipeSession:
         identity = identity or str(next(self._ids))
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         if self._broken:
-            future.set_exception(self._broken)
+            future.set_exception(_renew_error(self._broken))
             return future
+        message = {"jsonrpc": "2.0", "id": identity, "method": method, "params": params}
+        data = exactjson.dumps(message) + b"\n"
+        tape = self.tapes.get(identity)
+        if tape is not None and tape.usage is not None:
+            tape.usage.memory.take(len(data))
         self._waiting[identity] = future
-        self._send_message({"jsonrpc": "2.0", "id": identity, "method": method, "params": params})
+        self._write_line(data)
         return future
 
     def _cancel_request(self, identity: str) -> None:
@@ -231,21 +295,46 @@ class PipeSession:
             )
 
     def _send_message(self, message: Mapping[str, Any]) -> None:
-        self._pipe.write(exactjson.dumps(message) + b"\n")
+        try:
+            self._write_line(exactjson.dumps(message) + b"\n")
+        except BytesExhausted as error:
+            self.end(SessionBroken(str(error)))
+
+    def _write_line(self, line: bytes) -> None:
+        """Raises BytesExhausted, and writes nothing, where too much was not read yet."""
+        self._count_buffers(len(line))
+        self._pipe.write(line)
+
+    def _count_buffers(self, more: int) -> None:
+        """Raises BytesExhausted."""
+        if not self._broken:
+            self._buffers.hold(self._pipe.count_unread() + self._guard.pending + more)
 
     def _receive_line(self, line: bytes) -> None:
         message = parse_message(line, self.limits.nesting)
         if message is None:
-            self._count_stray()
+            self._settle_request(find_answered(line), _UNREADABLE, 0)
         elif "method" in message:
             self._handle_request(message)
         else:
-            future = self._waiting.get(str(message.get("id")))
-            if future is None or future.done() or ("result" in message) == ("error" in message):
-                self._count_stray()
+            answer = message if is_answer(message) else _UNREADABLE
+            self._settle_request(str(message.get("id")), answer, len(line))
+
+    def _settle_request(self, identity: str, answer: dict[str, Any], size: int) -> None:
+        """Give a waiting request its answer, of `size` bytes; what nobody waits for is a stray."""
+        future = self._waiting.get(identity)
+        if future is None or future.done():
+            self._count_stray()
+        else:
+            del self._waiting[identity]
+            tape = self.tapes.get(identity)
+            try:
+                if tape is not None and tape.usage is not None:
+                    tape.usage.memory.take(size)
+            except BytesExhausted as error:
+                future.set_exception(error)
             else:
-                del self._waiting[str(message["id"])]
-                future.set_result(message)
+                future.set_result(answer)
 
     def _count_stray(self) -> None:
         self.strays += 1
@@ -288,12 +377,20 @@ class PipeSession:
             tape.report_progress(params)
             return {"result": {"status": 204, "headers": []}}
         request = read_request(params)
-        if tape is None or request is None:
+        if tape is None or tape.usage is None or request is None:
             reason = "no such call" if tape is None else "not a well-formed request"
             return encode_refusal("unsupported", reason)
         place = len(tape.exchanges)
+        if place >= 2 * self.broker.caps.exchanges:
+            return encode_refusal("refused", "too many requests in one call")
+        try:
+            tape.usage.memory.take(measure_request(request))
+        except BytesExhausted as error:
+            return encode_refusal("too_large", str(error))
         tape.exchanges.append(Exchange(request, None, CUT, "the call ended before an answer came"))
-        exchange = tape.exchanges[place] = await self.broker.perform(request, tape.calls)
+        with work_for(tape.usage):
+            performed = await self.broker.perform(request, tape.calls)
+        exchange = tape.exchanges[place] = _keep_answer(performed, tape.usage.memory)
         if exchange.response is None:
             return encode_refusal(exchange.kind, exchange.reason, exchange.retry_after)
         if is_secret(request):
@@ -302,8 +399,13 @@ class PipeSession:
         return {"result": encode_answer(exchange.response)}
 
     def _send_reply(self, identity: Any, answer: Mapping[str, Any]) -> None:
-        if not self._broken:
-            self._send_message({"jsonrpc": "2.0", "id": identity, **answer})
+        if self._broken:
+            return
+        head = {"jsonrpc": "2.0", "id": identity}
+        try:
+            self._write_line(exactjson.dumps({**head, **answer}) + b"\n")
+        except BytesExhausted as error:
+            self._send_message({**head, **encode_refusal("too_large", str(error))})
 
     def _build_outcome(
         self,
@@ -344,6 +446,30 @@ class PipeSession:
         if problem:
             return Failure("schema", problem.reason, where=problem.where)
         return None
+
+
+_UNREADABLE: dict[str, Any] = {"error": {"code": -32700, "message": NO_ANSWER}}
+
+
+def _keep_answer(exchange: Exchange, memory: ByteBudget) -> Exchange:
+    """The exchange as it is kept: without its answer where there is no room for that."""
+    try:
+        memory.take(measure_exchange(exchange) - measure_request(exchange.request))
+    except BytesExhausted as error:
+        return replace(exchange, response=None, refusal="too_large", reason=str(error))
+    return exchange
+
+
+def is_answer(message: Mapping[str, Any]) -> bool:
+    """Whether a message is a JSON-RPC answer: a result or an error, and no request."""
+    return "method" not in message and ("result" in message) != ("error" in message)
+
+
+def _renew_error(error: Exception) -> Exception:
+    """The same error without its traceback, which keeps all that a failed call holds."""
+    made = type(error).__new__(type(error), *error.args)
+    made.__dict__.update(error.__dict__)
+    return made
 
 
 def _time_out(future: asyncio.Future[dict[str, Any]]) -> None:

@@ -15,10 +15,11 @@ from typing import Any
 import orjson
 
 from sandbox.broker.host.tools import ToolCalls
+from sandbox.budget import CallUsage
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.permissions import CLOCK, RANDOM
 from sandbox.wire import exchange as exchange_json
-from sandbox.wire.exchange import Exchange
+from sandbox.wire.exchange import Exchange, measure_exchange
 from sandbox.wire.notifications import MAX_TOLD, Hearer, LogListener, ignore_progress, read_progress
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -67,7 +68,8 @@ def choose_inputs(
 class CallLog:
     """Inputs and exchanges of one call, filled while it runs. `inputs` set before the call are used
     by engines that can choose them. `heard` receives progress, `logged` the server's log messages;
-    `calls` performs the tool calls that the call asks for.
+    `calls` performs the tool calls that the call asks for. `usage` counts what is held of the call,
+    for as long as this log is.
     """
 
     inputs: CallInputs | None = None
@@ -75,6 +77,7 @@ class CallLog:
     heard: Hearer = ignore_progress
     logged: LogListener | None = None
     calls: ToolCalls | None = None
+    usage: CallUsage | None = None
     _told: int = 0
     _latest: float = -math.inf
 
@@ -122,7 +125,7 @@ class SeededRandom:
 
 def pack_recording(recording: CallRecording) -> bytes | None:
     """The recording as compressed JSON; None where it takes more than `MAX_BYTES`."""
-    if sum(map(_measure_exchange, recording.exchanges)) > MAX_BYTES:
+    if sum(map(measure_exchange, recording.exchanges)) > MAX_BYTES:
         return None
     value = to_json(recording)
     try:
@@ -171,8 +174,3 @@ def from_json(data: Mapping[str, Any]) -> CallRecording:
 def _derive_seed(bundle: Bundle, tool: str, arguments: Mapping[str, Any]) -> str:
     said = json.dumps([bundle.source_code, tool, arguments], sort_keys=True)
     return hashlib.sha256(said.encode()).hexdigest()
-
-
-def _measure_exchange(exchange: Exchange) -> int:
-    answered = len(exchange.response.body) if exchange.response else 0
-    return len(exchange.request.url) + len(exchange.request.body) + answered

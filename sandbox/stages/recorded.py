@@ -89,7 +89,7 @@ async def _try_case(bundle: Bundle, case: RecordedCase, runner: Runner) -> CaseR
         upstream,
         caps=CASE_CAPS,
         clock=clock,
-        throttle=Throttle(UNLIMITED),
+        throttle=Throttle(UNLIMITED, call_rate=UNLIMITED),
         random=lambda: MEAN,
         paced=ServerPaces(bundle.name, bundle.paces),
     )

@@ -65,6 +65,10 @@ class GuardedProcess(asyncio.SubprocessProtocol):
         if isinstance(pipe, asyncio.WriteTransport) and not pipe.is_closing():
             pipe.write(data)
 
+    def count_unread(self) -> int:
+        pipe = self._transport and self._transport.get_pipe_transport(0)
+        return pipe.get_write_buffer_size() if isinstance(pipe, asyncio.WriteTransport) else 0
+
     def kill(self) -> None:
         """Have the guard kill the child and its process group."""
         if self._leash is not None:

@@ -98,6 +98,22 @@ def digest_request(request: WireRequest) -> str:
     return total.hexdigest()
 
 
+def measure_request(request: WireRequest) -> int:
+    """Bytes that are held of a request, roughly."""
+    return len(request.url) + _measure_headers(request.headers) + len(request.body)
+
+
+def measure_exchange(exchange: Exchange) -> int:
+    """Bytes that are held of an exchange, roughly."""
+    response = exchange.response
+    answered = _measure_headers(response.headers) + len(response.body) if response else 0
+    return measure_request(exchange.request) + answered
+
+
+def _measure_headers(headers: Headers) -> int:
+    return sum([len(name) + len(value) for name, value in headers])
+
+
 def to_json(exchange: Exchange) -> dict[str, Any]:
     """All of an exchange as plain JSON values; bodies are text if they are UTF-8, else base64."""
     response = exchange.response

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,12 @@ from sandbox.errors import SessionBroken
 
 MAX_CONTAINERS, MAX_VALUES = 1_000_000, 4_000_000
 """Of one line. An API's answer of 8 MiB may come twice: as values, and as text in a block."""
+_ENDS = 300
+"""Bytes at the ends of a line that cannot be read in which its id is looked for."""
+_ID = re.compile(rb'"id"\s*:\s*(?:"([^"\\]{1,64})"|([0-9]{1,18}))')
+
+
+_TOO_LONG = "the server sent a line longer than allowed; it was stopped"
 
 
 class LineGuard:
@@ -22,9 +29,7 @@ class LineGuard:
 
     def split_lines(self, chunk: bytes) -> Iterator[bytes]:
         """The lines that this chunk completes. Raises SessionBroken past a limit."""
-        self._left -= len(chunk)
-        if self._left < 0:
-            raise SessionBroken("the server sent more than a session may; it was stopped")
+        self._count_bytes(chunk)
         last = len(chunk) - 1
         # The usual chunk is one whole line, which needs no copy of its parts.
         if not self._parts and 0 <= last <= self._line_bytes and chunk.find(b"\n") == last:
@@ -38,10 +43,26 @@ class LineGuard:
             self._keep_part(part)
             yield line
 
+    @property
+    def pending(self) -> int:
+        """Bytes of a line whose end has not come yet."""
+        return self._size
+
+    def admit_line(self, line: bytes) -> None:
+        """Count a line that came whole. Raises SessionBroken past a limit."""
+        self._count_bytes(line)
+        if len(line) > self._line_bytes:
+            raise SessionBroken(_TOO_LONG)
+
+    def _count_bytes(self, chunk: bytes) -> None:
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise SessionBroken("the server sent more than a session may; it was stopped")
+
     def _keep_part(self, part: bytes) -> None:
         self._size += len(part)
         if self._size > self._line_bytes:
-            raise SessionBroken("the server sent a line longer than allowed; it was stopped")
+            raise SessionBroken(_TOO_LONG)
         if part:
             self._parts.append(part)
 
@@ -50,7 +71,7 @@ def parse_message(line: bytes, nesting: int) -> dict[str, Any] | None:
     """The JSON-RPC message of a line; None if it is not one, nested deeper than `nesting`, or made
     of so many values that parsing it would hold up the event loop.
     """
-    if line.count(b"[") + line.count(b"{") > MAX_CONTAINERS or line.count(b",") > MAX_VALUES:
+    if _has_too_much(line):
         return None
     try:
         message = exactjson.loads(line)
@@ -59,6 +80,30 @@ def parse_message(line: bytes, nesting: int) -> dict[str, Any] | None:
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return None
     return None if is_deep(line, message, nesting) else message
+
+
+def find_answered(line: bytes) -> str:
+    """The id of the request that a line means to answer, though it is no message; "" if none is
+    found. Where the line cannot be read, the id is looked for at its ends.
+    """
+    if not line.lstrip()[:1] == b"{":
+        return ""
+    try:
+        value = None if _has_too_much(line) else exactjson.loads(line)
+    except (ValueError, RecursionError):
+        value = None
+    if isinstance(value, dict):
+        return "" if "method" in value else str(value.get("id", ""))
+    for end in (line[:_ENDS], line[-_ENDS:]):
+        if b'"method"' in end:
+            return ""
+        if found := _ID.search(end):
+            return (found[1] or found[2]).decode(errors="replace")
+    return ""
+
+
+def _has_too_much(line: bytes) -> bool:
+    return line.count(b"[") + line.count(b"{") > MAX_CONTAINERS or line.count(b",") > MAX_VALUES
 
 
 def is_deep(written: bytes, value: Any, limit: int) -> bool:

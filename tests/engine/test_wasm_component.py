@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
+from wasmtime.component import Component
 
 from orchestrator.settings import load_engine_settings
 from sandbox.engines.wasm.component import LoadedComponent, build_component, load_component
-from sandbox.errors import ComponentMissing
+from sandbox.errors import ComponentBuildFailed, ComponentMissing
 
 CACHE = load_engine_settings().cache
 
 
 def test_without_a_build_the_error_says_what_to_do(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
     with pytest.raises(ComponentMissing, match="toolwright setup"):
         load_component(tmp_path)
     with pytest.raises(ComponentMissing):
@@ -60,5 +63,79 @@ def test_a_link_is_not_followed(component: LoadedComponent, tmp_path: Path) -> N
 def test_a_file_cut_short_is_not_run(component: LoadedComponent, tmp_path: Path) -> None:
     path = copied(component, tmp_path)
     path.write_bytes(path.read_bytes()[:100_000])
-    with pytest.raises(ComponentMissing):
+    with pytest.raises(ComponentMissing, match="not hold what was compiled"):
         load_component(tmp_path)
+
+
+def test_machine_code_that_was_changed_is_not_run_but_compiled_anew(
+    component: LoadedComponent, tmp_path: Path
+) -> None:
+    path = copied(component, tmp_path)
+    content = bytearray(path.read_bytes())
+    # In the middle, where wasmtime checks nothing.
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ComponentMissing, match="not hold what was compiled"):
+        load_component(tmp_path)
+    steps: list[str] = []
+    build_component(tmp_path, steps.append)
+    assert len(steps) == 2
+    assert bytes(content) not in [kept.read_bytes() for kept in tmp_path.glob("*.cwasm")]
+
+
+def test_other_machine_code_under_the_name_is_not_run(
+    component: LoadedComponent, tmp_path: Path
+) -> None:
+    tmp_path.chmod(0o700)
+    other = Component(component.engine, b"(component)").serialize()
+    path = tmp_path / f"{component.digest}.cwasm"
+    path.write_bytes(other)
+    path.chmod(0o600)
+    with pytest.raises(ComponentMissing, match="not hold what was compiled"):
+        load_component(tmp_path)
+
+
+def test_a_second_name_of_a_file_is_not_run(component: LoadedComponent, tmp_path: Path) -> None:
+    os.link(copied(component, tmp_path), tmp_path / "kept-elsewhere")
+    with pytest.raises(ComponentMissing, match="others"):
+        load_component(tmp_path)
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])
+def test_a_file_that_others_can_read_was_not_written_here(
+    component: LoadedComponent, tmp_path: Path, mode: int
+) -> None:
+    copied(component, tmp_path).chmod(mode)
+    with pytest.raises(ComponentMissing, match="others"):
+        load_component(tmp_path)
+
+
+def test_a_cache_that_is_a_link_is_neither_read_nor_written(
+    component: LoadedComponent, tmp_path: Path
+) -> None:
+    place = tmp_path / "elsewhere"
+    place.mkdir(mode=0o700)
+    copied(component, place)
+    (tmp_path / "cache").symlink_to(place)
+    with pytest.raises(ComponentMissing):
+        load_component(tmp_path / "cache")
+    with pytest.raises(ComponentBuildFailed):
+        build_component(tmp_path / "cache", print)
+
+
+def test_what_lay_where_others_could_write_is_compiled_anew(
+    component: LoadedComponent, tmp_path: Path
+) -> None:
+    before = copied(component, tmp_path).stat().st_ino
+    tmp_path.chmod(0o777)
+    steps: list[str] = []
+    build_component(tmp_path, steps.append)
+    assert len(steps) == 2
+    assert tmp_path.stat().st_mode & 0o777 == 0o700
+    (kept,) = tmp_path.glob("*.cwasm")
+    assert (kept.stat().st_mode & 0o777, kept.stat().st_ino == before) == (0o600, False)
+
+
+def test_what_is_whole_and_private_is_mapped(component: LoadedComponent, tmp_path: Path) -> None:
+    copied(component, tmp_path)
+    assert load_component(tmp_path).digest == component.digest

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import time
 from pathlib import Path
+from types import ModuleType
 
 import click
 
@@ -12,6 +13,7 @@ from orchestrator.approvals.signing_key import sign_audit
 from orchestrator.cli.terminal import (
     FAILED,
     ask_pin,
+    err,
     json_option,
     pin_option,
     print_json,
@@ -20,7 +22,7 @@ from orchestrator.cli.terminal import (
 )
 from orchestrator.errors import ControlUnreachable
 from orchestrator.processes.control_client import post_to_control
-from orchestrator.processes.kill import freeze_everything
+from orchestrator.processes.kill import freeze_everything, kill_until_gone
 from orchestrator.settings import load_settings
 from registry.store import Store
 from sandbox.clock import SystemClock
@@ -36,20 +38,24 @@ def kill_command(reason: str, as_json: bool) -> None:
     try:
         killed = post_to_control(settings, "/kill", {"by": "terminal", "reason": reason})
     except ControlUnreachable:
-        # Docker's SDK takes longest to load, and the control plane has it ready.
-        engine = importlib.import_module("sandbox.engines.docker.engine")
         with Store.open(settings.database_url) as store:
             done = freeze_everything(
                 store.processes,
                 settings.reserve,
                 "terminal",
                 reason,
-                lambda: engine.kill_instance(settings.instance),
+                lambda: _load_engine().kill_instance(settings.instance),
                 SystemClock(),
                 settings.silence_seconds,
+                _tell_left,
             )
             sign_audit(settings, store.audit)
         killed = done.to_json()
+    if killed["left"] and not killed["engine_silent"]:
+        gone = kill_until_gone(
+            lambda: _load_engine().kill_instance(settings.instance), SystemClock(), tell=_tell_left
+        )
+        killed |= {"left": gone.left, "engine_silent": gone.silent}
     if as_json:
         print_json(killed)
     else:
@@ -58,8 +64,22 @@ def kill_command(reason: str, as_json: bool) -> None:
             f"{killed['processes']} processes stopped, {killed['sigkilled']} were killed, "
             f"{killed['containers']} sandboxes killed, {killed['left']} left."
         )
-    if killed["left"]:
+    if killed["engine_silent"]:
+        err.print(
+            "The container engine does not answer, so nobody knows what still runs in it. Nothing "
+            "can be called while frozen. Restart the engine, then `toolwright kill` again."
+        )
+    if killed["left"] or killed["engine_silent"]:
         raise SystemExit(FAILED)
+
+
+def _load_engine() -> ModuleType:
+    """Docker's SDK takes longest to load, and the control plane has it ready."""
+    return importlib.import_module("sandbox.engines.docker.engine")
+
+
+def _tell_left(left: int) -> None:
+    err.print(f"{left} sandboxes left, killing on" if left else "asking the container engine")
 
 
 @click.command("unfreeze")

@@ -39,6 +39,7 @@ from sandbox.bundle.permissions import (
     parse_permission,
     parse_permissions,
 )
+from sandbox.bundle.ratelimit import find_allowed_requests, parse_allowed_requests
 
 FIRST = (
     "What you did not grant yourself, take away first: `toolwright grant … --revoke`, "
@@ -67,8 +68,8 @@ def grant_command(
     """Grant SERVER a PERMISSION that it declares: env:NAME, fs:/PATH:ro, fs:/PATH:rw,
     network:HOST:PORT, call:SERVER.TOOL, tls:HOST:PORT, tls:*:PORT, dns:ZONE[@SERVER],
     dns:*[@SERVER] or tcp:HOST:PORT; or fs:/PATH:ro, undeclared, where its tools take files as
-    arguments. Without one, list what it declares and has; without SERVER, every grant.
-    Granting asks for the PIN.
+    arguments; or requests:NUMBER, undeclared, for what one call may send to one host. Without
+    one, list what it declares and has; without SERVER, every grant. Granting asks for the PIN.
 
     With --confirm, show the grants that no signature of yours covers (of SERVER, a HOST:PORT or a
     source's URL, or all of them) and sign them with the PIN.
@@ -85,9 +86,12 @@ def grant_command(
                 store.servers.get(server).permissions, consents.find_permissions(server), as_json
             )
         else:
-            _change_permission(
-                settings, consents, server, _parse_permission(permission), revoke, pin_file
-            )
+            if parse_allowed_requests(permission) is not None:
+                _change_requests(settings, consents, server, permission, revoke, pin_file)
+            else:
+                _change_permission(
+                    settings, consents, server, _parse_permission(permission), revoke, pin_file
+                )
 
 
 def _change_permission(
@@ -123,6 +127,26 @@ def _change_permission(
     signer = ask_pin(settings, pin_file)
     add_grant(store.grants, f"{server} {wanted}", "permission", "terminal", signer, secret)
     print_text(f"{server} may have {wanted}.")
+
+
+def _change_requests(
+    settings: Settings,
+    consents: Grants,
+    server: str,
+    wanted: str,
+    revoke: bool,
+    pin_file: Path | None,
+) -> None:
+    """Let the calls of a server send so many requests to one host, or the usual number again."""
+    store = consents.store
+    name = store.servers.get(server).name
+    others = [text for text in consents.find_permissions(name) if parse_allowed_requests(text)]
+    signer = None if revoke else ask_pin(settings, pin_file)
+    revoke_permissions(store.grants, name, (wanted, *others), "terminal", time.time())
+    if signer is not None:
+        add_grant(store.grants, f"{name} {wanted}", "permission", "terminal", signer)
+    number = find_allowed_requests(consents.find_permissions(name))
+    print_text(f"A call of {name} may send {number} requests to one host.")
 
 
 def _confirm_grants(settings: Settings, consents: Grants, what: str, pin_file: Path | None) -> None:

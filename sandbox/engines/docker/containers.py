@@ -173,10 +173,14 @@ class AttachedContainer(asyncio.Protocol):
         if self._transport and not self._lost:
             self._transport.write(data)
 
+    def count_unread(self) -> int:
+        return self._transport.get_write_buffer_size() if self._transport and self.alive else 0
+
     def kill(self) -> None:
         if self._removal is None:
             if self._transport:
-                self._transport.close()
+                # Not `close`, which keeps what nobody will read.
+                self._transport.abort()
             self._removal = self._schedule_removal(self.identity)
 
     async def kill_and_wait(self) -> None:
@@ -274,10 +278,11 @@ class ContainerManager:
         return await loop.run_in_executor(self._threads, function, *arguments)
 
 
-def remove_container(api: docker.APIClient, identity: str) -> None:
+def remove_container(api: docker.APIClient, identity: str, seconds: int = REMOVAL_SECONDS) -> None:
     """Kill and remove a container and wait until it is gone; a missing one is no error.
 
-    Nor is an engine that does not answer: the next start removes what is left by its label.
+    Nor is an engine that does not answer: the next start removes what is left by its label. If
+    somebody else is at removing it, that is waited for so many seconds.
     """
     with contextlib.suppress(*ENGINE_ERRORS):
         try:
@@ -286,7 +291,8 @@ def remove_container(api: docker.APIClient, identity: str) -> None:
             if error.status_code != CONFLICT:
                 raise
             # It ended by itself, and the engine is at removing it.
-            api.wait(identity, timeout=REMOVAL_SECONDS, condition="removed")
+            if seconds:
+                api.wait(identity, timeout=seconds, condition="removed")
 
 
 def translate_error(what: str, error: Exception) -> SandboxError:

@@ -27,7 +27,7 @@ from sandbox.engines.docker.containers import (
     remove_container,
 )
 from sandbox.engines.docker.layers import build_dependency_layer
-from sandbox.errors import EngineUnavailable, SandboxError
+from sandbox.errors import EngineAbsent, EngineUnavailable, SandboxError
 from sandbox.killswitch import KillSwitch
 from sandbox.session.interface import Limits, Session
 from sandbox.session.pipe import PipeSession
@@ -36,6 +36,9 @@ Client = docker.DockerClient
 LABEL = "toolwright"
 KILLERS = 32
 """Containers that are killed at once, so that none waits for another one's removal."""
+ANSWER_SECONDS = 10
+"""What an engine may take to answer while a kill waits for it; it is asked again afterwards."""
+_ABSENT = (FileNotFoundError, ConnectionRefusedError, PermissionError)
 
 
 @dataclass(frozen=True)
@@ -56,9 +59,16 @@ class ContainerLabels:
 
 
 def connect_engine(timeout: int = 30) -> docker.DockerClient:
-    """Connect to the engine that the environment names. Raises EngineUnavailable."""
+    """Connect to the engine that the environment names. Raises EngineUnavailable, EngineAbsent if
+    there is none.
+    """
     try:
         _check_socket(kwargs_from_env().get("base_url") or DEFAULT_UNIX_SOCKET)
+    except _ABSENT as error:
+        raise EngineAbsent(find_reason(error)) from error
+    except ENGINE_ERRORS as error:
+        raise EngineUnavailable(find_reason(error)) from error
+    try:
         client = docker.from_env(timeout=timeout)
         client.ping()
     except ENGINE_ERRORS as error:
@@ -70,6 +80,7 @@ def _check_socket(url: str) -> None:
     """Raises OSError if nobody listens on a local socket: the SDK would leak its own then."""
     if os.name == "posix" and "unix://" in url:
         with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(ANSWER_SECONDS)
             connection.connect(url.partition("unix://")[2])
 
 
@@ -183,22 +194,23 @@ def list_containers(client: docker.DockerClient, **labels: str) -> tuple[Mapping
 
 
 def kill_containers(client: docker.DockerClient, **labels: str) -> int:
-    """Kill and remove the sandboxes with these labels; returns their number."""
+    """Kill and remove the sandboxes with these labels; returns how many were listed before.
+
+    What somebody else is at removing is not waited for, so whether all are gone is known only when
+    the next round finds none. Raises EngineUnavailable.
+    """
     found = list_containers(client, **labels)
     with ThreadPoolExecutor(KILLERS) as threads:
-        list(threads.map(lambda c: remove_container(client.api, c["Id"]), found))
+        list(threads.map(lambda c: remove_container(client.api, c["Id"], 0), found))
     return len(found)
 
 
 def kill_instance(instance: str) -> int:
-    """Kill all sandboxes of an installation; returns their number, 0 if no engine answers."""
-    try:
-        client = connect_engine()
-    except EngineUnavailable:
-        return 0
-    with contextlib.closing(client), contextlib.suppress(EngineUnavailable):
+    """Kill all sandboxes of an installation, as `kill_containers` does. Raises EngineUnavailable,
+    EngineAbsent if there is no engine.
+    """
+    with contextlib.closing(connect_engine(ANSWER_SECONDS)) as client:
         return kill_containers(client, instance=instance)
-    return 0
 
 
 def is_local_engine(client: docker.DockerClient) -> bool:

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import os
 import platform
+import re
 import stat
 import subprocess
 import sys
@@ -38,6 +39,9 @@ SOURCES = ("wasm/world.wit", "wasm/guest.py", "wasm/chance.py", "base/runtime/to
 ZONES = "tzdata"
 _COMMAND = "import sys, componentize_py; sys.exit(componentize_py.script())"
 
+_POSIX = hasattr(os, "getuid")
+_DIRECTORY = getattr(os, "O_DIRECTORY", 1)
+
 Progress = Callable[[str], None]
 
 
@@ -61,6 +65,7 @@ def build_component(cache: Path, progress: Progress) -> LoadedComponent:
         return load_component(cache)
     try:
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _close_to_others(cache)
         with tempfile.TemporaryDirectory(prefix="toolwright-") as scratch:
             progress("building the WASM component")
             wasm = _build_wasm(Path(scratch))
@@ -79,20 +84,37 @@ def build_component(cache: Path, progress: Progress) -> LoadedComponent:
 def load_component(cache: Path) -> LoadedComponent:
     """Map the cached component. Raises ComponentMissing.
 
-    The file is machine code: it is only used if no other user can have written it.
+    The file is machine code, and wasmtime's own look at it is no check of who wrote it. So it is
+    only mapped if nobody but this user can have written it, and if its content is what was compiled
+    here: its name tells the digest. All is asked of what was opened, and that is what is mapped.
     """
-    found = sorted(cache.glob(f"{_compute_version()}-*.cwasm"))
-    if not found:
-        raise ComponentMissing(f"none of this version in {cache}")
-    path = found[-1]
     engine = Engine(_build_config())
+    wanted = re.compile(re.escape(_compute_version()) + r"-([0-9a-f]{64})\.cwasm\Z")
     try:
-        _check_owner(cache)
-        _check_owner(path)
-        component = Component.deserialize_file(engine, str(path))
+        with _open_own(cache, _DIRECTORY) as directory:
+            names = filter(wanted.match, os.listdir(directory if _POSIX else cache))
+            name = max(names, default=None)
+            if name is None:
+                raise ComponentMissing(f"none of this version in {cache}")
+            with _open_own(cache / name, 0, directory) as file:
+                component = _map_file(engine, file, name)
     except (OSError, WasmtimeError) as error:
-        raise ComponentMissing(f"{path}: {str(error)[:300]}") from error
-    return LoadedComponent(engine, component, path.stem)
+        raise ComponentMissing(f"{cache}: {str(error)[:300]}") from error
+    return LoadedComponent(engine, component, name.removesuffix(".cwasm"))
+
+
+def _map_file(engine: Engine, file: int, name: str) -> Component:
+    """Raises OSError where the content is not what the name says, or WasmtimeError."""
+    with open(file, "rb", closefd=False) as content:
+        digest = hashlib.file_digest(content, "sha256").hexdigest()
+        if not name.endswith(f"-{digest}.cwasm"):
+            raise OSError(f"{name} does not hold what was compiled")
+        # By its descriptor, so that it is the very file that was looked at.
+        opened = f"/proc/self/fd/{file}"
+        if os.path.exists(opened):
+            return Component.deserialize_file(engine, opened)
+        content.seek(0)
+        return Component.deserialize(engine, content.read())
 
 
 def _build_config() -> Config:
@@ -189,7 +211,7 @@ def _compile_wasm(wasm: bytes) -> bytes:
 
 def _store_machine_code(cache: Path, machine_code: bytes) -> Path:
     """Write the machine code into the cache, atomically."""
-    name = f"{_compute_version()}-{hashlib.sha256(machine_code).hexdigest()[:16]}.cwasm"
+    name = f"{_compute_version()}-{hashlib.sha256(machine_code).hexdigest()}.cwasm"
     with tempfile.NamedTemporaryFile(dir=cache, delete=False) as file:
         try:
             file.write(machine_code)
@@ -202,12 +224,49 @@ def _store_machine_code(cache: Path, machine_code: bytes) -> Path:
     return cache / name
 
 
-def _check_owner(path: Path) -> None:
-    """Raises OSError for a path that another user owns or can write to. No check on Windows."""
-    if not hasattr(os, "getuid"):
-        return
-    status = path.lstat()
-    if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise OSError(f"{path.name} can be written by others than this user")
-    if stat.S_ISLNK(status.st_mode):
-        raise OSError(f"{path.name} is a symbolic link")
+@contextlib.contextmanager
+def _open_own(path: Path, flags: int, directory: int | None = None) -> Iterator[int]:
+    """Open a directory, or a file in it. Raises OSError if it is a link or anybody but this user
+    can read or write it. No check on Windows.
+    """
+    if not _POSIX:
+        # A directory cannot be opened there.
+        file = -1 if flags else os.open(path, os.O_RDONLY | os.O_BINARY)  # type: ignore[attr-defined]
+    else:
+        name, flags = (path if directory is None else path.name), flags | os.O_NOFOLLOW
+        file = os.open(name, os.O_RDONLY | os.O_CLOEXEC | flags, dir_fd=directory)
+    try:
+        if _POSIX:
+            _check_status(path, os.fstat(file))
+        yield file
+    finally:
+        if file >= 0:
+            os.close(file)
+
+
+def _check_status(path: Path, status: os.stat_result) -> None:
+    """Raises OSError."""
+    kind = (stat.S_ISREG(status.st_mode) and status.st_nlink == 1) or stat.S_ISDIR(status.st_mode)
+    if status.st_uid != os.getuid() or status.st_mode & 0o077 or not kind:
+        raise OSError(f"{path.name} can be read or written by others than this user")
+
+
+def _close_to_others(cache: Path) -> None:
+    """Make the cache this user's alone; what lay in it while others could write is removed.
+
+    Raises OSError for a link, or a directory of another user.
+    """
+    try:
+        with _open_own(cache, _DIRECTORY):
+            return
+    except OSError:
+        if not _POSIX:
+            raise
+    directory = os.open(cache, _DIRECTORY | os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        os.fchmod(directory, 0o700)
+        for name in os.listdir(directory):
+            if name.endswith(".cwasm"):
+                os.unlink(name, dir_fd=directory)
+    finally:
+        os.close(directory)

@@ -8,6 +8,7 @@ or a host function has to wait. A waiting call holds no thread.
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable
 from ctypes import POINTER, byref
 from typing import Any
@@ -107,12 +108,18 @@ def instantiate_component(linker: Linker, store: Store, component: Component) ->
 class AsyncImport:
     """An imported function from string to string that the host answers later.
 
-    `asked` gets the argument and returns a key; `answer` gets the key and returns the result, or
-    None while there is none. Both run while a call is polled. It has to outlive the instances.
+    `asked` gets the argument, where it is not read because it is longer than `limit` None, and
+    returns a key; `answer` gets the key and returns the result, or None while there is none. Both
+    run while a call is polled, and must not raise. It has to outlive the instances.
     """
 
-    def __init__(self, asked: Callable[[str], int], answer: Callable[[int], str | None]) -> None:
-        self._asked, self._answer = asked, answer
+    def __init__(
+        self,
+        asked: Callable[[str | None], int],
+        answer: Callable[[int], str | None],
+        limit: Callable[[], int],
+    ) -> None:
+        self._asked, self._answer, self._limit = asked, answer, limit
         self._results: dict[int, Any] = {}
         self._function, self._continuation = (
             AsyncFunction(self._begin_call),
@@ -120,10 +127,7 @@ class AsyncImport:
         )
 
     def add_to_linker(self, instance: LinkerInstance, name: str) -> None:
-        content = name.encode()
-        error = _add(instance.ptr(), content, len(content), self._function, None, None)
-        if error:
-            raise WasmtimeError._from_ptr(error)
+        _add_function(instance, name, self._function)
 
     def forget_call(self, key: int) -> None:
         """Forget the pending result of a call that is over."""
@@ -141,7 +145,9 @@ class AsyncImport:
         error: Any,
         continuation: Any,
     ) -> None:
-        key = self._asked(_read_string(arguments[0]))
+        # The size is looked at first: an argument may be as large as the instance's whole memory.
+        fits = arguments[0].of.string.size <= self._limit()
+        key = self._asked(_read_string(arguments[0]) if fits else None)
         self._results[key] = results
         continuation[0].callback = self._continuation
         continuation[0].env = key
@@ -154,33 +160,114 @@ class AsyncImport:
         return True
 
 
-class ComponentCall:
-    """A call of a function without result that runs for the instance's whole life."""
+class TextSink:
+    """An imported function that takes a string and returns nothing.
 
-    def __init__(self, context: Any, function: Any) -> None:
-        self._function, self._error = function, _Error()
+    `take` gets at most the first `limit` bytes, and returns whether the call may go on; it waits
+    for ever where not. Must not raise.
+    """
+
+    def __init__(self, take: Callable[[str], bool], limit: int) -> None:
+        self._take, self._limit = take, limit
+        self._function, self._continuation = (
+            AsyncFunction(self._begin_call),
+            _Continuation(bool),
+        )
+
+    def add_to_linker(self, instance: LinkerInstance, name: str) -> None:
+        _add_function(instance, name, self._function)
+
+    def _begin_call(
+        self,
+        data: Any,
+        context: Any,
+        kind: Any,
+        arguments: Any,
+        count: int,
+        results: Any,
+        result_count: int,
+        error: Any,
+        continuation: Any,
+    ) -> None:
+        # Set first: without it wasmtime would call nothing at all.
+        continuation[0].callback, continuation[0].env = self._continuation, 0
+        continuation[0].env = int(self._take(_read_string(arguments[0], self._limit)))
+
+
+class ComponentCall:
+    """A call of a function without result that runs for the instance's whole life, and the only
+    owner of its stack and of its store.
+
+    wasmtime ends the whole process if a stack is deleted while a thread runs on it, or a store
+    before its stacks. So the last one out frees both: `close` does at once where nobody polls, and
+    else the poll does as it returns. Polls and closings may come from any thread, in any order.
+    """
+
+    def __init__(self, store: Store, function: Any, freed: Callable[[], None]) -> None:
+        self._lock = threading.Lock()
+        self._polled = self._closed = False
+        self._function, self._error, self._freed = function, _Error(), freed
+        context = store._context()
+        # Taken out of the `Store`, which would free it when Python forgets it.
+        self._store = store._consume()
         self._future = _call(byref(function._func), context, None, 0, None, 0, byref(self._error))
 
     def poll(self) -> bool:
-        """Resume the call and return whether it is over. In one thread at a time."""
-        over: bool = _poll(self._future)
+        """Resume the call and return whether it is over. Raises WasmtimeError if it was closed."""
+        with self._lock:
+            if self._closed or self._polled:
+                raise WasmtimeError("the instance was ended")
+            self._polled = True
+        try:
+            over: bool = _poll(self._future)
+        finally:
+            with self._lock:
+                self._polled = False
+                closed = self._closed
+            if closed:
+                self._free()
         return over
 
     def raise_trap(self) -> None:
         """Raises WasmtimeError if a trap ended the call."""
         if self._error:
-            raise WasmtimeError._from_ptr(self._error)
+            error, self._error = self._error, _Error()
+            raise WasmtimeError._from_ptr(error)
 
     def close(self) -> None:
-        """End the call wherever it is. Idempotent; the instance cannot be used afterwards."""
-        if self._future:
-            _delete(self._future)
-            self._future = None
+        """End the call wherever it is, at the latest when the poll under way returns. Idempotent;
+        the instance cannot be used afterwards.
+        """
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            if self._polled:
+                return
+        self._free()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_future"):
+            self.close()
+
+    def _free(self) -> None:
+        _delete(self._future)
+        ffi.wasmtime_store_delete(self._store)
+        self._freed()
 
 
-def _read_string(place: Any) -> str:
+def _add_function(instance: LinkerInstance, name: str, function: Any) -> None:
+    """Raises WasmtimeError."""
+    content = name.encode()
+    error = _add(instance.ptr(), content, len(content), function, None, None)
+    if error:
+        raise WasmtimeError._from_ptr(error)
+
+
+def _read_string(place: Any, limit: int | None = None) -> str:
     content = place.of.string
-    return ctypes.string_at(content.data, content.size).decode()
+    size = content.size if limit is None else min(content.size, limit)
+    return ctypes.string_at(content.data, size).decode(errors="ignore")
 
 
 def _write_string(place: Any, text: str) -> None:

@@ -6,7 +6,10 @@ import asyncio
 import itertools
 import threading
 import time
+from collections.abc import Iterable
 from concurrent.futures import Executor
+from functools import partial
+from typing import Any
 
 from wasmtime import Engine, Store, WasmtimeError
 
@@ -25,6 +28,7 @@ class Ticker:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._needs = 0
+        self._polled: set[object] = set()
         self._awake, self._over = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run_ticks, name="wasm ticker", daemon=True)
 
@@ -36,11 +40,17 @@ class Ticker:
         self._awake.set()
         self._thread.join()
 
-    def request_ticks(self) -> None:
-        """Have epochs end until a whole one passes without this call. In any thread."""
+    def begin_poll(self, run: object) -> None:
+        """Have epochs end until `end_poll`, and until a whole one passes without a poll. In any
+        thread.
+        """
+        self._polled.add(run)
         self._needs += 1
         if not self._awake.is_set():
             self._awake.set()
+
+    def end_poll(self, run: object) -> None:
+        self._polled.discard(run)
 
     def _run_ticks(self) -> None:
         while not self._over.is_set():
@@ -48,10 +58,12 @@ class Ticker:
             seen = self._needs
             self._over.wait(TICK_SECONDS)
             self._engine.increment_epoch()
-            if self._needs == seen:
+            # A poll can begin long after it was announced, and sets its deadline only then: while
+            # one is under way there has to be a next tick.
+            if self._needs == seen and not self._polled:
                 self._awake.clear()
                 # Whoever came between the question and the answer found it awake.
-                if self._needs != seen or self._over.is_set():
+                if self._needs != seen or self._polled or self._over.is_set():
                     self._awake.set()
 
 
@@ -63,6 +75,9 @@ INLINE_SECONDS = 0.003
 """A call that computes for longer continues in a thread, so that the event loop is free."""
 CPU_BURST_SECONDS = 0.1
 MAX_PAUSE_SECONDS = 0.05
+STOP_SECONDS = 10.0
+"""An instance ends within a tick of being told to. One that does not is left to its thread, which
+frees it if it ever returns."""
 
 
 class GuestTrapped(Exception):
@@ -85,19 +100,19 @@ class Guest:
         self.answer: str | None = None
         self.told: str | None = None
         self.line: str | None = None
+        self.refused, self.line_bytes = "", limits.line_bytes
         self._factory, self._cpus = factory, limits.cpus
         self._cut = threading.Event()
         self._run: ComponentCall | None = None
-        self._store = Store(factory.loaded.engine)
+        store = Store(factory.loaded.engine)
         memory = MEMORY_FACTOR * limits.memory_mb * 1024 * 1024
-        self._store.set_limits(memory, MAX_TABLE_ELEMENTS)
+        store.set_limits(memory, MAX_TABLE_ELEMENTS)
         try:
             factory.host.enter_instance(self)
-            instance = instantiate_component(
-                factory.host.linker, self._store, factory.loaded.component
-            )
-            run = instance.get_func(self._store, "run")
-            self._run = ComponentCall(self._store._context(), run)
+            instance = instantiate_component(factory.host.linker, store, factory.loaded.component)
+            run = instance.get_func(store, "run")
+            forget = partial(factory.host.forget_instance, self.key)
+            self._run = ComponentCall(store, run, forget)
             while not self._advance_once(self._run):
                 pass
         except WasmtimeError as error:
@@ -115,30 +130,30 @@ class Guest:
         try:
             await self._advance_until_waiting(self._run)
             while self.told is None:
-                assert self.asked is not None
+                if self.refused:
+                    raise GuestTrapped(self.refused)
+                if self.asked is None:
+                    raise GuestTrapped("the engine was closed")
                 asked, self.asked = self.asked, None
                 self.answer = await surroundings.exchange_request(asked)
                 await self._advance_until_waiting(self._run)
         except WasmtimeError as error:
-            self._end_run()
+            self.close()
             raise GuestTrapped(_extract_reason(error)) from error
         except BaseException:
-            self._end_run()
+            self.close()
             raise
         self.surroundings = None
         return self.told
 
     def close(self) -> None:
-        """Free its memory. Idempotent; not while it runs."""
-        self._end_run()
-        self._store.close()
-
-    def _end_run(self) -> None:
-        """Stop the instance wherever it is."""
+        """Stop it wherever it is and free its memory, at the latest when the thread that runs it
+        has noticed. Idempotent; at any time.
+        """
+        self._cut.set()
         if self._run:
             self._run.close()
             self._run = None
-        self._factory.host.forget_instance(self.key)
         self.surroundings = None
 
     async def _advance_until_waiting(self, run: ComponentCall) -> None:
@@ -150,22 +165,28 @@ class Guest:
                 return
 
     async def _advance_in_thread(self, run: ComponentCall) -> None:
-        """Run in a thread, which has stopped when this returns or raises."""
-        running = asyncio.wrap_future(self._factory.threads.submit(self._advance_throttled, run))
-        self._factory.computing += 1
+        """Run in a thread, which has stopped when this returns or raises, however often it is
+        cancelled meanwhile.
+        """
+        loop = asyncio.get_running_loop()
+        running = asyncio.wrap_future(
+            self._factory.threads.submit(self._advance_throttled, run, loop)
+        )
+        self._factory.keep_running(running)
         try:
             await asyncio.shield(running)
         except asyncio.CancelledError:
             self._cut.set()
-            await asyncio.wait([running])
+            await wait_finished([running], STOP_SECONDS)
             raise
-        finally:
-            self._factory.computing -= 1
 
-    def _advance_throttled(self, run: ComponentCall) -> None:
+    def _advance_throttled(self, run: ComponentCall, loop: asyncio.AbstractEventLoop) -> None:
         """Run in a thread, with pauses that hold it to its share of a CPU after a first burst."""
         wall, cpu = time.monotonic(), time.thread_time()
-        while not self._cut.is_set() and not self._advance_once(run):
+        over = self._factory.over
+        while not (self._cut.is_set() or over.is_set() or loop.is_closed()):
+            if self._advance_once(run):
+                return
             spent = time.thread_time() - cpu - CPU_BURST_SECONDS
             pause = spent / self._cpus - (time.monotonic() - wall)
             if pause > 0:
@@ -173,12 +194,17 @@ class Guest:
 
     def _advance_once(self, run: ComponentCall) -> bool:
         """Run until it waits for the host (True) or an epoch ends. Raises WasmtimeError."""
-        self._factory.ticker.request_ticks()
+        ticker = self._factory.ticker
         self._factory.host.enter_instance(self)
-        if run.poll():
+        ticker.begin_poll(run)
+        try:
+            over = run.poll()
+        finally:
+            ticker.end_poll(run)
+        if over:
             run.raise_trap()
             raise WasmtimeError("the instance ended by itself")
-        return self.asked is not None or self.told is not None
+        return self.asked is not None or self.told is not None or bool(self.refused)
 
 
 class GuestFactory:
@@ -188,8 +214,24 @@ class GuestFactory:
         self.loaded, self.ticker, self.threads = loaded, ticker, threads
         self.host = ImportHost(loaded)
         self.keys = itertools.count(1)
-        self.computing = 0
+        self.over = threading.Event()
+        """Set when nothing is to run any more."""
+        self._running: set[asyncio.Future[None]] = set()
+
+    @property
+    def computing(self) -> int:
         """The number of calls that run in a thread."""
+        return len(self._running)
+
+    def keep_running(self, call: asyncio.Future[None]) -> None:
+        self._running.add(call)
+        call.add_done_callback(self._running.discard)
+
+    async def stop(self) -> bool:
+        """Stop what runs in threads; False if something did not end in time."""
+        self.over.set()
+        await wait_finished(self._running, STOP_SECONDS)
+        return not self._running
 
     def make_guest(self, limits: Limits) -> Guest:
         """Create a guest with its interpreter started. In any thread. Raises GuestTrapped."""
@@ -197,7 +239,35 @@ class GuestFactory:
 
     async def make_guest_async(self, limits: Limits) -> Guest:
         """Create a guest in a thread. Raises GuestTrapped."""
-        return await asyncio.wrap_future(self.threads.submit(self.make_guest, limits))
+        making = asyncio.wrap_future(self.threads.submit(self.make_guest, limits))
+        try:
+            return await asyncio.shield(making)
+        except BaseException:
+            # The thread goes on, and nobody waits for what it makes.
+            making.add_done_callback(_close_made)
+            raise
+
+
+def _close_made(making: asyncio.Future[Guest]) -> None:
+    if not making.cancelled() and making.exception() is None:
+        making.result().close()
+
+
+async def wait_finished(futures: Iterable[asyncio.Future[Any]], seconds: float) -> None:
+    """Wait until all are done, at most so long, however often this task is cancelled meanwhile. A
+    cancellation is raised at the end.
+    """
+    loop = asyncio.get_running_loop()
+    end, cancelled = loop.time() + seconds, None
+    pending = {future for future in futures if not future.done()}
+    while pending and (left := end - loop.time()) > 0:
+        try:
+            _, pending = await asyncio.wait(pending, timeout=left)
+        except asyncio.CancelledError as error:
+            cancelled = error
+            pending = {future for future in pending if not future.done()}
+    if cancelled is not None:
+        raise cancelled
 
 
 def _extract_reason(error: WasmtimeError) -> str:

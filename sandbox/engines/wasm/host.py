@@ -15,9 +15,11 @@ from wasmtime import StoreContext, WasmtimeError
 from wasmtime.component import Linker, LinkerInstance
 
 from sandbox.engines.wasm.component import LoadedComponent
-from sandbox.engines.wasm.fiber import AsyncImport
+from sandbox.engines.wasm.fiber import AsyncImport, TextSink
 from sandbox.session.recording import CallInputs, SeededRandom
 
+MAX_PRINT = 64 * 1024
+"""Bytes of one printed text; the rest of it is not looked at."""
 RESOLUTION_NS = 1
 SECOND_NS = 1_000_000_000
 
@@ -29,8 +31,8 @@ class HostServices(Protocol):
         """Answer a `toolwright/request`. An exception ends the call."""
         ...
 
-    def log_text(self, text: str) -> None:
-        """Keep printed text. In any thread. Raises WasmtimeError to end the call."""
+    def log_text(self, text: str) -> bool:
+        """Keep printed text and return whether the call may go on. In any thread."""
         ...
 
 
@@ -46,6 +48,10 @@ class GuestState(Protocol):
     told: str | None
     """Its answer to the last line; it waits for the next one."""
     line: str | None
+    refused: str
+    """Why it is not to go on, where the host will not answer what it asked for; else ""."""
+    line_bytes: int
+    """The longest text that it may tell or ask for."""
 
 
 class DeterministicInputs:
@@ -72,14 +78,15 @@ class ImportHost:
 
     def __init__(self, loaded: LoadedComponent) -> None:
         self._here = threading.local()
-        self._exchange = AsyncImport(self._begin_exchange, self._take_answer)
-        self._next_line = AsyncImport(self._begin_next_line, self._take_line)
+        self._exchange = AsyncImport(self._begin_exchange, self._take_answer, self._get_limit)
+        self._next_line = AsyncImport(self._begin_next_line, self._take_line, self._get_limit)
+        self._log = TextSink(self._log_text, MAX_PRINT)
         names = loaded.component.type.imports(loaded.engine)
         self.linker = Linker(loaded.engine)
         with self.linker.root() as root:
             self._exchange.add_to_linker(root, "exchange")
             self._next_line.add_to_linker(root, "next-line")
-            root.add_func("log", self._log_text)
+            self._log.add_to_linker(root, "log")
             for name in names:
                 functions = self._list_functions().get(name.partition("@")[0], {})
                 if functions:
@@ -120,9 +127,14 @@ class ImportHost:
         caller: GuestState = self._here.caller
         return caller
 
-    def _begin_exchange(self, params: str) -> int:
+    def _get_limit(self) -> int:
+        return self._get_caller().line_bytes
+
+    def _begin_exchange(self, params: str | None) -> int:
         caller = self._get_caller()
         caller.asked = params
+        if params is None:
+            caller.refused = "the code asked for something longer than a line may be"
         return caller.key
 
     def _take_answer(self, key: int) -> str | None:
@@ -130,9 +142,11 @@ class ImportHost:
         answer, caller.answer = caller.answer, None
         return answer
 
-    def _begin_next_line(self, answer: str) -> int:
+    def _begin_next_line(self, answer: str | None) -> int:
         caller = self._get_caller()
         caller.told = answer
+        if answer is None:
+            caller.refused = "the code answered with more than a line may hold"
         return caller.key
 
     def _take_line(self, key: int) -> str | None:
@@ -140,10 +154,12 @@ class ImportHost:
         line, caller.line = caller.line, None
         return line
 
-    def _log_text(self, store: StoreContext, text: str) -> None:
-        surroundings = self._get_caller().surroundings
-        if surroundings:
-            surroundings.log_text(text)
+    def _log_text(self, text: str) -> bool:
+        caller = self._get_caller()
+        surroundings = caller.surroundings
+        if surroundings and not surroundings.log_text(text):
+            caller.refused = "the code printed too often"
+        return not caller.refused
 
     def _get_random_bytes(self, store: StoreContext, size: int) -> bytes:
         if size > 65536:

@@ -9,11 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 
-from wasmtime import WasmtimeError
-
 from sandbox import exactjson
 from sandbox.engines.wasm.component import LoadedComponent
-from sandbox.engines.wasm.guest import Guest, GuestFactory, GuestTrapped, Ticker
+from sandbox.engines.wasm.guest import (
+    STOP_SECONDS,
+    Guest,
+    GuestFactory,
+    GuestTrapped,
+    Ticker,
+    wait_finished,
+)
 from sandbox.session.interface import Limits
 from sandbox.session.recording import LOADING
 
@@ -42,11 +47,11 @@ class LoadingServices:
     async def exchange_request(self, params: str) -> str:
         return _NO_CALL
 
-    def log_text(self, text: str) -> None:
+    def log_text(self, text: str) -> bool:
         self._prints += 1
-        if self._prints > MAX_PRINTS:
-            raise WasmtimeError("the code printed too often")
-        self._log(text)
+        if self._prints <= MAX_PRINTS:
+            self._log(text)
+        return self._prints <= MAX_PRINTS
 
 
 async def send_opening_lines(
@@ -126,12 +131,20 @@ class GuestPool:
     async def __aexit__(self, *_: object) -> None:
         self._wanted = 0
         self.forget_servers()
-        if self._replenishing:
-            await self._replenishing
-        while self._spares:
-            self._spares.pop().close()
-        self._threads.shutdown()
-        self._ticker.stop()
+        stopped = False
+        try:
+            await wait_finished(filter(None, [self._replenishing, self._opening]), STOP_SECONDS)
+            self.forget_servers()
+        finally:
+            while self._spares:
+                self._spares.pop().close()
+            try:
+                stopped = await self._factory.stop()
+            finally:
+                self._threads.shutdown(wait=False, cancel_futures=True)
+                # What did not end in time still needs ticks to end at all.
+                if stopped:
+                    self._ticker.stop()
 
     @property
     def computing(self) -> int:
@@ -199,18 +212,29 @@ class GuestPool:
     async def _open_ahead(self, lines: Lines) -> None:
         """Open a guest ahead. A server that does not load in time is forgotten."""
         guest = await self._factory.make_guest_async(self.limits)
-        self._opening = asyncio.create_task(open_guest(guest, lines, self.limits))
-        done, _ = await asyncio.wait([self._opening], timeout=self._opening_seconds)
-        if not done:
-            self._opening.cancel()
-            await asyncio.wait([self._opening])
-        task, self._opening = self._opening, None
-        failed = task.cancelled() or task.exception() is not None
+        task = self._opening = asyncio.create_task(open_guest(guest, lines, self.limits))
+        try:
+            await asyncio.wait([task], timeout=self._opening_seconds)
+            if not task.done():
+                task.cancel()
+                await wait_finished([task], STOP_SECONDS)
+        except asyncio.CancelledError:
+            task.cancel()
+            task.add_done_callback(_close_opened)
+            raise
+        finally:
+            self._opening = None
+        failed = not task.done() or task.cancelled() or task.exception() is not None
         if failed or lines not in self._known:
             self._known.pop(lines, None)
             _close_guest(None if failed else task.result())
         else:
             self._known[lines] = task.result()
+
+
+def _close_opened(opening: asyncio.Task[OpenedGuest]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().guest.close()
 
 
 def _close_guest(found: OpenedGuest | None) -> None:

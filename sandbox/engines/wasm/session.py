@@ -10,11 +10,15 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from wasmtime import WasmtimeError
-
 from sandbox import exactjson
 from sandbox.bundle.model import Bundle
-from sandbox.engines.wasm.guest import MAX_REASON, Guest, GuestTrapped
+from sandbox.engines.wasm.guest import (
+    MAX_REASON,
+    STOP_SECONDS,
+    Guest,
+    GuestTrapped,
+    wait_finished,
+)
 from sandbox.engines.wasm.pool import MAX_PRINTS, GuestPool, is_loaded, send_opening_lines
 from sandbox.engines.wasm.purity import keeps_state
 from sandbox.session.interface import Limits
@@ -58,11 +62,11 @@ class GuestJob:
         self.carried += len(content) + len(answer)
         return answer
 
-    def log_text(self, text: str) -> None:
+    def log_text(self, text: str) -> bool:
         self._prints += 1
-        if self._prints > MAX_PRINTS:
-            raise WasmtimeError("the code printed too often")
-        self._pipe.log_text(text)
+        if self._prints <= MAX_PRINTS:
+            self._pipe.log_text(text)
+        return self._prints <= MAX_PRINTS
 
 
 class GuestPipe:
@@ -91,7 +95,7 @@ class GuestPipe:
 
     def write(self, data: bytes) -> None:
         message, line = exactjson.loads(data), data.decode()
-        method, identity = message["method"], message.get("id", "")
+        method, identity = message.get("method"), message.get("id", "")
         if method in ("toolwright/load", "initialize"):
             self._opening.append(line)
             if method == "initialize":
@@ -106,6 +110,9 @@ class GuestPipe:
             self._pending.append(GuestJob(self, identity, line, LOADING))
         self._start_pending()
 
+    def count_unread(self) -> int:
+        return sum(len(job.line) for job in self._pending)
+
     def kill(self) -> None:
         self._killed = True
         self._pending.clear()
@@ -116,8 +123,10 @@ class GuestPipe:
 
     async def wait_ended(self) -> None:
         """Wait until all guests have ended and their memory is freed."""
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-        self._close_idle()
+        try:
+            await wait_finished(tuple(self._tasks.values()), STOP_SECONDS)
+        finally:
+            self._close_idle()
 
     def _close_idle(self) -> None:
         while self._idle:
@@ -158,9 +167,8 @@ class GuestPipe:
         del self._tasks[job.identity]
         # What fails on our side, as an upstream may, ends the call and not the session.
         if not task.cancelled() and (error := task.exception()):
-            self._deliver_answer(
-                _encode_stopped(job.identity, f"no answer: {error!r}"[:MAX_REASON])
-            )
+            reason = f"no answer: {error!r}"[:MAX_REASON]
+            self._deliver_answer(job.identity, _encode_stopped(job.identity, reason))
         self._start_pending()
 
     def _cancel_job(self, identity: str) -> None:
@@ -180,15 +188,16 @@ class GuestPipe:
             seconds = time.perf_counter() - started
             if is_loaded(answers):
                 self.pool.remember_server(tuple(self._opening), self.limits, seconds)
-        for answer in answers:
-            self._deliver_answer(answer)
+        for line, answer in zip(self._opening, answers, strict=True):
+            self._deliver_answer(_read_identity(line), answer)
 
     async def _perform_call(self, job: GuestJob) -> None:
         """Run a call and deliver its answer; then open a guest for the next one if needed."""
         try:
-            self._deliver_answer(await self._run_call(job))
+            answer = await self._run_call(job)
         except GuestTrapped as reason:
-            self._deliver_answer(_encode_stopped(job.identity, str(reason)))
+            answer = _encode_stopped(job.identity, str(reason))
+        self._deliver_answer(job.identity, answer)
         if job.pristine and not self._idle and not self._killed:
             with suppress(GuestTrapped):
                 guest, _ = await self._open_guest()
@@ -235,8 +244,8 @@ class GuestPipe:
         else:
             self._idle.append(guest)
 
-    def _deliver_answer(self, answer: str) -> None:
-        self.session.feed(answer.encode() + b"\n")
+    def _deliver_answer(self, identity: str, answer: str) -> None:
+        self.session.feed_answer(identity, answer.encode())
 
 
 def _encode_stopped(identity: str, reason: str) -> str:
@@ -252,9 +261,13 @@ def _encode_stopped(identity: str, reason: str) -> str:
 
 def _encode_load_failure(line: str, reason: str) -> str:
     """The answer to one of the opening lines if a trap ended it."""
-    identity = exactjson.loads(line.encode())["id"]
     error = {"code": LOAD_FAILED, "message": f"server.py: the code was stopped: {reason}"}
-    return _encode_message(identity, {"error": error})
+    return _encode_message(_read_identity(line), {"error": error})
+
+
+def _read_identity(line: str) -> str:
+    """The id of a request that the session wrote."""
+    return str(exactjson.loads(line.encode())["id"])
 
 
 def _encode_message(identity: str, answer: Mapping[str, Any]) -> str:

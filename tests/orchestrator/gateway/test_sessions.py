@@ -20,6 +20,9 @@ class DeadPipe:
     def write(self, data: bytes) -> None:
         pass
 
+    def count_unread(self) -> int:
+        return 0
+
     def kill(self) -> None:
         pass
 

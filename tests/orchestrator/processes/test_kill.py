@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import math
+import os
 import subprocess
 import sys
 import threading
@@ -13,11 +16,19 @@ from pathlib import Path
 import psutil
 import pytest
 
-from orchestrator.processes.kill import KillReport, freeze_everything, is_alive
+from orchestrator.processes.kill import (
+    KilledSandboxes,
+    KillReport,
+    freeze_everything,
+    is_alive,
+    kill_until_gone,
+)
 from orchestrator.settings import Settings, load_settings
 from registry.models import Process, generate_id
 from registry.store import Store
 from sandbox.clock import Clock, SystemClock
+from sandbox.errors import EngineAbsent, EngineUnavailable
+from tests.orchestrator.processes.busyengine import run_engine
 
 SYSTEM = SystemClock()
 Start = Callable[..., tuple[subprocess.Popen[bytes], Process]]
@@ -140,6 +151,79 @@ def test_sandboxes_are_killed_until_none_is_left(store: Store) -> None:
     killed = stop(store, kill_sandboxes=lambda: next(left))
     assert (killed.containers, killed.left) == (3, 0)
     assert next(left) == 7
+
+
+class Engine:
+    """Answers each round with a number of sandboxes, or an error; a round takes `seconds`."""
+
+    def __init__(self, clock: HandClock, *rounds: int | EngineUnavailable, seconds: float) -> None:
+        self._clock, self._rounds, self._seconds = clock, iter(rounds), seconds
+
+    def kill_sandboxes(self) -> int:
+        self._clock.moment += self._seconds
+        answer = next(self._rounds)
+        if isinstance(answer, EngineUnavailable):
+            raise answer
+        return answer
+
+
+SILENT, ABSENT = EngineUnavailable("no answer"), EngineAbsent("no such file")
+
+
+def killed_until_gone(
+    *rounds: int | EngineUnavailable, seconds: float = 7.0, patience: float = math.inf
+) -> tuple[KilledSandboxes, list[int]]:
+    clock, told = HandClock(), list[int]()
+    engine = Engine(clock, *rounds, seconds=seconds)
+    return kill_until_gone(engine.kill_sandboxes, clock, patience, told.append), told
+
+
+def test_sandboxes_are_killed_on_however_slow_the_engine_is_and_how_many_are_left_is_told() -> None:
+    rounds: tuple[int | EngineUnavailable, ...]
+    rounds = (33, 33, 30, SILENT, 30, SILENT, SILENT, 12, *[3] * 50, 0)
+    gone, told = killed_until_gone(*rounds)
+    assert gone == KilledSandboxes(found=33, left=0, silent=False)
+    assert told == [33, 33, 30, 30, 30, 30, 30, 12, *[3] * 50]
+
+
+def test_an_engine_that_does_not_answer_any_more_is_told_dead_and_nothing_is_taken_for_gone() -> (
+    None
+):
+    gone, _ = killed_until_gone(33, *[SILENT] * 9)
+    assert gone == KilledSandboxes(found=33, left=33, silent=True)
+    gone, _ = killed_until_gone(*[SILENT] * 9)
+    assert gone == KilledSandboxes(found=0, left=0, silent=True)
+    gone, _ = killed_until_gone(33, *[ABSENT] * 9)
+    assert gone == KilledSandboxes(found=33, left=33, silent=True)
+
+
+def test_where_there_is_no_engine_there_is_nothing_to_kill() -> None:
+    assert killed_until_gone(ABSENT) == (KilledSandboxes(0, 0, silent=False), [])
+
+
+def test_a_freeze_answers_in_time_how_many_are_left() -> None:
+    gone, _ = killed_until_gone(*[33] * 9, patience=20.0)
+    assert gone == KilledSandboxes(found=33, left=33, silent=False)
+
+
+def test_the_command_goes_on_until_a_busy_engine_has_removed_all(tmp_path: Path) -> None:
+    with run_engine(tmp_path / "docker.sock", sandboxes=33, listings=40) as engine:
+        environment = {
+            **os.environ,
+            "TOOLWRIGHT_HOME": str(tmp_path / "home"),
+            "DOCKER_HOST": f"unix://{tmp_path}/docker.sock",
+        }
+        done = subprocess.run(
+            [sys.executable, "-m", "orchestrator", "kill", "--json"],
+            env=environment,
+            capture_output=True,
+            check=False,
+        )
+    killed = json.loads(done.stdout)
+    assert (done.returncode, killed["containers"], killed["left"]) == (0, 33, 0)
+    assert b"33 sandboxes left" in done.stderr
+    assert sum("/containers/json" in asked for asked in engine.asked) == 41
+    assert not any(asked.startswith("POST") for asked in engine.asked)
 
 
 def test_sandboxes_are_killed_after_the_freeze_and_not_before(store: Store) -> None:

@@ -5,7 +5,8 @@ from threading import Barrier, Thread
 
 import pytest
 
-from registry.errors import DuplicateRow, RowNotFound
+from registry.approvals.approvals import MAX_PENDING
+from registry.errors import DuplicateRow, RowNotFound, TooManyWaiting
 from registry.store import Store
 from sandbox.errors import Frozen
 from tests.registry.processes import race
@@ -28,6 +29,15 @@ def test_an_approval_is_requested_once(asked: Store) -> None:
     with pytest.raises(DuplicateRow):
         asked.approvals.add_pending(approval(arguments={}))
     assert asked.approvals.get("a1") == approval()
+
+
+def test_only_so_many_wait_until_one_is_decided(asked: Store) -> None:
+    for number in range(2, MAX_PENDING + 1):
+        asked.approvals.add_pending(approval(f"a{number}"))
+    with pytest.raises(TooManyWaiting, match="toolwright approvals"):
+        asked.approvals.add_pending(approval("beyond"))
+    assert asked.approvals.decide("a1", False, by="ann", now=110.0, reason="no") is not None
+    asked.approvals.add_pending(approval("next"))
 
 
 @pytest.mark.parametrize(("yes", "state"), [(True, "approved"), (False, "rejected")])

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from registry.errors import DuplicateRow, JobLost, RowNotFound
-from registry.jobs.jobs import MAX_EVENTS
+from registry.errors import DuplicateRow, JobLost, RowNotFound, TooManyWaiting
+from registry.jobs.jobs import MAX_EVENTS, MAX_UNENDED
 from registry.store import Store
 from tests.registry.processes import race
 from tests.registry.samples import job
@@ -25,6 +25,15 @@ def test_a_job_goes_from_queued_to_done(store: Store) -> None:
         ("mock", "2 of 4"),
         ("mock", "registered"),
     ]
+
+
+def test_only_so_many_are_under_way_until_one_ends(store: Store) -> None:
+    for number in range(MAX_UNENDED):
+        store.jobs.create(job(f"j{number}"))
+    with pytest.raises(TooManyWaiting, match="toolwright jobs"):
+        store.jobs.create(job("beyond"))
+    store.jobs.cancel("j1", "ann", 2.0)
+    store.jobs.create(job("next"))
 
 
 def test_a_job_waits_and_goes_on(store: Store) -> None:

@@ -171,12 +171,12 @@ STRAYS = {
     "no JSON": b"hello, world\n",
     "no UTF-8": b"\xff\xfe\x00\x80\n",
     "no message": b"[1, 2, 3]\n",
-    "another protocol": line({"jsonrpc": "1.0", "id": CALL, "result": {}}),
+    "another protocol": line({"jsonrpc": "1.0", "id": "999", "result": {}}),
     "an answer nobody asked for": answer({"content": []}, "999"),
     "an answer without an id": answer({"content": []}, None),
-    "both result and error": line({"jsonrpc": "2.0", "id": CALL, "result": {}, "error": {}}),
-    "neither result nor error": line({"jsonrpc": "2.0", "id": CALL}),
-    "nested too deep": b'{"jsonrpc": "2.0", "id": "000000000003", "result": '
+    "both result and error": line({"jsonrpc": "2.0", "id": "999", "result": {}, "error": {}}),
+    "neither result nor error": line({"jsonrpc": "2.0", "id": "999"}),
+    "nested too deep": b'{"jsonrpc": "2.0", "id": "999", "result": '
     + b"[" * 50_000
     + b"]" * 50_000
     + b"}\n",

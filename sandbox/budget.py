@@ -1,0 +1,158 @@
+"""What one call, one server and a whole process may hold at once, and what a call may send."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from sandbox.errors import BytesExhausted
+
+MEGABYTE = 1024 * 1024
+SMALL_BYTES = MEGABYTE // 2
+"""What each call may hold even where its process is full, so that small calls are served on."""
+PROCESS_MB = 400
+PROCESS_FULL = (
+    "Toolwright holds {} MB of calls at this moment, and takes no more of this one. Call again "
+    "when others have ended, ask for less at once, or let it hold more with TOOLWRIGHT_CALLS_MB."
+)
+CALL_FULL = (
+    "this call would hold more than {} MB: its arguments, its requests, their answers and its "
+    "result count together. Ask for less at once, such as smaller pages."
+)
+DEFAULT_REQUESTS = 100
+"""What one call may send to one host, unless a person lets its server's calls send more."""
+
+
+class ByteBudget:
+    """Counts bytes that are held, up to a limit. `refusal`, in which `{}` is the limit in MB, is
+    told to whoever wants more.
+
+    What is held counts in the budget `within` as well, but for the first `free` bytes. It is given
+    back when this budget is forgotten. In any thread.
+    """
+
+    def __init__(
+        self, limit: int, refusal: str, within: ByteBudget | None = None, free: int = 0
+    ) -> None:
+        self.limit, self.refusal = limit, refusal
+        self.held = 0
+        self._within, self._free = within, free
+        # Reentrant: the garbage collector may forget another budget within this one's.
+        self._lock = threading.RLock()
+
+    def take(self, size: int) -> None:
+        """Hold so many bytes more. Raises BytesExhausted, and holds no more than before."""
+        with self._lock:
+            held = self.held + size
+            if held > self.limit:
+                raise BytesExhausted(self.refusal.format(f"{self.limit / MEGABYTE:.3g}"))
+            if self._within is not None and held > self._free:
+                self._within.take(held - max(self.held, self._free))
+            self.held += size
+
+    def give_back(self, size: int) -> None:
+        with self._lock:
+            shared = self.held - max(self.held - size, self._free)
+            self.held -= size
+            if self._within is not None and shared > 0:
+                self._within.give_back(shared)
+
+    def hold(self, size: int) -> None:
+        """Hold exactly so many bytes. Raises BytesExhausted as `take` does."""
+        if size > self.held:
+            self.take(size - self.held)
+        elif size < self.held:
+            self.give_back(self.held - size)
+
+    def __del__(self) -> None:
+        # What is left counts where it was shared until nobody has it any more.
+        if self.held > self._free and self._within is not None:
+            self._within.give_back(self.held - self._free)
+
+
+def build_process_budget(megabytes: int) -> ByteBudget:
+    """The budget of all calls of a process."""
+    return ByteBudget(megabytes * MEGABYTE, PROCESS_FULL)
+
+
+def build_call_budget(limit: int, within: ByteBudget | None) -> ByteBudget:
+    """The budget of one call: its arguments, requests, answers and result."""
+    return ByteBudget(limit, CALL_FULL, within, SMALL_BYTES)
+
+
+@dataclass
+class CallUsage:
+    """What one call has used of what it may: bytes, requests in all, and requests to each host.
+
+    `server` is whose call it is, `allowed` how many requests it may send to one host, `caller` the
+    call that made this one: what this one sends counts there too.
+    """
+
+    memory: ByteBudget
+    server: str = ""
+    allowed: int = DEFAULT_REQUESTS
+    caller: CallUsage | None = None
+    asked: int = 0
+    hosts: dict[str, HostUsage] = field(default_factory=dict)
+
+    def list_callers(self) -> tuple[CallUsage, ...]:
+        """This call, the one that made it, and so on."""
+        return (self,) if self.caller is None else (self, *self.caller.list_callers())
+
+    def use_host(self, host: str) -> HostUsage:
+        """What went to a host."""
+        used = self.hosts.get(host)
+        if used is None:
+            used = self.hosts[host] = HostUsage()
+        return used
+
+
+@dataclass
+class HostUsage:
+    """`sent` requests of a call went to a host; at `due` the next one would, were all spread."""
+
+    sent: int = 0
+    due: float = 0.0
+
+
+_call: ContextVar[CallUsage | None] = ContextVar("call", default=None)
+
+
+def find_call() -> CallUsage | None:
+    """The call that this task works for, or None."""
+    return _call.get()
+
+
+@contextmanager
+def work_for(call: CallUsage | None) -> Iterator[None]:
+    """Count what is done in the block as this call's."""
+    token = _call.set(call)
+    try:
+        yield
+    finally:
+        _call.reset(token)
+
+
+class ReadBytes:
+    """Bytes of one answer, counted as they come. `close` gives them back: whoever keeps the answer
+    counts it as a whole.
+    """
+
+    def __init__(self) -> None:
+        call = _call.get()
+        self._budget = None if call is None else call.memory
+        self._size = 0
+
+    def add(self, size: int) -> None:
+        """Raises BytesExhausted."""
+        if self._budget is not None:
+            self._budget.take(size)
+            self._size += size
+
+    def close(self) -> None:
+        if self._budget is not None:
+            self._budget.give_back(self._size)
+            self._size = 0
