@@ -13,7 +13,7 @@ from orchestrator.approvals.granting import add_grant, revoke_permissions
 from orchestrator.approvals.grants import Grants, find_secret_name
 from orchestrator.errors import AddFailed
 from orchestrator.forging.thirdparty_image import PreparedSource, Progress, prepare_source
-from orchestrator.forging.thirdparty_source import Source
+from orchestrator.forging.thirdparty_source import ProgramSource, Source
 from orchestrator.gateway.engine import Engine
 from orchestrator.gateway.thirdparty import GrantedEnvironmentProvider
 from registry.approvals.grants import GrantTable
@@ -93,7 +93,13 @@ class Additions:
         for permission in addition.permissions:
             if permission.kind == "fs":
                 check_path(permission.name, self.private)
-        became = await asyncio.to_thread(prepare_source, addition.name, addition.source, progress)
+        labels: Mapping[str, str] = {}
+        if not isinstance(addition.source, ProgramSource):
+            self.engine.check_caged(addition.name)
+            labels = self.engine.labels
+        became = await asyncio.to_thread(
+            prepare_source, addition.name, addition.source, progress, labels
+        )
         draft = _build_draft(addition, became, current.version + 1 if current else 1)
         progress("starting it twice, to see what it lists")
         started = time.perf_counter()

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 from typing import Any
@@ -72,10 +72,27 @@ class Engine:
     ) -> None:
         await self._stack.aclose()
 
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels of every container of this process, by which it is stopped."""
+        engine = importlib.import_module("sandbox.engines.docker.engine")
+        labels = engine.ContainerLabels(self._settings.instance, self._process)
+        made: Mapping[str, str] = labels.to_dict()
+        return made
+
     def check_available(self) -> None:
         """Return where there is an engine. Raises what opening a session would."""
         if self._runner is None:
             raise self._absence or EngineUnavailable("none was looked for")
+
+    def check_caged(self, server: str) -> None:
+        """Return where a third-party server can be fetched and run in a cage. Raises Frozen,
+        NotOnThisEngine, or what opening a session would.
+        """
+        self._kill_switch.raise_if_engaged()
+        self.check_available()
+        if self._foreign is None:
+            raise NotOnThisEngine(server)
 
     @asynccontextmanager
     async def open(
@@ -157,13 +174,14 @@ class Engine:
             spares=self._settings.spares,
             runtime=self._settings.runtime,
             kept=await asyncio.to_thread(_find_kept_bases, client, image.id),
+            build_layer=self._build_layer,
         )
         if self._outfit is not None:
             foreign = importlib.import_module("sandbox.thirdparty.runner")
             self._foreign = foreign.ThirdPartyRunner(
                 runner.containers,
                 image.reference,
-                engine.ContainerLabels(self._settings.instance, self._process).to_dict(),
+                self.labels,
                 self._outfit,
                 kill_switch=self._kill_switch,
                 runtime=self._settings.runtime,
@@ -171,6 +189,13 @@ class Engine:
                 local=engine.is_local_engine(client),
             )
         return await self._enter_runner("docker", image.id, runner)
+
+    def _build_layer(self, client: Any, bundle: Bundle, base: str) -> str:
+        layers = importlib.import_module("sandbox.packages.layers")
+        image: str = layers.build_dependency_layer(
+            client, bundle, lambda step: None, base, self.labels
+        )
+        return image
 
     async def _start_wasm(self) -> Runner:
         components = await asyncio.to_thread(
