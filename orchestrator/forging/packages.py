@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
@@ -36,7 +35,7 @@ async def lock_packages(
     if engine.name != "docker":
         raise PackagesNeedDocker(server)
     _check_allowed(consents, [(spec.partition("==")[0], spec) for spec in specs])
-    found = await asyncio.to_thread(_resolve_packages, specs, progress, engine.labels)
+    found = await engine.fetch(lambda labels: _resolve_packages(specs, progress, labels))
     check_packages(consents, found)
     return found
 

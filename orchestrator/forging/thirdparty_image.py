@@ -12,11 +12,11 @@ from tempfile import TemporaryDirectory
 
 from orchestrator.errors import AddFailed
 from orchestrator.forging.thirdparty_source import (
+    CagedSource,
     ImageSource,
     NpmSource,
     ProgramSource,
     ScriptSource,
-    Source,
 )
 from sandbox.bundle.launch import Launch
 from sandbox.engines.docker.engine import connect_engine
@@ -42,13 +42,11 @@ class PreparedSource:
 
 
 def prepare_source(
-    name: str, source: Source, progress: Progress, labels: Mapping[str, str]
+    name: str, source: CagedSource, progress: Progress, labels: Mapping[str, str]
 ) -> PreparedSource:
     """Fetch what a server of that name is made of, in containers with these labels, and put it into
     an image. Raises AddFailed, and what fetching and Docker raise.
     """
-    if isinstance(source, ProgramSource):
-        return _prepare_program(source)
     if isinstance(source, ScriptSource):
         return _prepare_script(source)
     with closing(connect_engine()) as client, TemporaryDirectory(prefix="toolwright-") as place:
@@ -105,7 +103,8 @@ def _prepare_script(source: ScriptSource) -> PreparedSource:
     return PreparedSource(launch, f"script:{source.path.name}", digest, source.path.stem, text)
 
 
-def _prepare_program(source: ProgramSource) -> PreparedSource:
+def prepare_program(source: ProgramSource) -> PreparedSource:
+    """What a program of this machine is started by. Raises AddFailed."""
     program = shutil.which(source.command[0])
     if program is None:
         raise AddFailed(f"there is no program {source.command[0]}.")

@@ -7,10 +7,11 @@ from __future__ import annotations
 import asyncio
 import importlib
 import time
+import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from orchestrator.settings import EngineSettings
 from sandbox.broker.broker import Broker
@@ -29,6 +30,9 @@ from sandbox.session.interface import Limits, Runner, Session
 from sandbox.thirdparty.environment import EnvironmentProvider
 
 LOOK_AGAIN_SECONDS = 2.0
+
+T = TypeVar("T")
+Labels = Mapping[str, str]
 
 
 class Engine:
@@ -72,13 +76,28 @@ class Engine:
     ) -> None:
         await self._stack.aclose()
 
-    @property
-    def labels(self) -> Mapping[str, str]:
-        """The labels of every container of this process, by which it is stopped."""
+    async def fetch(self, work: Callable[[Labels], T]) -> T:
+        """Run what fetches packages in a thread, with labels for its containers. They end with this
+        process, by the kill switch, and when this is cancelled.
+        """
+        job = f"fetch-{uuid.uuid4().hex[:12]}"
+        try:
+            return await asyncio.to_thread(work, self._build_labels(job))
+        except asyncio.CancelledError:
+            await asyncio.to_thread(self._kill_job, job)
+            raise
+
+    def _build_labels(self, job: str = "") -> Labels:
         engine = importlib.import_module("sandbox.engines.docker.engine")
-        labels = engine.ContainerLabels(self._settings.instance, self._process)
-        made: Mapping[str, str] = labels.to_dict()
-        return made
+        labels: Labels = engine.ContainerLabels(
+            self._settings.instance, self._process, job
+        ).to_dict()
+        return labels
+
+    def _kill_job(self, job: str) -> None:
+        engine = importlib.import_module("sandbox.engines.docker.engine")
+        with closing(engine.connect_engine()) as client:
+            engine.kill_containers(client, job=job)
 
     def check_available(self) -> None:
         """Return where there is an engine. Raises what opening a session would."""
@@ -181,7 +200,7 @@ class Engine:
             self._foreign = foreign.ThirdPartyRunner(
                 runner.containers,
                 image.reference,
-                self.labels,
+                self._build_labels(),
                 self._outfit,
                 kill_switch=self._kill_switch,
                 runtime=self._settings.runtime,
@@ -193,7 +212,7 @@ class Engine:
     def _build_layer(self, client: Any, bundle: Bundle, base: str) -> str:
         layers = importlib.import_module("sandbox.packages.layers")
         image: str = layers.build_dependency_layer(
-            client, bundle, lambda step: None, base, self.labels
+            client, bundle, lambda step: None, base, self._build_labels("packages")
         )
         return image
 

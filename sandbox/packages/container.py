@@ -31,7 +31,7 @@ from sandbox.wire.policy import Origin
 WORK, CERTIFICATES = "/work", "ca.pem"
 PROFILE = "seccomp-fetch.json"
 SECONDS = 600.0
-MAX_STATUS = 64 * 1024 * 1024
+MAX_STATUS = 16 * 1024 * 1024
 MAX_TOLD = 2000
 MAX_STREAM = TREE_BOUNDS.total_bytes + MAX_STATUS
 LIMITS = Limits(memory_mb=3072, cpus=1.0, pids=128, files=4096, scratch_mb=2048)

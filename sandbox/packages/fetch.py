@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from sandbox.bundle.launch import LockedPackage
 from sandbox.bundle.packages import normalize_name
@@ -26,7 +27,7 @@ from sandbox.packages.images import build_npm_image, build_pip_image
 from sandbox.packages.registries import Registry, is_on_registry, load_npm, load_pypi
 
 INPUT = f"{WORK}/in"
-MAX_JSON = 64 * 1024 * 1024
+MAX_JSON = 16 * 1024 * 1024
 MAX_LOCAL = 512 * 1024 * 1024
 NPM_FLAGS = (
     *("--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--no-progress"),
@@ -161,6 +162,9 @@ def fetch_locked(
 
     Raises like `fetch_tree`, PackageUnusable also if a digest is not the locked one.
     """
+    for package in lock:
+        if not _PYPI.match(f"{package.name}=={package.version}"):
+            raise PackageUnusable(f"{package.name[:200]!r} is no PyPI package of one version.")
     listed = "".join(f"{p.name}=={p.version} --hash={p.digest}\n" for p in lock)
     flags = ("--require-hashes", "--no-deps", "-r", f"{INPUT}/requirements.txt")
     files = {"requirements.txt": listed.encode()}
@@ -275,7 +279,7 @@ def _read_pip_lock(
     locked = []
     for item in report.get("install", ()):
         about, origin = item["metadata"], item["download_info"]
-        url = str(origin.get("url", ""))
+        url = unquote(str(origin.get("url", "")))
         if url not in own and (item.get("is_direct") or not is_on_registry(url, registry)):
             raise PackageUnusable(
                 f"{about['name']} comes from {url[:200]} and not from the index. "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import stat
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +21,7 @@ from sandbox.packages.images import build_npm_image, build_pip_image
 from sandbox.packages.registries import load_pypi
 from tests.engine.foreign import BENIGN
 from tests.engine.test_third_party_packages import JAVASCRIPT
-from tests.functional.home import Home, new_home
+from tests.functional.home import SECONDS, Home, new_home, until
 from tests.functional.peer import Peer, text
 from tests.world.registry import FakeRegistry, build_npm, build_tar, build_wheel, registry
 
@@ -386,3 +387,21 @@ def test_without_docker_no_package_is_fetched(scene: Scene, words: tuple[str, ..
             assert told in done.stderr
     assert scene.nothing_ran()
     assert not scene.registry.asked
+
+
+@pytest.mark.parametrize("words", [("uvx", "outer"), ("npx", "-y", "outer")])
+def test_an_interrupted_addition_ends_and_leaves_no_container(
+    scene: Scene, words: tuple[str, ...]
+) -> None:
+    scene.registry.open.clear()
+    with new_home(scene.place, "docker") as home:
+        pin = ("--pin-file", str(home.pin_file))
+        process = subprocess.Popen(
+            home.command("add", "x", *pin, "--", *words), env=home.environment
+        )
+        until(lambda: scene.registry.asked or process.poll() is not None, "the registry is asked")
+        assert home.containers() > 0
+        process.send_signal(signal.SIGINT)
+        assert process.wait(SECONDS) == 130
+        assert home.containers() == 0
+    assert scene.nothing_ran()

@@ -20,13 +20,14 @@ from urllib.parse import unquote
 @dataclass
 class FakeRegistry:
     """`files` are its answers by path; `asked` are the paths it was asked for, `heard` all headers'
-    values.
+    values. It answers only once `open` is set.
     """
 
     port: int
     files: dict[str, bytes] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     heard: list[str] = field(default_factory=list)
+    open: threading.Event = field(default_factory=threading.Event)
     _wheels: dict[str, list[str]] = field(default_factory=dict)
     _packages: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -115,6 +116,7 @@ def registry() -> Iterator[FakeRegistry]:
             path = unquote(self.path.partition("?")[0])
             made.asked.append(path)
             made.heard.extend(self.headers.values())
+            made.open.wait()
             content = made.files.get(path)
             self.send_response(404 if content is None else 200)
             kind = "text/html" if path.startswith("/simple/") else "application/json"
@@ -128,11 +130,13 @@ def registry() -> Iterator[FakeRegistry]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     made = FakeRegistry(server.server_address[1])
+    made.open.set()
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
         yield made
     finally:
+        made.open.set()
         server.shutdown()
         server.server_close()
         thread.join()
