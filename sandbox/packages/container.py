@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from sandbox.broker.addresses import resolve_by_system
 from sandbox.broker.live import LiveHttp
+from sandbox.bundle.target import NetworkTarget
 from sandbox.engines.docker.containers import ContainerManager, ContainerSpec
 from sandbox.engines.docker.engine import Client
 from sandbox.engines.docker.image import build_base
@@ -24,7 +25,7 @@ from sandbox.killswitch import KillSwitch
 from sandbox.packages.archive import TREE_BOUNDS, read_header, unpack_tree
 from sandbox.packages.registries import MORE_HOSTS, Registry, is_ordinary_address
 from sandbox.session.interface import Limits
-from sandbox.thirdparty.egress import EgressCaps, EgressProxy, Tunnel
+from sandbox.thirdparty.egress import Connection, EgressCaps, EgressProxy, Tunnel
 from sandbox.thirdparty.runner import PROXY_URL, start_egress
 from sandbox.wire.policy import Origin
 
@@ -137,6 +138,10 @@ async def _open_exit(
             return found
         raise UpstreamUnreachable(f"{host} is at {', '.join(found)[:200]}, which is no registry's")
 
+    async def connect(target: NetworkTarget) -> Connection | None:
+        proxy = registry.proxy
+        return await proxy.connect(target) if proxy and proxy.serves(target.host) else None
+
     chosen = {(each.host, each.port) for each in registry.chosen}
     return EgressProxy(
         registry.hosts,
@@ -145,6 +150,7 @@ async def _open_exit(
         told=tunnels.append,
         caps=CAPS,
         resolve=resolve,
+        connect=connect,
     )
 
 

@@ -12,12 +12,13 @@ import ipaddress
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from sandbox.bundle.target import NetworkTarget, parse_target
 from sandbox.errors import PackageUnusable
+from sandbox.packages.web_proxy import WebProxy, load_web_proxy
 from sandbox.wire.policy import DEFAULT_PORTS
 
 PYPI = "https://pypi.org/simple"
@@ -36,7 +37,8 @@ class Registry:
 
     `chosen` are the hosts that a person named in the settings, which may have any address; `plain`
     those that are asked without TLS. `certificates` is a bundle to trust, empty for the client's
-    own. An index may hold credentials, which are its registry's alone.
+    own; `proxy` what this machine reaches the hosts through. An index may hold credentials, which
+    are its registry's alone.
     """
 
     index: str
@@ -45,6 +47,7 @@ class Registry:
     chosen: frozenset[NetworkTarget] = frozenset()
     plain: frozenset[NetworkTarget] = frozenset()
     certificates: bytes = b""
+    proxy: WebProxy | None = None
 
 
 def load_pypi(environ: Mapping[str, str] | None = None) -> Registry:
@@ -58,8 +61,12 @@ def load_pypi(environ: Mapping[str, str] | None = None) -> Registry:
             "pip is set to use no index (no-index), and a fetching container sees no directory of "
             "yours. Serve it over http and name it with PIP_INDEX_URL."
         )
-    certificate = settings.get("cert", "")
-    return _build_registry(index or PYPI, more, (PYPI_FILES,), PYPI, certificate, environ)
+    found = _build_registry(index or PYPI, more, (PYPI_FILES,), PYPI, environ)
+    return replace(
+        found,
+        certificates=_read_certificates(settings.get("cert", ""), environ),
+        proxy=load_web_proxy(environ, settings.get("proxy", "")),
+    )
 
 
 def load_npm(environ: Mapping[str, str] | None = None) -> Registry:
@@ -67,7 +74,12 @@ def load_npm(environ: Mapping[str, str] | None = None) -> Registry:
     environ = os.environ if environ is None else environ
     settings = {**_read_npm_files(environ), **_read_variables(environ, "npm_config_")}
     index = settings.get("registry", "") or NPM
-    return _build_registry(index, (), (NPM,), NPM, settings.get("cafile", ""), environ)
+    found = _build_registry(index, (), (NPM,), NPM, environ)
+    return replace(
+        found,
+        certificates=_read_certificates(settings.get("cafile", ""), environ),
+        proxy=load_web_proxy(environ, settings.get("https-proxy") or settings.get("proxy", "")),
+    )
 
 
 def is_on_registry(url: str, registry: Registry) -> bool:
@@ -95,7 +107,6 @@ def _build_registry(
     more: Iterable[str],
     files: Iterable[str],
     usual: str,
-    certificate: str,
     environ: Mapping[str, str],
 ) -> Registry:
     if _find_target(index) is None:
@@ -116,7 +127,6 @@ def _build_registry(
         _drop_none(hosts),
         _drop_none(chosen),
         _drop_none(plain),
-        _read_certificates(certificate, environ),
     )
 
 
@@ -154,7 +164,7 @@ def _read_pip_files(environ: Mapping[str, str]) -> dict[str, str]:
     places = [Path("/etc/xdg/pip/pip.conf"), Path("/etc/pip.conf"), home / ".pip/pip.conf"]
     places += [users / "pip/pip.conf", Path(sys.prefix) / "pip.conf"]
     if named := environ.get("PIP_CONFIG_FILE", ""):
-        places.append(Path(named))
+        places = [] if named == os.devnull else [*places, Path(named)]
     found: dict[str, str] = {}
     for path in places:
         parser = configparser.RawConfigParser()
@@ -173,7 +183,8 @@ def _read_npm_files(environ: Mapping[str, str]) -> dict[str, str]:
     named = _read_variables(environ, "npm_config_")
     home = Path(environ.get("HOME", "~")).expanduser()
     places = [Path("/etc/npmrc"), Path("/usr/local/etc/npmrc"), Path("/usr/etc/npmrc")]
-    places = [*places, Path(named["globalconfig"])] if "globalconfig" in named else places
+    if "globalconfig" in named:
+        places = [Path(named["globalconfig"])]
     places.append(Path(named.get("userconfig") or home / ".npmrc"))
     return {name: value for path in places for name, value in _read_npmrc(path)}
 
