@@ -10,6 +10,7 @@ length of zero.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
 import os
 import platform
@@ -81,6 +82,9 @@ def refuse_urls(refused: Refusals) -> None:
 
 
 def run_pip(job: dict[str, Any], refused: Refusals) -> int:
+    if importlib.util.find_spec("pip") is None:
+        print("pip is not installed. Install it (python3 -m ensurepip) and try again.")
+        return 1
     refuse_urls(refused)
     flags = ["--target", TREE, "--only-binary", ":all:", "--no-compile", "--quiet", "--no-input"]
     flags += ["--disable-pip-version-check", "--no-cache-dir", "--report", REPORT]

@@ -8,7 +8,7 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -35,7 +35,8 @@ SECONDS = 600.0
 MAX_STATUS = 16 * 1024 * 1024
 MAX_TOLD = 2000
 MAX_STREAM = TREE_BOUNDS.total_bytes + MAX_STATUS
-LIMITS = Limits(memory_mb=3072, cpus=1.0, pids=128, files=4096, scratch_mb=2048)
+CPUS = 2.0
+LIMITS = Limits(memory_mb=3072, pids=128, files=4096, scratch_mb=2048)
 EXIT_LIMITS = Limits(memory_mb=64, cpus=1.0, pids=16, scratch_mb=1)
 CAPS = EgressCaps(
     tunnel_bytes=TREE_BOUNDS.total_bytes, session_bytes=2 * TREE_BOUNDS.total_bytes, tunnels=20_000
@@ -99,6 +100,7 @@ async def _receive(
 ) -> _End:
     """Write what the container sends to `stream`."""
     tunnels: list[Tunnel] = []
+    limits = replace(LIMITS, cpus=min(CPUS, float(client.info().get("NCPU") or 1)))
     containers = ContainerManager(client.api)
     try:
         async with AsyncExitStack() as stack:
@@ -113,7 +115,7 @@ async def _receive(
                     limits=EXIT_LIMITS,
                 )
             )
-            container = await containers.start_container(_build_spec(job, network, labels), LIMITS)
+            container = await containers.start_container(_build_spec(job, network, labels), limits)
             stack.push_async_callback(container.kill_and_wait)
             receiver = _Receiver(stream)
             container.bind_listener(receiver)

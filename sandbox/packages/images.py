@@ -6,8 +6,9 @@ import base64
 import hashlib
 import importlib.util
 import shutil
+import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -61,7 +62,7 @@ def build_pip_image(client: Client, progress: Progress, base: str = "") -> str:
     which is copied, or the base's. Raises BaseImageBuildFailed or EngineUnavailable.
     """
     base = base or build_base(client, progress).reference
-    files = _find_pip()
+    files = find_pip(sys.path)
     if not files:
         return base
     return _build_tool(client, base, files, f"COPY tree {PIP}\n{COMPILE}", "pip", progress)
@@ -173,20 +174,25 @@ def _download(
     run_fetch(client, FetchJob(image, registry, order), directory, labels)
 
 
-def _find_pip() -> dict[str, bytes]:
-    """The files of the user's own pip, by path; none if there is none to be found."""
-    found = importlib.util.find_spec("pip")
-    if found is not None and found.origin:
-        return _read_pip(Path(found.origin).parent)
+def find_pip(path: Sequence[str]) -> dict[str, bytes]:
+    """The files of the user's own pip, by their path in it; none if there is none to be found.
+
+    `path` is where this Python imports from. Its packages are looked at, the wheel that came with
+    it, and what the user's programs named pip belong to. Nothing is started or imported.
+    """
+    # Not the directory that somebody happens to be in.
+    places = [Path(place) for place in path if place.endswith("-packages")]
+    programs = [Path(found) for name in ("pip3", "pip") if (found := shutil.which(name))]
+    packages = [*(place / "pip" for place in places), *_list_packages(programs)]
+    whole = (package for package in packages if (package / "_vendor/urllib3").is_dir())
+    package = next(whole, None)
+    if package is not None and package.parent in places:
+        return _read_pip(package)
     bundled = importlib.util.find_spec("ensurepip")
     wheels = [*_list_wheels(bundled.origin)] if bundled is not None and bundled.origin else []
     if wheels:
         return _read_wheel(wheels[-1])
-    for name in ("pip3", "pip"):
-        program = shutil.which(name)
-        for package in _list_packages(Path(program)) if program else ():
-            return _read_pip(package)
-    return {}
+    return _read_pip(package) if package is not None else {}
 
 
 def _list_wheels(ensurepip: str) -> Iterator[Path]:
@@ -195,9 +201,9 @@ def _list_wheels(ensurepip: str) -> Iterator[Path]:
         yield from sorted(place.glob("pip-*.whl"))
 
 
-def _list_packages(program: Path) -> Iterator[Path]:
-    """The packages that a program named pip belongs to."""
-    for place in (program, program.resolve()):
+def _list_packages(programs: Iterable[Path]) -> Iterator[Path]:
+    """The packages that programs named pip belong to."""
+    for place in (each for program in programs for each in (program, program.resolve())):
         library = place.parent.parent / "lib"
         yield from sorted(library.glob("python3*/*-packages/pip"), reverse=True)
 
