@@ -43,7 +43,7 @@ _COMPRESSED: Mapping[bytes, Callable[[IO[bytes]], IO[bytes]]] = {
 }
 _RESERVED = frozenset("con prn aux nul".split())
 """Names that are devices on Windows, with any extension."""
-_MACHINE_CODE = (".pth", ".so", ".pyd", ".dll", ".dylib", ".pyc", ".pyo")
+_MACHINE_CODE = (".pth", "._pth", ".so", ".pyd", ".dll", ".dylib", ".pyc", ".pyo")
 """What an interpreter runs or loads because it is there, and nobody can read."""
 _INTERPRETER = frozenset(
     name.casefold() for name in (*sys.stdlib_module_names, "sitecustomize", "usercustomize")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from sandbox.cage import opened_cage
 from sandbox.engines.docker.engine import Client
 from sandbox.errors import PackageUnusable
 from sandbox.packages.container import FetchJob, run_fetch
@@ -34,6 +36,9 @@ import pathlib, urllib.request
 pathlib.Path({marker!r}).write_text("ran")
 urllib.request.urlopen({url!r} + "/phoned-home")
 """
+
+
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY", "no_proxy")
 
 
 @dataclass(frozen=True)
@@ -333,6 +338,25 @@ def test_no_secret_of_the_user_goes_to_a_registry(
     assert fetch_npm("outer", scene.place).version == "1.0.0"
     assert scene.registry.heard
     assert not [value for value in scene.registry.heard if "asic" in value or SECRET in value]
+
+
+def test_the_engine_s_client_gives_no_container_the_user_s_proxies(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`noProxy` would also lead a package client past its exit."""
+    proxy = f"http://me:{SECRET}@127.0.0.1:1"
+    named = {"httpProxy": proxy, "httpsProxy": proxy, "ftpProxy": proxy, "noProxy": f"*,{SECRET}"}
+    (scene.place / "config.json").write_text(json.dumps({"proxies": {"default": named}}))
+    monkeypatch.setenv("DOCKER_CONFIG", str(scene.place))
+
+    async def read_environment() -> set[str]:
+        async with opened_cage() as cage, cage.server(BENIGN) as server:
+            await server.initialize()
+            return {(await server.call("get_environment", {"name": n})).text for n in PROXIES}
+
+    assert asyncio.run(read_environment()) == {"[unset]"}
+    scene.registry.add_wheel("outer", "1.0", {"outer.py": ""})
+    assert fetch_pypi(["outer"], scene.tree, module="outer").version == "1.0"
 
 
 ENTRY = "[console_scripts]\ntiny = tiny:main\n"

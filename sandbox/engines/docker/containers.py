@@ -89,6 +89,8 @@ def create_container(
             environment=dict(design.environment),
             working_dir=design.directory or None,
             host_config=_build_host_config(api, design, limits),
+            # The client's own settings name proxies, with their passwords.
+            use_config_proxy=False,
         )
         identity = str(made["Id"])
         stream = api.attach_socket(

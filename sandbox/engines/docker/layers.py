@@ -66,7 +66,12 @@ def detect_python(client: docker.DockerClient, progress: Progress, base: str = "
     ask = "import platform, sys; print(*sys.version_info[:2], platform.machine())"
     with translate_errors("asking the base image for its Python"):
         told = client.containers.run(
-            base, ["-I", "-c", ask], entrypoint="python3", network_disabled=True, remove=True
+            base,
+            ["-I", "-c", ask],
+            entrypoint="python3",
+            network_disabled=True,
+            remove=True,
+            use_config_proxy=False,
         )
     major, minor, machine = told.decode().split()
     return PythonTarget(f"{major}.{minor}", machine)
