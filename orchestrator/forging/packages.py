@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 
 from orchestrator.approvals.grants import Grants
@@ -36,17 +35,19 @@ async def lock_packages(
     if engine.name != "docker":
         raise PackagesNeedDocker(server)
     _check_allowed(consents, [(spec.partition("==")[0], spec) for spec in specs])
-    found = await asyncio.to_thread(_resolve_packages, specs, progress)
+    found = await engine.fetch(lambda labels: _resolve_packages(specs, progress, labels))
     check_packages(consents, found)
     return found
 
 
-def _resolve_packages(specs: Sequence[str], progress: Progress) -> tuple[Dependency, ...]:
+def _resolve_packages(
+    specs: Sequence[str], progress: Progress, labels: Mapping[str, str]
+) -> tuple[Dependency, ...]:
     # Loading the Docker SDK costs 0.2 s, so only for whom packages are asked.
     docker = importlib.import_module("sandbox.engines.docker.engine")
-    layers = importlib.import_module("sandbox.engines.docker.layers")
+    layers = importlib.import_module("sandbox.packages.layers")
     with closing(docker.connect_engine()) as client:
-        found: tuple[Dependency, ...] = layers.resolve_packages(client, specs, progress)
+        found: tuple[Dependency, ...] = layers.resolve_packages(client, specs, progress, labels)
         return found
 
 

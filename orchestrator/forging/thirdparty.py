@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,8 +11,13 @@ from typing import Any
 from orchestrator.approvals.granting import add_grant, revoke_permissions
 from orchestrator.approvals.grants import Grants, find_secret_name
 from orchestrator.errors import AddFailed
-from orchestrator.forging.thirdparty_image import PreparedSource, Progress, prepare_source
-from orchestrator.forging.thirdparty_source import Source
+from orchestrator.forging.thirdparty_image import (
+    PreparedSource,
+    Progress,
+    prepare_program,
+    prepare_source,
+)
+from orchestrator.forging.thirdparty_source import ProgramSource, Source
 from orchestrator.gateway.engine import Engine
 from orchestrator.gateway.thirdparty import GrantedEnvironmentProvider
 from registry.approvals.grants import GrantTable
@@ -93,7 +97,7 @@ class Additions:
         for permission in addition.permissions:
             if permission.kind == "fs":
                 check_path(permission.name, self.private)
-        became = await asyncio.to_thread(prepare_source, addition.name, addition.source, progress)
+        became = await self._prepare(addition, progress)
         draft = _build_draft(addition, became, current.version + 1 if current else 1)
         progress("starting it twice, to see what it lists")
         started = time.perf_counter()
@@ -110,6 +114,16 @@ class Additions:
         added = self._published(bundle, current, reports, listing, bool(failed))
         self._grant(addition, added.bundle, signer)
         return added
+
+    async def _prepare(self, addition: Addition, progress: Progress) -> PreparedSource:
+        """Fetch the source, where it can run in a cage: else nothing is asked for it."""
+        name, source = addition.name, addition.source
+        if isinstance(source, ProgramSource):
+            return prepare_program(source)
+        self.engine.check_caged(name)
+        return await self.engine.fetch(
+            lambda labels: prepare_source(name, source, progress, labels)
+        )
 
     def _current(self, name: str) -> Entry | None:
         """The registered server of that name. Raises AddFailed where we made it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,21 +12,18 @@ from tempfile import TemporaryDirectory
 
 from orchestrator.errors import AddFailed
 from orchestrator.forging.thirdparty_source import (
+    CagedSource,
     ImageSource,
     NpmSource,
     ProgramSource,
     ScriptSource,
-    Source,
 )
 from sandbox.bundle.launch import Launch
 from sandbox.engines.docker.engine import connect_engine
-from sandbox.engines.docker.layers import (
-    build_node_layer,
-    build_python_layer,
-    detect_python,
-    find_image_id,
-)
-from sandbox.packages.fetch import FetchedProgram, fetch_npm, fetch_pypi
+from sandbox.engines.docker.layers import FetchedProgram, build_python_layer, find_image_id
+from sandbox.packages.fetch import fetch_npm, fetch_pypi
+from sandbox.packages.images import build_npm_image, build_pip_image
+from sandbox.packages.layers import build_node_layer
 
 MAX_SCRIPT = 4 * 1024 * 1024
 
@@ -44,12 +41,12 @@ class PreparedSource:
     script: str = ""
 
 
-def prepare_source(name: str, source: Source, progress: Progress) -> PreparedSource:
-    """Fetch what a server of that name is made of, and put it into an image. Raises AddFailed, and
-    what fetching and Docker raise.
+def prepare_source(
+    name: str, source: CagedSource, progress: Progress, labels: Mapping[str, str]
+) -> PreparedSource:
+    """Fetch what a server of that name is made of, in containers with these labels, and put it into
+    an image. Raises AddFailed, and what fetching and Docker raise.
     """
-    if isinstance(source, ProgramSource):
-        return _prepare_program(source)
     if isinstance(source, ScriptSource):
         return _prepare_script(source)
     with closing(connect_engine()) as client, TemporaryDirectory(prefix="toolwright-") as place:
@@ -59,21 +56,21 @@ def prepare_source(name: str, source: Source, progress: Progress) -> PreparedSou
             return PreparedSource(launch, f"image:{source.reference}", image, source.reference)
         tree = Path(place) / "tree"
         tree.mkdir()
-        progress(
-            "fetching it by your own npm" if isinstance(source, NpmSource) else "fetching it by pip"
-        )
         if isinstance(source, NpmSource):
-            fetched = fetch_npm(source.spec, tree, source.binary, source.arguments)
-            image = build_node_layer(client, name, fetched, tree, progress)
+            build_npm_image(client, progress, labels)
+            progress("fetching it by npm, in a container")
+            fetched = fetch_npm(source.spec, tree, source.binary, source.arguments, labels)
+            image = build_node_layer(client, name, fetched, tree, progress, labels)
             return _build_packaged("npm", fetched, image)
-        python = detect_python(client, progress)
+        build_pip_image(client, progress)
+        progress("fetching it by pip, in a container")
         fetched = fetch_pypi(
             source.specs,
             tree,
-            python,
             script=source.script,
             module=source.module,
             arguments=source.arguments,
+            labels=labels,
         )
         image = build_python_layer(client, name, fetched, tree, progress)
         return _build_packaged("pypi", fetched, image)
@@ -106,7 +103,8 @@ def _prepare_script(source: ScriptSource) -> PreparedSource:
     return PreparedSource(launch, f"script:{source.path.name}", digest, source.path.stem, text)
 
 
-def _prepare_program(source: ProgramSource) -> PreparedSource:
+def prepare_program(source: ProgramSource) -> PreparedSource:
+    """What a program of this machine is started by. Raises AddFailed."""
     program = shutil.which(source.command[0])
     if program is None:
         raise AddFailed(f"there is no program {source.command[0]}.")

@@ -49,7 +49,8 @@ class ProgramSource:
     command: tuple[str, ...]
 
 
-Source = NpmSource | PypiSource | ScriptSource | ImageSource | ProgramSource
+CagedSource = NpmSource | PypiSource | ScriptSource | ImageSource
+Source = CagedSource | ProgramSource
 
 
 def parse_command(command: Sequence[str], packages: Sequence[str] = ()) -> Source:

@@ -7,10 +7,11 @@ from __future__ import annotations
 import asyncio
 import importlib
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from orchestrator.settings import EngineSettings
 from sandbox.broker.broker import Broker
@@ -29,6 +30,9 @@ from sandbox.session.interface import Limits, Runner, Session
 from sandbox.thirdparty.environment import EnvironmentProvider
 
 LOOK_AGAIN_SECONDS = 2.0
+
+T = TypeVar("T")
+Labels = Mapping[str, str]
 
 
 class Engine:
@@ -72,10 +76,42 @@ class Engine:
     ) -> None:
         await self._stack.aclose()
 
+    async def fetch(self, work: Callable[[Labels], T]) -> T:
+        """Run what fetches packages in a thread, with labels for its containers. They end with this
+        process, by the kill switch, and when this is cancelled.
+        """
+        job = f"fetch-{uuid.uuid4().hex[:12]}"
+        try:
+            return await asyncio.to_thread(work, self._build_labels(job))
+        except asyncio.CancelledError:
+            await asyncio.to_thread(self._kill_job, job)
+            raise
+
+    def _build_labels(self, job: str = "") -> Labels:
+        engine = importlib.import_module("sandbox.engines.docker.engine")
+        labels: Labels = engine.ContainerLabels(
+            self._settings.instance, self._process, job
+        ).to_dict()
+        return labels
+
+    def _kill_job(self, job: str) -> None:
+        engine = importlib.import_module("sandbox.engines.docker.engine")
+        with closing(engine.connect_engine()) as client:
+            engine.kill_containers(client, job=job)
+
     def check_available(self) -> None:
         """Return where there is an engine. Raises what opening a session would."""
         if self._runner is None:
             raise self._absence or EngineUnavailable("none was looked for")
+
+    def check_caged(self, server: str) -> None:
+        """Return where a third-party server can be fetched and run in a cage. Raises Frozen,
+        NotOnThisEngine, or what opening a session would.
+        """
+        self._kill_switch.raise_if_engaged()
+        self.check_available()
+        if self._foreign is None:
+            raise NotOnThisEngine(server)
 
     @asynccontextmanager
     async def open(
@@ -157,13 +193,14 @@ class Engine:
             spares=self._settings.spares,
             runtime=self._settings.runtime,
             kept=await asyncio.to_thread(_find_kept_bases, client, image.id),
+            build_layer=self._build_layer,
         )
         if self._outfit is not None:
             foreign = importlib.import_module("sandbox.thirdparty.runner")
             self._foreign = foreign.ThirdPartyRunner(
                 runner.containers,
                 image.reference,
-                engine.ContainerLabels(self._settings.instance, self._process).to_dict(),
+                self._build_labels(),
                 self._outfit,
                 kill_switch=self._kill_switch,
                 runtime=self._settings.runtime,
@@ -171,6 +208,13 @@ class Engine:
                 local=engine.is_local_engine(client),
             )
         return await self._enter_runner("docker", image.id, runner)
+
+    def _build_layer(self, client: Any, bundle: Bundle, base: str) -> str:
+        layers = importlib.import_module("sandbox.packages.layers")
+        image: str = layers.build_dependency_layer(
+            client, bundle, lambda step: None, base, self._build_labels("packages")
+        )
+        return image
 
     async def _start_wasm(self) -> Runner:
         components = await asyncio.to_thread(

@@ -1,31 +1,39 @@
-"""Fetching of npm and PyPI packages by the user's own clients, locked by their digests.
+"""Fetching of npm and PyPI packages by npm and pip in containers, locked by their digests.
 
-None of a package's code runs while it is fetched: no install scripts, no building from source.
+None of a package's code runs while it is fetched: there are no install scripts and no building from
+source, and a fetching container can start no process. Packages come from the registry alone, by
+name and version: whatever names git, a URL or a path is refused before it is asked for.
 """
 
 from __future__ import annotations
 
 import configparser
-import importlib.util
 import json
 import os
 import re
-import shutil
-import subprocess
-import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from sandbox.bundle.launch import LockedPackage
+from sandbox.bundle.packages import normalize_name
+from sandbox.engines.docker.engine import connect_engine
+from sandbox.engines.docker.layers import PLACE, FetchedProgram, PythonTarget
 from sandbox.errors import PackageUnusable
+from sandbox.packages.container import LABELS, WORK, FetchJob, run_fetch
+from sandbox.packages.images import build_npm_image, build_pip_image
+from sandbox.packages.registries import Registry, is_on_registry, load_npm, load_pypi
 
-PLACE = "/opt/server"
-"""The directory of a fetched tree in the image."""
-SECONDS = 600.0
-MAX_OUTPUT = 2000
-MAX_JSON = 64 * 1024 * 1024
+INPUT = f"{WORK}/in"
+MAX_JSON = 16 * 1024 * 1024
+MAX_LOCAL = 512 * 1024 * 1024
+NPM_FLAGS = (
+    *("--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--no-progress"),
+    *("--no-update-notifier", "--save-exact", "--loglevel=error"),
+    *(f"--userconfig={WORK}/npmrc", f"--globalconfig={WORK}/global", f"--cache={WORK}/cache"),
+)
 
 _NPM = re.compile(
     r"(?P<name>(?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~][a-z0-9._~-]*)(?:@[\w.^~<>=*-]+)?\Z"
@@ -41,49 +49,43 @@ RUN_ENTRY = (
 )
 
 
-@dataclass(frozen=True)
-class FetchedProgram:
-    """A fetched program: its command once the tree is copied to `PLACE`, and its lock."""
-
-    name: str
-    version: str
-    command: tuple[str, ...]
-    lock: tuple[LockedPackage, ...]
-
-
-@dataclass(frozen=True)
-class PythonTarget:
-    """The interpreter that wheels are fetched for: version (`3.12`) and machine (`x86_64`)."""
-
-    version: str
-    machine: str
-
-
-def fetch_tree(spec: str, directory: Path) -> dict[str, Any]:
+def fetch_tree(spec: str, directory: Path, labels: Mapping[str, str] = LABELS) -> dict[str, Any]:
     """Fetch an npm package and its dependencies into an empty directory; returns npm's lock file.
 
-    `spec` is `NAME[@VERSION]` or the path of a `.tgz`. Raises PackageUnusable.
+    `spec` is `NAME[@VERSION]` or the path of a `.tgz`. Raises PackageUnusable, and what the engine
+    raises.
     """
-    local = spec.endswith(".tgz") and Path(spec).is_file()
-    if not local and not _NPM.match(spec):
+    files = _read_local(spec, ".tgz")
+    if not files and not _NPM.match(spec):
         raise PackageUnusable(f"{spec[:200]!r} is no npm package: give NAME[@VERSION] or a .tgz.")
-    (directory / "package.json").write_text('{"private": true}\n')
-    flags = ("--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--no-progress")
-    wanted = str(Path(spec).absolute()) if local else spec
-    _run_command(("npm", "install", *flags, "--save-exact", "--", wanted), directory)
+    registry = load_npm()
+    local = next(iter(files), "")
+    wanted = f"{INPUT}/{local}" if local else spec
+    arguments = (*NPM_FLAGS, f"--registry={registry.index}", "--", wanted)
+    hosts = [str(target).removesuffix(":443").removesuffix(":80") for target in registry.hosts]
+    order = {"arguments": arguments, "local": local, "hosts": hosts}
+    with closing(connect_engine()) as client:
+        image = build_npm_image(client, lambda line: None, labels)
+        job = FetchJob(image, registry, order, files, node=True)
+        run_fetch(client, job, directory, labels)
     return _read_json(directory / "package-lock.json")
 
 
 def fetch_npm(
-    spec: str, directory: Path, binary: str = "", arguments: Sequence[str] = ()
+    spec: str,
+    directory: Path,
+    binary: str = "",
+    arguments: Sequence[str] = (),
+    labels: Mapping[str, str] = LABELS,
 ) -> FetchedProgram:
     """Fetch an npm package (`fetch_tree`). `binary` names one of its programs, by default its only
-    one, or the one of the package's name. Raises PackageUnusable.
+    one, or the one of the package's name. Raises like `fetch_tree`.
     """
-    locked = fetch_tree(spec, directory)
+    locked = fetch_tree(spec, directory, labels)
     packages = locked.get("packages")
     if not isinstance(packages, dict):
-        raise PackageUnusable("npm wrote no lock file of version 2 or 3. Update npm and try again.")
+        raise PackageUnusable("npm wrote no lock file of version 2 or 3.")
+    lock = tuple(_read_npm_lock(packages, load_npm()))
     name = _find_requested_name(packages)
     top = directory / "node_modules" / name
     about = _read_json(top / "package.json")
@@ -94,30 +96,37 @@ def fetch_npm(
         name,
         str(about.get("version", "")),
         ("node", f"{PLACE}/node_modules/{name}/{os.path.normpath(program)}", *arguments),
-        tuple(_read_npm_lock(packages)),
+        lock,
     )
 
 
 def fetch_pypi(
     specs: Sequence[str],
     directory: Path,
-    python: PythonTarget,
+    python: PythonTarget | None = None,
     *,
     script: str = "",
     module: str = "",
     arguments: Sequence[str] = (),
+    labels: Mapping[str, str] = LABELS,
 ) -> FetchedProgram:
-    """Fetch PyPI packages and their dependencies as wheels into an empty directory.
+    """Fetch PyPI packages and their dependencies as wheels into an empty directory, for the base
+    image's Python or another one.
 
     The command runs the console script `script`, by default of the first package's name, or
-    `module` as `python -m` does.
-    Specs are `NAME[==VERSION]` or paths of wheels. Raises PackageUnusable.
+    `module` as `python -m` does. Specs are `NAME[==VERSION]` or paths of wheels. Raises like
+    `fetch_tree`.
     """
+    files: dict[str, bytes] = {}
+    wanted = []
     for spec in specs:
-        if not _PYPI.match(spec) and not (spec.endswith(".whl") and Path(spec).is_file()):
+        local = {} if _PYPI.match(spec) else _read_local(spec, ".whl")
+        if not local and not _PYPI.match(spec):
             told = f"{spec[:200]!r} is no PyPI package"
             raise PackageUnusable(f"{told}: give NAME[==VERSION] or the path of a wheel.")
-    lock = _install_wheels(("--", *specs), directory, python)
+        files |= local
+        wanted.append(f"{INPUT}/{next(iter(local))}" if local else spec)
+    lock = _install_wheels(("--", *wanted), directory, python, files, labels)
     first = lock[0] if (wheel := specs[0]).endswith(".whl") else _find_locked(lock, wheel)
     if module:
         command = ("python3", "-P", "-m", module)
@@ -127,70 +136,93 @@ def fetch_pypi(
 
 
 def fetch_wheels(
-    specs: Sequence[str], directory: Path, python: PythonTarget
+    specs: Sequence[str],
+    directory: Path,
+    python: PythonTarget | None = None,
+    *,
+    labels: Mapping[str, str] = LABELS,
 ) -> tuple[LockedPackage, ...]:
     """Fetch PyPI packages (`NAME[==VERSION]`) and their dependencies as wheels into an empty
-    directory; returns their lock. Raises PackageUnusable.
+    directory; returns their lock. Raises like `fetch_tree`.
     """
     for spec in specs:
         if not _PYPI.match(spec):
             raise PackageUnusable(f"{spec[:200]!r} is no PyPI package: give NAME[==VERSION].")
-    return _install_wheels(("--", *specs), directory, python)
+    return _install_wheels(("--", *specs), directory, python, {}, labels)
 
 
-def fetch_locked(lock: Sequence[LockedPackage], directory: Path, python: PythonTarget) -> None:
+def fetch_locked(
+    lock: Sequence[LockedPackage],
+    directory: Path,
+    python: PythonTarget | None = None,
+    *,
+    labels: Mapping[str, str] = LABELS,
+) -> None:
     """Fetch exactly these packages into an empty directory.
 
-    Raises PackageUnusable, also if a digest is not the locked one.
+    Raises like `fetch_tree`, PackageUnusable also if a digest is not the locked one.
     """
-    listed = directory.parent / "requirements.txt"
-    lines = (f"{p.name}=={p.version} --hash={p.digest}\n" for p in lock)
-    listed.write_text("".join(lines))
-    _install_wheels(("--require-hashes", "--no-deps", "-r", str(listed)), directory, python)
+    for package in lock:
+        if not _PYPI.match(f"{package.name}=={package.version}"):
+            raise PackageUnusable(f"{package.name[:200]!r} is no PyPI package of one version.")
+    listed = "".join(f"{p.name}=={p.version} --hash={p.digest}\n" for p in lock)
+    flags = ("--require-hashes", "--no-deps", "-r", f"{INPUT}/requirements.txt")
+    files = {"requirements.txt": listed.encode()}
+    _install_wheels(flags, directory, python, files, labels)
 
 
 def _install_wheels(
-    wanted: Sequence[str], directory: Path, python: PythonTarget
+    wanted: Sequence[str],
+    directory: Path,
+    python: PythonTarget | None,
+    files: Mapping[str, bytes],
+    labels: Mapping[str, str],
 ) -> tuple[LockedPackage, ...]:
-    report = directory.parent / "report.json"
-    flags = ["--target", str(directory), "--only-binary", ":all:", "--no-compile", "--quiet"]
-    flags += ["--no-input", "--disable-pip-version-check", "--report", str(report)]
-    _run_command(
-        (*_find_pip(), "install", *flags, *_choose_platform_flags(python), *wanted), directory
-    )
-    return tuple(_read_pip_lock(_read_json(report)))
+    registry = load_pypi()
+    flags = ["--index-url", registry.index]
+    for url in registry.more:
+        flags += ["--extra-index-url", url]
+    for target in sorted(map(str, registry.plain)):
+        flags += ["--trusted-host", target]
+    order: dict[str, Any] = {"arguments": (*flags, *wanted)}
+    if python is not None:
+        order["python"] = [python.version, python.machine]
+    with closing(connect_engine()) as client:
+        image = build_pip_image(client, lambda line: None)
+        job = FetchJob(image, registry, order, files)
+        report = run_fetch(client, job, directory, labels)
+    # Python reads them in its own directories alone, and this will be none of these.
+    for path in directory.glob("*.pth"):
+        path.unlink()
+    return tuple(_read_pip_lock(_parse_json(report, "pip's report"), registry, files))
 
 
-def _run_command(command: Sequence[str], directory: Path) -> None:
-    try:
-        done = subprocess.run(
-            command,
-            cwd=directory,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=SECONDS,
-            check=False,
-        )
-    except FileNotFoundError as error:
-        told = f"{command[0]} is not installed. Install it and try again."
-        raise PackageUnusable(told) from error
-    except subprocess.TimeoutExpired as error:
-        raise PackageUnusable(f"{command[0]} took longer than {SECONDS:g} s.") from error
-    if done.returncode:
-        told = (done.stderr or done.stdout).strip()[-MAX_OUTPUT:]
-        raise PackageUnusable(f"{command[0]} could not fetch the package:\n{told}")
+def _read_local(spec: str, suffix: str) -> dict[str, bytes]:
+    """The content of a package's archive by its name; empty if there is no such file."""
+    path = Path(spec)
+    if not spec.endswith(suffix) or not path.is_file():
+        return {}
+    if path.stat().st_size > MAX_LOCAL:
+        raise PackageUnusable(f"{spec[:200]} is larger than {MAX_LOCAL} bytes.")
+    return {path.name: path.read_bytes()}
 
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
-            value = json.loads(file.read(MAX_JSON))
-    except (OSError, ValueError, RecursionError) as error:
+            text = file.read(MAX_JSON)
+    except OSError as error:
         raise PackageUnusable(f"{path.name} of the package cannot be read: {error}.") from error
+    return _parse_json(text, f"{path.name} of the package")
+
+
+def _parse_json(text: str | bytes, what: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise PackageUnusable(f"{what} cannot be read: {error}.") from error
     if not isinstance(value, dict):
-        raise PackageUnusable(f"{path.name} of the package is no JSON object.")
+        raise PackageUnusable(f"{what} is no JSON object.")
     return value
 
 
@@ -220,46 +252,40 @@ def _find_program(about: dict[str, Any], name: str, wanted: str) -> str:
     return str(programs[wanted])
 
 
-def _read_npm_lock(packages: dict[str, Any]) -> list[LockedPackage]:
+def _read_npm_lock(packages: dict[str, Any], registry: Registry) -> list[LockedPackage]:
     locked = []
-    for path, package in packages.items():
-        if not path:
+    for number, (path, package) in enumerate(packages.items()):
+        if not path or package.get("inBundle"):
             continue
-        if package.get("link") or not package.get("integrity"):
-            if package.get("inBundle"):
-                continue
+        origin = str(package.get("resolved", ""))
+        own = number == 1 and origin.startswith("file:")
+        if package.get("link") or not (own or is_on_registry(origin, registry)):
+            raise PackageUnusable(
+                f"{path[:200]} comes from {origin[:200] or 'a path'} and not from the registry. "
+                "Packages are taken from the registry alone, by name and version."
+            )
+        if not package.get("integrity"):
             raise PackageUnusable(f"{path[:200]} has no digest, and cannot be locked.")
         name = path.rpartition("node_modules/")[2]
         locked.append(LockedPackage(name, str(package["version"]), str(package["integrity"])))
     return locked
 
 
-def _find_pip() -> tuple[str, ...]:
-    if importlib.util.find_spec("pip"):
-        return sys.executable, "-m", "pip"
-    for name in ("pip3", "pip"):
-        if shutil.which(name):
-            return (name,)
-    raise PackageUnusable("pip is not installed. Install it and try again.")
-
-
-def _choose_platform_flags(python: PythonTarget) -> list[str]:
-    """pip's flags for another interpreter or machine than ours; none for the same."""
-    ours = f"{sys.version_info.major}.{sys.version_info.minor}"
-    if (ours, os.uname().machine) == (python.version, python.machine) and sys.platform == "linux":
-        return []
-    flags = ["--python-version", python.version, "--implementation", "cp"]
-    for tag in ("manylinux2014", "manylinux_2_17", "manylinux_2_28", "manylinux_2_34", "linux"):
-        flags += ["--platform", f"{tag}_{python.machine}"]
-    return flags
-
-
-def _read_pip_lock(report: dict[str, Any]) -> list[LockedPackage]:
+def _read_pip_lock(
+    report: dict[str, Any], registry: Registry, files: Mapping[str, bytes]
+) -> list[LockedPackage]:
     """The lock of an installation report (pip documentation, "Installation Report")."""
+    own = {f"file://{INPUT}/{name}" for name in files}
     locked = []
     for item in report.get("install", ()):
-        about, origin = item["metadata"], item["download_info"].get("archive_info", {})
-        digest = origin.get("hashes", {}).get("sha256")
+        about, origin = item["metadata"], item["download_info"]
+        url = unquote(str(origin.get("url", "")))
+        if url not in own and (item.get("is_direct") or not is_on_registry(url, registry)):
+            raise PackageUnusable(
+                f"{about['name']} comes from {url[:200]} and not from the index. "
+                "Packages are taken from the index alone, by name and version."
+            )
+        digest = origin.get("archive_info", {}).get("hashes", {}).get("sha256")
         if not digest:
             raise PackageUnusable(f"{about['name']} has no digest, and cannot be locked.")
         locked.append(LockedPackage(about["name"], about["version"], f"sha256:{digest}"))
@@ -270,15 +296,11 @@ def _read_pip_lock(report: dict[str, Any]) -> list[LockedPackage]:
 
 def _find_locked(lock: Sequence[LockedPackage], spec: str) -> LockedPackage:
     match = _PYPI.match(spec)
-    wanted = _normalize_name(match["name"] if match else spec)
+    wanted = normalize_name(match["name"] if match else spec)
     for package in lock:
-        if _normalize_name(package.name) == wanted:
+        if normalize_name(package.name) == wanted:
             return package
     raise PackageUnusable(f"pip fetched no {spec[:200]}.")
-
-
-def _normalize_name(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _build_entry(directory: Path, script: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -26,6 +26,8 @@ from sandbox.thirdparty.proxy_request import BadRequest, encode_response, read_p
 from sandbox.wire.exchange import Upstream, WireRequest, WireResponse
 from sandbox.wire.policy import Origin
 
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Connector = Callable[[NetworkTarget], Awaitable[Connection | None]]
 Refusal = Literal["", "refused", "unreachable", "timeout", "too_large", "frozen"]
 PROXY_PORT = 3128
 PROXY = ("127.0.0.1", PROXY_PORT)
@@ -78,7 +80,8 @@ class EgressProxy:
     """Serves the connections of one session, to the `allowed` targets only.
 
     `private` are the targets whose address may be outside the global range. Plain HTTP is sent by
-    `upstream`, which has to apply the same rule. `told` receives the record of every connection at
+    `upstream`, which has to apply the same rule. `connect` connects otherwise than by an address,
+    None for where it does not. `told` receives the record of every connection at
     its end; past the cap `tunnels`, of the first refused one only.
     """
 
@@ -91,6 +94,7 @@ class EgressProxy:
     throttle: Throttle | None = None
     clock: Clock = field(default_factory=SystemClock)
     resolve: Resolver = resolve_by_system
+    connect: Connector | None = None
     _made: int = 0
     _open: int = 0
     _bytes: int = 0
@@ -208,11 +212,12 @@ class EgressProxy:
         if self.throttle:
             await self.throttle.admit_request(Origin(scheme, target.host, target.port), self.clock)
 
-    async def _connect_target(
-        self, target: NetworkTarget
-    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _connect_target(self, target: NetworkTarget) -> Connection:
         private = {(granted.host, granted.port) for granted in self.private}
         failure = ""
+        async with asyncio.timeout(self.caps.connect_seconds):
+            if self.connect is not None and (made := await self.connect(target)):
+                return made
         async with asyncio.timeout(self.caps.connect_seconds):
             found = await resolve_allowed_addresses(target.host, target.port, private, self.resolve)
             for address in found:

@@ -102,7 +102,16 @@ class ThirdPartyRunner:
         async with AsyncExitStack() as stack:
             network = "none"
             if outfit.exit is not None:
-                network = await stack.enter_async_context(self._start_egress(outfit.exit))
+                network = await stack.enter_async_context(
+                    start_egress(
+                        self._containers,
+                        self._image,
+                        self._labels,
+                        outfit.exit,
+                        kill_switch=self._kill_switch,
+                        runtime=self._runtime,
+                    )
+                )
             design = self._build_spec(bundle, outfit, network)
             container = await self._containers.start_container(design, limits)
             stack.push_async_callback(container.kill_and_wait)
@@ -149,33 +158,47 @@ class ThirdPartyRunner:
         for path in paths:
             check_path(path.name, self._private)
 
-    @asynccontextmanager
-    async def _start_egress(self, way_out: EgressProxy) -> AsyncIterator[str]:
-        """Start a container with the forwarder; yields its network. The kill switch cuts it."""
-        design = ContainerSpec(
-            image=self._image,
-            labels=self._labels,
-            entrypoint=("python3", "-I", "-S", "-B"),
-            command=("-c", load_forwarder(), json.dumps(way_out.listeners)),
-            profile=PROFILE,
-            hosts=way_out.hosts,
-            sysctls={"net.ipv4.ip_unprivileged_port_start": "0"},
-            runtime=self._runtime,
-        )
-        container = await self._containers.start_container(design, EXIT_LIMITS)
-        link = Link(container.write, way_out.serve_stream)
-        container.bind_listener(link)
-        with self._kill_switch.on_engage(_create_cut(link, container)):
-            try:
-                async with asyncio.timeout(EXIT_LIMITS.start_seconds):
-                    if not await link.wait_ready():
-                        raise SessionBroken("the server's exit did not start")
-                yield f"container:{container.identity}"
-            except TimeoutError as error:
-                raise SessionBroken("the server's exit did not start in time") from error
-            finally:
-                await link.end_and_wait()
-                await container.kill_and_wait()
+
+@asynccontextmanager
+async def start_egress(
+    containers: ContainerManager,
+    image: str,
+    labels: Mapping[str, str],
+    way_out: EgressProxy,
+    *,
+    kill_switch: KillSwitch,
+    runtime: str | None = None,
+    limits: Limits = EXIT_LIMITS,
+) -> AsyncIterator[str]:
+    """Start a container of the base image with the forwarder; yields its network, which leads to
+    `way_out` alone. The kill switch cuts it.
+
+    Raises SessionBroken, EngineUnavailable, BaseImageMissing.
+    """
+    design = ContainerSpec(
+        image=image,
+        labels=labels,
+        entrypoint=("python3", "-I", "-S", "-B"),
+        command=("-c", load_forwarder(), json.dumps(way_out.listeners)),
+        profile=PROFILE,
+        hosts=way_out.hosts,
+        sysctls={"net.ipv4.ip_unprivileged_port_start": "0"},
+        runtime=runtime,
+    )
+    container = await containers.start_container(design, limits)
+    link = Link(container.write, way_out.serve_stream)
+    container.bind_listener(link)
+    with kill_switch.on_engage(_create_cut(link, container)):
+        try:
+            async with asyncio.timeout(limits.start_seconds):
+                if not await link.wait_ready():
+                    raise SessionBroken("the server's exit did not start")
+            yield f"container:{container.identity}"
+        except TimeoutError as error:
+            raise SessionBroken("the server's exit did not start in time") from error
+        finally:
+            await link.end_and_wait()
+            await container.kill_and_wait()
 
 
 def load_forwarder() -> str:

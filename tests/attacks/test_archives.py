@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import struct
 import tarfile
@@ -14,7 +15,7 @@ import pytest
 
 from sandbox.bundle.model import read_bundle
 from sandbox.errors import ArchiveRefused, BundleInvalid
-from sandbox.packages.archive import ArchiveBounds, unpack_archive
+from sandbox.packages.archive import ArchiveBounds, unpack_archive, unpack_tree
 from tests.sandbox.packages.test_archive import a_tar, a_zip
 
 GOOD = Path(__file__).parents[1] / "fixtures" / "bad_bundles" / "good"
@@ -76,6 +77,86 @@ def test_a_hostile_archive_leaves_nothing(name: str, tmp_path: Path) -> None:
         unpack_archive(HOSTILE[name], tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
     assert not (tmp_path.parent / "outside").exists()
+
+
+@pytest.mark.parametrize("pack", [stored, a_tar])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("json.py", "JSON.py", "json/__init__.py", "json/decoder.py", "_ast.py", "re.pyw"),
+        *("sitecustomize.py", "usercustomize/__init__.py", "site.py", "email/a/b.py"),
+        *("a.pth", "d/a.PTH", "fast.so", "d/fast.cpython-312-x86_64-linux-gnu.so", "fast.so.1"),
+        *("fast.pyd", "fast.dll", "fast.dylib", "a.pyc", "d/__pycache__/a.cpython-312.pyc"),
+    ],
+)
+def test_an_archive_brings_no_code_that_runs_unread_or_as_python_s_own(
+    pack: Callable[[dict[str, bytes]], bytes], name: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ArchiveRefused, match=r"machine code|module of Python"):
+        unpack_archive(pack({"server.py": b"", name: b"x"}), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("pack", [stored, a_tar])
+def test_an_archive_s_own_code_is_unpacked(
+    pack: Callable[[dict[str, bytes]], bytes], tmp_path: Path
+) -> None:
+    names = ("server.py", "tests/json.py", "json.txt", "data/so.md", "re", "email/note.txt")
+    files = dict.fromkeys(names, b"x")
+    assert set(unpack_archive(pack(files), tmp_path / "out")) == set(files)
+
+
+def stream(*files: tuple[object, bytes], end: bytes = bytes(4), **more: object) -> io.BytesIO:
+    """What a fetching container sends: names with contents."""
+    sent = io.BytesIO()
+    for name, content in files:
+        header = json.dumps({"path": name, "size": len(content), **more}).encode()
+        sent.write(struct.pack("!I", len(header)) + header + content)
+    sent.write(end)
+    sent.seek(0)
+    return sent
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        *(
+            stream((name, b"x"))
+            for name in ("../a", "/a", "a/../../b", "a//b", ".", "", "a/", "a\0")
+        ),
+        *(
+            stream((name, b"x"))
+            for name in (7, None, "n" * 300, "d/" * 200 + "a", "a\nb", "\ud800")
+        ),
+        stream(("a", b"x"), ("a", b"y")),
+        stream(("a", b"x"), ("a/b", b"y")),
+        *(stream(("a", b"x"), size=size) for size in (-1, 2**40, "1", 1.5)),
+        stream(("a", b"x"), end=b""),
+        stream(("a", b"x"), end=b"\xff\xff\xff\xff"),
+        stream(("a", b"x"), end=b"\0\0\0\2[]"),
+        stream(("a", b"x"), end=b"\0\0\0\2{"),
+        stream(*((f"f{number}", b"") for number in range(5))),
+        stream(("a", bytes(1000)), ("b", bytes(1000))),
+    ],
+)
+def test_what_a_fetching_container_sends_stays_in_its_directory_and_bounds(
+    sent: io.BytesIO, tmp_path: Path
+) -> None:
+    place = tmp_path / "tree"
+    place.mkdir()
+    with pytest.raises(ArchiveRefused):
+        unpack_tree(sent, place, ArchiveBounds(files=4, total_bytes=1500))
+    assert list(tmp_path.iterdir()) == [place]
+    assert all(not path.is_symlink() for path in place.rglob("*"))
+
+
+def test_the_files_of_a_fetching_container_are_written(tmp_path: Path) -> None:
+    files = {"json.py": b"x", "a.so": b"y" * 100_000, "d/aux.js": b"", "d/ two words": b"z"}
+    assert set(unpack_tree(stream(*files.items()), tmp_path)) == set(files)
+    assert (tmp_path / "a.so").read_bytes() == b"y" * 100_000
+    unpack_tree(stream(("run", b"x"), executable=True), tmp_path)
+    assert os.access(tmp_path / "run", os.X_OK)
+    assert not os.access(tmp_path / "json.py", os.X_OK)
 
 
 @pytest.mark.parametrize("pack", [stored, a_tar])

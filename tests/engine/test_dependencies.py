@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import subprocess
-import sys
-import zipfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,13 +17,15 @@ from sandbox.bundle.model import Bundle
 from sandbox.bundle.report import StageReport
 from sandbox.engines.docker.engine import Client, ContainerLabels, DockerRunner
 from sandbox.engines.docker.image import export_image
-from sandbox.engines.docker.layers import build_dependency_layer, remove_layer, resolve_packages
+from sandbox.engines.docker.layers import PythonTarget, detect_python, remove_layer
 from sandbox.errors import PackageUnusable
-from sandbox.packages.fetch import PythonTarget, fetch_locked, fetch_wheels
+from sandbox.packages.fetch import fetch_locked, fetch_wheels
+from sandbox.packages.layers import build_dependency_layer, resolve_packages
 from sandbox.stages.static.stage import prove_static
 from sandbox.stages.suite import build_harness, prove_suite
 from sandbox.wire.policy import Policy
 from tests.sandbox.computing import HALVE, computing
+from tests.world.registry import FakeRegistry, registry
 
 pytestmark = pytest.mark.docker
 
@@ -35,35 +35,22 @@ SUITE = (
 )
 
 
-def wheel(place: Path, code: str, name: str, version: str, needs: str = "") -> None:
-    about = f"{name}-{version}.dist-info"
-    wants = f"Requires-Dist: {needs}\n" if needs else ""
-    files = {
-        f"{name}.py": code,
-        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{wants}",
-        f"{about}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        f"{about}/RECORD": "",
-    }
-    with zipfile.ZipFile(place / f"{name}-{version}-py3-none-any.whl", "w") as archive:
-        for path, content in files.items():
-            archive.writestr(path, content)
-
-
 @pytest.fixture
-def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A place that pip takes wheels from, instead of PyPI."""
-    place = tmp_path / "index"
-    place.mkdir()
+def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeRegistry]:
+    """An index that pip takes wheels from, instead of PyPI."""
     halving = "from dividing import by\n\n\ndef half_of(number):\n    return by(number, 2)\n"
-    wheel(place, halving, "halving", "1.0", "dividing")
-    wheel(place, "def by(one, other):\n    return one / other\n", "dividing", "2.0")
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(place))
-    return place
+    with registry() as made:
+        made.add_wheel("halving", "1.0", {"halving.py": halving}, "dividing")
+        made.add_wheel(
+            "dividing", "2.0", {"dividing.py": "def by(one, other):\n    return one / other\n"}
+        )
+        for name, value in made.environment.items():
+            monkeypatch.setenv(name, value)
+        yield made
 
 
 def test_a_server_with_packages_runs_its_tests_and_is_exported(
-    docker_engine: tuple[Client, str], index: Path
+    docker_engine: tuple[Client, str], index: FakeRegistry
 ) -> None:
     client, base = docker_engine
     found = resolve_packages(client, ["halving==1.0"], print)
@@ -112,14 +99,23 @@ def exported(client: Client, bundle: Bundle, layer: str) -> str:
     return done.stdout.replace(" ", "")
 
 
-def test_a_package_that_is_not_what_was_locked_is_not_taken(index: Path, tmp_path: Path) -> None:
-    ours = PythonTarget(f"{sys.version_info.major}.{sys.version_info.minor}", os.uname().machine)
-    place = tmp_path / "fetched" / "tree"
-    place.mkdir(parents=True)
+def test_a_package_that_is_not_what_was_locked_is_not_taken(
+    docker_engine: tuple[Client, str], index: FakeRegistry, tmp_path: Path
+) -> None:
+    ours = detect_python(docker_engine[0], print)
+    place, again = tmp_path / "fetched", tmp_path / "again"
+    place.mkdir()
+    again.mkdir()
     lock = fetch_wheels(["dividing"], place, ours)
-    again = tmp_path / "again" / "tree"
-    again.mkdir(parents=True)
-    wheel(index, "def by(one, other):\n    return 0\n", "dividing", "2.0")
+    other = {"dividing.py": "def by(one, other):\n    return 0\n"}
+    index.replace_wheel("dividing", "2.0", other)
     with pytest.raises(PackageUnusable, match=r"(?i)hash"):
         fetch_locked(lock, again, ours)
     assert not list(again.iterdir())
+
+
+def test_wheels_are_fetched_for_another_python_too(
+    docker_engine: tuple[Client, str], index: FakeRegistry, tmp_path: Path
+) -> None:
+    lock = fetch_wheels(["halving"], tmp_path, PythonTarget("3.99", "aarch64"))
+    assert {package.name for package in lock} == {"halving", "dividing"}

@@ -14,14 +14,10 @@ import pytest
 
 from sandbox.cage import opened_cage
 from sandbox.engines.docker.engine import Client
-from sandbox.engines.docker.layers import (
-    build_node_layer,
-    build_python_layer,
-    detect_python,
-    remove_layer,
-)
+from sandbox.engines.docker.layers import FetchedProgram, build_python_layer, remove_layer
 from sandbox.errors import BaseImageBuildFailed, PackageUnusable
-from sandbox.packages.fetch import FetchedProgram, fetch_npm, fetch_pypi
+from sandbox.packages.fetch import fetch_npm, fetch_pypi
+from sandbox.packages.layers import build_node_layer
 from tests.engine.foreign import BENIGN
 from tests.sandbox.upstreams import HOST, outside, to_this_machine
 
@@ -140,8 +136,8 @@ def test_a_server_from_pypi_runs_by_its_script_and_as_a_module(
     docker_engine: tuple[Client, str], tmp_path: Path
 ) -> None:
     client, _ = docker_engine
-    place, made, python = tree(tmp_path), [str(wheel(tmp_path))], detect_python(client, print)
-    fetched = fetch_pypi(made, place, python, script="tiny-server")
+    place, made = tree(tmp_path), [str(wheel(tmp_path))]
+    fetched = fetch_pypi(made, place, script="tiny-server")
     assert [(p.name, p.version) for p in fetched.lock] == [("tiny-server", "1.2.3")]
     assert fetched.lock[0].digest.startswith("sha256:")
     image = build_python_layer(client, "tiny", fetched, place, print)
@@ -187,9 +183,6 @@ def test_what_cannot_be_fetched_safely_is_refused(
 @pytest.mark.parametrize(
     "spec", ["-r x", "x @ file:///etc", "git+https://host/x", "./here", "/x.whl"]
 )
-def test_a_pypi_spec_is_a_name_or_a_wheel(
-    docker_engine: tuple[Client, str], tmp_path: Path, spec: str
-) -> None:
-    python = detect_python(docker_engine[0], print)
+def test_a_pypi_spec_is_a_name_or_a_wheel(tmp_path: Path, spec: str) -> None:
     with pytest.raises(PackageUnusable, match="no PyPI package"):
-        fetch_pypi([spec], tmp_path, python, script="x")
+        fetch_pypi([spec], tmp_path, script="x")

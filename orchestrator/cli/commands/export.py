@@ -13,7 +13,7 @@ from registry.servers.bundles import Bundles
 from registry.store import Store
 from sandbox.engines.docker.engine import connect_engine
 from sandbox.engines.docker.image import export_image
-from sandbox.engines.docker.layers import build_dependency_layer
+from sandbox.packages.layers import build_dependency_layer
 
 
 @click.command("export")

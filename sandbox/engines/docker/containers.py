@@ -47,8 +47,8 @@ class ContainerSpec:
     """The specification of a container, beside its limits. `profile` names a file of `images/`.
 
     `network` is `none`, or `container:ID` to share another container's network. `scratch` are tmpfs
-    directories beside /tmp, each of the limits' size; `hosts` are names and addresses for
-    /etc/hosts. An empty `command` leaves the image's own.
+    directories beside /tmp, each of the limits' size and `scratch_files` files. `hosts` are names
+    and addresses for /etc/hosts. An empty `command` leaves the image's own.
     """
 
     image: str
@@ -60,6 +60,7 @@ class ContainerSpec:
     profile: str = "seccomp.json"
     user: str = NOBODY
     scratch: tuple[str, ...] = ()
+    scratch_files: int = 4096
     mounts: tuple[Mount, ...] = ()
     hosts: Mapping[str, str] = field(default_factory=dict)
     sysctls: Mapping[str, str] = field(default_factory=dict)
@@ -89,6 +90,8 @@ def create_container(
             environment=dict(design.environment),
             working_dir=design.directory or None,
             host_config=_build_host_config(api, design, limits),
+            # The client's own settings name proxies, with their passwords.
+            use_config_proxy=False,
         )
         identity = str(made["Id"])
         stream = api.attach_socket(
@@ -113,7 +116,8 @@ def _build_host_config(
     api: docker.APIClient, design: ContainerSpec, limits: Limits
 ) -> dict[str, Any]:
     memory = limits.memory_mb * 1024 * 1024
-    scratch = f"size={limits.scratch_mb}m,nr_inodes=4096,noexec,nosuid,nodev,mode=1777"
+    room = f"size={limits.scratch_mb}m,nr_inodes={design.scratch_files}"
+    scratch = f"{room},noexec,nosuid,nodev,mode=1777"
     config: dict[str, Any] = api.create_host_config(
         network_mode=design.network,
         read_only=True,

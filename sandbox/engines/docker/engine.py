@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -26,13 +26,20 @@ from sandbox.engines.docker.containers import (
     find_reason,
     remove_container,
 )
+<<<<<<< HEAD
 from sandbox.engines.docker.layers import build_dependency_layer
 from sandbox.errors import EngineAbsent, EngineUnavailable, SandboxError
+=======
+from sandbox.engines.docker.layers import find_dependency_layer
+from sandbox.errors import EngineUnavailable, PackageUnusable, SandboxError
+>>>>>>> fetching
 from sandbox.killswitch import KillSwitch
 from sandbox.session.interface import Limits, Session
 from sandbox.session.pipe import PipeSession
 
 Client = docker.DockerClient
+LayerBuilder = Callable[[Client, Bundle, str], str]
+"""Builds the image of a bundle's packages on a base image; returns its id."""
 LABEL = "toolwright"
 KILLERS = 32
 """Containers that are killed at once, so that none waits for another one's removal."""
@@ -90,6 +97,7 @@ class DockerRunner:
     A spare has run no code but the runtime's; it gets one bundle and is never reused. Use as an
     async context manager; on exit it removes every container started by `containers`. `kept` maps
     ids of earlier base images to names: a bundle that was proved on one of them runs on it.
+    `build_layer` fetches and builds what the engine lacks of a bundle's packages.
     """
 
     def __init__(
@@ -103,8 +111,9 @@ class DockerRunner:
         limits: Limits | None = None,
         runtime: str | None = None,
         kept: Mapping[str, str] | None = None,
+        build_layer: LayerBuilder | None = None,
     ) -> None:
-        self._kept = kept or {}
+        self._kept, self._build_layer = kept or {}, build_layer
         self._client, self._layers = client, dict[str, str]()
         self._image, self._labels, self._runtime = image, labels, runtime
         self._kill_switch = kill_switch or KillSwitch()
@@ -169,10 +178,16 @@ class DockerRunner:
         """The image of a bundle's packages, built if the engine has none."""
         digest = bundle.compute_digest()
         if digest not in self._layers:
-            self._layers[digest] = await asyncio.to_thread(
-                build_dependency_layer, self._client, bundle, lambda step: None, self._image
-            )
+            self._layers[digest] = await asyncio.to_thread(self._find_layer, bundle)
         return self._layers[digest]
+
+    def _find_layer(self, bundle: Bundle) -> str:
+        found = find_dependency_layer(self._client, bundle, self._image)
+        if found:
+            return found
+        if self._build_layer is None:
+            raise PackageUnusable(f"the packages of {bundle.name} are in no image of the engine.")
+        return self._build_layer(self._client, bundle, self._image)
 
     def _replenish_spares(self) -> None:
         loop = asyncio.get_running_loop()

@@ -7,7 +7,7 @@ import io
 import json
 import tarfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -154,13 +154,13 @@ def _walk_files(directory: Traversable, prefix: str) -> Iterator[tuple[str, byte
             yield prefix + entry.name, entry.read_bytes()
 
 
-def _pack_context(files: Mapping[str, bytes]) -> io.BytesIO:
+def _pack_context(files: Mapping[str, bytes], executable: Collection[str] = ()) -> io.BytesIO:
     """A tar of files that any user may read, the same for the same files."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as archive:
         for name, content in sorted(files.items()):
             member = tarfile.TarInfo(name)
-            member.size, member.mode = len(content), 0o644
+            member.size, member.mode = len(content), 0o755 if name in executable else 0o644
             archive.addfile(member, io.BytesIO(content))
     stream.seek(0)
     return stream
@@ -174,6 +174,25 @@ def _build_image(
     labels: Mapping[str, str],
 ) -> str:
     return build_context(client, _pack_context(files), tag, arguments, labels)
+
+
+def build_files(
+    client: docker.DockerClient,
+    files: Mapping[str, bytes],
+    tag: str,
+    executable: Collection[str] = (),
+) -> str:
+    """Build an image, without a network, of files that hold a Dockerfile; returns its id."""
+    context = _pack_context(files, executable)
+    return build_context(client, context, tag, {}, {}, network="none")
+
+
+def find_image(client: docker.DockerClient, reference: str) -> str:
+    """The id of an image's content; empty if the engine has none of that name."""
+    try:
+        return get_image_id(client, reference)
+    except docker.errors.ImageNotFound:
+        return ""
 
 
 def build_context(
@@ -215,7 +234,7 @@ def pull_image(
     """Pull an image unless the engine has it; returns its reference, or None if there is none.
     With `anew`, an image that the engine has is pulled again, if its registry answers.
     """
-    present = _has_image(client, reference)
+    present = bool(find_image(client, reference))
     if present and not anew:
         return reference
     progress(f"pulling {reference}")
@@ -229,14 +248,6 @@ def pull_image(
     if problem:
         progress(f"{reference} cannot be pulled ({problem[:200]})")
     return None if problem and not present else reference
-
-
-def _has_image(client: docker.DockerClient, reference: str) -> bool:
-    try:
-        get_image_id(client, reference)
-    except docker.errors.ImageNotFound:
-        return False
-    return True
 
 
 def _run_pull(client: docker.DockerClient, reference: str, said: SimpleQueue[str | None]) -> None:

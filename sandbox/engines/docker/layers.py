@@ -7,8 +7,9 @@ import io
 import os
 import tarfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
+from tempfile import TemporaryFile
 from typing import IO
 
 import docker
@@ -16,34 +17,20 @@ import docker.errors
 
 from sandbox.bundle.launch import LockedPackage
 from sandbox.bundle.model import Bundle
-from sandbox.bundle.packages import Dependency, read_dependencies
 from sandbox.engines.docker.image import (
     Progress,
     build_base,
     build_context,
+    find_image,
     get_image_id,
-    import_root,
-    is_recent,
     pull_image,
     translate_errors,
 )
 from sandbox.errors import PackageUnusable
-from sandbox.packages.fetch import (
-    PLACE,
-    FetchedProgram,
-    PythonTarget,
-    fetch_locked,
-    fetch_tree,
-    fetch_wheels,
-)
 
+PLACE = "/opt/server"
+"""The directory of a fetched tree in the image."""
 REPOSITORY = "toolwright-server"
-NODE_REPOSITORY = "toolwright-node"
-NODE_VERSION = "22.23.3"
-NODE_BASE = "node:22-slim"
-NODE_ROOT = "toolwright-node-root"
-NODE_PACKAGES = ("base-files", "netbase", "tzdata", "ca-certificates", "libstdc++6", "libgcc-s1")
-NODE_MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
 MAX_FILES, MAX_BYTES = 200_000, 2 * 1024 * 1024 * 1024
 # Start-up must not compile. What this Python cannot compile of a package, it cannot import either.
 COMPILE = f"""ENV PYTHONPATH={PLACE}
@@ -53,13 +40,38 @@ invalidation_mode=__import__('py_compile').PycInvalidationMode.UNCHECKED_HASH)"]
 """
 
 
-def detect_python(client: docker.DockerClient, progress: Progress) -> PythonTarget:
-    """The interpreter of the base image. Raises BaseImageBuildFailed or EngineUnavailable."""
-    base = build_base(client, progress).reference
+@dataclass(frozen=True)
+class FetchedProgram:
+    """A fetched program: its command once the tree is copied to `PLACE`, and its lock."""
+
+    name: str
+    version: str
+    command: tuple[str, ...]
+    lock: tuple[LockedPackage, ...]
+
+
+@dataclass(frozen=True)
+class PythonTarget:
+    """The interpreter that wheels are fetched for: version (`3.12`) and machine (`x86_64`)."""
+
+    version: str
+    machine: str
+
+
+def detect_python(client: docker.DockerClient, progress: Progress, base: str = "") -> PythonTarget:
+    """The interpreter of `base`, by default the base image. Raises BaseImageBuildFailed or
+    EngineUnavailable.
+    """
+    base = base or build_base(client, progress).reference
     ask = "import platform, sys; print(*sys.version_info[:2], platform.machine())"
     with translate_errors("asking the base image for its Python"):
         told = client.containers.run(
-            base, ["-I", "-c", ask], entrypoint="python3", network_disabled=True, remove=True
+            base,
+            ["-I", "-c", ask],
+            entrypoint="python3",
+            network_disabled=True,
+            remove=True,
+            use_config_proxy=False,
         )
     major, minor, machine = told.decode().split()
     return PythonTarget(f"{major}.{minor}", machine)
@@ -73,97 +85,37 @@ def build_python_layer(
     Raises PackageUnusable, BaseImageBuildFailed or EngineUnavailable.
     """
     base = build_base(client, progress).reference
-    return _build_layer(client, base, COMPILE, name, fetched, tree, progress)
+    return build_layer(client, base, name, fetched, tree, progress, step=COMPILE)
 
 
-def build_dependency_layer(
-    client: docker.DockerClient, bundle: Bundle, progress: Progress, base: str = ""
-) -> str:
-    """The id of an image of a bundle's packages on `base`, by default the present base image.
-    Unless the engine has it, the packages are fetched by their locked digests. Raises like
-    `build_python_layer`.
+def find_dependency_layer(client: docker.DockerClient, bundle: Bundle, base: str) -> str:
+    """The id of the image of a bundle's packages on `base`; empty if the engine has none.
+
+    Raises EngineUnavailable or BaseImageBuildFailed.
     """
-    base = base or build_base(client, progress).reference
-    lock = tuple(package.locked for package in bundle.packages)
     with translate_errors(f"looking for the packages of {bundle.name}"):
-        # By the base's content: its name stays when it is built anew.
-        tag = _compute_tag(get_image_id(client, base), COMPILE, bundle.name, lock)
-        try:
-            return get_image_id(client, tag)
-        except docker.errors.ImageNotFound:
-            progress(f"fetching {len(lock)} packages by pip")
-    with TemporaryDirectory(prefix="toolwright-") as place:
-        tree = Path(place) / "tree"
-        tree.mkdir()
-        fetch_locked(lock, tree, detect_python(client, progress))
-        fetched = FetchedProgram(bundle.name, str(bundle.version), (), lock)
-        return _build_layer(client, base, COMPILE, bundle.name, fetched, tree, progress, tag)
+        return find_image(client, compute_dependency_tag(client, bundle, base))
 
 
-def resolve_packages(
-    client: docker.DockerClient, specs: Sequence[str], progress: Progress
-) -> tuple[Dependency, ...]:
-    """Resolve PyPI packages (`NAME[==VERSION]`) and their dependencies for the base image's Python.
-
-    Raises like `build_python_layer`.
-    """
-    with TemporaryDirectory(prefix="toolwright-") as place:
-        tree = Path(place) / "tree"
-        tree.mkdir()
-        progress("asking PyPI by pip")
-        lock = fetch_wheels(specs, tree, detect_python(client, progress))
-        return read_dependencies(tree, lock)
+def compute_dependency_tag(client: docker.DockerClient, bundle: Bundle, base: str) -> str:
+    """The name of that image."""
+    lock = tuple(package.locked for package in bundle.packages)
+    # By the base's content: its name stays when it is built anew.
+    return _compute_tag(get_image_id(client, base), COMPILE, bundle.name, lock)
 
 
-def build_node_layer(
-    client: docker.DockerClient, name: str, fetched: FetchedProgram, tree: Path, progress: Progress
-) -> str:
-    """Build an image of the tree on one with Node; returns its id. Raises like
-    `build_python_layer`.
-    """
-    return _build_layer(
-        client, build_node_base(client, progress), "", name, fetched, tree, progress
-    )
-
-
-def build_node_base(client: docker.DockerClient, progress: Progress) -> str:
-    """The reference of an image with Node: node:22-slim, or if that cannot be pulled, one of Debian
-    packages and the Node binary of npm. Raises like `build_python_layer`.
-    """
-    with translate_errors("making an image with Node"):
-        reference = f"{NODE_REPOSITORY}:{NODE_VERSION}"
-        if is_recent(client, reference):
-            return reference
-        base = pull_image(client, NODE_BASE, progress)
-        if base is not None:
-            return base
-        root = import_root(client, NODE_ROOT, NODE_PACKAGES, progress)
-        machine = NODE_MACHINES.get(str(client.info().get("Architecture")))
-        if machine is None:
-            raise PackageUnusable(f"there is no Node for this machine. Pull {NODE_BASE} yourself.")
-        progress(f"fetching Node {NODE_VERSION} by npm")
-        with TemporaryDirectory(prefix="toolwright-") as directory:
-            package = f"node-linux-{machine}"
-            fetch_tree(f"{package}@{NODE_VERSION}", Path(directory))
-            place = Path(directory) / "node_modules" / package
-            dockerfile = (
-                f"FROM {root}\nCOPY tree/bin/node /usr/local/bin/node\n"
-                "COPY tree/LICENSE /usr/local/share/doc/node/LICENSE\n"
-            )
-            _build_tree(client, dockerfile, place, reference, {})
-        return reference
-
-
-def _build_layer(
+def build_layer(
     client: docker.DockerClient,
     base: str,
-    step: str,
     name: str,
     fetched: FetchedProgram,
     tree: Path,
     progress: Progress,
+    *,
+    step: str = "",
     tag: str = "",
 ) -> str:
+    """Build an image of the tree on `base`; returns its id. Raises like `build_python_layer`."""
     tag = tag or _compute_tag(base, step, name, fetched.lock)
     progress(f"building {tag} on {base}")
     labels = {
