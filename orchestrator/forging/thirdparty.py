@@ -14,6 +14,7 @@ from orchestrator.approvals.grants import Grants, find_secret_name
 from orchestrator.errors import AddFailed
 from orchestrator.forging.thirdparty_image import PreparedSource, Progress, prepare_source
 from orchestrator.forging.thirdparty_source import Source
+from orchestrator.gateway.brokers import RESERVED_NAMES, render_reserved
 from orchestrator.gateway.engine import Engine
 from orchestrator.gateway.thirdparty import GrantedEnvironmentProvider
 from registry.approvals.grants import GrantTable
@@ -115,6 +116,8 @@ class Additions:
         """The registered server of that name. Raises AddFailed where we made it."""
         if not NAME.match(name):
             raise AddFailed(f"{name!r} is no name for a server: use small letters, digits and _.")
+        if name in RESERVED_NAMES:
+            raise AddFailed(render_reserved(name))
         try:
             current = self.servers.get(name)
         except RowNotFound:
