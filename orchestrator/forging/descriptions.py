@@ -28,6 +28,8 @@ from sandbox.killswitch import KillSwitch
 from sandbox.wire.exchange import Upstream
 from sandbox.wire.policy import Origin, parse_origin
 
+SUBMITTED = "the submitted document"
+"""The source of a description that came with its order."""
 NETWORK = "network:"
 """How the permission to reach a host begins."""
 
@@ -75,7 +77,7 @@ class Descriptions:
             return await asyncio.to_thread(
                 parse_document,
                 order.document.encode(),
-                "the submitted document",
+                SUBMITTED,
                 url=order.source or None,
             )
         reasons = []
