@@ -84,6 +84,8 @@ class SignedPolicy:
             version=entry.version,
             digest=entry.digest,
             arguments=call.arguments,
+            author=entry.author,
+            requests=bundle.get_tool(call.tool).requests,
             rules=() if erasing else self._find_rules(call),
             now=now,
         )
