@@ -112,7 +112,9 @@ class Descriptions:
         """The pages with those of the same origin that they lead to."""
         if place.path is not None:
             return limit_pages(pages)
-        return await gather_pages(pages, self._build_fetch(place), place.headers)
+        found = {parse_origin(page.location) for page in pages}
+        headers = place.headers if found <= place.origins else ()
+        return await gather_pages(pages, self._build_fetch(place), headers)
 
     def find_place(self, location: str) -> Place:
         """Where a description is, with the credential that is registered for it."""
