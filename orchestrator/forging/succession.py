@@ -22,17 +22,17 @@ def find_undecided(
     versions: Sequence[Entry], before: Bundle | None, after: Bundle, source: str
 ) -> SuccessionNeed | None:
     """What a person has to allow before `after`, made from `source`, follows the registered
-    version; None where it is made from what an earlier version was made from, and may do nothing
-    that the registered one may not.
+    version; None where it is that very version, or is made from what an earlier one was made from
+    and may do nothing that the registered one may not.
 
     `versions` are all registered ones, the newest first; `before` is the current one's bundle, None
     where it cannot be read.
     """
     changes = tuple(_iterate_changes(versions, before, after, source))
-    if not changes:
-        return None
     current = versions[0]
     digests = (current.digest, after.compute_digest())
+    if not changes or digests[0] == digests[1]:
+        return None
     whole = hash_text(to_canonical_json([current.name, *digests, source, *changes]))
     shown = [clean_text(change)[:MAX_LINE] for change in changes[:MAX_SHOWN]]
     if len(changes) > MAX_SHOWN:

@@ -195,18 +195,17 @@ def test_a_changed_file_waits_for_what_it_gained_and_for_nothing_else(
 ) -> None:
     path = tmp_path / "bank.json"
 
-    def forged(**paths: Any) -> dict[str, Any]:
+    def forged(path: Path, **paths: Any) -> str:
         made = {**document(**paths), "servers": [{"url": bank.own.url}]}
         path.write_text(json.dumps(made))
-        return bank.forge("filed", source=str(path))
+        return str(bank.forge("filed", source=str(path))["state"])
 
-    assert forged()["state"] == "done"
-    assert forged(rates=reading("getRates"))["state"] == "done"
+    rates, elsewhere = reading("getRates"), tmp_path / "elsewhere.json"
+    assert forged(path) == "done"
+    assert forged(path, rates=rates) == "done"
     assert bank.version("filed") == 2
-    assert forged(transfers=writing("transfer"))["state"] == "waiting"
-    path.rename(tmp_path / "elsewhere.json")
-    elsewhere = bank.forge("filed", source=str(tmp_path / "elsewhere.json"))
-    assert elsewhere["state"] == "waiting"
+    assert forged(path, rates=rates, transfers=writing("transfer")) == "waiting"
+    assert forged(elsewhere, rates=rates, more=reading("getMore")) == "waiting"
     assert bank.version("filed") == 2
 
 
