@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.functional.home import Home, new_home, until
+from tests.functional.home import PIN, Home, new_home, until
 from tests.functional.peer import Peer, text
 from tests.world.loopback import Answering, served
 
@@ -273,6 +273,16 @@ def test_a_person_lets_a_version_follow_and_the_secret_stays_until_they_move_it(
     assert bank.other.url in shown
     assert not bank.read("moved").get("isError")
     assert CANARY in bank.other.heard[-1]
+
+
+def test_a_job_that_a_person_allowed_on_the_page_goes_on_by_itself(bank: Bank) -> None:
+    bank.open("paged")
+    bank.own.document = document(transfers=writing("transfer"))
+    job = bank.forge("paged", source=bank.own.url)["job"]
+    assert bank.home.post(f"/jobs/{job}/allow", pin="wrong").status_code == 403
+    assert bank.version("paged") == 1
+    assert bank.home.post(f"/jobs/{job}/allow", pin=PIN).status_code == 200
+    until(lambda: bank.version("paged") == 2, "the next version is registered")
 
 
 def test_a_person_s_word_is_for_the_version_that_they_were_shown(bank: Bank) -> None:
