@@ -147,10 +147,14 @@ def _is_host(match: re.Match[str]) -> bool:
 
 def _attach_credential(source: ApiSource, known: tuple[ApiSource, ...]) -> ApiSource:
     for other in known:
-        if source.location == other.location or source.origins & other.origins:
-            bare = "/" not in source.location
-            location = other.location if bare else source.location
-            return replace(other, location=location)
+        if source.location == other.location:
+            return other
+        if source.origins & other.origins:
+            if "/" not in source.location:
+                return other
+            # Written without a scheme it has two URLs; the credential belongs to one origin.
+            fitting = (url for url in source.urls if parse_origin(url) in other.origins)
+            return replace(other, location=next(fitting, other.location))
     return source
 
 

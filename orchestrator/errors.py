@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from registry.needs import BudgetLine, CredentialNeed, HostNeed, Need, PackageNeed
+from registry.needs import (
+    BudgetLine,
+    CredentialNeed,
+    HostNeed,
+    Need,
+    PackageNeed,
+    SuccessionNeed,
+)
 from sandbox.errors import SandboxError
 
 if TYPE_CHECKING:
@@ -128,6 +135,17 @@ class ForgeWaits(OrchestratorError):
     def __init__(self, need: HostNeed | PackageNeed | CredentialNeed, message: str) -> None:
         self.need = need
         super().__init__(message)
+
+
+class SuccessionUndecided(OrchestratorError):
+    """A next version of a registered server waits for a person: `need` says what it changes."""
+
+    def __init__(self, need: SuccessionNeed) -> None:
+        self.need = need
+        super().__init__(
+            f"{need.server} is registered, and its next version would be another server: "
+            f"{'; '.join(need.changes[:8])[:1000]}. Give another name, or let a person allow it."
+        )
 
 
 class BudgetSpent(OrchestratorError):

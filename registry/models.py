@@ -23,7 +23,17 @@ ApprovalState = Literal[
 ]
 JobState = Literal["queued", "running", "waiting", "done", "failed", "cancelled"]
 JobKind = Literal["forge", "call", "do", "repair"]
-GrantKind = Literal["host", "private_host", "permission", "source", "budget", "package", "tests"]
+GrantKind = Literal[
+    "host",
+    "private_host",
+    "permission",
+    "source",
+    "budget",
+    "package",
+    "tests",
+    "secret",
+    "succession",
+]
 
 ENDED_JOBS: tuple[JobState, ...] = ("done", "failed", "cancelled")
 """The states that a job never leaves."""
@@ -83,6 +93,11 @@ class Entry:
     base_image: str = ""
     parent: str = ""
     tools: tuple[RegisteredTool, ...] = field(default=(), repr=False)
+
+    @property
+    def author(self) -> str:
+        """Who made it, without the model."""
+        return self.created_by.partition(" ")[0]
 
     def get_tool(self, name: str) -> RegisteredTool:
         """The tool of that name. Raises KeyError."""
@@ -347,9 +362,11 @@ class DocumentationSource:
 class Grant:
     """A `host:port` that a person allowed; `private_host` also where its address is private. Of a
     `permission`, `origin` is the server and the permission: `notes fs:/data:ro`; of a `source`, its
-    URL; of a `budget`, the job that may cost more. `detail` names the secret that goes there: the
-    vault's name behind an `env:NAME` ("" for NAME itself), `HEADER=@SECRET` of a source; of a
-    `budget` it says how many more the job has.
+    URL; of a `budget`, the job that may cost more; of a `secret`, the server's and its own name;
+    of a `succession`, the server. `detail` names the secret that goes there: the vault's name
+    behind an `env:NAME` ("" for NAME itself), `HEADER=@SECRET` of a source; of a `budget` it says
+    how many more the job has; of a `secret` to which origins and in which place it goes, a line
+    each; of a `succession` it is the digest of the one change of version that it allows.
 
     It counts where the person's key signed it and `serial` is past `revoked`, the newest serial of
     this origin and kind that the audit says was taken away.

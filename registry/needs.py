@@ -92,7 +92,21 @@ class UnfreezeNeed:
     kind: ClassVar[str] = "unfreeze"
 
 
-AllowedNeed = HostNeed | PackageNeed | BudgetNeed | PermissionNeed | TestsNeed
+@dataclass(frozen=True)
+class SuccessionNeed:
+    """A next version of a registered server that is made from something else, or may do more.
+    `version` is the registered one, `changes` say what would be another, and `digest` covers both
+    versions whole and everything that is said.
+    """
+
+    kind: ClassVar[str] = "succession"
+    server: str
+    version: int
+    changes: tuple[str, ...]
+    digest: str
+
+
+AllowedNeed = HostNeed | PackageNeed | BudgetNeed | PermissionNeed | TestsNeed | SuccessionNeed
 """The needs that a person allows for the job itself."""
 Need = AllowedNeed | CredentialNeed | EngineNeed | UnfreezeNeed
 _KINDS: Mapping[str, Callable[..., Need]] = {
@@ -104,6 +118,7 @@ _KINDS: Mapping[str, Callable[..., Need]] = {
         BudgetNeed,
         PermissionNeed,
         TestsNeed,
+        SuccessionNeed,
         EngineNeed,
         UnfreezeNeed,
     )

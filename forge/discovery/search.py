@@ -241,7 +241,8 @@ class _Search:
         """Return the response, or a sentence saying why there is none."""
         try:
             async with asyncio.timeout(patience):
-                return await self._fetch(url, (*self._source.headers, ACCEPT))
+                own = parse_origin(url) in self._source.origins
+                return await self._fetch(url, (*(self._source.headers if own else ()), ACCEPT))
         except UpstreamUnreachable as error:
             reason = str(error)[:300]
         except TimeoutError:

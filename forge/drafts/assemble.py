@@ -101,7 +101,8 @@ def _select_called_operations(
 
 def list_gains(bundle: Bundle, parent: Bundle | None) -> tuple[str, ...]:
     """List in words what a bundle may do and its parent may not: permissions, requests,
-    credentials, and writes that became reads. Without a parent, all that it may do.
+    credentials, and writes that became reads or less destructive. Without a parent, all that it
+    may do.
     """
     return tuple(_iterate_gains(bundle, parent))
 
@@ -111,6 +112,7 @@ def _iterate_gains(bundle: Bundle, parent: Bundle | None) -> Iterator[str]:
     before = parent.tools if parent else ()
     asked = {request for tool in before for request in tool.requests}
     written = {r for tool in before if tool.access == "write" for r in tool.requests}
+    erasing = {r for tool in before if tool.destructive for r in tool.requests}
     for tool in bundle.tools:
         for request in tool.requests:
             if is_permission_request(request):
@@ -119,6 +121,8 @@ def _iterate_gains(bundle: Bundle, parent: Bundle | None) -> Iterator[str]:
                 yield f"{request.method} {request.url[:200]}"
             elif tool.access == "read" and request in written:
                 yield f"{tool.name} as a tool that only reads"
+            elif not tool.destructive and request in erasing:
+                yield f"{tool.name} as a tool that destroys nothing"
     known = parent.credentials if parent else ()
     yield from (f"the credential {c.name}" for c in bundle.credentials if c not in known)
 

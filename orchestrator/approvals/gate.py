@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from registry.approvals.rules import ApprovalRule, Condition
+from registry.database.canonical import hash_text
 from registry.trust import EXEMPT_SUCCESSES, Standing, is_write_exempt
 from sandbox.bundle.apispec import Access
+from sandbox.bundle.model import RequestPattern
+from sandbox.wire.policy import is_request_of, parse_origin, parse_pattern_origin
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class WriteFacts:
     `operation` is the operation's own standing, `vouched` how many of its writes under this version
     people approved one by one, which count only where the record says that it is exempt. `erases`
     says that it deletes something. `rules` are the tool's standing rules whose signatures were
-    checked.
+    checked. `author` made the version, `requests` are all that its tool may send.
     """
 
     operation: Standing
@@ -60,6 +63,8 @@ class WriteFacts:
     digest: str = ""
     operation_digest: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    author: str = ""
+    requests: tuple[RequestPattern, ...] = ()
     rules: tuple[ApprovalRule, ...] = ()
     now: float = 0.0
 
@@ -122,14 +127,35 @@ def is_erasing(method: str, operation: str, name: str) -> bool:
 
 
 def covers_write(rule: ApprovalRule, write: WriteFacts) -> bool:
-    """Whether a rule is live and covers exactly this tool, this version and these arguments."""
+    """Whether a rule is live and covers exactly this tool, this version and these arguments. One
+    for any version covers those that the same author made, and that ask for what was approved.
+    """
     if f"{rule.server}.{rule.tool}" != write.tool or not rule.is_live(write.now):
         return False
     if rule.operation != write.operation_digest:
         return False
     if rule.version is not None and (rule.version, rule.digest) != (write.version, write.digest):
         return False
+    if rule.version is None and not (rule.author == write.author and asks_the_same(rule, write)):
+        return False
     return all(is_condition_met(condition, write.arguments) for condition in rule.where)
+
+
+def asks_the_same(rule: ApprovalRule, write: WriteFacts) -> bool:
+    """Whether all requests of a tool go to the origin of the approved one, which is one of them.
+    What a tool asks for besides HTTP is granted by name, and a call of another tool is judged by
+    that tool's own rules.
+    """
+    asked = [each for each in write.requests if parse_pattern_origin(each.url)]
+    origin = parse_origin(rule.url)
+    same_origin = all(parse_pattern_origin(each.url) == origin for each in asked)
+    return not asked or (same_origin and any(_is_of_pattern(rule, each) for each in asked))
+
+
+def _is_of_pattern(rule: ApprovalRule, pattern: RequestPattern) -> bool:
+    document = hash_text(pattern.document) if pattern.document else ""
+    same_document = not document or document == rule.document
+    return same_document and is_request_of(pattern, rule.method, rule.url)
 
 
 def is_condition_met(condition: Condition, arguments: Mapping[str, Any]) -> bool:

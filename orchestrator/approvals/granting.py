@@ -17,6 +17,7 @@ from registry.servers.bundles import Bundles
 from registry.servers.entries import ServerTable
 from sandbox.bundle.packages import normalize_name
 from sandbox.bundle.permissions import parse_permission, parse_permissions
+from sandbox.credentials.uses import SecretUse, list_secret_uses
 from sandbox.errors import BundleInvalid
 from sandbox.wire.policy import parse_origin
 
@@ -69,11 +70,44 @@ def add_source(grants: GrantTable, source: DocumentationSource, by: str, signer:
     allow_host(grants, f"{origin.host}:{origin.port}", by, signer)
 
 
+def bind_secret(
+    grants: GrantTable,
+    server: str,
+    name: str,
+    uses: Iterable[SecretUse],
+    by: str,
+    signer: Signer,
+) -> None:
+    """Let a server's secret go to these origins, in these places, and nowhere else. What it was
+    bound to before is revoked, so that a copy of that row counts for nothing.
+    """
+    unbind_secret(grants, server, name, by, time.time())
+    detail = "\n".join(sorted(map(str, uses)))
+    add_grant(grants, f"{server}.{name}", "secret", by, signer, detail)
+
+
+def unbind_secret(grants: GrantTable, server: str, name: str, by: str, now: float) -> None:
+    """Let a server's secret go nowhere. Needs no key."""
+    grants.remove_grant(f"{server}.{name}", "secret", by, now)
+
+
+def find_declared_uses(
+    servers: ServerTable, shelf: Bundles, server: str, name: str
+) -> tuple[SecretUse, ...]:
+    """Where the registered version of a server would take a secret; () where there is none such."""
+    try:
+        bundle = shelf.load_bundle(servers.get(server))
+    except (RowNotFound, BundleInvalid):
+        return ()
+    return list_secret_uses(bundle).get(name, ())
+
+
 def find_confirmable(
     servers: ServerTable, shelf: Bundles, void: Iterable[tuple[Grant, Flaw]], what: str = ""
 ) -> tuple[Grant, ...]:
     """The void grants that a person can confirm as they are; with `what`, only those of that
-    server, host or URL. Revoked grants and permissions that no server declares are left out.
+    server, host or URL. Revoked grants, permissions that no server declares and successions are
+    left out.
     """
     found = (grant for grant, flaw in void if flaw != "revoked")
     named = (g for g in found if what in ("", g.origin, g.origin.partition(" ")[0]))
@@ -87,7 +121,11 @@ def confirm_grants(grants: GrantTable, wanted: Iterable[Grant], by: str, signer:
 
 
 def _resolve_declared(servers: ServerTable, shelf: Bundles, grant: Grant) -> Grant | None:
-    """The grant with the secret that its server declares for it; None where it is not declared."""
+    """The grant with the secret that its server declares for it; None where it is not declared, or
+    is of a kind that says nothing to who only looks at it.
+    """
+    if grant.kind == "succession":
+        return None
     if grant.kind != "permission":
         return grant
     server, _, text = grant.origin.partition(" ")

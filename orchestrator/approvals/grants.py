@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Literal
 
 from orchestrator.approvals.signed_policy import SignedPolicy
@@ -58,6 +59,7 @@ class Grants:
     trail: AuditTrail
     _fitting: set[tuple[str, str, str]] = field(default_factory=set)
     _counted: _Counted = field(default_factory=lambda: _Counted(-1, "", "", ()))
+    _uses: tuple[tuple[Grant, ...], Mapping[str, frozenset[str]]] = ((), MappingProxyType({}))
 
     def find_grants(self, kind: GrantKind | None = None) -> tuple[Grant, ...]:
         """The grants that count, of one kind or of all, by origin; of all the very same tuple while
@@ -127,6 +129,21 @@ class Grants:
             for grant in self.find_grants("permission")
             if grant.origin.startswith(prefix)
         }
+
+    def find_secret_uses(self, server: str, name: str) -> frozenset[str]:
+        """Where a person let the secret of a server go: each origin and place, as the text of a
+        `sandbox.credentials.uses.SecretUse`.
+        """
+        grants = self.find_grants()
+        if self._uses[0] is not grants:
+            bound = (grant for grant in grants if grant.kind == "secret")
+            self._uses = grants, {g.origin: frozenset(g.detail.split("\n")) for g in bound}
+        return self._uses[1].get(f"{server}.{name}", frozenset())
+
+    def is_succession_allowed(self, server: str, digest: str) -> bool:
+        """Whether a person allowed this one change of a server's version."""
+        found = (g for g in self.find_grants("succession") if g.origin == server)
+        return any(grant.detail == digest for grant in found)
 
     def find_sources(self) -> tuple[DocumentationSource, ...]:
         """The sources without a secret, and those whose secret has an effective grant."""

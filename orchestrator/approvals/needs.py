@@ -23,6 +23,7 @@ from registry.needs import (
     Need,
     PackageNeed,
     PermissionNeed,
+    SuccessionNeed,
     TestsNeed,
     UnfreezeNeed,
     need_json,
@@ -72,6 +73,8 @@ def render_need(need: Need) -> str:
             return " ".join(f"{need.server}:{permission}" for permission in need.permissions)
         case TestsNeed():
             return ", ".join(need.names)
+        case SuccessionNeed():
+            return f"{need.server} version {need.version + 1}: {'; '.join(need.changes)}"
         case EngineNeed():
             return need.reason
         case UnfreezeNeed():
@@ -90,7 +93,7 @@ def render_way(need: Need, job: str) -> str:
         case PackageNeed():
             names = " ".join(f"{PACKAGE}{name}" for name in need.names)
             return f"toolwright source allow {names} (of PyPI: {', '.join(need.specs)})"
-        case BudgetNeed() | PermissionNeed() | TestsNeed():
+        case BudgetNeed() | PermissionNeed() | TestsNeed() | SuccessionNeed():
             return f"toolwright jobs {job} --allow"
         case EngineNeed():
             return _MENDING[need.missing]
@@ -112,6 +115,16 @@ def render_line(line: BudgetLine) -> str:
 def describe_engine_wait(job: str, need: EngineNeed) -> str:
     """Why a job waits for an engine, and how it goes on."""
     return f"{need.reason} Then `toolwright jobs {job} --resume` goes on with it."
+
+
+def describe_succession_wait(job: str, need: SuccessionNeed) -> str:
+    """What a next version would change, and how it takes the registered one's place."""
+    return (
+        f"{need.server} is registered, and nothing of its next version was tried yet, because it "
+        f"would be another server than a person knows: {'; '.join(need.changes)}. Give another "
+        f"name, or, if it is to take the place of version {need.version}, a person says so: "
+        f"{render_way(need, job)}"
+    )
 
 
 def show_need(need: Need | None, job: str) -> dict[str, Any]:
@@ -158,6 +171,8 @@ def is_met(consents: Grants, job: Job) -> bool:
             return count_budgets(consents, job.id) > had
         case TestsNeed(_, suite):
             return _is_suite_allowed(consents, job.id, suite)
+        case SuccessionNeed():
+            return consents.is_succession_allowed(job.needs.server, job.needs.digest)
         case PermissionNeed(server, permissions):
             return not find_ungranted(consents, server, permissions)
         case _:
@@ -194,6 +209,8 @@ def allow_needs(grants: GrantTable, consents: Grants, job: Job, by: str, signer:
             add_grant(grants, job.id, "budget", by, signer, str(had + 1))
         case TestsNeed(_, suite):
             add_grant(grants, job.id, "tests", by, signer, suite)
+        case SuccessionNeed():
+            add_grant(grants, need.server, "succession", by, signer, need.digest)
         case PermissionNeed(server, permissions):
             for permission in permissions:
                 add_grant(grants, f"{server} {permission}", "permission", by, signer)

@@ -12,6 +12,7 @@ from orchestrator.approvals.gate import find_argument, is_condition_met, is_eras
 from orchestrator.approvals.signed_policy import resolve_level
 from orchestrator.errors import OrchestratorError
 from registry.approvals.rules import MAX_CONDITIONS, MAX_SECONDS, ApprovalRule, Condition
+from registry.database.canonical import hash_text
 from registry.models import Approval, Entry, generate_id
 from registry.secrets.signing import Signer, verify_signature
 from registry.servers.classifications import (
@@ -24,6 +25,8 @@ from registry.servers.classifications import (
 )
 from registry.store import Store
 from sandbox.bundle.model import Bundle, compute_operation_digest
+from sandbox.wire.exchange import WireRequest
+from sandbox.wire.graphql import extract_document
 
 DEFAULT_SECONDS = 7 * 86400.0
 
@@ -71,8 +74,17 @@ def create_rule(
         by=by,
         approval=approval.id,
         operation=entry.get_tool(approval.tool).operation_digest,
+        author=entry.author,
+        method=approval.wire.method,
+        url=approval.wire.url.partition("?")[0],
+        document=_hash_document(approval.wire),
     )
     return ApprovalRule(**{**vars(rule), "signature": signer.sign(rule.to_signed_body())})
+
+
+def _hash_document(wire: WireRequest) -> str:
+    document = extract_document(wire.body)
+    return hash_text(document) if document else ""
 
 
 def parse_rule_request(value: Any) -> RuleRequest:

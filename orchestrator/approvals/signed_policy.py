@@ -143,6 +143,8 @@ class SignedPolicy:
             digest=entry.digest,
             operation_digest=compute_operation_digest(bundle.get_tool(call.tool)),
             arguments=call.arguments,
+            author=entry.author,
+            requests=bundle.get_tool(call.tool).requests,
             rules=() if erasing else self._find_rules(call),
             now=now,
         )

@@ -28,6 +28,8 @@ from sandbox.killswitch import KillSwitch
 from sandbox.wire.exchange import Upstream
 from sandbox.wire.policy import Origin, parse_origin
 
+SUBMITTED = "the submitted document"
+"""The source of a description that came with its order."""
 NETWORK = "network:"
 """How the permission to reach a host begins."""
 
@@ -75,7 +77,7 @@ class Descriptions:
             return await asyncio.to_thread(
                 parse_document,
                 order.document.encode(),
-                "the submitted document",
+                SUBMITTED,
                 url=order.source or None,
             )
         reasons = []
@@ -110,7 +112,9 @@ class Descriptions:
         """The pages with those of the same origin that they lead to."""
         if place.path is not None:
             return limit_pages(pages)
-        return await gather_pages(pages, self._build_fetch(place), place.headers)
+        found = {parse_origin(page.location) for page in pages}
+        headers = place.headers if found <= place.origins else ()
+        return await gather_pages(pages, self._build_fetch(place), headers)
 
     def find_place(self, location: str) -> Place:
         """Where a description is, with the credential that is registered for it."""

@@ -115,6 +115,8 @@ class DraftJobRunner:
         if isinstance(packed, Proof):
             self._judge_failed(proposal, packed)
             return None
+        # Fetching packages takes its time, in which somebody may have registered the name.
+        self.briefing.check_name_free(proposal.brief)
         bundle, draft = self.forge.assign_version(packed), proposal.draft
         step = f"draft {proposal.row.number}: {len(bundle.tools)} tools"
         proposal.report(ForgeStep("read", 0.25, step))

@@ -14,12 +14,13 @@ from forge.compiler.widening import WideningRefused, apply_widenings
 from forge.documentation.to_openapi import DerivedDocument, compile_derived
 from forge.readers.document import Document
 from orchestrator.approvals.grants import Grants
-from orchestrator.errors import ForgeFailed
-from orchestrator.forging.descriptions import Descriptions, check_hosts
+from orchestrator.errors import ForgeFailed, SuccessionUndecided
+from orchestrator.forging.descriptions import SUBMITTED, Descriptions, check_hosts
 from orchestrator.forging.order import MAX_REPAIRS, ForgeOrder, ForgeResult, ForgeStep, Report
 from orchestrator.forging.packages import check_packages
 from orchestrator.forging.progress import build_stage_listener, render_refusal, time_stage
-from orchestrator.gateway.brokers import BrokerFactory
+from orchestrator.forging.succession import find_undecided
+from orchestrator.gateway.brokers import RESERVED_NAMES, BrokerFactory, render_reserved
 from orchestrator.gateway.engine import Engine
 from registry.errors import RowNotFound
 from registry.models import Entry, EntryState, build_entry
@@ -108,16 +109,19 @@ class Forge:
         """The server that an order asks for, registered. `fence` is the job and its attempt; the
         description is looked for where none is `given`.
 
-        Raises ForgeWaits where a person must first allow a host or give a credential, SourceMissing
-        where no API is named, ProseFound where only people can read its documentation, ForgeFailed,
-        DocumentError, SandboxError, RegistryError; nothing is registered then.
+        Raises ForgeWaits where a person must first allow a host or give a credential,
+        SuccessionUndecided where it would follow a registered server as only a person lets it,
+        SourceMissing where no API is named, ProseFound where only people can read its
+        documentation, ForgeFailed, DocumentError, SandboxError, RegistryError; nothing is
+        registered then.
         """
         timings: dict[str, float] = {}
         with time_stage(timings, "find"):
             document = given or await self.descriptions.find_document(order, report)
         with time_stage(timings, "compile"):
             compilation = await asyncio.to_thread(self._compile_document, document, order)
-            bundle = self.assign_version(compilation.bundle)
+            bundle = self.assign_version(_mark_submitted(compilation.bundle, order, given))
+            self._check_succession(bundle, _find_source(document))
             count = len(bundle.tools)
             left = len(compilation.problems)
             report(ForgeStep("compile", 0.25, f"{count} tools of {document.name}; {left} problems"))
@@ -202,7 +206,11 @@ class Forge:
             return None
 
     def assign_version(self, bundle: Bundle) -> Bundle:
-        """The bundle as the next version of its server, or as it is registered already."""
+        """The bundle as the next version of its server, or as it is registered already. Raises
+        ForgeFailed for a name that it cannot have.
+        """
+        if bundle.name in RESERVED_NAMES:
+            raise ForgeFailed(render_reserved(bundle.name))
         made = replace(bundle.provenance, base_image=self.engine.base)
         try:
             entry = self.servers.get(bundle.name)
@@ -214,6 +222,18 @@ class Forge:
         if same.compute_digest() == entry.digest:
             return same
         return replace(same, version=entry.version + 1)
+
+    def _check_succession(self, bundle: Bundle, source: str) -> None:
+        """Raises SuccessionUndecided where a compiled bundle has a registered server's name, and is
+        made from something else or may do more. Nothing of it is run before.
+        """
+        try:
+            versions = self.servers.find_versions(bundle.name)
+        except RowNotFound:
+            return
+        need = find_undecided(versions, self._load_earlier(bundle.name), bundle, source)
+        if need and not self.consents.is_succession_allowed(need.server, need.digest):
+            raise SuccessionUndecided(need)
 
     async def _prove_with_repairs(
         self, bundle: Bundle, report: Report, timings: dict[str, float]
@@ -303,6 +323,17 @@ def _run_compiler(
     if isinstance(document, DerivedDocument):
         return compile_derived(document, name=name, base_url=base_url, auth=auth)
     return compile_document(document, name=name, base_url=base_url, auth=auth)
+
+
+def _mark_submitted(
+    bundle: Bundle, order: ForgeOrder, given: Document | DerivedDocument | None
+) -> Bundle:
+    """The bundle with the order as its source where its description came with that, whatever place
+    the order names beside it.
+    """
+    if given is not None or not order.document:
+        return bundle
+    return replace(bundle, provenance=replace(bundle.provenance, source=SUBMITTED))
 
 
 def _find_source(document: Document | DerivedDocument) -> str:

@@ -18,6 +18,7 @@ from orchestrator.forging.thirdparty_image import (
     prepare_source,
 )
 from orchestrator.forging.thirdparty_source import ProgramSource, Source
+from orchestrator.gateway.brokers import RESERVED_NAMES, render_reserved
 from orchestrator.gateway.engine import Engine
 from orchestrator.gateway.thirdparty import GrantedEnvironmentProvider
 from registry.approvals.grants import GrantTable
@@ -129,6 +130,8 @@ class Additions:
         """The registered server of that name. Raises AddFailed where we made it."""
         if not NAME.match(name):
             raise AddFailed(f"{name!r} is no name for a server: use small letters, digits and _.")
+        if name in RESERVED_NAMES:
+            raise AddFailed(render_reserved(name))
         try:
             current = self.servers.get(name)
         except RowNotFound:

@@ -4,8 +4,9 @@ grants.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from orchestrator.approvals.grants import Grants
@@ -29,6 +30,7 @@ from sandbox.bundle.permissions import (
 from sandbox.bundle.ratelimit import find_allowed_requests
 from sandbox.bundle.target import parse_target
 from sandbox.credentials.source import CredentialCache, CredentialSource, TokenExchange
+from sandbox.credentials.uses import LentSecret, SecretUse, goes_in_header
 from sandbox.killswitch import KillSwitch
 from sandbox.wire.exchange import Upstream, WriteMode
 from sandbox.wire.policy import (
@@ -37,6 +39,7 @@ from sandbox.wire.policy import (
     build_tool_policy,
     list_token_origins,
     parse_origin,
+    parse_pattern_origin,
 )
 
 MAX_KEPT = 64
@@ -161,14 +164,21 @@ class BrokerFactory:
         return private | self.consents.find_permissions(bundle.name).items() | named
 
     def build_credentials(self, bundle: Bundle) -> CredentialSource:
-        """The bundle's credentials: its own secrets, else those of a source on the same origin."""
+        """The bundle's credentials: its own secrets, each for where a person let it go; for the
+        origins of sources, else, these sources' secrets.
+        """
         declared = {credential.name: credential for credential in bundle.credentials}
 
         def secret(name: str) -> str | None:
             own = self.vault.get(bundle.name, name)
-            if own is not None:
-                return own.reveal()
-            return self._find_source_secret(bundle, declared[name]) if name in declared else None
+            return own.reveal() if own is not None else None
+
+        def find_obstacle(name: str, use: SecretUse) -> str:
+            bound = self.consents.find_secret_uses(bundle.name, name)
+            return "" if str(use) in bound else render_unbound(bundle.name, name, use, bound)
+
+        def lent(name: str) -> tuple[LentSecret, ...]:
+            return self._find_lent_secrets(declared[name]) if name in declared else ()
 
         def keep(name: str, value: str) -> None:
             self.vault.put(bundle.name, name, Secret(value))
@@ -181,28 +191,59 @@ class BrokerFactory:
                 self.footnotes.add_row("token", bundle.name, vars(asked))
 
         return CredentialSource(
-            declared, secret, bundle.name, self.wallet, keep, may_ask, told=told
+            declared,
+            secret,
+            bundle.name,
+            self.wallet,
+            keep,
+            may_ask,
+            told=told,
+            find_obstacle=find_obstacle,
+            lent=lent,
         )
 
-    def _find_source_secret(self, bundle: Bundle, credential: Credential) -> str | None:
-        origin = parse_origin(bundle.base_url)
-        for source in self.consents.find_sources():
-            same_place = source.secret and origin is not None and parse_origin(source.url) == origin
-            if same_place and source.header.lower() == credential.parameter.lower():
-                found = self.vault.get(SOURCES, source.secret)
-                if found is not None:
-                    return found.reveal()
-        return None
+    def _find_lent_secrets(self, credential: Credential) -> tuple[LentSecret, ...]:
+        """The secrets of the sources whose header is the one that a credential goes into."""
+
+        def read(name: str) -> str | None:
+            found = self.vault.get(SOURCES, name)
+            return found.reveal() if found is not None else None
+
+        return tuple(
+            LentSecret(source.secret, origin, source.header, partial(read, source.secret))
+            for source in self.consents.find_sources()
+            if source.secret
+            and goes_in_header(credential, source.header)
+            and (origin := parse_origin(source.url)) is not None
+        )
 
 
 SOURCES = "sources"
 """The vault's section for the secrets of sources, which belong to no server yet."""
 
 
+RESERVED_NAMES = frozenset({SOURCES, "push"})
+"""The vault's sections that are no server's. No server may have such a name."""
+
+
+def render_reserved(name: str) -> str:
+    """Why no server has one of the reserved names."""
+    return f"no server is called {name}: the vault keeps secrets of none under it. Choose another."
+
+
+def render_unbound(server: str, name: str, use: SecretUse, bound: Collection[str]) -> str:
+    """Why a secret does not go where a request would take it, and how a person lets it."""
+    held = f"goes to {', '.join(sorted(bound))}" if bound else "was not let go anywhere yet"
+    return (
+        f"the secret {server}.{name} {held}, and this request would take it to {use}. Nothing was "
+        f"sent. If it is to go there, a person says so: `toolwright secret bind {server}.{name}`"
+    )
+
+
 def find_origins(bundle: Bundle) -> frozenset[Origin]:
     """Every origin that the bundle's tools may ask for."""
     urls = [request.url for tool in bundle.tools for request in tool.requests]
-    found = {parse_origin(url.split("{", 1)[0]) for url in {*urls, bundle.base_url}}
+    found = set(map(parse_pattern_origin, {*urls, bundle.base_url}))
     return frozenset(origin for origin in found if origin)
 
 

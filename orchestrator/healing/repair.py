@@ -13,6 +13,7 @@ from orchestrator.errors import GainsUndecided, NoRemedy, RepairFailed
 from orchestrator.forging.forge import Forge
 from orchestrator.forging.order import ForgeStep, Report
 from orchestrator.forging.progress import time_stage
+from orchestrator.forging.succession import find_unallowed_gains
 from orchestrator.healing.escalation import Escalation
 from orchestrator.healing.monitor import BROKEN, diagnose_call
 from orchestrator.healing.remedies import (
@@ -22,7 +23,7 @@ from orchestrator.healing.remedies import (
     build_recompile_remedy,
     build_widening_remedy,
 )
-from orchestrator.healing.replace import Replacement, VersionReplacer, find_unallowed_gains
+from orchestrator.healing.replace import Replacement, VersionReplacer
 from orchestrator.replay.rehearsal import build_failed_case
 from registry.errors import RecordingMissing
 from registry.health.causes import Cause

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from forge.compiler.compile import remove_operations
-from forge.drafts.assemble import format_reference, list_gains
+from forge.drafts.assemble import format_reference
 from orchestrator.errors import GainsUndecided, RepairFailed
 from orchestrator.forging.forge import Forge
 from orchestrator.forging.order import ForgeStep, Report
 from orchestrator.forging.progress import time_stage
-from orchestrator.gateway.brokers import find_origins
+from orchestrator.forging.succession import find_unallowed_gains
 from orchestrator.replay.rehearsal import CALLS, LOOKED_AT, Rehearsal, RehearsalResult
 from registry.health.canary import CanaryTrial, OutcomeCounts
 from registry.models import Entry
@@ -24,7 +24,6 @@ from sandbox.bundle.model import Bundle
 from sandbox.bundle.report import Proof
 from sandbox.session.recorded_case import RecordedCase, add_case
 from sandbox.stages.recorded import prove_recorded
-from sandbox.wire.policy import SAFE_METHODS, parse_origin
 
 
 @dataclass(frozen=True)
@@ -177,22 +176,6 @@ async def _run_all(
         for task in (failed, proof, again):
             task.cancel()
     return failed.result(), proof.result(), again.result()
-
-
-def find_unallowed_gains(after: Bundle, before: Bundle) -> tuple[str, ...]:
-    """What a version may do that the one before may not, in words; a read of the same hosts by
-    another path is none of that.
-    """
-    known = find_origins(before)
-    free = {
-        f"{request.method} {request.url[:200]}"
-        for tool in after.tools
-        for request in tool.requests
-        if tool.access == "read"
-        and request.method in SAFE_METHODS
-        and parse_origin(request.url.split("{", 1)[0]) in known
-    }
-    return tuple(gain for gain in list_gains(after, before) if gain not in free)
 
 
 def _drop_new_operations(before: Bundle, bundle: Bundle, proof: Proof) -> Bundle | None:

@@ -12,12 +12,24 @@ from typing import Any, Literal
 import structlog
 
 from forge.errors import ForgeError
-from orchestrator.approvals.needs import describe_engine_wait, engine_need, show_need
-from orchestrator.errors import DraftWanted, EngineWanted, ForgeWaits, OrchestratorError
+from orchestrator.approvals.needs import (
+    describe_engine_wait,
+    describe_succession_wait,
+    engine_need,
+    show_need,
+)
+from orchestrator.errors import (
+    DraftWanted,
+    EngineWanted,
+    ForgeWaits,
+    OrchestratorError,
+    SuccessionUndecided,
+)
 from orchestrator.forging.order import ForgeStep, Report
 from registry.errors import DatabaseUnusable, JobLost, RegistryError
 from registry.jobs.pending import pending_json
 from registry.models import Job, JobKind, generate_id
+from registry.needs import EngineNeed, SuccessionNeed
 from registry.store import Store
 from sandbox.errors import SandboxError
 
@@ -86,10 +98,13 @@ class JobRunner:
         except DraftWanted as wait:
             self._park_job(job, wait)
         except EngineWanted as wait:
-            self._await_engine(job, wait.missing)
+            need = engine_need(wait.missing)
+            self._park_for(job, need, describe_engine_wait(job.id, need))
+        except SuccessionUndecided as wait:
+            self._park_for(job, wait.need, describe_succession_wait(job.id, wait.need))
         except KNOWN_FAILURES as error:
-            need = show_need(error.need, job.id) if isinstance(error, ForgeWaits) else None
-            await self._store_end(job, "failed", {"needs": need} if need else None, str(error))
+            told = show_need(error.need, job.id) if isinstance(error, ForgeWaits) else None
+            await self._store_end(job, "failed", {"needs": told} if told else None, str(error))
         except asyncio.CancelledError:
             if self.person is None:
                 self.store.jobs.cancel(job.id, "the terminal", time.time())
@@ -114,11 +129,10 @@ class JobRunner:
         except JobLost:
             return
 
-    def _await_engine(self, job: Job, error: SandboxError) -> None:
-        """Let it wait as it is, as nobody's: whoever brings the engine back resumes it."""
+    def _park_for(self, job: Job, need: EngineNeed | SuccessionNeed, told: str) -> None:
+        """Let it wait as it is, as nobody's: whoever gives it what it needs resumes it."""
         try:
-            kept, need = self.store.jobs.get(job.id).result, engine_need(error)
-            told = describe_engine_wait(job.id, need)
+            kept = self.store.jobs.get(job.id).result
             self.store.drafts.park_job(
                 job.id, job.attempt, kept, time.time(), told, need, stage=need.kind
             )

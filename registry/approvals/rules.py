@@ -38,9 +38,11 @@ class ApprovalRule:
     """A rule that allows calls of a tool without further confirmation, signed by its author.
 
     `version` and `digest` are those of the server when the rule was made, or None and "" for a rule
-    that also covers later versions. `operation` is the digest of what the tool's operation does,
-    which the rule covers and no other under that name. `expires` is in epoch seconds; `max_uses` is
-    None for no limit.
+    that also covers later versions, as long as the same `author` (compiler, client, person…) makes
+    them and the tool still asks for what was approved: the request `method` `url` (without its
+    query) and, of GraphQL, the sha256 of its `document`. `operation` is the digest of what the
+    tool's operation does, which the rule covers and no other under that name. `expires` is in epoch seconds; `max_uses`
+    is None for no limit.
     """
 
     id: str
@@ -56,6 +58,10 @@ class ApprovalRule:
     approval: str
     operation: str = ""
     signature: str = field(default="", repr=False)
+    author: str = ""
+    method: str = ""
+    url: str = ""
+    document: str = ""
     uses: int = 0
     revoked: float | None = None
     revoked_by: str = ""
@@ -76,6 +82,8 @@ class ApprovalRule:
             "by": self.by,
             "approval": self.approval,
             "operation": self.operation,
+            "author": self.author,
+            "request": {"method": self.method, "url": self.url, "document": self.document},
         }
 
     def is_live(self, now: float) -> bool:
@@ -173,7 +181,7 @@ def parse_rule(body: Mapping[str, Any], signature: str) -> ApprovalRule:
     where = tuple(
         Condition(str(one["path"]), one["equals"], str(one["pattern"])) for one in body["where"]
     )
-    version, max_uses = body["version"], body["max_uses"]
+    version, max_uses, asked = body["version"], body["max_uses"], body["request"]
     return ApprovalRule(
         id=str(body["id"]),
         server=str(body["server"]),
@@ -187,6 +195,10 @@ def parse_rule(body: Mapping[str, Any], signature: str) -> ApprovalRule:
         by=str(body["by"]),
         approval=str(body["approval"]),
         operation=str(body.get("operation", "")),
+        author=str(body["author"]),
+        method=str(asked["method"]),
+        url=str(asked["url"]),
+        document=str(asked["document"]),
         signature=signature,
     )
 

@@ -78,7 +78,7 @@ class Sender:
 
     async def send(self, request: WireRequest, rule: RequestRule) -> Exchange:
         """Send and return the exchange, redacted. A request that cannot be sent is a refusal."""
-        credentials = self.credentials.cache_secrets()
+        credentials = self.credentials.open_exchange(rule.origin)
         names = credentials.choose_credentials(rule.security)
         if names is None:
             return build_refused_exchange(

@@ -15,6 +15,13 @@ from sandbox.credentials import digest
 from sandbox.credentials.oauth import Fetch, TokenCache, TokenRequest, can_fetch_token
 from sandbox.credentials.placement import place_credential, set_header
 from sandbox.credentials.templates import SignedRequest, SigningInputs, fill_template, sign_aws
+from sandbox.credentials.uses import (
+    TOKEN_REQUEST,
+    LentSecret,
+    SecretUse,
+    describe_place,
+    render_origin,
+)
 from sandbox.errors import CredentialRefused, SandboxError
 from sandbox.wire.exchange import WireRequest, WireResponse
 from sandbox.wire.policy import Origin, parse_origin
@@ -85,6 +92,10 @@ class CredentialSource:
     tokens. `server` separates its entries in the wallet from other servers'. `keep` stores a secret
     that an API has replaced (a rotated refresh token); it may block. `may_ask` tells whether a
     person allowed a token endpoint's origin. `told` receives a record of each request to one.
+
+    `find_obstacle` says why a secret may not go where a request would take it, "" where it may; it
+    is asked about every request that is signed, those for tokens included. `lent` are the secrets
+    of sources that fit a credential, for the origins of which it has none of its own.
     """
 
     declared: Mapping[str, Credential] = field(default_factory=dict)
@@ -95,26 +106,60 @@ class CredentialSource:
     may_ask: Callable[[Origin], bool] = lambda origin: True
     anew: Callable[[str], str | None] | None = None
     told: Callable[[TokenExchange], None] = lambda exchange: None
+    find_obstacle: Callable[[str, SecretUse], str] = lambda name, use: ""
+    lent: Callable[[str], tuple[LentSecret, ...]] = lambda name: ()
+    origin: Origin | None = None
+    """The origin of the one exchange that this copy is for (`open_exchange`)."""
 
-    def cache_secrets(self) -> CredentialSource:
-        """A copy for one exchange that looks up each secret once, because a vault may be slow.
-        Token fetches still read by `anew`, because another process may have replaced the secret.
+    def open_exchange(self, origin: Origin) -> CredentialSource:
+        """A copy for one exchange with an origin. It looks up each secret once, because a vault may
+        be slow: the server's own, else that of a source of this very origin. Token fetches still
+        read by `anew`, because another process may have replaced the secret.
         """
         if not self.declared:
             return self
-        return replace(self, secret=cache(self.secret), anew=self.anew or self.secret)
+        look, borrowed = self.anew or self.secret, set[str]()
+
+        @cache
+        def find(name: str) -> str | None:
+            if (own := self.secret(name)) is not None:
+                return own
+            for lent in self.lent(name):
+                if lent.origin == origin and (text := lent.read()) is not None:
+                    borrowed.add(name)
+                    return text
+            return None
+
+        def find_obstacle(name: str, use: SecretUse) -> str:
+            if name not in borrowed:
+                return self.find_obstacle(name, use)
+            fits = use == SecretUse(origin, describe_place(self.declared[name]))
+            return "" if fits else f"the source's secret for {name} does not go to {use}"
+
+        return replace(
+            self,
+            secret=find,
+            anew=lambda name: find(name) if name in borrowed else look(name),
+            find_obstacle=find_obstacle,
+            origin=origin,
+        )
 
     def choose_credentials(self, security: tuple[tuple[str, ...], ...]) -> tuple[str, ...] | None:
         """The first alternative of a security requirement (OpenAPI 3.1, Security Requirement
-        Object) whose secrets are all set; () if none is required; else None.
+        Object) whose secrets are all set, preferably one whose secrets may all go to this
+        exchange's origin; () if none is required; else None.
 
         An empty alternative allows anonymous access and is the last choice.
         """
         if not security:
             return ()
-        for names in security:
-            if names and all(self._is_usable(name) for name in names):
+        usable = [names for names in security if names and all(map(self._is_usable, names))]
+        for names in usable:
+            if all(map(self._may_go, names)):
                 return names
+        if usable:
+            # Signing refuses it, and says where the secret goes instead.
+            return usable[0]
         return () if () in security else None
 
     def describe_missing(self, security: tuple[tuple[str, ...], ...]) -> str:
@@ -129,11 +174,24 @@ class CredentialSource:
             else:
                 told.append(f"{'+'.join(missing)} is not set")
                 missed += missing
+                told += filter(None, map(self._describe_lent, missing))
         wanted = "; or ".join(dict.fromkeys(told))
         if not missed:
             return f"the API wants a credential that cannot be used: {wanted}"
         where = f"{self.server}." if self.server else ""
         return f"the credential {wanted} (`toolwright secret set {where}{missed[0]}`)"
+
+    def _describe_lent(self, name: str) -> str:
+        """Where the secret that fits a credential goes instead; "" where there is none such."""
+        for lent in self.lent(name):
+            if self.origin is not None:
+                here = render_origin(self.origin)
+                return (
+                    f"the source's secret for it goes to {render_origin(lent.origin)} and this "
+                    f"request to {here}; if it is to go there too: `toolwright source add {here} "
+                    f"--header {lent.header}=@{lent.name}`"
+                )
+        return ""
 
     async def sign_request(
         self, request: WireRequest, names: tuple[str, ...], way: SigningContext
@@ -169,9 +227,31 @@ class CredentialSource:
         """The redaction of all secrets of the bundle, its tokens, and `passing` derived texts."""
         held: list[str] = []
         for name in self.declared:
-            held += list_sensitive_parts(self.secret(name) or "")
+            for text in self._list_texts(name):
+                held += list_sensitive_parts(text)
             held += self.wallet.tokens.list_seen_tokens((self.server, name))
         return self.wallet.get_redaction(held).extend_with(passing)
+
+    def _list_texts(self, name: str) -> Iterable[str]:
+        """The secret that a credential has, or those that sources lend it."""
+        own = self.secret(name)
+        found = [own] if own is not None else [lent.read() for lent in self.lent(name)]
+        return filter(None, found)
+
+    def _may_go(self, name: str) -> bool:
+        if self.origin is None:
+            return True
+        use = SecretUse(self.origin, describe_place(self.declared[name]))
+        return not self.find_obstacle(name, use)
+
+    def _check_use(self, name: str, request: WireRequest, place: str) -> None:
+        """Raises CredentialRefused where a secret may not go where this very request goes."""
+        origin = parse_origin(request.url)
+        if origin is None:
+            raise CredentialRefused(f"the request has no origin that {name} could go to")
+        obstacle = self.find_obstacle(name, SecretUse(origin, place))
+        if obstacle:
+            raise CredentialRefused(obstacle)
 
     def _get_kind(self, name: str) -> str:
         return self.declared[name].kind if name in self.declared else "other"
@@ -185,6 +265,7 @@ class CredentialSource:
         credential, secret = self.declared[name], self.secret(name)
         if not secret:
             raise CredentialRefused(f"the credential {name} is not set")
+        self._check_use(name, request, describe_place(credential))
         if credential.kind == "template":
             return fill_template(request, credential, secret, moment)
         if credential.kind == "aws-sigv4":
@@ -216,6 +297,7 @@ class CredentialSource:
                     f"a token for {name} is had at {host}, which nobody allowed yet "
                     f"(`toolwright source allow {host}`)"
                 )
+            self._check_use(name, request, TOKEN_REQUEST)
             return await self._send_reported(name, request, way)
 
         asked = TokenRequest(

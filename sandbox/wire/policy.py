@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from sandbox.bundle.apispec import Access
 from sandbox.bundle.credential import Credential
-from sandbox.bundle.model import Bundle, ToolDefinition
+from sandbox.bundle.model import Bundle, RequestPattern, ToolDefinition
 from sandbox.wire.canonical import is_canonical_path
 from sandbox.wire.graphql import extract_document
 
@@ -98,6 +98,22 @@ def parse_origin(url: str) -> Origin | None:
     return Origin(parts.scheme, host.rstrip("."), port or DEFAULT_PORTS[parts.scheme])
 
 
+def parse_pattern_origin(url: str) -> Origin | None:
+    """The origin of a request's URL template, as policies take it; None if it has none."""
+    return parse_origin(_PLACEHOLDER.sub("x", url))
+
+
+def is_request_of(pattern: RequestPattern, method: str, url: str) -> bool:
+    """Whether a request, whatever its query and body, is one that a template stands for."""
+    path = urlsplit(url).path or "/"
+    same_place = parse_pattern_origin(pattern.url) == parse_origin(url)
+    return (
+        pattern.method == method
+        and same_place
+        and bool(_compile_path(_get_path_template(pattern)).match(path))
+    )
+
+
 def list_token_origins(credentials: Iterable[Credential]) -> frozenset[Origin]:
     """Origins that the broker itself may have to ask for these credentials' tokens."""
     urls = (url for credential in credentials for url in credential.list_token_urls())
@@ -115,10 +131,10 @@ def _build_policy(bundle: Bundle, tools: tuple[ToolDefinition, ...]) -> Policy:
     rules = []
     for tool in tools:
         for request in tool.requests:
-            origin = parse_origin(_PLACEHOLDER.sub("x", request.url))
+            origin = parse_pattern_origin(request.url)
             if origin is None or not ({origin.host, f"{origin.host}:{origin.port}"} & hosts):
                 continue
-            template = "/" + request.url.split("://", 1)[1].partition("/")[2]
+            template = _get_path_template(request)
             rules.append(
                 RequestRule(
                     method=request.method,
@@ -132,6 +148,10 @@ def _build_policy(bundle: Bundle, tools: tuple[ToolDefinition, ...]) -> Policy:
                 )
             )
     return Policy(tuple(rules))
+
+
+def _get_path_template(request: RequestPattern) -> str:
+    return "/" + request.url.split("://", 1)[1].partition("/")[2]
 
 
 def _compile_path(template: str) -> re.Pattern[str]:

@@ -82,3 +82,12 @@ def test_no_other_origin_gets_a_registered_credential(other: str) -> None:
 
 def test_a_credential_is_not_in_the_repr_of_its_source() -> None:
     assert "k3y" not in repr(ApiSource("https://a.example", (KEY,)))
+
+
+@pytest.mark.parametrize("url", ["http://localhost:8081/", "https://localhost:8081/"])
+def test_a_credential_goes_by_the_scheme_of_its_source_alone(url: str) -> None:
+    registered = (ApiSource(url, (KEY,)),)
+    for written in ("localhost:8081", "localhost:8081/api/docs"):
+        (chosen, *_) = rank_sources("", written, registered)
+        assert chosen.headers == (KEY,)
+        assert chosen.origins == registered[0].origins

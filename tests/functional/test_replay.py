@@ -36,7 +36,7 @@ from tests.engine.samples import bundle
 from tests.functional.home import ROOT, Home
 from tests.functional.peer import Peer
 from tests.functional.test_approvals import book, closed, sent
-from tests.granted import allow
+from tests.granted import allow, bind_to
 from tests.world.harbour import HarbourApi
 from tests.world.site import Asked, Page, site
 
@@ -133,6 +133,7 @@ async def lived(settings: Settings, url: str) -> dict[str, str]:
     async with open_app(settings, "do") as app:
         allow(settings, app.store, url)
         app.vault.put("things", "k", Secret(CANARY))
+        bind_to(settings, app.store, "things", "k", url, "query:key")
         made = replace(bundle(CLOCKWORK, "look", "fail", pure=True), name="clockwork")
         app.forge.shelf.publish_bundle(made, build_entry(made, 1.0), (), None)
         return {

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
+from orchestrator.approvals.granting import bind_secret, find_declared_uses, unbind_secret
+from orchestrator.approvals.grants import Grants
+from orchestrator.approvals.signed_policy import SignedPolicy
+from orchestrator.approvals.signing_key import build_authority
 from orchestrator.cli.terminal import (
     ask_pin,
     json_option,
@@ -19,9 +24,12 @@ from orchestrator.cli.terminal import (
 )
 from orchestrator.errors import OrchestratorError
 from orchestrator.gateway.brokers import SOURCES
-from orchestrator.settings import load_settings
+from orchestrator.settings import Settings, load_settings
 from registry.secrets.vault import Secret, open_vault
+from registry.servers.bundles import Bundles
 from registry.store import Store
+from sandbox.credentials.uses import SecretUse, render_origin
+from sandbox.wire.policy import parse_origin
 from sandbox.wire.redaction import ANYWHERE, MAX_SECRET
 
 
@@ -40,7 +48,8 @@ def secret_command() -> None:
 @pin_option
 @report_errors
 def set_secret(name: str, value_file: Path | None, pin_file: Path | None) -> None:
-    """Set the secret NAME. Asks for the PIN and the value.
+    """Set the secret NAME. Shows where the registered server would take it, asks for the PIN and
+    the value, and lets it go there and nowhere else.
 
     \b
     apiKey, bearer   the key or token
@@ -54,28 +63,63 @@ def set_secret(name: str, value_file: Path | None, pin_file: Path | None) -> Non
     template         what its {secret} and {secret.FIELD} name
     """
     settings = load_settings()
-    ask_pin(settings, pin_file)
+    server, own = _split_name(name)
+    uses = _show_uses(settings, server, own)
+    signer = ask_pin(settings, pin_file)
     value = _read_value(value_file) if value_file else click.prompt("Value", hide_input=True)
     if not value.strip():
         raise OrchestratorError(f"the value of {name} is empty. Nothing was set.")
-    open_vault(settings).put(*_split_name(name), Secret(value))
     with Store.open(settings.database_url) as store:
+        if server != SOURCES:
+            # Neither the old value goes where the new one may, nor the new one where the old did.
+            unbind_secret(store.grants, server, own, "terminal", time.time())
+        open_vault(settings).put(server, own, Secret(value))
+        if uses:
+            bind_secret(store.grants, server, own, uses, "terminal", signer)
         store.audit.add_note("secret.set", name, {}, time.time())
     print_text(f"{name} is set.")
     if len(value) < ANYWHERE:
         print_text("It is so short that it cannot be kept out of answers for certain.", "yellow")
 
 
+@secret_command.command("bind")
+@click.argument("name")
+@click.option("--to", "origins", multiple=True, help="Only to this origin, such as https://host.")
+@pin_option
+@report_errors
+def bind_secret_command(name: str, origins: tuple[str, ...], pin_file: Path | None) -> None:
+    """Let the secret SERVER.NAME go where the registered server would take it: shows where it goes
+    now and where then, and asks for the PIN.
+    """
+    settings = load_settings()
+    server, own = _split_name(name)
+    if server == SOURCES:
+        raise OrchestratorError(
+            f"{name} is no server's secret: `toolwright source add URL --header NAME=@{name}` says "
+            "where it goes."
+        )
+    uses = _show_uses(settings, server, own, origins)
+    if not uses:
+        raise OrchestratorError(f"no registered server asks for {name}. `toolwright list`")
+    signer = ask_pin(settings, pin_file)
+    with Store.open(settings.database_url) as store:
+        bind_secret(store.grants, server, own, uses, "terminal", signer)
+    print_text(f"{name} goes there and nowhere else.")
+
+
 @secret_command.command("list")
 @json_option
 @report_errors
 def list_secrets(as_json: bool) -> None:
-    """List the names of the secrets."""
-    names = open_vault(load_settings()).list_names()
+    """List the names of the secrets, and where a person let each go."""
+    settings = load_settings()
+    names = open_vault(settings).list_names()
+    with Store.open(settings.database_url) as store:
+        goes = {each: _find_places(_open_grants(settings, store), *each) for each in names}
     if as_json:
-        print_json([{"server": server, "name": name} for server, name in names])
+        print_json([{"server": each[0], "name": each[1], "to": goes[each]} for each in names])
     else:
-        print_table(("of", "name"), names)
+        print_table(("of", "name", "goes to"), ((*each, ", ".join(goes[each])) for each in names))
 
 
 @secret_command.command("remove")
@@ -86,8 +130,11 @@ def remove_secret(name: str, pin_file: Path | None) -> None:
     """Remove the secret NAME. Asks for the PIN."""
     settings = load_settings()
     ask_pin(settings, pin_file)
-    removed = open_vault(settings).delete(*_split_name(name))
+    server, own = _split_name(name)
+    removed = open_vault(settings).delete(server, own)
     with Store.open(settings.database_url) as store:
+        if server != SOURCES:
+            unbind_secret(store.grants, server, own, "terminal", time.time())
         store.audit.add_note("secret.remove", name, {}, time.time())
     print_text(f"{name} is removed." if removed else f"There was no {name}.")
 
@@ -105,6 +152,55 @@ def _read_value(path: Path) -> str:
     if len(text) > MAX_SECRET:
         raise OrchestratorError(f"{path} is larger than a secret may be ({MAX_SECRET} characters).")
     return text.removesuffix("\n").removesuffix("\r")
+
+
+def _show_uses(
+    settings: Settings, server: str, name: str, origins: Sequence[str] = ()
+) -> tuple[SecretUse, ...]:
+    """Where the registered server would take a secret, at these origins or at all of its own; shown
+    with where it goes now. Raises OrchestratorError for an origin that is none of these.
+    """
+    with Store.open(settings.database_url) as store:
+        before = _find_places(_open_grants(settings, store), server, name)
+        shelf = Bundles(settings.home, store.servers)
+        declared = find_declared_uses(store.servers, shelf, server, name)
+    uses = _select_uses(declared, origins)
+    for place in before:
+        print_text(f"goes now to   {place}", "" if place in map(str, uses) else "yellow")
+    for use in uses:
+        print_text(f"is to go to   {use}", "" if str(use) in before or not before else "yellow")
+    if not uses and server != SOURCES:
+        print_text(
+            f"No registered server takes {server}.{name} to an API. Once one does, `toolwright "
+            f"secret bind {server}.{name}` lets it go there.",
+            "yellow",
+        )
+    return uses
+
+
+def _select_uses(declared: Sequence[SecretUse], origins: Sequence[str]) -> tuple[SecretUse, ...]:
+    wanted = {parse_origin(each) for each in origins}
+    if missing := wanted - {use.origin for use in declared}:
+        given = ", ".join(each for each in origins if parse_origin(each) in missing)
+        known = ", ".join(sorted({render_origin(use.origin) for use in declared})) or "nowhere"
+        raise OrchestratorError(f"the server does not take it to {given}, but to {known}.")
+    return tuple(use for use in declared if not origins or use.origin in wanted)
+
+
+def _find_places(consents: Grants, server: str, name: str) -> list[str]:
+    """Where a secret goes: a source's to the origins of the sources that it was named for."""
+    if server != SOURCES:
+        return sorted(consents.find_secret_uses(server, name))
+    named = (source for source in consents.find_sources() if source.secret == name)
+    return [
+        f"{render_origin(origin)} header:{source.header.lower()}"
+        for source in named
+        if (origin := parse_origin(source.url))
+    ]
+
+
+def _open_grants(settings: Settings, store: Store) -> Grants:
+    return Grants(store, SignedPolicy(store, build_authority(settings)).find_key)
 
 
 def _split_name(name: str) -> tuple[str, str]:

@@ -26,13 +26,8 @@ from sandbox.engines.docker.containers import (
     find_reason,
     remove_container,
 )
-<<<<<<< HEAD
-from sandbox.engines.docker.layers import build_dependency_layer
-from sandbox.errors import EngineAbsent, EngineUnavailable, SandboxError
-=======
 from sandbox.engines.docker.layers import find_dependency_layer
-from sandbox.errors import EngineUnavailable, PackageUnusable, SandboxError
->>>>>>> fetching
+from sandbox.errors import EngineAbsent, EngineUnavailable, PackageUnusable, SandboxError
 from sandbox.killswitch import KillSwitch
 from sandbox.session.interface import Limits, Session
 from sandbox.session.pipe import PipeSession

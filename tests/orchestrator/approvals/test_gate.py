@@ -26,6 +26,7 @@ from registry.approvals.rules import ApprovalRule, Condition
 from registry.models import EntryState
 from registry.trust import EXEMPT_SUCCESSES, Level, Standing
 from sandbox.bundle.apispec import Access
+from sandbox.bundle.model import RequestPattern
 
 BLANK = Standing(
     level="probationary",
@@ -132,6 +133,23 @@ CALLED = WriteFacts(
     rules=(RULE,),
     now=NOW,
 )
+
+
+ANY_VERSION = replace(
+    RULE,
+    version=None,
+    digest="",
+    author="compiler",
+    method="POST",
+    url="https://dns.test/v1/zones/example.org",
+)
+POST = RequestPattern("POST", "https://dns.test/v1/zones/{zone}")
+SAME: dict[str, Any] = {
+    "rules": (ANY_VERSION,),
+    "version": 4,
+    "author": "compiler",
+    "requests": (POST,),
+}
 
 
 def ruled(state: str = "active", frozen: bool = False, **changes: Any) -> Ruling:
@@ -266,3 +284,34 @@ def test_a_record_that_nobody_vouches_for_exempts_nothing() -> None:
     made_up = WriteFacts(replace(BLANK, version_successes=10**6), vouched=EXEMPT_SUCCESSES - 1)
     trusted = replace(BLANK, level="trusted")
     assert isinstance(judge_call(GateQuestion("active", "write", trusted, made_up, False)), Ask)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"requests": (POST, RequestPattern("GET", "https://dns.test/v1/zones"))},
+        {"requests": (RequestPattern("CALL", "call:mail.send"),)},
+    ],
+    ids=["the same", "reads before", "calls another tool"],
+)
+def test_a_rule_for_any_version_covers_the_next_one(more: dict[str, Any]) -> None:
+    assert isinstance(ruled(**{**SAME, **more}), Allow)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"author": "client"},
+        {"author": "person"},
+        {"requests": (replace(POST, url="https://other.test/v1/zones/{zone}"),)},
+        {"requests": (replace(POST, url="http://dns.test/v1/zones/{zone}"),)},
+        {"requests": (POST, RequestPattern("POST", "https://other.test/copy"))},
+        {"requests": (replace(POST, url="https://dns.test/v1/keys/{zone}"),)},
+        {"requests": (replace(POST, method="PUT"),)},
+        {"requests": (replace(POST, document="mutation { drop }"),)},
+    ],
+    ids=["client", "edited", "host", "scheme", "a second host", "path", "method", "document"],
+)
+def test_a_rule_for_any_version_covers_no_other_author_or_request(more: dict[str, Any]) -> None:
+    assert isinstance(ruled(**{**SAME, **more}), Ask)

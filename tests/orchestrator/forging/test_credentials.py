@@ -27,7 +27,7 @@ from sandbox.bundle.model import Bundle, read_bundle
 from sandbox.killswitch import KillSwitch
 from sandbox.wire.exchange import Exchange, WireRequest
 from sandbox.wire.policy import parse_origin
-from tests.granted import allow, consents
+from tests.granted import allow, bind, consents
 from tests.orchestrator.cli.commands.test_compile import Served, toolwright
 from tests.sandbox.scripted import Told, answer
 from tests.world.gatehouse import (
@@ -170,6 +170,7 @@ def test_a_rotated_refresh_token_is_kept_in_the_vault(
     home: Home, bundle: Path, house: Gatehouse
 ) -> None:
     made = read_bundle(bundle)
+    bind(home.settings, home.store, made)
     grant = {"client_id": CLIENT, "client_secret": CLIENT_SECRET, "refresh_token": REFRESH}
     home.vault.put(made.name, "flow", Secret(json.dumps(grant)))
     exchange = home.get(made, "/token")
@@ -185,6 +186,7 @@ def test_each_request_for_a_token_is_in_the_audit_without_a_secret(
     home: Home, bundle: Path, house: Gatehouse
 ) -> None:
     made = read_bundle(bundle)
+    bind(home.settings, home.store, made)
     home.vault.put(made.name, "flow", Secret(f"{CLIENT}:{CLIENT_SECRET}"))
     exchange = home.get(made, "/token")
     assert exchange.response is not None, exchange.reason
@@ -213,6 +215,7 @@ def test_a_request_for_a_token_without_an_answer_is_in_the_audit(home: Home, bun
     assert flow.tokens is not None
     nowhere = replace(flow, tokens=replace(flow.tokens, url="http://127.0.0.1:9/oauth/token"))
     made = replace(made, credentials=(nowhere,))
+    bind(home.settings, home.store, made)
     allow(home.settings, home.store, "http://127.0.0.1:9/")
     home.vault.put(made.name, "flow", Secret(f"{CLIENT}:{CLIENT_SECRET}"))
     assert home.get(made, "/token").refusal == "unreachable"
@@ -234,6 +237,7 @@ def test_a_token_host_that_nobody_named_is_not_asked(home: Home, bundle: Path) -
         (elsewhere / name).write_bytes((bundle / name).read_bytes())
     (elsewhere / "bundle.toml").write_text(head.replace(flow.tokens.url, moved))
     made = read_bundle(elsewhere)
+    bind(home.settings, home.store, made)
     home.vault.put(made.name, "flow", Secret(f"{CLIENT}:{CLIENT_SECRET}"))
     refused = home.get(made, "/token")
     assert refused.refusal == "credential"

@@ -1,0 +1,90 @@
+"""`toolwright secret` at a terminal: where a secret goes is shown, bound and taken away with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from orchestrator.cli.main import toolwright
+from orchestrator.settings import Settings
+from registry.models import build_entry
+from registry.servers.bundles import Bundles
+from registry.store import Store
+from tests.attacks.test_secret_origins import ELSEWHERE, compiled
+from tests.orchestrator.conftest import PIN
+
+OWN, OTHER = "https://api.bank.test:443 header:x-key", "https://other.test:443 header:x-key"
+
+
+class Terminal:
+    def __init__(self, settings: Settings, directory: Path) -> None:
+        self._home = {"TOOLWRIGHT_HOME": str(settings.home)}
+        self._pin, self._value = directory / "pin", directory / "value"
+        self._pin.write_text(PIN)
+        self._value.write_text("bank-key-canary")
+
+    def run(self, *words: str) -> Result:
+        return CliRunner().invoke(toolwright, words, env=self._home, catch_exceptions=False)
+
+    def person(self, *words: str) -> Result:
+        return self.run(*words, "--pin-file", str(self._pin))
+
+    def set(self, name: str) -> Result:
+        return self.person("secret", "set", name, "--value-file", str(self._value))
+
+    def places(self, name: str) -> list[str]:
+        rows = json.loads(self.run("secret", "list", "--json").stdout)
+        return next(row["to"] for row in rows if f"{row['server']}.{row['name']}" == name)
+
+
+@pytest.fixture
+def terminal(settings: Settings, tmp_path: Path) -> Terminal:
+    return Terminal(settings, tmp_path)
+
+
+@pytest.fixture
+def bank(settings: Settings, store: Store) -> None:
+    made = compiled(rates=ELSEWHERE)
+    shelf = Bundles(settings.home, store.servers)
+    shelf.publish_bundle(made, build_entry(made, 1.0), (), None)
+
+
+@pytest.mark.usefixtures("bank")
+def test_setting_a_secret_shows_where_it_goes_and_binds_it(terminal: Terminal) -> None:
+    shown = terminal.set("bank.key").stdout
+    assert OWN in shown
+    assert OTHER in shown
+    assert terminal.places("bank.key") == [OWN, OTHER]
+
+
+@pytest.mark.usefixtures("bank")
+def test_a_secret_is_bound_to_some_of_its_origins_or_to_none(terminal: Terminal) -> None:
+    terminal.set("bank.key")
+    shown = terminal.person("secret", "bind", "bank.key", "--to", "https://api.bank.test")
+    assert OTHER in shown.stdout
+    assert terminal.places("bank.key") == [OWN]
+    refused = terminal.person("secret", "bind", "bank.key", "--to", "https://evil.test")
+    assert refused.exit_code == 1
+    assert terminal.places("bank.key") == [OWN]
+    terminal.person("secret", "remove", "bank.key")
+    assert terminal.run("secret", "list", "--json").stdout.strip() == "[]"
+    terminal.set("bank.spare")
+    assert terminal.places("bank.spare") == []
+
+
+def test_a_secret_without_a_server_goes_nowhere_and_says_what_to_do(terminal: Terminal) -> None:
+    assert "toolwright secret bind bank.key" in terminal.set("bank.key").stdout
+    assert terminal.places("bank.key") == []
+    assert terminal.person("secret", "bind", "bank.key").exit_code == 1
+
+
+def test_a_source_s_secret_goes_to_the_origins_of_its_sources(terminal: Terminal) -> None:
+    terminal.set("weather")
+    assert terminal.places("sources.weather") == []
+    url = "https://api.bank.test/docs"
+    terminal.person("source", "add", url, "--header", "X-Key=@weather")
+    assert terminal.places("sources.weather") == [OWN]
+    assert terminal.person("secret", "bind", "weather").exit_code == 1
