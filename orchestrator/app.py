@@ -191,7 +191,7 @@ async def _open_call_parts(ground: Context, stack: AsyncExitStack) -> _CallParts
         ground.roster,
         Admission(store.rules, ground.signed_policy, ground.kill_switch),
         Execution(store.servers, ground.roster, sessions, engine, brokers),
-        ApprovalRequester(store.approvals, brokers, settings.approval_seconds),
+        ApprovalRequester(store.approvals, brokers, ground.roster, settings.approval_seconds),
         CallRecorder(store.calls, ledger, engine, ground.process),
         ground.kill_switch,
         ground.process,

@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, case, delete, func, or_, select
 
+from registry.approvals.approvals import PENDING, SENDING
 from registry.approvals.grants import REVOKED as GRANT_REVOKED
 from registry.approvals.rules import REVOKED as RULE_REVOKED
 from registry.audit.archives import ArchivedRow, write_archive
@@ -205,7 +206,7 @@ class AuditTable(Repository):
                 "recordings_end": end,
             }
             self._append_audit_row(connection, ARCHIVED, file, payload, now)
-            for row in _select_lasting_rows(rows):
+            for row in _select_lasting_rows(rows, now):
                 self._append_audit_row(
                     connection, row.kind, row.subject, json.loads(row.payload), now
                 )
@@ -305,15 +306,19 @@ def _build_archived_row(row: Any) -> ArchivedRow:
     return ArchivedRow(own, call if moves else None)
 
 
-def _select_lasting_rows(rows: Iterable[ArchivedRow]) -> Iterator[AuditRow]:
-    """Archived rows that later checks need: revocations, and up to where recordings were dropped.
+def _select_lasting_rows(rows: Iterable[ArchivedRow], now: float) -> Iterator[AuditRow]:
+    """Archived rows that later checks need: revocations, up to where recordings were dropped, and
+    what was asked for and spent of approvals that have not expired.
     The newest of each kind and subject; they are appended to the audit again.
     """
     said: dict[tuple[str, str, str | None], AuditRow] = {}
     for archived in rows:
         row = archived.row
-        if row.kind in (GRANT_REVOKED, RULE_REVOKED, DROPPED):
-            about = json.loads(row.payload).get("kind")
+        if row.kind in (GRANT_REVOKED, RULE_REVOKED, DROPPED, PENDING, SENDING):
+            payload = json.loads(row.payload)
+            if row.kind in (PENDING, SENDING) and payload["expires"] <= now:
+                continue
+            about = payload.get("kind")
             known = said.get((row.kind, row.subject, about))
             if known is None or row.time >= known.time:
                 said[row.kind, row.subject, about] = row
