@@ -338,10 +338,10 @@ def _is_as_asked(connection: Connection, id: str, shown: Approval | None) -> boo
         raise RowNotFound("approval", id)
     audit = tables.audit
     query = select(audit.c.payload).where(audit.c.subject == id, audit.c.kind == PENDING)
-    asked = connection.execute(query.order_by(audit.c.id).limit(1)).scalar()
     try:
         terms = build_terms(_parse_row(row))
-        same = asked is not None and json.loads(asked)["terms"] == terms.digest
+        asked = {json.loads(payload)["terms"] for payload in connection.execute(query).scalars()}
+        same = asked == {terms.digest}
         return same and (shown is None or terms == build_terms(shown))
     except UNREADABLE:
         return False

@@ -226,6 +226,31 @@ def test_a_write_whose_inner_server_changed_after_it_was_approved_is_not_sent(
     assert (place.state(shown), place.world.got) == ("failed", [])
 
 
+def nested(depth: int) -> Any:
+    value: Any = "x"
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def test_a_write_with_arguments_that_nobody_can_be_shown_does_not_wait(place: Place) -> None:
+    waiting = place.app.store.approvals.find("pending")
+    for depth in (101, 5000):
+        call = Call("ours", "send", {"text": nested(depth)})
+        reply = place.run(place.app.dispatch.call_tool(call))
+        assert isinstance(reply, RefusedCall)
+        assert "nested deeper" in reply.reason
+    assert place.app.store.approvals.find("pending") == waiting
+
+
+def test_a_write_with_nested_arguments_waits_and_is_sent(place: Place) -> None:
+    call = Call("ours", "send", {"text": nested(90)})
+    reply = place.run(place.app.dispatch.call_tool(call))
+    assert isinstance(reply, Pending)
+    place.approve(place.app.store.approvals.get(reply.approval.id))
+    assert place.world.got == [("the key of ours", nested(90))]
+
+
 def test_an_account_that_was_set_again_to_what_it_was_is_the_same(place: Place) -> None:
     shown = place.ask("ours.send", "same")
     place.app.vault.put("ours", "key", Secret("the key of ours"))
