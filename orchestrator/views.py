@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.approvals.needs import show_need
 from orchestrator.approvals.preview import find_changes
 from orchestrator.approvals.text import MAX_SHOWN_BODY as MAX_SHOWN_BODY
-from orchestrator.approvals.text import hash_approval, render_approval
+from orchestrator.approvals.text import hash_approval, render_glance
 from orchestrator.calls import Done, Pending, RefusedCall, Reply
 from orchestrator.gateway.exchange_json import encode_request, pending_json
 from registry.health.causes import find_cause
@@ -271,7 +271,6 @@ def encode_approval(approval: Approval) -> dict[str, Any]:
         "arguments": dict(approval.arguments),
         "request": encode_request(approval.wire),
         "changes": [vars(change) for change in find_changes(approval.wire, approval.present)],
-        "text": render_approval(approval),
         "digest": hash_approval(approval),
         "created": approval.created,
         "expires": approval.expires,
@@ -281,6 +280,11 @@ def encode_approval(approval: Approval) -> dict[str, Any]:
         "decision_reason": approval.decision_reason,
         "outcome": approval.outcome,
     }
+
+
+def encode_shown_approval(approval: Approval) -> dict[str, Any]:
+    """The same with the text that a person is shown of it."""
+    return {**encode_approval(approval), "text": render_glance(approval)}
 
 
 def encode_call(invocation: Invocation) -> dict[str, Any]:

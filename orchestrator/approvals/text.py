@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Iterator
 
-from orchestrator.approvals.preview import find_changes
+from orchestrator.approvals.preview import MAX_CHANGES, find_changes
 from orchestrator.approvals.visible import escape_invisible, escape_line
 from registry.approvals.terms import build_terms
 from registry.models import Approval
@@ -65,8 +65,12 @@ def is_glanceable(approval: Approval) -> bool:
     return len(render_approval(approval)) <= MAX_GLANCE
 
 
-def render_cut(approval: Approval) -> str:
-    """The beginning of what is too long to be shown at once, saying so and who shows it whole."""
+def render_glance(approval: Approval) -> str:
+    """The whole text where it can be shown at once; else its beginning, saying so and who shows it
+    whole.
+    """
+    if is_glanceable(approval):
+        return render_approval(approval)
     head, body = "\n".join(render_head(approval)), approval.wire.body
     shown = "\n".join(render_body(body[:MAX_SHOWN_BODY]))
     cut = f"only {min(len(body), MAX_SHOWN_BODY)} of {len(body)} bytes of the body are shown"
@@ -107,8 +111,11 @@ def _render_place(wire: WireRequest) -> Iterator[str]:
 
 
 def _render_effect(approval: Approval) -> Iterator[str]:
-    for change in find_changes(approval.wire, approval.present):
+    changes = find_changes(approval.wire, approval.present)
+    for change in changes:
         yield f"changes {escape_line(str(change))}"
+    if len(changes) == MAX_CHANGES:
+        yield "and maybe more: the request is above, whole"
     arguments = json.dumps(dict(approval.arguments), ensure_ascii=False)
     if approval.wire.body.decode("utf-8", "replace") != arguments:
         yield f"arguments {escape_line(arguments)}"

@@ -24,8 +24,7 @@ from orchestrator.approvals.decide import (
 from orchestrator.approvals.text import (
     hash_approval,
     is_glanceable,
-    render_approval,
-    render_cut,
+    render_glance,
 )
 from orchestrator.control.notify.announcer import Announcer
 from orchestrator.control.notify.links import Fault, OneTimeLinks, Ticket
@@ -87,8 +86,8 @@ class LinkPages:
         if approval.state != "pending":
             return _render_page(409, "Too late", render_late_decision(approval, self.now()))
         if ticket.act == "approve" and not is_glanceable(approval):
-            return _render_page(200, TOO_LONG, render_cut(approval))
-        return _render_page(200, TITLES[ticket.act], render_approval(approval), token)
+            return _render_page(200, TOO_LONG, render_glance(approval))
+        return _render_page(200, TITLES[ticket.act], render_glance(approval), token)
 
     async def use_link(self, request: Request) -> Response:
         """Do what a one-time link is for, once: `token`, in the query or a form."""

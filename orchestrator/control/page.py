@@ -16,8 +16,7 @@ from orchestrator.approvals.text import (
     MAX_GLANCE,
     hash_approval,
     is_glanceable,
-    render_approval,
-    render_cut,
+    render_glance,
 )
 from orchestrator.approvals.visible import escape_invisible, escape_line
 from registry.approvals.approvals import UNREADABLE
@@ -117,7 +116,6 @@ def _render_approval(approval: Approval) -> str:
     """A card with the whole of what is decided. Without the whole there is no button to approve."""
     name = f"{approval.entry}.{approval.tool}"
     whole = is_glanceable(approval)
-    text = render_approval(approval) if whole else render_cut(approval)
     digest = hash_approval(approval) if whole else ""
     wanted = ("approve", "reject") if whole else ("reject",)
     buttons = "".join(
@@ -129,7 +127,7 @@ def _render_approval(approval: Approval) -> str:
     return (
         f'<article class="ask" aria-label="{_escape_text(name)}"><h3>{_escape_text(name)} '
         f"<small>version {approval.version}, asked {_render_time(approval.created)}</small></h3>"
-        f"<pre>{escape(text)}</pre>{buttons}</article>"
+        f"<pre>{escape(render_glance(approval))}</pre>{buttons}</article>"
     )
 
 

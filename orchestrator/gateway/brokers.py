@@ -10,8 +10,10 @@ from pathlib import Path
 
 from orchestrator.approvals.grants import Grants
 from orchestrator.gateway.audit_writer import AuditWriter
+from registry.database.canonical import hash_text, to_canonical_json
 from registry.models import Grant
 from registry.secrets.vault import Secret, Vault
+from registry.servers.classifications import get_level
 from sandbox.broker.broker import Broker
 from sandbox.broker.host.local import LocalAccess
 from sandbox.broker.host.network import HostAccess, NetworkAccess
@@ -26,7 +28,12 @@ from sandbox.bundle.permissions import (
     parse_permissions,
 )
 from sandbox.bundle.target import parse_target
-from sandbox.credentials.source import CredentialCache, CredentialSource, TokenExchange
+from sandbox.credentials.source import (
+    CredentialCache,
+    CredentialSource,
+    TokenExchange,
+    carry_account,
+)
 from sandbox.killswitch import KillSwitch
 from sandbox.wire.exchange import CredentialUse, Upstream, WriteMode, WriteStep
 from sandbox.wire.policy import (
@@ -136,7 +143,10 @@ class BrokerFactory:
         if known is None or known[0] is not bundle:
             while len(self._digests) >= MAX_KEPT:
                 del self._digests[next(iter(self._digests))]
-            known = self._digests[bundle.name] = (bundle, bundle.compute_digest())
+            levels = [[tool.name, get_level(tool)] for tool in bundle.tools]
+            registered = bundle.registered or bundle.compute_digest()
+            digest = hash_text(to_canonical_json([registered, levels]))
+            known = self._digests[bundle.name] = (bundle, digest)
         return known[1]
 
     def _build_host_access(self, bundle: Bundle, tools: Sequence[ToolDefinition]) -> HostAccess:
@@ -210,7 +220,9 @@ class BrokerFactory:
             return self._find_source_secret(bundle, declared[name]) if name in declared else None
 
         def keep(name: str, value: str) -> None:
-            self.vault.put(bundle.name, name, Secret(value))
+            before = self.vault.get(bundle.name, name)
+            kept = carry_account(before.reveal(), value) if before else value
+            self.vault.put(bundle.name, name, Secret(kept))
 
         def may_ask(origin: Origin) -> bool:
             return f"{origin.host}:{origin.port}" in self.consents.find_hosts()

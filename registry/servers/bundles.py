@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from registry.errors import DiskUnusable
@@ -31,7 +32,8 @@ class Bundles:
         key = (entry.name, entry.digest)
         found = self._bundles.get(key)
         if found is None:
-            found = files.load_bundle(self._home, entry.name, entry.digest)
+            loaded = files.load_bundle(self._home, entry.name, entry.digest)
+            found = replace(loaded, registered=entry.digest)
             while len(self._bundles) >= MAX_KEPT:
                 del self._bundles[next(iter(self._bundles))]
             self._bundles[key] = found

@@ -98,7 +98,13 @@ def parse_oauth_secret(secret: str, endpoint: TokenEndpoint | None) -> OAuthSecr
     return OAuthSecret(access_token=secret)
 
 
-def identify_first_token(secret: str) -> str:
+def carry_account(before: str, renewed: str) -> str:
+    """A renewed secret, as it is to be kept: it says of which one it is the successor."""
+    first, fields = _identify_first_token(before), parse_secret_fields(renewed)
+    return json.dumps({**fields, _FIRST: first}) if first and fields else renewed
+
+
+def _identify_first_token(secret: str) -> str:
     """A digest of the refresh token that a person set, whatever it has been replaced by since; ""
     where there is none.
     """
@@ -113,7 +119,7 @@ def identify_account(secret: str) -> str:
     """What tells a secret of another account from this one: all of it but tokens that an API
     replaces by itself, of which the first counts.
     """
-    first = identify_first_token(secret)
+    first = _identify_first_token(secret)
     if not first:
         return secret
     renewed = ("refresh_token", "access_token", _FIRST)
@@ -282,11 +288,9 @@ class _TokenFetch:
         return AccessToken(text, self._asked.now + max(1.0, min(seconds, 10.0**7) - margin))
 
     async def _store_refresh_token(self, refresh_token: str) -> None:
-        before = self._asked.secret()
-        kept = dict(parse_secret_fields(before))
+        kept = dict(parse_secret_fields(self._asked.secret()))
         kept["refresh_token"] = refresh_token
         kept.pop("access_token", None)
-        kept[_FIRST] = identify_first_token(before)
         secret = json.dumps(kept)
         await self._asked.keep(secret)
         self._state.secret = self._asked.secret()

@@ -19,6 +19,7 @@ from sandbox.credentials.oauth import (
     can_fetch_token,
     identify_account,
 )
+from sandbox.credentials.oauth import carry_account as carry_account
 from sandbox.credentials.placement import place_credential, set_header
 from sandbox.credentials.templates import SignedRequest, SigningInputs, fill_template, sign_aws
 from sandbox.errors import CredentialRefused, SandboxError

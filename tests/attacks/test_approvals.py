@@ -9,6 +9,7 @@ import sqlite3
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -42,7 +43,12 @@ def waiting(store: Store) -> Approval:
     store.servers.publish(entry(), REPORTS, now=now)
     store.servers.publish(replace(entry(), name="mail"), REPORTS, now=now)
     asked = replace(approval(), created=now, expires=now + 3600, steps=(STEP,), uses=(STEP,))
-    said = {"task": "add a zone", "reason": "the user asked", "session": "s1", "present": "{}"}
+    said: dict[str, Any] = {
+        "task": "add a zone",
+        "reason": "the user asked",
+        "session": "s1",
+        "present": "{}",
+    }
     store.approvals.add_pending(replace(asked, **said))
     return store.approvals.get(asked.id)
 

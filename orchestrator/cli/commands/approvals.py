@@ -22,7 +22,7 @@ from orchestrator.cli.terminal import (
     report_errors,
 )
 from orchestrator.settings import load_settings
-from orchestrator.views import encode_approval
+from orchestrator.views import encode_shown_approval
 from registry.store import Store
 
 
@@ -98,7 +98,7 @@ def approvals_command(every: bool, as_json: bool) -> None:
     for problem in damaged:
         err.print(Text(escape_line(str(problem)), style="red"))
     if as_json:
-        print_json([encode_approval(row) for row in rows])
+        print_json([encode_shown_approval(row) for row in rows])
     elif not rows and not damaged:
         print_text("Nothing waits.")
     else:
