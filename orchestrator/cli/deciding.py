@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+from rich.console import Console
+from rich.text import Text
 
 from orchestrator.approvals.decide import Decision, DecisionResult, decide_with_pin
 from orchestrator.approvals.rules import RuleRequest, render_rule
 from orchestrator.approvals.text import hash_approval, render_approval, render_head
-from orchestrator.cli.terminal import FAILED, print_json, print_text, read_line
+from orchestrator.cli.terminal import FAILED, err, out, print_json, print_text, read_line
 from orchestrator.processes.kill import PASSIVE, is_alive
 from orchestrator.settings import load_settings
 from orchestrator.views import encode_approval
@@ -52,8 +54,8 @@ def decide_at_terminal(
         except ApprovalDamaged as error:
             _reject_damaged(store.approvals, asked, error)
             return
-        if not as_json:
-            _print_request(approval)
+        if not as_json or pin_file is None:
+            _print_request(approval, err if as_json else out)
         pin = read_line(pin_file) if pin_file else click.prompt("PIN", hide_input=True, err=True)
         digest = asked.digest or hash_approval(approval)
         decision = Decision(asked.approval, asked.approve, pin, "terminal", asked.reason, digest)
@@ -82,15 +84,15 @@ def _reject_damaged(
     print_text(f"{asked.approval}: rejected; it could not be read")
 
 
-def _print_request(approval: Approval) -> None:
+def _print_request(approval: Approval, console: Console) -> None:
     """The whole of it; of one that fills more than a screen, what comes first stands last again."""
     text = render_approval(approval)
     first, _, rest = text.partition("\n")
-    print_text(first, "bold")
-    click.echo(rest)
+    console.print(Text(first, style="bold"))
+    click.echo(rest, err=console.stderr)
     if len(text) > LONG_TEXT or text.count("\n") > LONG_LINES:
-        print_text("\nThat was long. Once more, without the body:", "yellow")
-        click.echo("\n".join(render_head(approval)))
+        console.print(Text("\nThat was long. Once more, without the body:", style="yellow"))
+        click.echo("\n".join(render_head(approval)), err=console.stderr)
 
 
 def _print_decision(rules: RuleTable, approval: Approval, decided: DecisionResult) -> None:

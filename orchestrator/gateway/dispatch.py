@@ -19,6 +19,7 @@ from orchestrator.gateway.nested import InnerCalls, NestedCalls
 from orchestrator.gateway.record import CallRecorder, build_cancelled_outcome, find_write_state
 from registry.approvals.approvals import MAX_NESTING
 from registry.approvals.decisions import find_broken_term
+from registry.errors import KeyUnusable, VaultDamaged
 from registry.health.causes import find_cause
 from registry.models import Approval, Invocation, generate_id
 from registry.store import Store
@@ -117,7 +118,10 @@ class Dispatch:
         ruling = judge_call(GateQuestion(entry.state, access, member.standing, None, frozen=False))
         if isinstance(ruling, Deny):
             return self._refuse_approval(approval, call, ruling.reason)
-        changed = find_broken_term(approval, self.captures.build_terms(approval, member))
+        try:
+            changed = find_broken_term(approval, self.captures.build_terms(approval, member))
+        except (VaultDamaged, KeyUnusable) as error:
+            return self._refuse_approval(approval, call, str(error))
         if changed:
             return self._refuse_approval(approval, call, _describe_change(changed))
         begun = self.recorder.begin_call(generate_id(), call, entry, access)
