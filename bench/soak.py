@@ -244,7 +244,7 @@ class Soak:
         """Stop calling, and return when nothing that was approved waits any more."""
         self.calling.clear()
         end = time.monotonic() + SETTLE_SECONDS * 2
-        waiting = {"pending", "approved", "claimed"}
+        waiting = {"pending", "approved", "claimed", "sending"}
         while time.monotonic() < end:
             states = await asyncio.to_thread(measure.write_states, _database(self.settings))
             if not waiting & {*states.values()}:

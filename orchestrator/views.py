@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.approvals.needs import show_need
 from orchestrator.approvals.preview import find_changes
+from orchestrator.approvals.text import MAX_SHOWN_BODY as MAX_SHOWN_BODY
+from orchestrator.approvals.text import hash_approval, render_glance
 from orchestrator.calls import Done, Pending, RefusedCall, Reply
 from orchestrator.gateway.exchange_json import encode_request, pending_json
 from registry.health.causes import find_cause
@@ -18,15 +19,12 @@ from registry.jobs.pending import PendingForge, draft_line, read_pending
 from registry.models import Approval, DraftRow, Invocation, Job
 from sandbox.bundle.report import to_json as report_json
 from sandbox.session.interface import Failure
-from sandbox.wire.exchange import WireRequest
 
 if TYPE_CHECKING:
     # It stands on jsonschema, which `toolwright show` and `logs` start without.
     from sandbox.schemas.validator import SchemaViolation
 
 Result = dict[str, Any]
-MAX_SHOWN_BODY = 4000
-_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def build_answer(value: Mapping[str, Any], text: str = "") -> Result:
@@ -273,7 +271,7 @@ def encode_approval(approval: Approval) -> dict[str, Any]:
         "arguments": dict(approval.arguments),
         "request": encode_request(approval.wire),
         "changes": [vars(change) for change in find_changes(approval.wire, approval.present)],
-        "digest": approval.wire_digest,
+        "digest": hash_approval(approval),
         "created": approval.created,
         "expires": approval.expires,
         "task": approval.task,
@@ -284,33 +282,9 @@ def encode_approval(approval: Approval) -> dict[str, Any]:
     }
 
 
-def render_changes(approval: Approval) -> list[str]:
-    """What an approval's write would change, a line each, where that could be read before."""
-    return [escape_unseen(str(change)) for change in find_changes(approval.wire, approval.present)]
-
-
-def render_request(wire: WireRequest) -> str:
-    """A waiting request as a person reads it: with every header, and saying so where it is cut."""
-    head = [f"{wire.method} {wire.url}", *(f"{name}: {value}" for name, value in wire.headers)]
-    body = wire.body[:MAX_SHOWN_BODY].decode("utf-8", "replace")
-    if len(wire.body) > MAX_SHOWN_BODY:
-        body += (
-            f"\n[only {MAX_SHOWN_BODY} of {len(wire.body)} bytes are shown; "
-            "`toolwright approvals --json` has more]"
-        )
-    return escape_unseen("\n".join([*head, "", body]).rstrip())
-
-
-def escape_unseen(text: str) -> str:
-    """The text with what a person would not see (controls, marks of direction, tags) written out,
-    so that what is approved is what is read.
-    """
-    return "".join(
-        letter
-        if letter in "\n\t" or unicodedata.category(letter) not in _UNSEEN
-        else f"\\u{{{ord(letter):x}}}"
-        for letter in text
-    )
+def encode_shown_approval(approval: Approval) -> dict[str, Any]:
+    """The same with the text that a person is shown of it."""
+    return {**encode_approval(approval), "text": render_glance(approval)}
 
 
 def encode_call(invocation: Invocation) -> dict[str, Any]:

@@ -89,6 +89,17 @@ class ApprovalNotHeld(RegistryError):
         )
 
 
+class ApprovalDamaged(RegistryError):
+    """An approval's row cannot be read."""
+
+    def __init__(self, approval: str, reason: str) -> None:
+        self.approval = approval
+        super().__init__(
+            f"approval {approval} cannot be read ({reason}), so it is never carried out. "
+            f"`toolwright reject {approval}` ends it."
+        )
+
+
 class GrantStale(RegistryError):
     """A grant was taken away while it was being signed."""
 

@@ -14,12 +14,12 @@ from sandbox.bundle.apispec import Access
 from sandbox.bundle.model import Bundle, compute_operation_digest
 from sandbox.bundle.report import StageReport
 from sandbox.session.recording import CallRecording
-from sandbox.wire.exchange import WireRequest
+from sandbox.wire.exchange import WireRequest, WriteStep
 
 EntryState = Literal["active", "experimental", "quarantined", "archived"]
 InvocationState = Literal["intended", "done", "unknown"]
 ApprovalState = Literal[
-    "pending", "approved", "rejected", "expired", "claimed", "done", "failed", "unknown"
+    "pending", "approved", "rejected", "expired", "claimed", "sending", "done", "failed", "unknown"
 ]
 JobState = Literal["queued", "running", "waiting", "done", "failed", "cancelled"]
 JobKind = Literal["forge", "call", "do", "repair"]
@@ -242,7 +242,9 @@ class Approval:
     `wire` is the captured request without credentials, `wire_digest` what execution must reproduce.
     Only a pending, unexpired approval can be decided, once; only an approved, unexpired one can be
     claimed, once. `decision` is the signed decision (`registry.approvals.decisions`). `present` is
-    the JSON text of what the write would change, as it was read before, where it could be.
+    the JSON text of what the write would change, as it was read before, where it could be. One that
+    was spent names the call it was spent on, `invocation`, and its `serial`. `steps` and `uses` are
+    those of its terms (`registry.approvals.terms`).
     """
 
     id: str
@@ -265,6 +267,10 @@ class Approval:
     outcome: Any = None
     decision: str = field(default="", repr=False)
     present: str = field(default="", repr=False)
+    invocation: str = ""
+    serial: int = 0
+    steps: tuple[WriteStep, ...] = ()
+    uses: tuple[WriteStep, ...] = ()
 
 
 @dataclass(frozen=True)

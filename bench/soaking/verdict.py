@@ -162,7 +162,7 @@ def _writes(writes: Writes) -> Iterator[str]:
     for number, state in writes.states.items():
         if state == "done" and not writes.arrived.get(number):
             yield f"write {number} is done and never arrived"
-        if state in ("approved", "claimed"):
+        if state in ("approved", "claimed", "sending"):
             yield f"write {number} was left {state}"
 
 

@@ -7,17 +7,22 @@ from dataclasses import dataclass, field, replace
 from orchestrator.approvals.dates import format_age
 from orchestrator.approvals.rules import RuleRequest, create_rule
 from orchestrator.approvals.signing_key import open_key
+from orchestrator.approvals.text import hash_approval, render_approval
 from orchestrator.settings import Settings
 from registry.approvals.approvals import ApprovalTable
-from registry.approvals.decisions import Delegation, build_request_digests, sign_decision
+from registry.approvals.decisions import Delegation, sign_decision
 from registry.models import Approval
 from registry.secrets.signing import Signer
 from registry.store import Store
 
+LOOK_AGAIN = "the request was changed while it was shown; look at it again"
+
 
 @dataclass(frozen=True)
 class Decision:
-    """A person's decision. `digest` is that of the request as shown, "" where not known."""
+    """A person's decision. `digest` is that of the approval as it was shown
+    (`orchestrator.approvals.text.hash_approval`), or of its request, "" where not known.
+    """
 
     approval: str
     approve: bool
@@ -53,8 +58,8 @@ def decide_with_pin(
     Raises Unknown for the approval, OrchestratorError where such a rule cannot be.
     """
     shown = store.approvals.get(decision.approval)
-    if decision.digest and decision.digest != shown.wire_digest:
-        return DecisionResult(shown.state, "it is not the request that was shown; look at it again")
+    if decision.digest and decision.digest not in (hash_approval(shown), shown.wire_digest):
+        return DecisionResult(shown.state, LOOK_AGAIN)
     opened = open_key(settings, decision.pin, now)
     if opened.signer is None:
         return DecisionResult(shown.state, opened.refused, pin_wrong=True)
@@ -74,13 +79,12 @@ def decide_signed(
     now: float,
     delegation: Delegation | None = None,
 ) -> DecisionResult:
-    """Store a decision, signed over the request as shown. The first of several decisions wins."""
-    signed = sign_decision(shown, decision.approve, decision.by, now, signer, delegation)
-    if build_request_digests(approvals.get(shown.id)) != build_request_digests(shown):
-        return DecisionResult(
-            shown.state, "the request was changed while it was shown; look at it again"
-        )
-    return _store_decision(approvals, decision, signed, now)
+    """Store a decision, signed over all of the approval as shown. The first of several decisions
+    wins.
+    """
+    text = render_approval(shown)
+    signed = sign_decision(shown, decision.approve, decision.by, now, signer, delegation, text)
+    return _store_decision(approvals, decision, signed, now, shown)
 
 
 def reject_unsigned(approvals: ApprovalTable, decision: Decision, now: float) -> DecisionResult:
@@ -90,7 +94,11 @@ def reject_unsigned(approvals: ApprovalTable, decision: Decision, now: float) ->
 
 
 def _store_decision(
-    approvals: ApprovalTable, decision: Decision, signed: str, now: float
+    approvals: ApprovalTable,
+    decision: Decision,
+    signed: str,
+    now: float,
+    shown: Approval | None = None,
 ) -> DecisionResult:
     decided = approvals.decide(
         decision.approval,
@@ -99,10 +107,13 @@ def _store_decision(
         now=now,
         reason=decision.reason,
         signed=signed,
+        shown=shown,
     )
     if decided is not None:
         return DecisionResult(decided.state)
     current = approvals.get(decision.approval)
+    if current.state == "pending" and now < current.expires:
+        return DecisionResult(current.state, LOOK_AGAIN)
     return DecisionResult(current.state, render_late_decision(current, now))
 
 

@@ -83,6 +83,23 @@ def render_need(need: Need) -> str:
             assert_never(need)
 
 
+def list_need_items(need: AllowedNeed) -> tuple[str, ...]:
+    """All that a person allows with it, an item each; nothing is left out or cut."""
+    match need:
+        case HostNeed():
+            return (need.host,)
+        case PackageNeed():
+            return (*(f"{PACKAGE}{name}" for name in need.names), f"for {', '.join(need.specs)}")
+        case BudgetNeed():
+            return (render_line(need.line),)
+        case PermissionNeed():
+            return tuple(f"{need.server}: {permission}" for permission in need.permissions)
+        case TestsNeed():
+            return (*need.names, f"tests with the sha256 {need.suite}")
+        case _:
+            assert_never(need)
+
+
 def render_way(need: Need, job: str) -> str:
     """How a person gives a job what it needs: a command, or a sentence that has one."""
     match need:

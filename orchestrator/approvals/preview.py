@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from sandbox.wire.exchange import Exchange, WireRequest
+from sandbox.wire.framing import is_deep
 
 REPLACING = frozenset({"PUT", "PATCH", "DELETE"})
 """Methods whose target is the thing that they change (RFC 9110 section 9.3, RFC 5789)."""
 MAX_PRESENT = 64 * 1024
 MAX_CHANGES = 50
 MAX_VALUE = 200
+MAX_NESTING = 100
 NOTHING = "nothing"
 
 
@@ -42,12 +44,8 @@ def extract_present(exchange: Exchange) -> str:
     response = exchange.response
     if response is None or response.status != 200 or len(response.body) > MAX_PRESENT:
         return ""
-    try:
-        text = response.body.decode()
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return ""
-    return text
+    value = _parse_shallow(response.body)
+    return "" if value is _ABSENT else response.body.decode()
 
 
 def find_changes(wire: WireRequest, present: str) -> tuple[Change, ...]:
@@ -55,20 +53,30 @@ def find_changes(wire: WireRequest, present: str) -> tuple[Change, ...]:
     is not known. PUT replaces the whole resource (RFC 9110 section 9.3.4); a PATCH is read as a
     merge, which keeps the members that it does not name (RFC 7396).
     """
-    if not present:
+    before = _parse_shallow(present.encode("utf-8", "replace")) if present else _ABSENT
+    if before is _ABSENT:
         return ()
-    before = json.loads(present)
     if wire.method == "DELETE":
         return (Change("", _render_value(before), NOTHING),)
-    try:
-        after = json.loads(wire.body)
-    except (ValueError, RecursionError):
+    after = _parse_shallow(wire.body)
+    if after is _ABSENT:
         return ()
     found = _find_differences(before, after, "", partial=wire.method == "PATCH")
     return tuple(change for change, _ in zip(found, range(MAX_CHANGES), strict=False))
 
 
 _ABSENT = object()
+
+
+def _parse_shallow(content: bytes) -> Any:
+    """The JSON value of bytes; _ABSENT where they are none, or one that is nested deeper than 100,
+    which is not compared: how deep a value may be to be walked through depends on who walks.
+    """
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        return _ABSENT
+    return _ABSENT if is_deep(content, value, MAX_NESTING) else value
 
 
 def _find_differences(before: Any, after: Any, where: str, *, partial: bool) -> Iterator[Change]:

@@ -7,31 +7,40 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+from rich.console import Console
+from rich.text import Text
 
 from orchestrator.approvals.decide import Decision, DecisionResult, decide_with_pin
 from orchestrator.approvals.rules import RuleRequest, render_rule
-from orchestrator.cli.terminal import FAILED, print_json, print_text, read_line
+from orchestrator.approvals.text import hash_approval, render_approval, render_head
+from orchestrator.cli.terminal import FAILED, err, out, print_json, print_text, read_line
 from orchestrator.processes.kill import PASSIVE, is_alive
 from orchestrator.settings import load_settings
-from orchestrator.views import encode_approval, render_changes, render_request
+from orchestrator.views import encode_approval
 from registry.approvals.approvals import ApprovalTable
 from registry.approvals.rules import RuleTable
+from registry.errors import ApprovalDamaged
 from registry.models import Approval
 from registry.processes import ProcessTable
 from registry.store import Store
 
-OPEN_STATES = ("approved", "claimed")
+OPEN_STATES = ("approved", "claimed", "sending")
 POLL_SECONDS = 0.05
+LONG_TEXT, LONG_LINES = 2_000, 24
+"""What is taken for more than a terminal shows at once."""
 
 
 @dataclass(frozen=True)
 class DecisionRequest:
-    """The decision that was typed. `always` is the standing rule to add with it, or None."""
+    """The decision that was typed. `always` is the standing rule to add with it, or None; `digest`
+    that of the request as it was looked at before, or "".
+    """
 
     approval: str
     approve: bool
     reason: str = ""
     always: RuleRequest | None = None
+    digest: str = ""
 
 
 def decide_at_terminal(
@@ -40,11 +49,15 @@ def decide_at_terminal(
     """Decide one approval. Leaves with status 1 where it could not be decided or carried out."""
     settings = load_settings()
     with Store.open(settings.database_url) as store:
-        approval = store.approvals.get(asked.approval)
-        if not as_json:
-            _print_request(approval)
+        try:
+            approval = store.approvals.get(asked.approval)
+        except ApprovalDamaged as error:
+            _reject_damaged(store.approvals, asked, error)
+            return
+        if not as_json or pin_file is None:
+            _print_request(approval, err if as_json else out)
         pin = read_line(pin_file) if pin_file else click.prompt("PIN", hide_input=True, err=True)
-        digest = approval.wire_digest
+        digest = asked.digest or hash_approval(approval)
         decision = Decision(asked.approval, asked.approve, pin, "terminal", asked.reason, digest)
         decided = decide_with_pin(settings, store, decision, time.time(), asked.always)
         if asked.approve and not decided.refused and _is_served(store.processes):
@@ -60,11 +73,26 @@ def decide_at_terminal(
         raise SystemExit(FAILED)
 
 
-def _print_request(approval: Approval) -> None:
-    print_text(f"{approval.entry}.{approval.tool} (version {approval.version})", "bold")
-    print_text(render_request(approval.wire))
-    for line in render_changes(approval):
-        print_text(f"changes {line}", "yellow")
+def _reject_damaged(
+    approvals: ApprovalTable, asked: DecisionRequest, error: ApprovalDamaged
+) -> None:
+    """End what nobody can be shown, which needs no PIN. Raises the error where it was to be
+    approved.
+    """
+    if asked.approve or not approvals.reject_damaged(asked.approval, "terminal", time.time()):
+        raise error
+    print_text(f"{asked.approval}: rejected; it could not be read")
+
+
+def _print_request(approval: Approval, console: Console) -> None:
+    """The whole of it; of one that fills more than a screen, what comes first stands last again."""
+    text = render_approval(approval)
+    first, _, rest = text.partition("\n")
+    console.print(Text(first, style="bold"))
+    click.echo(rest, err=console.stderr)
+    if len(text) > LONG_TEXT or text.count("\n") > LONG_LINES:
+        console.print(Text("\nThat was long. Once more, without the body:", style="yellow"))
+        click.echo("\n".join(render_head(approval)), err=console.stderr)
 
 
 def _print_decision(rules: RuleTable, approval: Approval, decided: DecisionResult) -> None:

@@ -8,7 +8,7 @@ from types import TracebackType
 
 from orchestrator.app import App, open_app
 from orchestrator.approvals.needs import allow_needs as allow_needs
-from orchestrator.approvals.needs import check_allowable
+from orchestrator.approvals.needs import check_allowable, hash_needs
 from orchestrator.cli.terminal import err
 from orchestrator.errors import OrchestratorError
 from orchestrator.settings import Settings
@@ -69,15 +69,24 @@ async def carry_out_job(app: App, job: Job, quiet: bool, claimed: Job | None = N
 
 
 async def resume_job(
-    settings: Settings, identity: str, signer: Signer | None, experimental: bool, quiet: bool
+    settings: Settings,
+    identity: str,
+    signer: Signer | None,
+    experimental: bool,
+    quiet: bool,
+    shown: str = "",
 ) -> Job:
-    """Resume a job: allow what it needs, go on with it, or register its last draft."""
+    """Resume a job: allow what it needs, go on with it, or register its last draft. `shown` is the
+    digest of the needs that a person was shown. Raises OrchestratorError where it needs others.
+    """
     async with open_app(settings, "forge") as app:
         if experimental:
             return await carry_out_job(app, app.submissions.queue_experimental(identity), quiet)
         job = app.store.jobs.get(identity)
         if signer is not None:
-            check_allowable(job)
+            needs = check_allowable(job)
+            if shown and hash_needs(needs) != shown:
+                raise OrchestratorError(f"job {identity} needs something else; look at it again.")
         # Taken before it is allowed: a process without this one's endpoint would take it too.
         taken = app.store.jobs.claim_waiting(identity, app.process, time.time())
         if taken is None and job.state != "queued":

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from forge.errors import ForgeError
 from orchestrator.approvals.signing_key import open_key
+from orchestrator.approvals.visible import is_invisible
 from orchestrator.errors import OrchestratorError, WrongPin
 from orchestrator.settings import ENGINES, Settings
 from registry.errors import DiskUnusable, RegistryError
@@ -80,7 +81,7 @@ def run_coroutine(work: Coroutine[Any, Any, T]) -> T:
 def print_json(value: Any) -> None:
     """Print JSON with invisible and terminal control characters escaped."""
     written = json.dumps(value, ensure_ascii=False, indent=1)
-    unseen = {letter for letter in set(written) if not clean_text(letter)}
+    unseen = {letter for letter in set(written) - {"\n"} if is_invisible(letter)}
     click.echo(written.translate({ord(each): json.dumps(each)[1:-1] for each in unseen}))
 
 

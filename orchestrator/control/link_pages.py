@@ -21,10 +21,14 @@ from orchestrator.approvals.decide import (
     reject_unsigned,
     render_late_decision,
 )
+from orchestrator.approvals.text import (
+    hash_approval,
+    is_glanceable,
+    render_glance,
+)
 from orchestrator.control.notify.announcer import Announcer
 from orchestrator.control.notify.links import Fault, OneTimeLinks, Ticket
 from orchestrator.processes.kill import KillReport
-from orchestrator.views import render_request
 from registry.approvals.approvals import ApprovalTable
 from registry.errors import RowNotFound
 from registry.models import Approval
@@ -52,6 +56,7 @@ TITLES = {
     "reject": "Reject this request",
     "freeze": "Freeze everything",
 }
+TOO_LONG = "Too long to be approved by a link"
 BY = "link"
 
 
@@ -80,7 +85,9 @@ class LinkPages:
             return _render_page(404, "Not found", "There is no such request any more.")
         if approval.state != "pending":
             return _render_page(409, "Too late", render_late_decision(approval, self.now()))
-        return _render_page(200, TITLES[ticket.act], _render_approval(approval), token)
+        if ticket.act == "approve" and not is_glanceable(approval):
+            return _render_page(200, TOO_LONG, render_glance(approval))
+        return _render_page(200, TITLES[ticket.act], render_glance(approval), token)
 
     async def use_link(self, request: Request) -> Response:
         """Do what a one-time link is for, once: `token`, in the query or a form."""
@@ -105,13 +112,15 @@ class LinkPages:
             approval = self.approvals.get(ticket.subject)
         except RowNotFound:
             return None
-        return approval if approval.wire_digest == ticket.digest else None
+        return approval if hash_approval(approval) == ticket.digest else None
 
     def _decide_approval(self, ticket: Ticket) -> DecisionResult | None:
         approval, now = self._find_approval(ticket), self.now()
         if approval is None:
             return None
         decision = Decision(approval.id, ticket.act == "approve", pin="", by=BY)
+        if decision.approve and not is_glanceable(approval):
+            return DecisionResult(approval.state, TOO_LONG)
         deputy = self.announcer.deputy
         if deputy is not None and now < deputy.until:
             signer, word = deputy.signer, deputy.delegation
@@ -124,17 +133,6 @@ class LinkPages:
 def _render_fault(fault: Fault) -> Response:
     status, told = FAULTS[fault]
     return _render_page(status, "Nothing was decided", told)
-
-
-def _render_approval(approval: Approval) -> str:
-    lines = [
-        f"{approval.entry}.{approval.tool}, version {approval.version}",
-        *([f"task: {approval.task}"] if approval.task else []),
-        *([f"why: {approval.reason}"] if approval.reason else []),
-        "",
-        render_request(approval.wire),
-    ]
-    return "\n".join(lines)
 
 
 def _render_page(status: int, title: str, text: str, token: str = "") -> Response:

@@ -5,17 +5,26 @@ Text of servers, models and APIs is escaped and cut here, and shown as text only
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from html import escape, unescape
 from itertools import groupby
 
-from orchestrator.approvals.needs import hash_needs, is_allowable, render_need
+from orchestrator.approvals.needs import hash_needs, is_allowable, list_need_items
 from orchestrator.approvals.rules import render_rule
+from orchestrator.approvals.text import (
+    MAX_GLANCE,
+    hash_approval,
+    is_glanceable,
+    render_glance,
+)
+from orchestrator.approvals.visible import escape_invisible, escape_line
 from orchestrator.control.logins import LoginSession
-from orchestrator.views import escape_unseen, render_changes, render_request
+from registry.approvals.approvals import UNREADABLE
 from registry.approvals.rules import ApprovalRule, RuleTable
 from registry.audit.search import AuditTable
+from registry.errors import RegistryError
 from registry.health.causes import find_cause
 from registry.jobs.drafts import awaits_draft
 from registry.models import ENDED_JOBS, Approval, AuditRow, Invocation, Job, ServerSummary
@@ -36,18 +45,34 @@ PANELS = ("freeze", "waiting", "running", "rules", "servers", "jobs", "calls", "
 
 def render_panels(store: Store) -> dict[str, str]:
     """The HTML of every part by its element's id; it depends on the stored state alone."""
+
     # With their whole results, so they are read once.
-    calls = store.calls.find(limit=MAX_CALLS)
-    return {
-        "freeze": _render_freeze(store.processes),
-        "waiting": _render_waiting(store),
-        "running": _render_running(store, calls[:50]),
-        "rules": _render_rules(store.rules),
-        "servers": _render_servers(store.servers, calls),
-        "jobs": _render_jobs(store),
-        "calls": _render_calls(calls[:20]),
-        "timeline": _render_timeline(store.audit),
+    @cache
+    def find_calls() -> tuple[Invocation, ...]:
+        return store.calls.find(limit=MAX_CALLS)
+
+    parts: dict[str, Callable[[], str]] = {
+        "freeze": lambda: _render_freeze(store.processes),
+        "waiting": lambda: _render_waiting(store),
+        "running": lambda: _render_running(store, find_calls()[:50]),
+        "rules": lambda: _render_rules(store.rules),
+        "servers": lambda: _render_servers(store.servers, find_calls()),
+        "jobs": lambda: _render_jobs(store),
+        "calls": lambda: _render_calls(find_calls()[:20]),
+        "timeline": lambda: _render_timeline(store.audit),
     }
+    return {name: _render_safely(name, render) for name, render in parts.items()}
+
+
+def _render_safely(name: str, render: Callable[[], str]) -> str:
+    """A part, or what is the matter with it: a row that our code did not write hides that part
+    only.
+    """
+    try:
+        return render()
+    except (*UNREADABLE, RegistryError) as error:
+        told = _escape_text(f"This part cannot be shown: {type(error).__name__}: {error}")
+        return _render_section(TITLES.get(name, name.capitalize()), f'<p role="alert">{told}</p>')
 
 
 def sign_forms(html: str, session: LoginSession | None) -> str:
@@ -91,6 +116,10 @@ def _render_running(store: Store, calls: Sequence[Invocation]) -> str:
 
 def _render_waiting(store: Store) -> str:
     cards = [_render_approval(approval) for approval in store.approvals.find("pending")]
+    cards += [
+        f'<article class="ask"><p role="alert">{_escape_text(str(damaged))}</p></article>'
+        for damaged in store.approvals.find_damaged()
+    ]
     # A job that waits for code alone waits for its client, not for a person.
     held = _find_jobs(store, ("waiting",))
     waiting = [job for job in held if job.needs or not awaits_draft(job)]
@@ -99,24 +128,22 @@ def _render_waiting(store: Store) -> str:
 
 
 def _render_approval(approval: Approval) -> str:
+    """A card with the whole of what is decided. Without the whole there is no button to approve."""
     name = f"{approval.entry}.{approval.tool}"
+    whole = is_glanceable(approval)
+    digest = hash_approval(approval) if whole else ""
+    wanted = ("approve", "reject") if whole else ("reject",)
     buttons = "".join(
         f'<button data-post="/approvals/{escape(approval.id)}" data-decision="{decision}" '
-        f'data-digest="{escape(approval.wire_digest)}" '
-        f'id="{decision}-{escape(approval.id)}">{title}</button>'
-        for decision, title in (("approve", "Approve (PIN)"), ("reject", "Reject (PIN)"))
+        f'data-digest="{digest}" '
+        f'id="{decision}-{escape(approval.id)}">{decision.capitalize()} (PIN)</button>'
+        for decision in wanted
     )
     return (
         f'<article class="ask" aria-label="{_escape_text(name)}"><h3>{_escape_text(name)} '
         f"<small>version {approval.version}, asked {_render_time(approval.created)}</small></h3>"
-        f"<p>{_escape_text(approval.task)}</p><p>{_escape_text(approval.reason)}</p>"
-        f"<pre>{escape(render_request(approval.wire))}</pre>{_render_changes(approval)}{buttons}</article>"
+        f"<pre>{escape(render_glance(approval))}</pre>{buttons}</article>"
     )
-
-
-def _render_changes(approval: Approval) -> str:
-    lines = "".join(f"<li><code>{escape(line)}</code></li>" for line in render_changes(approval))
-    return f"<p>It changes:</p><ul>{lines}</ul>" if lines else ""
 
 
 def _render_waiting_job(job: Job) -> str:
@@ -130,8 +157,15 @@ def _render_waiting_job(job: Job) -> str:
 def _render_allow_button(job: Job) -> str:
     if not is_allowable(job.needs):
         return ""
+    items = "\n".join(map(escape_line, list_need_items(job.needs)))
+    needs = f"<p>It needs a {_escape_text(job.needs.kind)}:</p>"
+    if len(items) > MAX_GLANCE:
+        way = f"toolwright jobs {escape_line(job.id)} --allow"
+        return (
+            f"{needs}<p>Too long to be shown here; it is allowed by <code>{escape(way)}</code></p>"
+        )
     return (
-        f"<p>It needs a {_escape_text(job.needs.kind)}: {_escape_text(render_need(job.needs))}</p>"
+        f"{needs}<pre>{escape(items)}</pre>"
         f'<button data-post="/jobs/{escape(job.id)}/allow" id="allow-{escape(job.id)}" '
         f'data-digest="{escape(hash_needs(job.needs))}">Allow (PIN)</button>'
     )
@@ -276,7 +310,7 @@ def _format_date(moment: float) -> str:
 
 
 def _escape_text(text: str) -> str:
-    return escape(escape_unseen(text[:MAX_TEXT]) + ("…" if len(text) > MAX_TEXT else ""))
+    return escape(escape_invisible(text[:MAX_TEXT]) + ("…" if len(text) > MAX_TEXT else ""))
 
 
 def _render_section(title: str, content: str) -> str:

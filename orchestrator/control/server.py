@@ -226,9 +226,11 @@ class ControlPlane:
         return JSONResponse({"frozen": state.frozen, "epoch": state.epoch})
 
     async def list_approvals(self, request: Request) -> Response:
-        """The newest approvals, with the exact request of each."""
+        """The newest approvals: the exact request of each, its `text` as it is shown, and the
+        `digest` that a decision names.
+        """
         rows = await asyncio.to_thread(self.store.approvals.find)
-        return JSONResponse([views.encode_approval(row) for row in rows])
+        return JSONResponse([views.encode_shown_approval(row) for row in rows])
 
     async def decide_approval(self, request: Request) -> Response:
         """Decide an approval: `decision` (`approve` or `reject`), `pin`, `reason`, and `digest`,

@@ -19,6 +19,7 @@ from mcp import MCPError
 
 from orchestrator import views
 from orchestrator.approvals.decide import Decision, reject_unsigned
+from orchestrator.approvals.text import render_glance
 from orchestrator.views import Result
 from registry.approvals.approvals import ApprovalTable
 from registry.errors import RowNotFound
@@ -109,7 +110,7 @@ class Elicitation:
 def _build_form(approval: Approval) -> dict[str, Any]:
     message = (
         f"{approval.entry}.{approval.tool} wants to send this:\n\n"
-        f"{views.render_request(approval.wire)}\n\n"
+        f"{render_glance(approval)}\n\n"
         f"To approve it: toolwright approve {approval.id}"
     )
     return {"mode": "form", "message": message, "requestedSchema": SCHEMA}

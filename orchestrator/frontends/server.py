@@ -228,7 +228,7 @@ class ToolFront:
         approval = self._app.store.approvals.get(identity)
         async for _ in self._app.watch_changes(wait):
             approval = await asyncio.to_thread(self._app.store.approvals.get, identity)
-            if approval.state not in ("pending", "approved", "claimed"):
+            if approval.state not in ("pending", "approved", "claimed", "sending"):
                 break
         return views.build_answer(views.encode_approval(approval))
 

@@ -5,18 +5,24 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from orchestrator.approvals.preview import build_read_request, extract_present
 from orchestrator.approvals.signed_policy import SignedPolicy
-from orchestrator.calls import Call, Pending
+from orchestrator.approvals.text import render_approval
+from orchestrator.calls import Call, Pending, split_tool_name
+from orchestrator.errors import UnknownTool
 from orchestrator.gateway.brokers import BrokerFactory
+from orchestrator.gateway.catalog import Catalog, RegisteredServer
+from orchestrator.gateway.composition import list_inner_tools
 from registry.approvals.approvals import ApprovalTable
+from registry.approvals.terms import ApprovalTerms, build_terms
 from registry.models import Approval, generate_id
+from sandbox.broker.broker import Broker
 from sandbox.bundle.model import Bundle
-from sandbox.errors import Frozen
-from sandbox.wire.exchange import WireRequest, digest_request
+from sandbox.errors import BundleInvalid, Frozen
+from sandbox.wire.exchange import WireRequest, WriteStep, digest_request
 
 CLOSE_SECONDS = 5.0
 
@@ -66,10 +72,10 @@ class ApprovedWrites:
         """
         if self.signed_policy.find_obstacle():
             return
-        for approval in self.approvals.find("approved"):
+        for approval in self.approvals.find_ids("approved"):
             try:
                 claimed = self.approvals.claim(
-                    approval.id,
+                    approval,
                     self.process,
                     time.time(),
                     self.signed_policy.check_forgery,
@@ -90,13 +96,16 @@ class ApprovalRequester:
 
     approvals: ApprovalTable
     brokers: BrokerFactory
+    roster: Catalog
     approval_seconds: float
     now: Callable[[], float] = time.time
 
     async def request_approval(
-        self, call: Call, bundle: Bundle, captured: WireRequest, reason: str
+        self, call: Call, bundle: Bundle, broker: Broker, reason: str
     ) -> Pending:
-        """Store the request for an approval of exactly this write."""
+        """Store the request for an approval of exactly the write that the broker captured."""
+        captured = broker.captured
+        assert captured is not None
         present = await self._read_present(bundle, captured)
         now = self.now()
         approval = Approval(
@@ -113,9 +122,40 @@ class ApprovalRequester:
             session=call.session,
             reason=call.reason or reason,
             present=present,
+            steps=broker.captured_steps,
+            uses=self._list_uses(bundle, call.tool),
         )
         self.approvals.add_pending(approval)
         return Pending(call, approval, reason)
+
+    def build_terms(self, approval: Approval, member: RegisteredServer) -> ApprovalTerms:
+        """The terms of what an approved call would be now: of the versions, files and credentials
+        that there are, and the text that shows them.
+        """
+        outer, *inner = approval.steps or (None,)
+        steps = [] if outer is None else [self._build_step(approval.entry, approval.tool)]
+        steps += [self._build_step(step.server, step.tool) for step in inner]
+        present = replace(
+            approval,
+            version=member.entry.version,
+            steps=tuple(steps),
+            uses=self._list_uses(member.bundle, approval.tool),
+        )
+        return build_terms(present, render_approval(present))
+
+    def _list_uses(self, bundle: Bundle, tool: str) -> tuple[WriteStep, ...]:
+        find = self.roster.find_tool
+        names = list_inner_tools(bundle.get_tool(tool), bundle.name, find)
+        parts = filter(None, map(split_tool_name, names))
+        return tuple(self._build_step(server, called) for server, called in parts)
+
+    def _build_step(self, server: str, tool: str) -> WriteStep:
+        """The tool as it is now; version 0 where there is none."""
+        try:
+            bundle = self.roster.find_server(server, tool).bundle
+        except (UnknownTool, BundleInvalid):
+            return WriteStep(server, 0, "", tool)
+        return self.brokers.build_step(bundle, tool)
 
     async def _read_present(self, bundle: Bundle, wire: WireRequest) -> str:
         """What a write would change, where the server may read that: the broker asks for it as for

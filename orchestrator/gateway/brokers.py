@@ -4,15 +4,17 @@ grants.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from orchestrator.approvals.grants import Grants
 from orchestrator.gateway.audit_writer import AuditWriter
+from registry.database.canonical import hash_text, to_canonical_json
 from registry.models import Grant
 from registry.secrets.vault import Secret, Vault
+from registry.servers.classifications import get_level
 from sandbox.broker.broker import Broker
 from sandbox.broker.host.local import LocalAccess
 from sandbox.broker.host.network import HostAccess, NetworkAccess
@@ -29,10 +31,15 @@ from sandbox.bundle.permissions import (
 )
 from sandbox.bundle.ratelimit import find_allowed_requests
 from sandbox.bundle.target import parse_target
-from sandbox.credentials.source import CredentialCache, CredentialSource, TokenExchange
+from sandbox.credentials.source import (
+    CredentialCache,
+    CredentialSource,
+    TokenExchange,
+    carry_account,
+)
 from sandbox.credentials.uses import LentSecret, SecretUse, goes_in_header
 from sandbox.killswitch import KillSwitch
-from sandbox.wire.exchange import Upstream, WriteMode
+from sandbox.wire.exchange import CredentialUse, Upstream, WriteMode, WriteStep
 from sandbox.wire.policy import (
     Origin,
     build_read_policy,
@@ -71,6 +78,7 @@ class BrokerFactory:
     footnotes: AuditWriter | None = None
     memory: ByteBudget | None = None
     _known: dict[str, _Given] = field(default_factory=dict)
+    _digests: dict[str, tuple[Bundle, str]] = field(default_factory=dict)
 
     def build_read_broker(self, bundle: Bundle) -> Broker:
         """The broker of a read session: the bundle's read operations, nothing that writes."""
@@ -86,11 +94,15 @@ class BrokerFactory:
         )
 
     def build_tool_broker(self, bundle: Bundle, tool: str, writes: WriteMode) -> Broker:
-        """The broker of a single-use session for one tool."""
+        """The broker of a single-use session for one tool. Its step names the secrets that it read,
+        and it reads no others.
+        """
+        credentials = self.build_credentials(bundle).cache_secrets()
         return Broker(
             build_tool_policy(bundle, tool),
             self._load_held_grants(bundle).upstream,
-            credentials=self.build_credentials(bundle),
+            credentials=credentials,
+            step=self.build_step(bundle, tool, credentials),
             throttle=self.throttle,
             kill_switch=self.kill_switch,
             writes=writes,
@@ -102,6 +114,52 @@ class BrokerFactory:
     def _build_paces(self, bundle: Bundle) -> ServerPaces:
         given = self.consents.find_permissions(bundle.name)
         return ServerPaces(bundle.name, bundle.paces, find_allowed_requests(given))
+
+    def build_step(
+        self, bundle: Bundle, tool: str, credentials: CredentialSource | None = None
+    ) -> WriteStep:
+        """The tool with what it runs and what its requests get. Raises KeyError."""
+        source = credentials or self.build_credentials(bundle)
+        accounts = source.list_accounts(bundle.get_tool(tool).security)
+        uses = tuple(
+            self._build_use(bundle, name, name, account) for name, account in accounts.items()
+        )
+        if bundle.launch is not None:
+            uses = tuple(self._list_environment(bundle))
+        return WriteStep(bundle.name, bundle.version, self._get_digest(bundle), tool, uses)
+
+    def _list_environment(self, bundle: Bundle) -> Iterator[CredentialUse]:
+        """The secrets that a third-party server gets as variables of its environment."""
+        granted = self.consents.find_permissions(bundle.name)
+        for variable, name in bundle.launch.secrets.items() if bundle.launch else ():
+            if granted.get(f"env:{variable}") == name:
+                held = self.vault.get(bundle.name, name) or self.vault.get(SOURCES, name)
+                account = held.reveal() if held else ""
+                yield self._build_use(bundle, f"env:{variable}", name, account)
+
+    def _build_use(self, bundle: Bundle, name: str, secret: str, account: str) -> CredentialUse:
+        if not account:
+            return CredentialUse(name)
+        place = f"{bundle.name}.{secret}"
+        if self.vault.get(bundle.name, secret) is None:
+            held = (
+                (s.secret, self.vault.get(SOURCES, s.secret)) for s in self.consents.find_sources()
+            )
+            shared = (each for each, value in held if value and value.reveal() == account)
+            place = f"{SOURCES}.{next(shared, secret)}"
+        return CredentialUse(name, place, self.vault.mark_text(account))
+
+    def _get_digest(self, bundle: Bundle) -> str:
+        """The digest of a bundle, with its tools as people classified them."""
+        known = self._digests.get(bundle.name)
+        if known is None or known[0] is not bundle:
+            while len(self._digests) >= MAX_KEPT:
+                del self._digests[next(iter(self._digests))]
+            levels = [[tool.name, get_level(tool)] for tool in bundle.tools]
+            registered = bundle.registered or bundle.compute_digest()
+            digest = hash_text(to_canonical_json([registered, levels]))
+            known = self._digests[bundle.name] = (bundle, digest)
+        return known[1]
 
     def _build_host_access(self, bundle: Bundle, tools: Sequence[ToolDefinition]) -> HostAccess:
         """What these tools may ask for besides HTTP."""
@@ -181,7 +239,9 @@ class BrokerFactory:
             return self._find_lent_secrets(declared[name]) if name in declared else ()
 
         def keep(name: str, value: str) -> None:
-            self.vault.put(bundle.name, name, Secret(value))
+            before = self.vault.get(bundle.name, name)
+            kept = carry_account(before.reveal(), value) if before else value
+            self.vault.put(bundle.name, name, Secret(kept))
 
         def may_ask(origin: Origin) -> bool:
             return f"{origin.host}:{origin.port}" in self.consents.find_hosts()

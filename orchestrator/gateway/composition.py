@@ -35,6 +35,21 @@ def find_composition_problems(bundle: Bundle, find: Find) -> tuple[Finding, ...]
     )
 
 
+def list_inner_tools(tool: ToolDefinition, server: str, find: Find) -> tuple[str, ...]:
+    """Every `server.tool` that a tool may call, and that those may, each once, in their order."""
+    found: dict[str, None] = {}
+    waiting = [(name, 1) for name in list_calls(tool)]
+    while waiting:
+        name, depth = waiting.pop(0)
+        parts = split_tool_name(name)
+        if name in found or parts is None or depth > MAX_DEPTH:
+            continue
+        found[name] = None
+        called = _find_called(*parts, find)
+        waiting += [(each, depth + 1) for each in list_calls(called)] if called else []
+    return tuple(found)
+
+
 def _raise_tool(tool: ToolDefinition, server: str, find: Find) -> ToolDefinition:
     steps = tuple(called for _, called in _list_steps(tool, server, find) if called is not None)
     if not any(step.access == "write" for step in steps):

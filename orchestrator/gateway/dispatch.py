@@ -17,6 +17,9 @@ from orchestrator.gateway.catalog import Catalog, RegisteredServer
 from orchestrator.gateway.execute import Execution
 from orchestrator.gateway.nested import InnerCalls, NestedCalls
 from orchestrator.gateway.record import CallRecorder, build_cancelled_outcome, find_write_state
+from registry.approvals.approvals import MAX_NESTING
+from registry.approvals.decisions import find_broken_term
+from registry.errors import KeyUnusable, VaultDamaged
 from registry.health.causes import find_cause
 from registry.models import Approval, Invocation, generate_id
 from registry.store import Store
@@ -27,6 +30,7 @@ from sandbox.killswitch import KillSwitch
 from sandbox.session.interface import Outcome
 from sandbox.session.recording import CallLog
 from sandbox.wire.exchange import Capture, Release
+from sandbox.wire.framing import measure_depth
 from sandbox.wire.notifications import ignore_progress
 
 
@@ -114,8 +118,15 @@ class Dispatch:
         ruling = judge_call(GateQuestion(entry.state, access, member.standing, None, frozen=False))
         if isinstance(ruling, Deny):
             return self._refuse_approval(approval, call, ruling.reason)
+        try:
+            changed = find_broken_term(approval, self.captures.build_terms(approval, member))
+        except (VaultDamaged, KeyUnusable) as error:
+            return self._refuse_approval(approval, call, str(error))
+        if changed:
+            return self._refuse_approval(approval, call, _describe_change(changed))
         begun = self.recorder.begin_call(generate_id(), call, entry, access)
-        invocation, release = replace(begun, approval=approval.id), Release(approval.wire_digest)
+        invocation = replace(begun, approval=approval.id)
+        release = Release(approval.wire_digest, approval.steps)
         return await self._call_write(invocation, call, member, release)
 
     def _refuse_approval(self, approval: Approval, call: Call, reason: str) -> RefusedCall:
@@ -173,13 +184,19 @@ class Dispatch:
         self, invocation: Invocation, call: Call, member: RegisteredServer, reason: str
     ) -> Reply:
         """Run the call until its first write, which is captured unsent and shown to a person."""
+        if measure_depth(dict(call.arguments), MAX_NESTING) > MAX_NESTING:
+            reason = (
+                f"its arguments are nested deeper than {MAX_NESTING}: nobody could be shown them"
+            )
+            self.ledger.note_refusal("refused", call, reason)
+            return RefusedCall(call, reason)
         bundle = member.bundle
         tape = self.build_call_log(
             replace(call, heard=ignore_progress, logged=None), bundle, invocation.id
         )
         outcome, broker = await self.execution.run_single_use(call, bundle, Capture(), tape)
         if broker.captured is not None:
-            return await self.captures.request_approval(call, bundle, broker.captured, reason)
+            return await self.captures.request_approval(call, bundle, broker, reason)
         ended = self.recorder.record_later(invocation, outcome, tape)
         return Done(
             call, invocation.id, outcome, member.standing, cause=_find_cause_text(ended, bundle)
@@ -203,7 +220,7 @@ class Dispatch:
             )
         if broker.captured is not None and not broker.released:
             reason = "the call would now send another request than the one approved"
-            return await self.captures.request_approval(call, bundle, broker.captured, reason)
+            return await self.captures.request_approval(call, bundle, broker, reason)
         return Done(
             call, invocation.id, outcome, member.standing, rule, _find_cause_text(ended, bundle)
         )
@@ -225,6 +242,18 @@ def _find_cause_text(ended: Invocation, bundle: Bundle) -> str:
         return ""
     cause = find_cause(ended, bundle.get_tool(ended.tool))
     return cause.text if cause else ""
+
+
+def _describe_change(part: str) -> str:
+    what = _CHANGED.get(part, f"its {part}")
+    return f"what was approved is not what would be done: {what} changed since; ask again"
+
+
+_CHANGED = {
+    "steps": "a server that the write goes through, its version, its files or its credential",
+    "uses": "a server whose tools it calls, its version, its files or its credential",
+    "text": "the text that was shown",
+}
 
 
 def _build_call(approval: Approval) -> Call:

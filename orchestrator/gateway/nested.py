@@ -225,7 +225,7 @@ def _build_called(
     """What the calling code gets of a call that may have written."""
     if broker.captured is not None and not broker.released:
         held = build_refused_exchange(request, "captured", "held for a person's approval")
-        return ToolCallResult(held, captured=broker.captured)
+        return ToolCallResult(held, captured=broker.captured, steps=broker.captured_steps)
     written = _find_write(broker, writes, outcome) if broker.released else None
     return ToolCallResult(build_answer_exchange(request, outcome, identity), written=written)
 

@@ -1,9 +1,9 @@
 """Signing a person's decision on one stored request, and verifying it.
 
-The signature covers everything that is carried out: the approval's id, server, version and tool,
-the digests of the arguments and of the wire request, and until when. It is checked against the row
-as it lies in the database at that moment, so a row that was written or changed by hand is no
-approval. A decision is signed by the person's key, or by a key that it delegated for some time.
+The signature covers the approval's terms (`registry.approvals.terms`): all that was shown and all
+that is carried out. It is checked against the row as it lies in the database at that moment, so a
+row that was written or changed by hand is no approval. A decision is signed by the person's key, or
+by a key that it delegated for some time.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from registry.database.canonical import clean_text, hash_text, to_canonical_json
+from registry.approvals.terms import ApprovalTerms, build_terms, find_difference
+from registry.database.canonical import clean_text, to_canonical_json
 from registry.models import Approval
 from registry.secrets.signing import Signer, verify_signature
-from sandbox.wire.exchange import digest_request
 
 TEXT = 20_000
 MAX_SIGNED = 64 * 1024
@@ -39,20 +39,6 @@ def sign_delegation(signer: Signer, public: str, now: float, until: float) -> De
     return Delegation(body, signer.sign(body))
 
 
-def build_request_digests(approval: Approval) -> dict[str, Any]:
-    """The part of a decision that names the request, with the digests of what is carried out."""
-    return {
-        "approval": approval.id,
-        "server": approval.entry,
-        "version": approval.version,
-        "tool": approval.tool,
-        "arguments": hash_text(to_canonical_json(dict(approval.arguments))),
-        "wire": digest_request(approval.wire),
-        "digest": approval.wire_digest,
-        "expires": approval.expires,
-    }
-
-
 def sign_decision(
     approval: Approval,
     approve: bool,
@@ -60,12 +46,17 @@ def sign_decision(
     now: float,
     signer: Signer,
     delegation: Delegation | None = None,
+    text: str = "",
 ) -> str:
-    """Sign a decision on the request as it was shown. Returns JSON text for the approval's row."""
+    """Sign a decision on the request as it was shown, by that text. Returns JSON text for the
+    approval's row.
+    """
+    terms = build_terms(approval, text)
     body = {
         "kind": "decision",
         "decision": "approve" if approve else "reject",
-        **build_request_digests(approval),
+        **terms.to_json(),
+        "terms": terms.digest,
         "by": clean_text(by, TEXT),
         "decided_at": now,
         "nonce": secrets.token_hex(16),
@@ -91,9 +82,9 @@ def find_decision_problem(approval: Approval, public: str, now: float) -> str:
         return "the signature does not fit"
     if body.get("kind") != "decision" or body.get("decision") != "approve":
         return "what was signed is no approval"
-    for name, value in build_request_digests(approval).items():
-        if body.get(name) != value:
-            return f"what was signed is another request: its {name} differs"
+    different = find_difference(body, build_terms(approval))
+    if different:
+        return f"what was signed is another request: its {different} differs"
     if approval.wire_digest != body["wire"]:
         return "the request is not the one of its digest"
     if approval.decided_by != body.get("by") or approval.decided_at != body.get("decided_at"):
@@ -102,6 +93,17 @@ def find_decision_problem(approval: Approval, public: str, now: float) -> str:
     if not isinstance(decided_at, int | float) or not decided_at <= now < approval.expires:
         return "it has expired"
     return ""
+
+
+def find_broken_term(approval: Approval, terms: ApprovalTerms) -> str:
+    """The part of these terms, which are about to be carried out, that is not what was signed, ""
+    where all is. The signature itself was checked when the approval was claimed.
+    """
+    read = _parse_decision(approval.decision)
+    if read is None:
+        return "decision"
+    signed, _, _ = read
+    return find_difference(signed, terms if signed.get("text") else replace(terms, text=""))
 
 
 def build_forgery_check(public: str) -> Callable[[Approval, float], str]:

@@ -41,8 +41,8 @@ class ApprovalRule:
     that also covers later versions, as long as the same `author` (compiler, client, person…) makes
     them and the tool still asks for what was approved: the request `method` `url` (without its
     query) and, of GraphQL, the sha256 of its `document`. `operation` is the digest of what the
-    tool's operation does, which the rule covers and no other under that name. `expires` is in epoch seconds; `max_uses`
-    is None for no limit.
+    tool's operation does, which the rule covers and no other under that name. `expires` is in epoch
+    seconds; `max_uses` is None for no limit.
     """
 
     id: str

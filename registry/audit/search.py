@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, case, delete, func, or_, select
 
+from registry.approvals.approvals import PENDING, SENDING
 from registry.approvals.grants import REVOKED as GRANT_REVOKED
 from registry.approvals.rules import REVOKED as RULE_REVOKED
 from registry.audit.archives import ArchivedRow, write_archive
@@ -217,7 +218,7 @@ class AuditTable(Repository):
                 "through": {row.chain: [row.sequence, row.hash] for row in (r.row for r in rows)},
             }
             self._append_audit_row(connection, ARCHIVED, file, payload, now)
-            for row in _select_lasting_rows(rows):
+            for row in _select_lasting_rows(rows, now):
                 if row.kind == STATE and _find_last_row(connection, STATE, row.subject):
                     continue
                 said = {"moved_from": row.time, **json.loads(row.payload)}
@@ -330,6 +331,8 @@ _LASTING = {
     PUBLISHED: "version",
     STATE: "",
     FROZE: "",
+    PENDING: "",
+    SENDING: "",
 }
 """Kinds of rows that later checks need, and the field that tells two of one subject apart."""
 
@@ -340,16 +343,20 @@ def _find_last_row(connection: Connection, kind: str, subject: str) -> int | Non
     return connection.execute(query).scalar()
 
 
-def _select_lasting_rows(rows: Iterable[ArchivedRow]) -> Iterator[AuditRow]:
-    """Archived rows that later checks need (`registry.audit.trail`), and up to where recordings
-    were dropped. The newest of each kind and subject; they are appended to the audit again, with
-    the time at which they were written first.
+def _select_lasting_rows(rows: Iterable[ArchivedRow], now: float) -> Iterator[AuditRow]:
+    """Archived rows that later checks need (`registry.audit.trail`), up to where recordings were
+    dropped, and what was asked for and spent of approvals that have not expired. The newest of each
+    kind and subject; they are appended to the audit again, with the time at which they were written
+    first.
     """
     said: dict[tuple[str, str, Any], AuditRow] = {}
     for archived in rows:
         row = archived.row
         if row.kind in _LASTING:
-            about = json.loads(row.payload).get(_LASTING[row.kind])
+            payload = json.loads(row.payload)
+            if row.kind in (PENDING, SENDING) and payload["expires"] <= now:
+                continue
+            about = payload.get(_LASTING[row.kind])
             known = said.get((row.kind, row.subject, about))
             if known is None or row.time >= known.time:
                 said[row.kind, row.subject, about] = row

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, RowMapping, select
 
+from registry.approvals.approvals import OPEN, SENDING
 from registry.audit.archives import ArchivedRow, ArchiveName, list_archives, read_archive
 from registry.calls.recordings import DROPPED, find_recording_problem
 from registry.database import tables
@@ -49,7 +50,8 @@ def verify_audit_chains(
         broken = checked.find_break(lambda row: _check_moved_call(connection, row, dropped))
     except ArchiveUnusable as error:
         return BrokenLink("archives", 0, str(error)), 0
-    return broken or _check_contents(connection, dropped), checked.count
+    broken = broken or _check_contents(connection, dropped)
+    return broken or _check_spent_approvals(connection, checked.spent), checked.count
 
 
 def find_newest_archive(connection: Connection) -> ArchiveName | None:
@@ -64,10 +66,13 @@ def find_newest_archive(connection: Connection) -> ArchiveName | None:
 
 
 class _ChainChecker:
-    """Checks the rows of all chains in one pass; `count` is the number of rows so far."""
+    """Checks the rows of all chains in one pass; `count` is the number of rows so far, `spent` the
+    rows about approvals that were spent.
+    """
 
     def __init__(self, rows: Iterable[ArchivedRow], signed: dict[tuple[str, int], str]) -> None:
         self.count = 0
+        self.spent: list[AuditRow] = []
         self._rows, self._missing = rows, dict(signed)
 
     def find_break(self, call_problem: Callable[[ArchivedRow], str]) -> BrokenLink | None:
@@ -82,6 +87,8 @@ class _ChainChecker:
             if reason:
                 return BrokenLink(chain, sequence, reason)
             previous = row.hash
+            if row.kind == SENDING:
+                self.spent.append(row)
         if self._missing:
             chain, sequence = min(self._missing)
             return BrokenLink(chain, sequence, "the row was signed and is missing")
@@ -153,6 +160,41 @@ def _check_contents(connection: Connection, dropped: int) -> BrokenLink | None:
         if problem:
             return BrokenLink(row["chain"], row["sequence"], f"{problem}: {row['id']}")
     return None
+
+
+def _check_spent_approvals(connection: Connection, spent: Iterable[AuditRow]) -> BrokenLink | None:
+    """An approval that the audit calls spent must say so itself, with the same call and serial, and
+    so must its call, and the other way round.
+    """
+    approvals, calls = tables.approvals, tables.invocations
+    query = select(approvals.c.id, approvals.c.state, approvals.c.invocation, approvals.c.serial)
+    named = query.add_columns(calls.c.approval).outerjoin(
+        calls, calls.c.id == approvals.c.invocation
+    )
+    rows = {row.id: row for row in connection.execute(named)}
+    for said in spent:
+        row, payload = rows.pop(said.subject, None), json.loads(said.payload)
+        if row is None:
+            # Of one that was archived and said again, the earlier row has been looked at.
+            problem = _find_missing_approval(connection, said.subject)
+        elif (row.invocation, row.serial) != (payload["invocation"], payload["serial"]):
+            problem = "the approval names another call than the one it was spent on"
+        elif row.state in OPEN:
+            problem = f"the approval was spent, and its row says {row.state}"
+        else:
+            problem = "" if row.approval == row.id else "its call names another approval"
+        if problem:
+            return BrokenLink(said.chain, said.sequence, f"{problem}: {said.subject}")
+    for row in rows.values():
+        if row.serial or row.invocation:
+            reason = f"nothing in the audit says that the approval was spent: {row.id}"
+            return BrokenLink("approvals", 0, reason)
+    return None
+
+
+def _find_missing_approval(connection: Connection, id: str) -> str:
+    query = select(tables.approvals.c.id).where(tables.approvals.c.id == id)
+    return "" if connection.execute(query).first() else "the approval that was spent is missing"
 
 
 def read_archived_rows(connection: Connection, directory: Path) -> Iterator[ArchivedRow]:

@@ -32,7 +32,8 @@ class CallTable(RecordingTable):
     """Calls by id; each is one row, whose state changes from `intended` to `done` or `unknown`."""
 
     def store_intent(self, invocation: Invocation, now: float) -> None:
-        """Store that a call is about to happen; when this returns it is on disk.
+        """Store that a call is about to happen; when this returns it is on disk. The approval that
+        it runs on is spent by that, in the same transaction.
 
         Raises sandbox.errors.Frozen, NotCallable, ApprovalNotHeld where it runs on an approval
         that `invocation.process` has not claimed or has used before, Duplicate, Unknown.
@@ -42,8 +43,7 @@ class CallTable(RecordingTable):
             if _find_row(connection, invocation.id) is not None:
                 raise DuplicateRow("invocation", invocation.id)
             _check_callable(connection, invocation)
-            if invocation.approval is not None:
-                approvals.check_held(connection, invocation.approval, invocation.process)
+            spent = _spend_approval(connection, invocation)
             connection.execute(
                 insert(tables.invocations),
                 build_invocation_row(replace(invocation, state="intended")),
@@ -55,6 +55,10 @@ class CallTable(RecordingTable):
                 "approval": invocation.approval,
             }
             self._append_audit_row(connection, "intent", invocation.id, payload, now)
+            if invocation.approval is not None:
+                self._append_audit_row(
+                    connection, approvals.SENDING, invocation.approval, spent, now
+                )
 
     def record(self, invocation: Invocation, now: float) -> Standing:
         """Store a finished call and what it does to the server's trust, in one transaction.
@@ -100,8 +104,8 @@ class CallTable(RecordingTable):
     def settle_unknown(self, processes: Iterable[str], now: float) -> tuple[Invocation, ...]:
         """Mark the intents of dead processes as `unknown`; they are never retried.
 
-        Approvals that they had claimed become `unknown` too, or `approved` again where no intent
-        was stored, since then nothing can have been sent. Returns the intents.
+        Approvals that they had claimed become `unknown` too, or `approved` again where they were
+        not spent, since then nothing can have been sent. Returns the intents.
         """
         dead = tuple(processes)
         invocations = tables.invocations
@@ -161,6 +165,15 @@ def _find_row(connection: Connection, id: str) -> RowMapping | None:
 
 def _update_row(id: str) -> Update:
     return update(tables.invocations).where(tables.invocations.c.id == id)
+
+
+def _spend_approval(connection: Connection, invocation: Invocation) -> dict[str, Any]:
+    """Spend the approval that a call runs on. What the audit says of that; {} where it has none."""
+    if invocation.approval is None:
+        return {}
+    return approvals.spend_approval(
+        connection, invocation.approval, invocation.process, invocation.id
+    )
 
 
 def _check_callable(connection: Connection, invocation: Invocation) -> None:

@@ -167,6 +167,11 @@ approvals = Table(
     Column("outcome", Text, nullable=False),
     Column("decision", Text, nullable=False, server_default=""),
     Column("present", Text, nullable=False, server_default=""),
+    # The call that it was spent on, and its number among all that were spent; "" and 0 before.
+    Column("invocation", String(32), nullable=False, server_default=""),
+    Column("serial", Integer, nullable=False, server_default="0"),
+    Column("steps", Text, nullable=False, server_default="[]"),
+    Column("uses", Text, nullable=False, server_default="[]"),
     Index("approvals_by_state", "state", "created"),
 )
 

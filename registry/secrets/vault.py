@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import hmac
 import importlib
 import json
 import os
@@ -21,6 +22,7 @@ from registry.errors import KeyUnusable, VaultDamaged
 from registry.secrets.vault_key import KeyFile, KeyringEntry, VaultKey
 
 FORMAT = b"toolwright-vault-1"
+_MARKS = b"toolwright-marks-1"
 _SCRYPT = {"n": 2**15, "r": 8, "p": 1, "maxmem": 64 * 1024 * 1024, "dklen": 32}
 _MAX_BYTES = 16 * 1024 * 1024
 _NOT_ITS_KEY = "it was changed, or the key or passphrase is not the one it was written with"
@@ -63,6 +65,12 @@ class Vault(Protocol):
 
     def list_names(self) -> tuple[tuple[str, str], ...]:
         """Server and name of every secret, sorted."""
+        ...
+
+    def mark_text(self, text: str) -> str:
+        """A short mark that another text does not have. Nobody without the vault's key can find the
+        text by it, nor whether it is a certain one.
+        """
         ...
 
 
@@ -109,6 +117,14 @@ class FileVault:
     def list_names(self) -> tuple[tuple[str, str], ...]:
         secrets = self._read_vault().secrets
         return tuple(sorted((server, name) for server in secrets for name in secrets[server]))
+
+    def mark_text(self, text: str) -> str:
+        opened = self._read_vault()
+        if self._passphrase is not None:
+            key = hashlib.scrypt(self._passphrase.reveal().encode(), salt=_MARKS, **_SCRYPT)
+        else:
+            key = (opened.key or self._preferred).load_or_create()
+        return hmac.new(key, _MARKS + text.encode(), hashlib.sha256).hexdigest()[:16]
 
     def adopt_key(self) -> bool:
         """Re-encrypt a vault whose key lies beside it with the preferred key; True where it did.

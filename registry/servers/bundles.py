@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from registry.errors import DiskUnusable
@@ -39,6 +40,7 @@ class Bundles:
             if found.version != entry.version:
                 reason = f"its files say that it is version {found.version}"
                 raise BundleInvalid(entry.name, f"version {entry.version}", reason)
+            found = replace(found, registered=entry.digest)
             while len(self._bundles) >= MAX_KEPT:
                 del self._bundles[next(iter(self._bundles))]
             self._bundles[key] = found

@@ -32,6 +32,7 @@ from sandbox.wire.exchange import (
     Upstream,
     WireRequest,
     WriteMode,
+    WriteStep,
     digest_request,
 )
 from sandbox.wire.policy import SAFE_METHODS, Policy, RequestRule
@@ -46,7 +47,8 @@ class Broker:
     `policy` may be replaced between calls. In a write session `writes` decides about the first
     writing request: captured unsent (then in `captured`), or sent if it is the approved one; any
     further write is refused. None, for mock upstreams, sends all that the policy allows. Requests
-    for files, values and the network beside HTTP go to `local`, by default to the upstream.
+    for files, values and the network beside HTTP go to `local`, by default to the upstream. `step`
+    is the tool whose session it is, with what its requests get, where it may write.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Broker:
         random: Callable[[], float] = system_random,
         paced: ServerPaces | None = None,
         memory: ByteBudget | None = None,
+        step: WriteStep | None = None,
     ) -> None:
         self.policy = policy
         self.upstream = upstream
@@ -72,6 +75,8 @@ class Broker:
         self.memory = memory
         """The budget of the process, for what is held of the calls."""
         self.captured: WireRequest | None = None
+        self.captured_steps: tuple[WriteStep, ...] = ()
+        """The tools that the captured write came through, this session's first."""
         self.released = False
         self.written: Exchange | None = None
         """The exchange of the one write, if a called tool made it."""
@@ -84,6 +89,7 @@ class Broker:
         self._local = local or upstream
         self._random = random
         self._paced = paced
+        self._own_steps = (step,) if step else ()
         self._count = 0
         self._used_credentials = False
 
@@ -161,18 +167,41 @@ class Broker:
         """Perform a call of a tool, which may make this session's one write."""
         if calls is None:
             return build_refused_exchange(request, "refused", "no tool can be called from here")
-        writes = None if self.released or self._lent else self._writes
+        writes = None if self.released or self._lent else self._build_inner_mode()
         self._lent |= isinstance(writes, Release)
         try:
             called = await calls.perform(request, writes)
-            if called.captured is not None:
-                self.captured = self.captured or called.captured
+            if called.captured is not None and self.captured is None:
+                self._capture_write(called.captured, called.steps)
             if called.written is not None:
                 self.released, self.written = True, called.written
         finally:
             if isinstance(writes, Release):
                 self._lent = False
         return called.exchange
+
+    def _build_inner_mode(self) -> WriteMode:
+        """What a called tool may write. An approved write goes on through the tools that it was
+        approved to go through; any other one is captured.
+        """
+        writes = self._writes
+        if not isinstance(writes, Release) or writes.steps is None:
+            return writes
+        count = len(self._own_steps)
+        onward = writes.steps[count:]
+        fits = writes.steps[:count] == self._own_steps
+        return Release(writes.digest, onward) if fits and onward else Capture()
+
+    def _capture_write(self, request: WireRequest, through: tuple[WriteStep, ...] = ()) -> None:
+        self.captured, self.captured_steps = request, (*self._own_steps, *through)
+
+    def _is_approved(self, request: WireRequest) -> bool:
+        """Whether what was approved is this request, sent by this tool with these credentials."""
+        writes = self._writes
+        if not isinstance(writes, Release) or writes.digest is None:
+            return True
+        known = writes.steps is None or writes.steps == self._own_steps
+        return known and digest_request(request) == writes.digest
 
     def _is_write(self, request: WireRequest) -> bool:
         """A request with an unsafe method; where the session's rules have none, any request."""
@@ -181,15 +210,15 @@ class Broker:
 
     def _withhold_write(self, request: WireRequest) -> Exchange | None:
         if isinstance(self._writes, Capture):
-            self.captured = self.captured or request
+            if self.captured is None:
+                self._capture_write(request)
             return build_refused_exchange(request, "captured", "held for a person's approval")
         if self.released or self._lent:
             return build_refused_exchange(
                 request, "refused", "a second write in one call was not approved"
             )
-        wanted = self._writes.digest if isinstance(self._writes, Release) else None
-        if wanted is not None and digest_request(request) != wanted:
-            self.captured = request
+        if not self._is_approved(request):
+            self._capture_write(request)
             return build_refused_exchange(
                 request, "refused", "this is not the request that was approved"
             )

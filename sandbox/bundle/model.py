@@ -10,7 +10,7 @@ import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any, Literal
@@ -233,7 +233,8 @@ class Bundle:
     third-party servers, which are started by it and not by the runtime. `paces` limit how often the
     broker lets it send requests to a host, `widened` is what its answer schemas accept beyond the
     document; both were learned from answers. `packages` are those of PyPI that the code imports,
-    with all that they need.
+    with all that they need. `registered` is the digest that its files were registered with and
+    read by, "" for a bundle that is not from there.
     """
 
     name: str
@@ -251,6 +252,7 @@ class Bundle:
     paces: tuple[Pace, ...] = ()
     widened: tuple[Widening, ...] = ()
     packages: tuple[Dependency, ...] = ()
+    registered: str = field(default="", compare=False, repr=False)
 
     def get_tool(self, name: str) -> ToolDefinition:
         """The tool of that name. Raises KeyError."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ MAX_TOKEN = 16 * 1024
 MAX_ANSWER = 256 * 1024
 MAX_REMEMBERED = 8
 _EXTRAS = ("scope", "audience", "resource")
+_FIRST = "first_token"
+"""The field of a secret that says which refresh token its present one goes back to."""
 
 Fetch = Callable[[WireRequest], Awaitable[WireResponse]]
 """Sends a request of the broker's own to a token endpoint that the credential declares."""
@@ -93,6 +96,35 @@ def parse_oauth_secret(secret: str, endpoint: TokenEndpoint | None) -> OAuthSecr
         client, _, own = secret.partition(":")
         return OAuthSecret(client_id=client, client_secret=own)
     return OAuthSecret(access_token=secret)
+
+
+def carry_account(before: str, renewed: str) -> str:
+    """A renewed secret, as it is to be kept: it says of which one it is the successor."""
+    first, fields = _identify_first_token(before), parse_secret_fields(renewed)
+    return json.dumps({**fields, _FIRST: first}) if first and fields else renewed
+
+
+def _identify_first_token(secret: str) -> str:
+    """A digest of the refresh token that a person set, whatever it has been replaced by since; ""
+    where there is none.
+    """
+    fields = parse_secret_fields(secret)
+    first, token = fields.get(_FIRST), fields.get("refresh_token")
+    if isinstance(first, str) and first:
+        return first
+    return hashlib.sha256(token.encode()).hexdigest() if isinstance(token, str) else ""
+
+
+def identify_account(secret: str) -> str:
+    """What tells a secret of another account from this one: all of it but tokens that an API
+    replaces by itself, of which the first counts.
+    """
+    first = _identify_first_token(secret)
+    if not first:
+        return secret
+    renewed = ("refresh_token", "access_token", _FIRST)
+    fields = {k: v for k, v in parse_secret_fields(secret).items() if k not in renewed}
+    return json.dumps([first, fields], sort_keys=True)
 
 
 class TokenCache:

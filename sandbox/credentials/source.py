@@ -12,7 +12,14 @@ from urllib.parse import urlsplit
 from sandbox.bundle.credential import UNUSABLE, Credential
 from sandbox.clock import Clock
 from sandbox.credentials import digest
-from sandbox.credentials.oauth import Fetch, TokenCache, TokenRequest, can_fetch_token
+from sandbox.credentials.oauth import (
+    Fetch,
+    TokenCache,
+    TokenRequest,
+    can_fetch_token,
+    identify_account,
+)
+from sandbox.credentials.oauth import carry_account as carry_account
 from sandbox.credentials.placement import place_credential, set_header
 from sandbox.credentials.templates import SignedRequest, SigningInputs, fill_template, sign_aws
 from sandbox.credentials.uses import (
@@ -161,6 +168,19 @@ class CredentialSource:
             # Signing refuses it, and says where the secret goes instead.
             return usable[0]
         return () if () in security else None
+
+    def list_accounts(self, security: tuple[tuple[str, ...], ...]) -> dict[str, str]:
+        """The secrets that a request gets by their credentials' names, without what an API renews
+        by itself; "" for one that is not set.
+        """
+        names = self.choose_credentials(security)
+        if names is None:
+            names = tuple(dict.fromkeys(name for each in security for name in each))
+        secrets = {name: self.secret(name) or "" for name in names}
+        return {
+            name: identify_account(secret) if self._get_kind(name) in TOKEN_KINDS else secret
+            for name, secret in secrets.items()
+        }
 
     def describe_missing(self, security: tuple[tuple[str, ...], ...]) -> str:
         """A message why no alternative can be used, and what a person can do."""

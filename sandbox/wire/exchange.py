@@ -192,10 +192,42 @@ class Caps:
 
 
 @dataclass(frozen=True)
+class CredentialUse:
+    """A credential that a tool's requests get: its `name` in the bundle, the vault's name of its
+    `secret`, and a `mark`, which another value of that secret does not have. The last two are ""
+    where no secret is set.
+    """
+
+    name: str
+    secret: str = ""
+    mark: str = ""
+
+
+@dataclass(frozen=True)
+class WriteStep:
+    """A tool that a write goes through: its server with the version and the digest of the bundle
+    that runs, and the credentials that its requests get.
+    """
+
+    server: str
+    version: int
+    digest: str
+    tool: str
+    credentials: tuple[CredentialUse, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.server}.{self.tool}"
+
+
+@dataclass(frozen=True)
 class Release:
-    """One write may be sent: the request with this digest, or the first one if it is None."""
+    """One write may be sent: the request with this digest, or the first one if it is None. With
+    `steps` it has to go through exactly these tools, the outermost first; the last one sends it.
+    """
 
     digest: str | None
+    steps: tuple[WriteStep, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sqlite3
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -101,6 +104,53 @@ def test_a_write_killed_after_its_intent_is_unknown_and_never_sent_again(
     idled(shared.settings)
     assert posts(api, approval) == sent
     assert_settled(shared, approval, "unknown")
+
+
+LOOSENED = {
+    "call cut loose": "UPDATE invocations SET approval = NULL WHERE approval = :id",
+    "call deleted": "DELETE FROM invocations WHERE approval = :id",
+    "approval set back": "UPDATE approvals SET state = 'approved', claimed_by = '' WHERE id = :id",
+    "claim set back": "UPDATE approvals SET state = 'claimed', invocation = '' WHERE id = :id",
+}
+
+
+@pytest.mark.parametrize("name", LOOSENED)
+def test_a_write_killed_in_mid_send_is_not_sent_again_whatever_rows_are_edited(
+    name: str, shared: Installation, api: HarbourApi, tmp_path: Path
+) -> None:
+    # What is edited stays edited, so it is done to a copy.
+    shutil.copytree(shared.home, tmp_path / "home")
+    edited = Installation(tmp_path / "home", shared.engine, shared.environment)
+    approval = approved(edited)
+    killed_at(OUTCOME, edited.settings)
+    assert posts(api, approval) == 1
+    connection = sqlite3.connect(edited.home / "toolwright.db", isolation_level=None, timeout=60)
+    connection.execute(LOOSENED[name], {"id": approval.id})
+    connection.close()
+    told = edited.run("audit", "verify")
+    assert (told.exit_code, approval.id in told.stdout) == (1, True)
+    idled(edited.settings)
+    assert posts(api, approval) == 1
+    with edited.store() as store:
+        assert store.approvals.get(approval.id).state in ("unknown", "rejected")
+
+
+def test_an_audit_that_is_cut_off_before_a_write_that_was_begun_is_not_whole(
+    shared: Installation, tmp_path: Path
+) -> None:
+    shutil.copytree(shared.home, tmp_path / "home")
+    cut = Installation(tmp_path / "home", shared.engine, shared.environment)
+    approval = approved(cut)
+    killed_at(OUTCOME, cut.settings)
+    connection = sqlite3.connect(cut.home / "toolwright.db", isolation_level=None, timeout=60)
+    connection.execute("DROP TRIGGER audit_is_not_deleted")
+    begun = "(SELECT chain FROM audit WHERE kind = 'approval.sending' AND subject = ?)"
+    connection.execute(f"DELETE FROM audit WHERE chain = {begun}", (approval.id,))
+    connection.execute("DELETE FROM invocations WHERE approval = ?", (approval.id,))
+    back = "UPDATE approvals SET state = 'approved', invocation = '', serial = 0 WHERE id = ?"
+    connection.execute(back, (approval.id,))
+    connection.close()
+    assert cut.run("audit", "verify").exit_code == 1
 
 
 def test_a_write_killed_after_its_outcome_is_stored_is_done(

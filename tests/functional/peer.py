@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.functional.home import SECONDS, Home, until
 
-MOVING = frozenset({"queued", "running", "approved", "claimed"})
+MOVING = frozenset({"queued", "running", "approved", "claimed", "sending"})
 """States of jobs and approvals that somebody is working on."""
 MODERN = "2026-07-28"
 ENVELOPE = {

@@ -5,11 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from rich.text import Text
 
 from orchestrator.approvals.dates import format_age
 from orchestrator.approvals.rules import RuleRequest
+from orchestrator.approvals.text import MAX_CLAIM
+from orchestrator.approvals.visible import escape_line
 from orchestrator.cli.deciding import DecisionRequest, decide_at_terminal
 from orchestrator.cli.terminal import (
+    err,
     json_option,
     pin_option,
     print_json,
@@ -18,7 +22,7 @@ from orchestrator.cli.terminal import (
     report_errors,
 )
 from orchestrator.settings import load_settings
-from orchestrator.views import encode_approval
+from orchestrator.views import encode_shown_approval
 from registry.store import Store
 
 
@@ -42,6 +46,11 @@ from registry.store import Store
 )
 @click.option("--max", "most", type=click.IntRange(1), help="With --always: at most so many calls.")
 @click.option("--any-version", is_flag=True, help="With --always: for later versions as well.")
+@click.option(
+    "--digest",
+    default="",
+    help="Only what `approvals --json` showed with this digest, for scripts.",
+)
 @pin_option
 @json_option
 @report_errors
@@ -54,6 +63,7 @@ def approve_command(
     until: str,
     most: int | None,
     any_version: bool,
+    digest: str,
     pin_file: Path | None,
     as_json: bool,
 ) -> None:
@@ -61,7 +71,7 @@ def approve_command(
     always = RuleRequest(where, until, most, any_version)
     if not from_now_on and always != RuleRequest():
         raise click.UsageError("--where, --until, --max and --any-version go with --always")
-    asked = DecisionRequest(approval, True, reason, always if from_now_on else None)
+    asked = DecisionRequest(approval, True, reason, always if from_now_on else None, digest)
     decide_at_terminal(asked, pin_file, wait, as_json)
 
 
@@ -84,9 +94,12 @@ def approvals_command(every: bool, as_json: bool) -> None:
     """List the requests that wait for a person."""
     with Store.open(load_settings().database_url) as store:
         rows = store.approvals.find() if every else store.approvals.find("pending")
+        damaged = store.approvals.find_damaged()
+    for problem in damaged:
+        err.print(Text(escape_line(str(problem)), style="red"))
     if as_json:
-        print_json([encode_approval(row) for row in rows])
-    elif not rows:
+        print_json([encode_shown_approval(row) for row in rows])
+    elif not rows and not damaged:
         print_text("Nothing waits.")
     else:
         print_table(
@@ -95,10 +108,10 @@ def approvals_command(every: bool, as_json: bool) -> None:
                 (
                     row.id,
                     row.state,
-                    f"{row.entry}.{row.tool}",
-                    f"{row.wire.method} {row.wire.url}",
+                    escape_line(f"{row.entry}.{row.tool}"),
+                    escape_line(f"{row.wire.method} {row.wire.url}"),
                     format_age(row.created),
-                    row.reason,
+                    escape_line(row.reason[:MAX_CLAIM]),
                 )
                 for row in rows
             ),

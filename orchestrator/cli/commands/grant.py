@@ -17,6 +17,7 @@ from orchestrator.approvals.granting import (
 from orchestrator.approvals.grants import Grants, encode_void_grant, find_secret_name, open_grants
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority, sign_audit
+from orchestrator.approvals.visible import escape_line
 from orchestrator.cli.terminal import (
     ask_pin,
     json_option,
@@ -159,7 +160,10 @@ def _confirm_grants(settings: Settings, consents: Grants, what: str, pin_file: P
         return
     print_table(
         ("unsigned", "kind", "secret", "by"),
-        ((each.origin, each.kind, each.detail, each.granted_by) for each in wanted),
+        (
+            map(escape_line, (each.origin, each.kind, each.detail, each.granted_by))
+            for each in wanted
+        ),
     )
     print_text(FIRST, "yellow")
     confirm_grants(store.grants, wanted, "terminal", ask_pin(settings, pin_file))

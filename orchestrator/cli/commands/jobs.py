@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.text import Text
 
 from orchestrator.approvals.dates import format_age
+from orchestrator.approvals.needs import check_allowable, hash_needs, list_need_items
+from orchestrator.approvals.visible import escape_line
 from orchestrator.cli.job_report import report_job
 from orchestrator.cli.terminal import (
     ask_pin,
     engine_option,
+    err,
     json_option,
     pin_option,
     print_json,
@@ -24,7 +28,7 @@ from orchestrator.cli.terminal import (
     run_coroutine,
 )
 from orchestrator.errors import OrchestratorError
-from orchestrator.settings import load_settings
+from orchestrator.settings import Settings, load_settings
 from orchestrator.views import (
     draft_line_json,
     encode_draft,
@@ -72,11 +76,12 @@ def jobs_command(
     """
     settings = load_settings(engine=engine)
     if job and (allow or resume or experimental):
+        shown = _show_needs(settings, job) if allow else ""
         signer = ask_pin(settings, pin_file) if allow or experimental else None
         # A list needs no engine and no stages, which take a second to load.
         resuming = importlib.import_module("orchestrator.cli.resume")
         report_job(
-            run_coroutine(resuming.resume_job(settings, job, signer, experimental, as_json)),
+            run_coroutine(resuming.resume_job(settings, job, signer, experimental, as_json, shown)),
             as_json,
         )
         return
@@ -94,6 +99,16 @@ def jobs_command(
             return
         rows = store.jobs.find()
     _print_jobs(rows, as_json)
+
+
+def _show_needs(settings: Settings, identity: str) -> str:
+    """Print all that a job's person would allow; its digest."""
+    with Store.open(settings.database_url) as store:
+        needs = check_allowable(store.jobs.get(identity))
+    err.print(Text(f"Job {identity} needs a {needs.kind}:", style="bold"))
+    for item in list_need_items(needs):
+        err.print(Text(f"  {escape_line(item)}"))
+    return hash_needs(needs)
 
 
 def _print_jobs(rows: Sequence[Job], as_json: bool) -> None:

@@ -11,7 +11,7 @@ from orchestrator.cli.terminal import engine_option, report_errors, run_coroutin
 from orchestrator.settings import load_settings
 
 OPEN_JOBS = ("queued", "running")
-OPEN_APPROVALS = ("approved", "claimed")
+OPEN_APPROVALS = ("approved", "claimed", "sending")
 
 
 @click.command("work")

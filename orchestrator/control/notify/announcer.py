@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 
 from orchestrator.approvals.rules import is_erasing_approval
+from orchestrator.approvals.text import hash_approval
 from orchestrator.control.notify.links import OneTimeLinks
 from orchestrator.control.notify.messages import (
     ApprovalBackground,
@@ -31,6 +32,9 @@ FREEZE_LINK_SECONDS = 7 * 86400.0
 SENT = "push.sent"
 
 log = structlog.get_logger()
+
+PushButton = tuple[str, str, bool]
+"""Title, link, and whether the service that shows it may follow it by itself."""
 
 
 @dataclass
@@ -69,8 +73,10 @@ class Announcer:
         sent = 0
         for approval in waiting:
             due = [target for target in targets if self._is_due(approval, target)]
-            if due:
-                sent += self._send_to_targets(approval, due)
+            try:
+                sent += self._send_to_targets(approval, due) if due else 0
+            except (RegistryError, LookupError) as error:
+                log.error("nobody could be told", approval=approval.id, reason=str(error))
         return sent
 
     def find_link_expiry(self) -> float | None:
@@ -108,9 +114,8 @@ class Announcer:
 
     def _send_to_target(self, approval: Approval, target: PushTarget, message: PushMessage) -> bool:
         key = (approval.id, target.name)
-        problem = deliver_message(
-            target, message, self._build_buttons(approval) if target.links else ()
-        )
+        links = self._build_buttons(approval, message.whole) if target.links else ()
+        problem = deliver_message(target, message, links)
         if not problem:
             self._done.add(key)
             self._tries.pop(key, None)
@@ -127,16 +132,22 @@ class Announcer:
         log.warning("a message was not taken", target=target.name, reason=problem, tries=count)
         return False
 
-    def _build_buttons(self, approval: Approval) -> tuple[tuple[str, str], ...]:
+    def _build_buttons(self, approval: Approval, whole: bool) -> tuple[PushButton, ...]:
+        """The links of a message. One that approves decides by itself only below the whole text;
+        else it opens the page that shows it.
+        """
         ends = min(approval.expires, self.find_link_expiry() or 0.0)
-        of_it = (approval.id, approval.wire_digest, ends)
+        of_it = (approval.id, hash_approval(approval), ends)
         end = self.now() + FREEZE_LINK_SECONDS
         tokens = (
             ("Approve", self.links.create_token("approve", *of_it)),
             ("Reject", self.links.create_token("reject", *of_it)),
             ("Freeze everything", self.links.create_token("freeze", "", "", end)),
         )
-        return tuple((title, f"{self.url}/decide?token={token}") for title, token in tokens)
+        return tuple(
+            (title, f"{self.url}/decide?token={token}", whole or title != "Approve")
+            for title, token in tokens
+        )
 
     def _load_background(self, approval: Approval) -> ApprovalBackground:
         return ApprovalBackground(
@@ -151,13 +162,13 @@ class Announcer:
 
 
 def deliver_message(
-    target: PushTarget, message: PushMessage, buttons: Iterable[tuple[str, str]] = ()
+    target: PushTarget, message: PushMessage, buttons: Iterable[PushButton] = ()
 ) -> str:
     """Send a message to a target; the reason why it failed, "" where it was sent."""
     try:
         courier: Any = importlib.import_module("orchestrator.control.notify.apprise")
     except ImportError:
         return "Apprise is not installed: install toolwright[push]"
-    shown = [courier.Button(title, url) for title, url in buttons]
+    shown = [courier.Button(*button) for button in buttons]
     problem: str = courier.send_message(target.url, message.title, message.text, shown)
     return problem

@@ -10,10 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from orchestrator.approvals.text import hash_approval, is_glanceable, render_approval
+from orchestrator.approvals.visible import escape_invisible, escape_line
 from registry.models import Approval
 from registry.trust import Standing
 
 MAX_ARGUMENTS = 900
+MAX_WHOLE = 2_000
+"""Characters of a text that a message has room for: ntfy takes 4,096 bytes
+(https://docs.ntfy.sh/publish/#limitations)."""
 MAX_LINE = 300
 MIN_SECRET = 4
 REDACTED = "[redacted]"
@@ -26,8 +31,13 @@ _SECRET_NAME = re.compile(
 
 @dataclass(frozen=True)
 class PushMessage:
+    """`whole` says that the text holds all that is decided; else it is a summary, and the whole
+    stands on the page that a link opens.
+    """
+
     title: str
     text: str
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,8 +52,12 @@ class ApprovalBackground:
 def build_approval_message(
     approval: Approval, background: ApprovalBackground, secrets: Iterable[str] = ()
 ) -> PushMessage:
-    """The message about a waiting request, as plain text with the secrets redacted."""
-    shown = redact_value(dict(approval.arguments), tuple(secrets))
+    """The message about a waiting request, as plain text with the secrets redacted. One that is
+    short and holds no secret has the approval's text, as every other channel shows it.
+    """
+    known = tuple(secrets)
+    shown = redact_value(dict(approval.arguments), known)
+    whole = is_glanceable(approval) and _find_whole_text(approval, shown, known)
     host = urlsplit(approval.wire.url).netloc
     lines = [
         f"{_render_caller(approval)} wants to "
@@ -54,10 +68,29 @@ def build_approval_message(
         *([f"why: {_shorten_line(approval.reason)}"] if approval.reason else []),
         f"risk: {'deletes' if background.erases else 'writes'}, a {background.server.level} server",
         f"history: {_render_history(background.operation)}",
-        f"approval {approval.id}, request {approval.wire_digest[:12]}",
+        f"approval {approval.id}, request {hash_approval(approval)[:12]}",
+        *(["", whole] if whole else ["This is a summary: a link or the page shows the whole."]),
     ]
     title = f"Approve {approval.entry}.{approval.tool}?"
-    return PushMessage(strip_unprintable(title), strip_unprintable("\n".join(lines)))
+    return PushMessage(escape_line(title), escape_invisible("\n".join(lines)), bool(whole))
+
+
+def _find_whole_text(approval: Approval, redacted: Any, secrets: tuple[str, ...]) -> str:
+    """The approval's text; "" where it is too long for a message or has something to redact."""
+    text, wire = render_approval(approval), approval.wire
+    try:
+        body = json.loads(wire.body) if wire.body else None
+    except (ValueError, RecursionError):
+        body = wire.body.decode("utf-8", "replace")
+    named = _SECRET_NAME.search(" ".join([urlsplit(wire.url).query, *map(_get_name, wire.headers)]))
+    said = isinstance(body, str) and _SECRET_NAME.search(body)
+    hidden = redacted != dict(approval.arguments) or _redact_text(text, secrets) != text
+    hidden = hidden or redact_value(body, secrets) != body
+    return "" if hidden or named or said or len(text) > MAX_WHOLE else text
+
+
+def _get_name(header: tuple[str, str]) -> str:
+    return header[0]
 
 
 def redact_value(value: Any, secrets: tuple[str, ...] = ()) -> Any:
@@ -99,7 +132,9 @@ def _render_history(operation: Standing) -> str:
         return "never done before"
     done = f"{operation.successful} of {operation.total} calls succeeded"
     failed = operation.last_failure_reason
-    return f"{done}; last failure: {_shorten_line(failed)[:100]}" if failed else done
+    if not failed:
+        return done
+    return f"{done}; last failure: {strip_unprintable(_shorten_line(failed))[:100]}"
 
 
 def _shorten_line(text: str) -> str:

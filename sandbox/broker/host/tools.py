@@ -16,7 +16,14 @@ from sandbox.broker.host.network_requests import describe_request
 from sandbox.bundle.example import ExampleAnswer, is_same_value
 from sandbox.bundle.model import ToolDefinition
 from sandbox.errors import SandboxError
-from sandbox.wire.exchange import Exchange, Upstream, WireRequest, WireResponse, WriteMode
+from sandbox.wire.exchange import (
+    Exchange,
+    Upstream,
+    WireRequest,
+    WireResponse,
+    WriteMode,
+    WriteStep,
+)
 from sandbox.wire.framing import is_deep
 
 METHOD, CALL = "CALL", "call:"
@@ -30,11 +37,14 @@ RECORD = "toolwright-call"
 
 @dataclass(frozen=True)
 class ToolCallResult:
-    """The result of a call: its exchange, and the write that was `captured` unsent or `written`."""
+    """The result of a call: its exchange, and the write that was `captured` unsent or `written`.
+    `steps` are the tools that a captured one came through, the called one first.
+    """
 
     exchange: Exchange
     captured: WireRequest | None = None
     written: Exchange | None = None
+    steps: tuple[WriteStep, ...] = ()
 
 
 class ToolCalls(Protocol):

@@ -56,8 +56,8 @@ def subjects(store: Store, **wanted: Any) -> list[str]:
         ({"text": "100__"}, []),
         ({"text": "secret.set"}, ["dns.key"]),
         ({"task": "task 4"}, ["c4"]),
-        ({"task": "add a zone"}, ["a1"] * 4),
-        ({"tool": "dns.create_zone"}, ["a1", "w1", "w1", "a1", "a1", "a1"]),
+        ({"task": "add a zone"}, ["a1"] * 5),
+        ({"tool": "dns.create_zone"}, ["a1", "w1", "a1", "w1", "a1", "a1", "a1"]),
         ({"tool": "dns.nothing"}, []),
         ({"since": 200.0, "until": 400.0}, ["c3", "c2"]),
         ({"text": "c7", "until": 100.0}, []),
@@ -76,7 +76,7 @@ def test_what_is_found_says_what_it_is_about(busy: Store) -> None:
 def test_everything_about_an_id_is_told_in_order(busy: Store) -> None:
     kinds = [row.kind for row in busy.audit.find_rows_about("a1")]
     pending = ["approval.pending", "approval.approved", "approval.claimed"]
-    assert kinds == [*pending, "intent", "approval.done"]
+    assert kinds == [*pending, "intent", "approval.sending", "approval.done"]
     assert busy.audit.find_rows_about("a") == ()
 
 

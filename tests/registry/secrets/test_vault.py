@@ -40,6 +40,20 @@ def test_another_process_sees_a_new_secret_at_once(path: Path) -> None:
     assert reader.get("dns", "key") == Secret(TOKEN)
 
 
+@pytest.mark.parametrize("passphrase", [None, Secret("a passphrase")])
+def test_a_mark_tells_texts_apart_by_the_vaults_key(
+    path: Path, tmp_path: Path, passphrase: Secret | None
+) -> None:
+    vault = FileVault(path, passphrase)
+    vault.put("dns", "key", Secret(TOKEN))
+    mark = vault.mark_text(TOKEN)
+    vault.put("dns", "other", Secret("x"))
+    assert FileVault(path, passphrase).mark_text(TOKEN) == mark
+    assert vault.mark_text(TOKEN + "x") != mark
+    elsewhere = FileVault(tmp_path / "elsewhere" / "secrets.vault", Secret("another one"))
+    assert elsewhere.mark_text(TOKEN) != mark
+
+
 def test_secrets_and_the_key_are_private_and_not_in_the_file(path: Path) -> None:
     FileVault(path).put("dns", "key", Secret(TOKEN))
     for file in (path, path.with_suffix(".key")):

@@ -14,7 +14,7 @@ from sandbox.broker.broker import Broker
 from sandbox.broker.throttle import Throttle
 from sandbox.bundle.credential import Credential, TokenEndpoint
 from sandbox.clock import VirtualClock
-from sandbox.credentials.source import CredentialCache, CredentialSource
+from sandbox.credentials.source import CredentialCache, CredentialSource, carry_account
 from sandbox.wire.exchange import Exchange, Release, WireRequest, WireResponse
 from sandbox.wire.policy import Origin
 from tests.sandbox.scripted import API, Told, answer, broker, get, rule
@@ -368,3 +368,19 @@ def test_two_servers_do_not_share_a_token() -> None:
     made = Installation(World())
     assert made.status() == 200
     assert made.wallet.tokens.list_seen_tokens(("other", "o")) == ()
+
+
+def account(secret: str) -> str:
+    """What tells the account of a secret from others."""
+    source = CredentialSource({"auth": Credential("auth", "oauth2")}, lambda name: secret)
+    return source.list_accounts((("auth",),))["auth"]
+
+
+def test_a_renewed_token_is_of_the_same_account_and_another_one_is_not() -> None:
+    renewed = json.dumps({**json.loads(REFRESH), "refresh_token": "refresh-1"})
+    kept = carry_account(REFRESH, renewed)
+    again = carry_account(kept, json.dumps({**json.loads(kept), "refresh_token": "refresh-2"}))
+    assert account(kept) == account(again) == account(REFRESH)
+    assert account(renewed) != account(REFRESH)
+    assert account(json.dumps({**json.loads(kept), "client_id": "else"})) != account(REFRESH)
+    assert json.loads(again)["refresh_token"] == "refresh-2"

@@ -156,6 +156,10 @@ Table(
     Column("outcome", Text, nullable=False),
     Column("decision", Text, nullable=False, server_default=""),
     Column("present", Text, nullable=False, server_default=""),
+    Column("invocation", String(32), nullable=False, server_default=""),
+    Column("serial", Integer, nullable=False, server_default="0"),
+    Column("steps", Text, nullable=False, server_default="[]"),
+    Column("uses", Text, nullable=False, server_default="[]"),
     Index("approvals_by_state", "state", "created"),
 )
 
