@@ -18,7 +18,7 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 LOCK = (ROOT / "requirements.lock").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SCRIPTS = (
-    *(f"scripts/{name}" for name in ("setup.sh", "test", "check", "demo", "without-docker")),
+    *(f"scripts/{n}" for n in ("setup.sh", "test", "check", "demo", "fuzz", "without-docker")),
     ".ci/run",
 )
 

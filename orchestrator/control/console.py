@@ -15,8 +15,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from orchestrator.control.access import ControlAccess
+from orchestrator.control.logins import LoginSession
 from orchestrator.control.middleware import read_body
-from orchestrator.control.page import render_panels
+from orchestrator.control.page import render_panels, sign_forms
 from orchestrator.processes.control_client import spawn_command
 from orchestrator.processes.kill import is_alive
 from orchestrator.settings import Settings
@@ -42,6 +44,7 @@ class PageConsole:
 
     settings: Settings
     store: Store
+    access: ControlAccess
     watchers: int = 0
 
     async def stream_events(self, request: Request) -> Response:
@@ -49,11 +52,14 @@ class PageConsole:
         if self.watchers >= MAX_WATCHERS:
             return JSONResponse({"error": "too many pages are open; close some"}, 429)
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        session = self.access.find_session(request)
         return StreamingResponse(
-            self._stream_changes(request), media_type="text/event-stream", headers=headers
+            self._stream_changes(request, session), media_type="text/event-stream", headers=headers
         )
 
-    async def _stream_changes(self, request: Request) -> AsyncIterator[str]:
+    async def _stream_changes(
+        self, request: Request, session: LoginSession | None
+    ) -> AsyncIterator[str]:
         if self.watchers >= MAX_WATCHERS:
             # Others that asked at the same time were first.
             return
@@ -67,7 +73,9 @@ class PageConsole:
                     version = seen
                     parts = await asyncio.to_thread(render_panels, self.store)
                     changed = {
-                        name: html for name, html in parts.items() if shown.get(name) != html
+                        name: sign_forms(html, session)
+                        for name, html in parts.items()
+                        if shown.get(name) != html
                     }
                     shown = parts
                     if changed:

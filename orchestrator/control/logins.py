@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import secrets
 from dataclasses import dataclass, field
 
@@ -10,12 +11,31 @@ SESSION_SECONDS = 12 * 3600.0
 MAX_SESSIONS = 64
 
 
+@dataclass(frozen=True)
+class LoginSession:
+    """A browser that is logged in, until `ends` (epoch seconds).
+
+    `cookie` comes with every request to the page's host, whatever its port. `key` is known to the
+    page's script alone: browsers keep it for the page's origin, port included. `forms` signs what
+    the page offers to do.
+    """
+
+    ends: float
+    cookie: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
+    key: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
+    forms: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+
+    def sign_form(self, path: str) -> str:
+        """The token of a form that posts to a path."""
+        return hmac.digest(self.forms, path.encode(), "sha256").hex()[:32]
+
+
 @dataclass
 class Logins:
     """Kept in memory only, so that they end with the control plane. Times are epoch seconds."""
 
     _links: dict[str, float] = field(default_factory=dict)
-    _sessions: dict[str, float] = field(default_factory=dict)
+    _sessions: dict[str, LoginSession] = field(default_factory=dict)
 
     def create_code(self, now: float) -> str:
         """A new code, which logs in once within two minutes."""
@@ -24,15 +44,17 @@ class Logins:
         self._links[code] = now + LINK_SECONDS
         return code
 
-    def begin_session(self, code: str, now: float) -> str | None:
+    def begin_session(self, code: str, now: float) -> LoginSession | None:
         """The session that a code begins; None where the code is unknown, used or expired."""
         if self._links.pop(code, 0.0) <= now:
             return None
         while len(self._sessions) >= MAX_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
-        session = secrets.token_urlsafe(24)
-        self._sessions[session] = now + SESSION_SECONDS
+        session = LoginSession(now + SESSION_SECONDS)
+        self._sessions[session.cookie] = session
         return session
 
-    def has_session(self, session: str, now: float) -> bool:
-        return self._sessions.get(session, 0.0) > now
+    def find_session(self, cookie: str, now: float) -> LoginSession | None:
+        """The session of a cookie; None where there is none or it has ended."""
+        session = self._sessions.get(cookie)
+        return session if session is not None and session.ends > now else None

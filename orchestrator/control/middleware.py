@@ -1,4 +1,4 @@
-"""Security headers, body parsing and the same-site check of the control plane."""
+"""Security headers and body parsing of the control plane."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ class SafeHeaders:
 
 
 MAX_BODY = 64 * 1024
-LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 
 async def read_body(request: Request) -> dict[str, Any]:
@@ -53,11 +52,3 @@ async def read_body(request: Request) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def is_same_site(request: Request) -> bool:
-    """Whether Host is a loopback name and Origin, if any, is this host (against DNS rebinding)."""
-    whole = request.headers.get("host", "")
-    origin = request.headers.get("origin")
-    host = whole.rpartition(":")[0] or whole
-    return host in LOCAL_NAMES and (origin is None or origin == f"http://{whole}")

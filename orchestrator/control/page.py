@@ -4,13 +4,15 @@ Text of servers, models and APIs is escaped and cut here, and shown as text only
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from html import escape
+from html import escape, unescape
 from itertools import groupby
 
 from orchestrator.approvals.needs import hash_needs, is_allowable, render_need
 from orchestrator.approvals.rules import render_rule
+from orchestrator.control.logins import LoginSession
 from orchestrator.views import escape_unseen, render_changes, render_request
 from registry.approvals.rules import ApprovalRule, RuleTable
 from registry.audit.search import AuditTable
@@ -24,6 +26,7 @@ from registry.store import Store
 MAX_TEXT = 300
 HISTORY = 10
 MAX_CALLS = 200
+_POSTING = re.compile(r'data-post="([^"]*)"')
 OPEN: tuple[str, ...] = ("queued", "running", "waiting")
 
 
@@ -45,6 +48,18 @@ def render_panels(store: Store) -> dict[str, str]:
         "calls": _render_calls(calls[:20]),
         "timeline": _render_timeline(store.audit),
     }
+
+
+def sign_forms(html: str, session: LoginSession | None) -> str:
+    """The same HTML with a token in each thing that can be done, for one session's page.
+
+    All text in it is escaped, so a quoted attribute is one of ours.
+    """
+    if session is None:
+        return html
+    return _POSTING.sub(
+        lambda found: f'{found[0]} data-form="{session.sign_form(unescape(found[1]))}"', html
+    )
 
 
 def _render_freeze(processes: ProcessTable) -> str:
@@ -271,7 +286,7 @@ def _render_section(title: str, content: str) -> str:
 TITLES = {"freeze": "Freeze", "timeline": "Audit"}
 
 
-def render_page() -> str:
+def render_page(session: LoginSession) -> str:
     """The page without its changing parts, which come as events of `/events`."""
     parts = "".join(
         f'<section id="{name}" aria-label="{TITLES.get(name, name.capitalize())}"></section>'
@@ -294,7 +309,7 @@ def render_page() -> str:
 <div id="freeze"></div>
 </header>
 <p id="told" role="status" aria-live="polite"></p>
-<form id="do" autocomplete="off">
+<form id="do" autocomplete="off" data-form="{session.sign_form("/do")}">
 <label for="task">Do</label>
 <input id="task" name="task" required maxlength="4000" placeholder="list the DNS zones">
 <details><summary>More</summary>

@@ -1,13 +1,12 @@
 """HTTP server of the control plane, a process of its own, so that what it stops cannot stop it.
 
-Loopback HTTP with a bearer token (in `control.json`, mode 0600) or the page's cookie. Decisions
-additionally want the PIN that was chosen at `setup`.
+Loopback HTTP with a bearer token (in `control.json`, mode 0600) or, at the page's own origin, its
+session. Decisions additionally want the PIN that was chosen at `setup`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hmac
 import inspect
 import threading
 import time
@@ -17,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import wraps
 from html import escape
 from importlib import resources
+from urllib.parse import quote
 
 from prometheus_client import CollectorRegistry, generate_latest
 from starlette.applications import Starlette
@@ -33,11 +33,12 @@ from orchestrator.approvals.needs import hash_needs
 from orchestrator.approvals.rules import encode_rule, parse_rule_request
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority, check_pin, open_key
+from orchestrator.control.access import COOKIE, ControlAccess, Refusal
 from orchestrator.control.console import PageConsole
 from orchestrator.control.link_pages import LinkPages
-from orchestrator.control.logins import SESSION_SECONDS, Logins
+from orchestrator.control.logins import SESSION_SECONDS
 from orchestrator.control.metrics import StoreCollector
-from orchestrator.control.middleware import SafeHeaders, is_same_site, read_body
+from orchestrator.control.middleware import SafeHeaders, read_body
 from orchestrator.control.notify.announcer import Announcer
 from orchestrator.control.page import render_page
 from orchestrator.errors import OrchestratorError
@@ -48,7 +49,6 @@ from registry.processes import ProcessTable
 from registry.store import Store
 from sandbox.clock import SystemClock
 
-COOKIE = "toolwright"
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -65,18 +65,21 @@ class ControlPlane:
 
     settings: Settings
     store: Store
-    token: str
+    token: str = field(repr=False)
     kill_sandboxes: Callable[[], int]
-    logins: Logins = field(default_factory=Logins)
     announcer: Announcer | None = None
+    _access: ControlAccess = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_access", ControlAccess(self.token))
 
     def build_application(self) -> Starlette:
-        console = PageConsole(self.settings, self.store)
+        console = PageConsole(self.settings, self.store, self._access)
         return Starlette(
             routes=[
                 Route("/healthz", self.report_health),
                 Route("/", self.show_page),
-                Route("/docs", self._guard_endpoint(self.show_docs)),
+                Route("/docs", self._guard_view(self.show_docs)),
                 Route("/login", self._guard_endpoint(self.create_login), methods=["POST"]),
                 Route("/events", self._guard_endpoint(console.stream_events)),
                 Route("/do", self._guard_endpoint(console.start_task), methods=["POST"]),
@@ -134,18 +137,13 @@ class ControlPlane:
         return report
 
     def _guard_endpoint(self, endpoint: Endpoint) -> Endpoint:
-        """Require the token or cookie, a loopback Host, and no foreign Origin."""
+        """Require the token, or a page of ours; and a Host and Origin of ours."""
 
         @wraps(endpoint)
         async def guarded(request: Request) -> Response:
-            if not is_same_site(request):
-                return JSONResponse({"error": "wrong Host or Origin"}, 403)
-            if not self._has_token(request):
-                if not self._has_session(request):
-                    return JSONResponse({"error": "the token is missing or wrong"}, 401)
-                # A browser names the origin of every POST (Fetch standard, "origin-serialized").
-                if request.method != "GET" and "origin" not in request.headers:
-                    return JSONResponse({"error": "the Origin is missing"}, 403)
+            refusal = self._access.check_request(request)
+            if refusal is not None:
+                return _build_refusal(refusal)
             try:
                 return await endpoint(request)
             except RowNotFound as error:
@@ -157,13 +155,13 @@ class ControlPlane:
 
         return guarded
 
-    def _has_token(self, request: Request) -> bool:
-        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
-        given = bearer if scheme.lower() == "bearer" else ""
-        return hmac.compare_digest(given.encode(), self.token.encode())
+    def _guard_view(self, endpoint: Endpoint) -> Endpoint:
+        @wraps(endpoint)
+        async def guarded(request: Request) -> Response:
+            refusal = self._access.check_view(request)
+            return await endpoint(request) if refusal is None else _build_refusal(refusal)
 
-    def _has_session(self, request: Request) -> bool:
-        return self.logins.has_session(request.cookies.get(COOKIE, ""), time.time())
+        return guarded
 
     async def report_health(self, request: Request) -> Response:
         """Whether the control plane is up. For anyone."""
@@ -172,23 +170,29 @@ class ControlPlane:
     async def show_page(self, request: Request) -> Response:
         """The control page. `?login=` of `toolwright control --open` logs a browser in, once."""
         code = request.query_params.get("login", "")
-        session = self.logins.begin_session(code, time.time()) if code else None
-        if session:
-            redirect = RedirectResponse("/", 303)
+        if code and not self._access.is_page_origin(request):
+            # What logs in does so at the page's own origin only.
+            return RedirectResponse(self._access.build_page_url(request, f"/?login={quote(code)}"))
+        begun = self._access.logins.begin_session(code, time.time()) if code else None
+        if begun is not None:
+            # A fragment is sent to no server (RFC 9110 section 4.2.5); the page's script keeps it.
+            redirect = RedirectResponse(f"/#{begun.key}", 303)
             redirect.set_cookie(
-                COOKIE, session, max_age=int(SESSION_SECONDS), httponly=True, samesite="strict"
+                COOKIE, begun.cookie, max_age=int(SESSION_SECONDS), httponly=True, samesite="strict"
             )
             return redirect
-        if not is_same_site(request) or not self._has_session(request):
+        session = self._access.find_session(request)
+        if session is None or not self._access.is_own_site(request):
             told = "Open this page with `toolwright control --open`: its link works once."
             return HTMLResponse(told, 401)
-        return HTMLResponse(render_page(), headers=_build_page_headers())
+        return HTMLResponse(render_page(session), headers=_build_page_headers())
 
     async def create_login(self, request: Request) -> Response:
-        """A path that logs one browser in, once, within two minutes."""
-        if not self._has_token(request):
+        """The `url` that logs one browser in, once, within two minutes, and its `path`."""
+        if not self._access.has_token(request):
             return JSONResponse({"error": "only with the token"}, 403)
-        return JSONResponse({"path": f"/?login={self.logins.create_code(time.time())}"})
+        path = f"/?login={self._access.logins.create_code(time.time())}"
+        return JSONResponse({"path": path, "url": self._access.build_page_url(request, path)})
 
     async def show_docs(self, request: Request) -> Response:
         """This page."""
@@ -232,7 +236,7 @@ class ControlPlane:
             approval=request.path_params["id"],
             approve=body.get("decision") == "approve",
             pin=str(body.get("pin", "")),
-            by="page" if COOKIE in request.cookies else "control",
+            by="control" if self._access.has_token(request) else "page",
             reason=str(body.get("reason", ""))[:1000],
             digest=str(body.get("digest") or ""),
         )
@@ -266,7 +270,7 @@ class ControlPlane:
         told = await asyncio.to_thread(
             allow_needs, self.store.grants, consents, job, "page", opened.signer
         )
-        await asyncio.to_thread(PageConsole(self.settings, self.store).ensure_worker)
+        await asyncio.to_thread(PageConsole(self.settings, self.store, self._access).ensure_worker)
         return JSONResponse({"job": identity, "told": f"allowed: {told}"})
 
     async def list_rules(self, request: Request) -> Response:
@@ -297,6 +301,10 @@ def render_docs(routes: Iterable[Route]) -> str:
         "and out. Send <code>Authorization: Bearer TOKEN</code>; address and token are in "
         f"<code>control.json</code> in Toolwright's home.</p><dl>{lines}</dl></body></html>"
     )
+
+
+def _build_refusal(refusal: Refusal) -> Response:
+    return JSONResponse({"error": refusal.reason}, refusal.status)
 
 
 def _build_page_headers() -> dict[str, str]:

@@ -29,7 +29,7 @@ class Limits:
     pids: int = 64
     files: int = 256
     scratch_mb: int = 16
-    start_seconds: float = 20.0
+    start_seconds: float = 60.0
     call_seconds: float = 60.0
     line_bytes: int = 48 * 1024 * 1024
     session_bytes: int = 512 * 1024 * 1024

@@ -17,7 +17,7 @@ LIMITS = Limits(
     pids=128,
     files=1024,
     scratch_mb=64,
-    start_seconds=30.0,
+    start_seconds=60.0,
     line_bytes=16 * 1024 * 1024,
 )
 """Default limits of a third-party server: a Node process alone takes 80 MB."""

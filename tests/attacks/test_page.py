@@ -8,10 +8,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from orchestrator.control.access import COOKIE, ControlAccess
 from orchestrator.control.middleware import DEFAULTS
-from orchestrator.control.server import COOKIE
+from registry.models import Approval
 from registry.store import Store
-from tests.orchestrator.plane import BEARER, Plane, logged_in
+from tests.orchestrator.conftest import PIN
+from tests.orchestrator.plane import BEARER, Plane, log_in
 
 PLACES = ("/", "/healthz", "/page.js", "/page.css", "/docs", "/approvals", "/rules", "/nothing")
 
@@ -26,7 +28,7 @@ def raw(plane: Plane, request: str) -> str:
 
 @pytest.mark.parametrize("who", ["nobody", "token", "browser"])
 def test_no_answer_can_be_framed_sniffed_kept_or_run(who: str, plane: Plane) -> None:
-    headers = {"nobody": {}, "token": BEARER, "browser": logged_in(plane)}[who]
+    headers = {"nobody": {}, "token": BEARER, "browser": log_in(plane).headers}[who]
     for path in PLACES:
         answer = plane.ask("GET", path, headers=headers)
         assert {name.lower() for name in DEFAULTS} <= set(answer.headers)
@@ -40,7 +42,7 @@ def test_no_answer_can_be_framed_sniffed_kept_or_run(who: str, plane: Plane) -> 
 
 
 def test_the_page_runs_its_own_script_and_no_other(plane: Plane) -> None:
-    answer = plane.ask("GET", "/", headers=logged_in(plane))
+    answer = plane.ask("GET", "/", headers=log_in(plane).shown)
     assert answer.status_code == 200
     assert "script-src 'self'" in answer.headers["content-security-policy"]
     assert plane.ask("GET", "/page.js").headers["content-type"].startswith("text/javascript")
@@ -105,23 +107,95 @@ def test_a_name_that_was_bound_anew_to_this_machine_gets_nothing(hosts: str, pla
 )
 def test_a_form_of_another_site_changes_nothing(kind: str, plane: Plane, store: Store) -> None:
     """Browsers send such a POST with the cookie and without asking first."""
-    browser = logged_in(plane)
+    browser = log_in(plane)
     for origin in ({}, {"Origin": "http://evil.test"}, {"Origin": "null"}):
-        headers = {**browser, "Content-Type": kind, **origin}
+        headers = {**browser.shown, "Content-Type": kind, **origin}
         answer = plane.ask("POST", "/kill", headers=headers, content=b'{"by": "me"}')
-        assert answer.status_code == 403
+        assert answer.status_code in (401, 403)
     assert not store.processes.get_freeze().frozen
-    own = plane.ask("POST", "/kill", headers={**browser, "Origin": plane.url}, content=b"{}")
-    assert own.status_code == 200
+    assert browser.press("/kill", content=b"{}").status_code == 200
 
 
 @pytest.mark.parametrize("more", ["&next=//evil.test", "&url=http://evil.test", "#@evil.test", ""])
 def test_a_login_leads_to_the_page_and_nowhere_else(more: str, plane: Plane) -> None:
-    path = plane.ask("POST", "/login").json()["path"]
-    answer = plane.ask("GET", path + more, headers={})
-    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    url = urlsplit(plane.ask("POST", "/login").json()["url"])
+    path, host = f"/?{url.query}", {"Host": url.netloc}
+    answer = plane.ask("GET", path + more, headers=host)
+    assert (answer.status_code, answer.headers["location"][:2]) == (303, "/#")
     cookie = answer.headers["set-cookie"].lower()
     assert cookie.startswith(COOKIE)
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
-    assert plane.ask("GET", path + more, headers={}).status_code == 401
+    assert plane.ask("GET", path + more, headers=host).status_code == 401
+
+
+EVERYWHERE = [
+    ("GET", "/approvals"),
+    ("GET", "/events"),
+    ("GET", "/search?text=x"),
+    ("POST", "/do"),
+    ("POST", "/kill"),
+    ("POST", "/approvals/x"),
+]
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "the page's"])
+def test_a_cookie_that_another_port_was_sent_opens_nothing(
+    name: str, plane: Plane, store: Store
+) -> None:
+    """Cookies know no ports: a server beside this one is shown what this one has set."""
+    browser = log_in(plane)
+    port = browser.host.rpartition(":")[2]
+    host = browser.host if name == "the page's" else f"{name}:{port}"
+    headers = {"Host": host, "Origin": f"http://{host}", "Cookie": browser.cookie}
+    for place in EVERYWHERE:
+        assert plane.ask(*place, headers=headers).status_code == 401, place
+    assert not store.processes.get_freeze().frozen
+
+
+def test_what_browsers_keep_for_this_machine_is_never_set_or_believed(plane: Plane) -> None:
+    path = plane.ask("POST", "/login").json()["path"]
+    host = urlsplit(plane.url).netloc
+    for _ in range(2):
+        answer = plane.ask("GET", path, headers={"Host": host})
+        assert "set-cookie" not in answer.headers
+        assert urlsplit(answer.headers["location"]).hostname != "127.0.0.1"
+    # The link was not used up by that.
+    led = urlsplit(answer.headers["location"])
+    assert plane.ask("GET", f"/?{led.query}", headers={"Host": led.netloc}).status_code == 303
+
+
+def test_each_start_has_an_origin_of_its_own(plane: Plane, store: Store) -> None:
+    first, second = (ControlAccess("token").page_name for _ in range(2))
+    assert first != second
+    browser = log_in(plane)
+    headers = {**browser.headers, "Host": f"{first}:1", "Origin": f"http://{first}:1"}
+    assert plane.ask("GET", "/approvals", headers=headers).status_code == 403
+
+
+def test_a_key_without_the_cookie_opens_nothing(plane: Plane) -> None:
+    headers = log_in(plane).headers
+    del headers["Cookie"]
+    assert plane.ask("GET", "/approvals", headers=headers).status_code == 401
+
+
+def test_one_form_is_no_other_and_no_other_page_s(
+    plane: Plane, store: Store, waiting: Approval
+) -> None:
+    browser, other = log_in(plane), log_in(plane)
+    rejection = browser.find_form(f"/approvals/{waiting.id}")
+    for form in ("", rejection, other.find_form("/kill")):
+        headers = {**browser.headers, "X-Toolwright-Form": form}
+        assert plane.ask("POST", "/kill", headers=headers).status_code == 403
+    assert not store.processes.get_freeze().frozen
+
+
+def test_the_page_itself_reads_decides_and_freezes(
+    plane: Plane, store: Store, waiting: Approval
+) -> None:
+    browser = log_in(plane)
+    assert plane.ask("GET", "/approvals", headers=browser.headers).json()
+    body = {"decision": "reject", "pin": PIN}
+    assert browser.press(f"/approvals/{waiting.id}", json=body).json()["state"] == "rejected"
+    assert browser.press("/kill").status_code == 200
+    assert store.processes.get_freeze().frozen

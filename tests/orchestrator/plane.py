@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -62,8 +65,58 @@ def listening(application: Starlette) -> Iterator[str]:
         thread.join()
 
 
-def logged_in(plane: Plane) -> dict[str, str]:
-    """The headers of a browser that has used a login link."""
-    path = plane.ask("POST", "/login").json()["path"]
-    cookie = plane.ask("GET", path, headers={}).headers["set-cookie"]
-    return {"Cookie": cookie.partition(";")[0]}
+@dataclass(frozen=True)
+class LoggedIn:
+    """A browser that has used a login link: the page's host, its cookie and its key."""
+
+    plane: Plane
+    host: str
+    cookie: str
+    key: str
+
+    @property
+    def origin(self) -> str:
+        return f"http://{self.host}"
+
+    @property
+    def shown(self) -> dict[str, str]:
+        """The headers with which the browser itself goes to the page."""
+        return {"Host": self.host, "Cookie": self.cookie}
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Those with which the page's script asks."""
+        return {**self.shown, "Origin": self.origin, "X-Toolwright-Key": self.key}
+
+    def read_events(self) -> dict[str, str]:
+        """The page's parts as a page that was just opened gets them."""
+        with (
+            httpx.Client(trust_env=False, base_url=self.plane.url, timeout=120) as client,
+            client.stream("GET", "/events", headers=self.headers) as answer,
+        ):
+            first = next(line for line in answer.iter_lines() if line.startswith("data: "))
+            parts: dict[str, str] = json.loads(first.removeprefix("data: "))
+            return parts
+
+    def find_form(self, path: str) -> str:
+        """The token of what the page offers to post to a path."""
+        for html in self.read_events().values():
+            found = re.search(rf'data-post="{re.escape(path)}" data-form="(\w+)"', html)
+            if found:
+                return found[1]
+        raise AssertionError(f"the page offers no {path}")
+
+    def press(self, path: str, **more: object) -> httpx.Response:
+        """Post as the page's script does once its button is pressed."""
+        headers = {**self.headers, "X-Toolwright-Form": self.find_form(path)}
+        return self.plane.ask("POST", path, headers=headers, **more)
+
+
+def log_in(plane: Plane) -> LoggedIn:
+    """Use a login link as a browser does. Only browsers find the page's name by themselves."""
+    url = urlsplit(plane.ask("POST", "/login").json()["url"])
+    answer = plane.ask("GET", f"/?{url.query}", headers={"Host": url.netloc})
+    assert answer.status_code == 303
+    path, _, key = answer.headers["location"].partition("#")
+    assert path == "/"
+    return LoggedIn(plane, url.netloc, answer.headers["set-cookie"].partition(";")[0], key)

@@ -89,7 +89,6 @@ class UnlockedPush:
 
 
 def _unlock_push(settings: Settings, signer: Signer) -> UnlockedPush:
-    disable_dumping()
     return UnlockedPush(
         open_sealed_targets(settings.push, signer), create_deputy(signer, time.time())
     )
@@ -99,7 +98,7 @@ def _show_page(settings: Settings, show: bool) -> None:
     address = find_control(settings)
     if address is None:
         raise ControlUnreachable("none is running")
-    url = address.url + post_to_control(settings, "/login", {})["path"]
+    url = post_to_control(settings, "/login", {})["url"]
     print_text(url)
     if show:
         webbrowser.open(url)
@@ -108,6 +107,8 @@ def _show_page(settings: Settings, show: bool) -> None:
 async def _serve_control(
     settings: Settings, host: str, port: int, until_idle: bool, unlocked: UnlockedPush
 ) -> None:
+    # PINs come through its memory.
+    disable_dumping()
     token = secrets.token_urlsafe(24)
     with socket.socket() as listener:
         with lock_file(settings.control):

@@ -2,6 +2,17 @@
 const byId = (id) => document.getElementById(id);
 const told = byId("told");
 
+// The key of this login: browsers keep it for this origin alone, port included.
+if (location.hash.length > 1) {
+  localStorage.setItem("key", location.hash.slice(1));
+  history.replaceState(null, "", "/");
+}
+
+function ask(path, more = {}) {
+  const headers = { ...more.headers, "X-Toolwright-Key": localStorage.getItem("key") || "" };
+  return fetch(path, { ...more, headers });
+}
+
 function show(name, html) {
   const part = byId(name);
   if (!part) return;
@@ -28,19 +39,46 @@ function tick() {
   }
 }
 
-function listen() {
-  const events = new EventSource("/events");
-  events.onopen = () => { byId("link").textContent = "live"; };
-  events.onerror = () => { byId("link").textContent = "not connected"; };
-  events.onmessage = (event) => {
-    for (const [name, html] of Object.entries(JSON.parse(event.data))) show(name, html);
-  };
+async function* read(answer) {
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const events = (rest + value).split("\n\n");
+    rest = events.pop();
+    for (const event of events) {
+      if (event.startsWith("data: ")) yield JSON.parse(event.slice(6));
+    }
+  }
 }
 
-async function post(path, body) {
-  const answer = await fetch(path, {
+async function listen() {
+  const link = byId("link");
+  for (;;) {
+    try {
+      const answer = await ask("/events");
+      if (answer.status === 401) {
+        link.textContent = "logged out; open it anew with `toolwright control --open`";
+        return;
+      }
+      if (!answer.ok) throw new Error(answer.statusText);
+      link.textContent = "live";
+      for await (const parts of read(answer)) {
+        for (const [name, html] of Object.entries(parts)) show(name, html);
+      }
+    } catch {
+      // It is asked again.
+    }
+    link.textContent = "not connected";
+    await new Promise((again) => setTimeout(again, 2000));
+  }
+}
+
+async function post(path, body, form) {
+  const answer = await ask(path, {
     method: "POST",
-    headers: { "Content-Type": "application/json" },
+    headers: { "Content-Type": "application/json", "X-Toolwright-Form": form },
     body: JSON.stringify(body),
   });
   return answer.json();
@@ -54,7 +92,7 @@ document.addEventListener("click", async (event) => {
   if (button.dataset.digest) body.digest = button.dataset.digest;
   button.disabled = true;
   try {
-    const said = await post(button.dataset.post, body);
+    const said = await post(button.dataset.post, body, button.dataset.form);
     told.textContent = said.error || said.told || JSON.stringify(said);
   } catch {
     told.textContent = "The control plane does not answer.";
@@ -71,10 +109,10 @@ byId("do").addEventListener("submit", async (event) => {
   try {
     const body = Object.fromEntries([...form].filter(([, value]) => value));
     if (body.arguments) body.arguments = JSON.parse(body.arguments);
-    let job = await post("/do", body);
+    let job = await post("/do", body, event.target.dataset.form);
     while (job.job && !["done", "failed", "cancelled"].includes(job.state)) {
       done.textContent = `${job.stage || job.state} ${job.message || ""}`;
-      const answer = await fetch(`/jobs/${job.job}?wait=20&seen=${job.updated}`);
+      const answer = await ask(`/jobs/${job.job}?wait=20&seen=${job.updated}`);
       job = await answer.json();
     }
     const texts = ((job.result || {}).content || []).map((block) => block.text);
@@ -87,7 +125,7 @@ byId("do").addEventListener("submit", async (event) => {
 byId("search").addEventListener("submit", async (event) => {
   event.preventDefault();
   const text = new FormData(event.target).get("text");
-  const answer = await fetch(`/search?text=${encodeURIComponent(text)}`);
+  const answer = await ask(`/search?text=${encodeURIComponent(text)}`);
   const found = await answer.json();
   byId("found").replaceChildren(...(found.found || []).map((line) => {
     const item = document.createElement("li");

@@ -37,8 +37,8 @@ async def query_dns(
     for place in places[:TRIES]:
         try:
             wire = await _exchange_message(query.to_wire(), place, seconds)
-            return _read_answer(query, dns.message.from_wire(wire), kind)
-        except (OSError, EOFError, dns.exception.DNSException, struct.error, ValueError) as error:
+            return parse_answer(query, wire, kind)
+        except (OSError, EOFError, ValueError) as error:
             reason = f"{place[0]}:{place[1]}: {type(error).__name__}: {error}"[:300]
     raise UpstreamUnreachable(f"no name server answered for {name}: {reason}")
 
@@ -51,6 +51,14 @@ def _list_name_servers() -> list[str]:
         lines = []
     words = [line.split() for line in lines]
     return [w[1] for w in words if len(w) > 1 and w[0] == "nameserver"] or ["127.0.0.1"]
+
+
+def parse_answer(query: dns.message.Message, wire: bytes, kind: str) -> dict[str, Any]:
+    """What `query_dns` returns, of a name server's answer in wire form. Raises ValueError."""
+    try:
+        return _read_answer(query, dns.message.from_wire(wire), kind)
+    except (dns.exception.DNSException, struct.error, EOFError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from error
 
 
 def _read_answer(

@@ -21,6 +21,7 @@ _UNREADABLE = (
     x509.DuplicateExtension,
     x509.UnsupportedGeneralNameType,
     ValueError,
+    TypeError,
 )
 """Exceptions that parsing a certificate raises."""
 
@@ -37,7 +38,7 @@ async def inspect_peer(target: NetworkTarget, addresses: Sequence[str]) -> dict[
         except ssl.SSLCertVerificationError as error:
             problem = (error.verify_message or str(error) or "not verified")[:MAX_TEXT]
             shown, protocol = await _shake_hands(target, addresses[0], _create_trusting_context())
-        told = _parse_certificate(shown)
+        told = parse_certificate(shown)
     except (OSError, ValueError) as error:
         reason = str(error)[:MAX_TEXT] or type(error).__name__
         raise UpstreamUnreachable(f"no TLS handshake with {target}: {reason}") from error
@@ -70,7 +71,7 @@ def _create_trusting_context() -> ssl.SSLContext:
     return context
 
 
-def _parse_certificate(shown: bytes) -> dict[str, Any]:
+def parse_certificate(shown: bytes) -> dict[str, Any]:
     """The fields of an untrusted certificate. Raises ValueError."""
     try:
         return _describe_certificate(x509.load_der_x509_certificate(shown), shown)

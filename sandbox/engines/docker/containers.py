@@ -28,6 +28,7 @@ FRAME_HEADER = 8
 STDERR = 2
 CONFLICT = 409
 REMOVAL_SECONDS = 10
+MAX_EARLY = 64 * 1024
 SCRATCH = "/tmp"
 NOBODY = "65534:65534"
 ENGINE_ERRORS = (docker.errors.DockerException, requests.RequestException, OSError)
@@ -144,7 +145,11 @@ def _build_host_config(
 
 
 class AttachedContainer(asyncio.Protocol):
-    """The attached stream of one container: Docker's multiplexed frames (Engine API, "attach")."""
+    """The attached stream of one container: Docker's multiplexed frames (Engine API, "attach").
+
+    What a container says before it has a listener is kept for that one; more than `MAX_EARLY` bytes
+    end it.
+    """
 
     def __init__(self, identity: str, remove: Callable[[str], asyncio.Future[None]]) -> None:
         self.identity, self._schedule_removal = identity, remove
@@ -160,6 +165,7 @@ class AttachedContainer(asyncio.Protocol):
 
     def bind_listener(self, listener: Listener) -> None:
         self._listener = listener
+        self._deliver_frames(listener)
         if not self.alive:
             listener.end()
 
@@ -192,16 +198,22 @@ class AttachedContainer(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
+        if self._listener is not None:
+            self._deliver_frames(self._listener)
+        elif len(self._buffer) > MAX_EARLY:
+            self.kill()
+
+    def _deliver_frames(self, listener: Listener) -> None:
         while len(self._buffer) >= FRAME_HEADER:
             end = FRAME_HEADER + int.from_bytes(self._buffer[4:FRAME_HEADER], "big")
             if len(self._buffer) < end:
                 return
             stream, content = self._buffer[0], bytes(self._buffer[FRAME_HEADER:end])
             del self._buffer[:end]
-            if self._listener and stream == STDERR:
-                self._listener.feed_stderr(content)
-            elif self._listener:
-                self._listener.feed(content)
+            if stream == STDERR:
+                listener.feed_stderr(content)
+            else:
+                listener.feed(content)
 
 
 class ContainerManager:

@@ -48,7 +48,7 @@ def page(browser: Browser, plane: Plane) -> Iterator[Page]:
         opened.set_default_timeout(SECONDS)
         problems: list[str] = []
         opened.on("pageerror", lambda problem: problems.append(str(problem)))
-        opened.goto(plane.url + plane.ask("POST", "/login").json()["path"])
+        opened.goto(plane.ask("POST", "/login").json()["url"])
         expect(opened.locator("#link")).to_have_text("live")
         yield opened
         assert problems == []

@@ -5,22 +5,23 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 import httpx
 import psutil
 import pytest
 
+from orchestrator.control.access import COOKIE
 from orchestrator.control.logins import Logins
 from orchestrator.control.middleware import MAX_BODY
 from orchestrator.control.page import PANELS
-from orchestrator.control.server import COOKIE
 from orchestrator.views import MAX_SHOWN_BODY
 from registry.models import Approval, Process
 from registry.secrets.pin import ATTEMPTS
 from registry.store import Store
 from sandbox.wire.exchange import WireRequest
 from tests.orchestrator.conftest import PIN
-from tests.orchestrator.plane import BEARER, TOKEN, Plane, logged_in
+from tests.orchestrator.plane import TOKEN, Plane, log_in
 
 GUARDED = [
     ("GET", "/events"),
@@ -40,17 +41,6 @@ GUARDED = [
     ("GET", "/rules"),
     ("POST", "/rules/x/revoke"),
 ]
-
-
-def shown(plane: Plane) -> dict[str, str]:
-    """The page's parts as a page that was just opened gets them."""
-    with (
-        httpx.Client(trust_env=False, base_url=plane.url, timeout=120) as client,
-        client.stream("GET", "/events", headers=BEARER) as answer,
-    ):
-        first = next(line for line in answer.iter_lines() if line.startswith("data: "))
-        parts: dict[str, str] = json.loads(first.removeprefix("data: "))
-        return parts
 
 
 def decided(plane: Plane, waiting: Approval, **body: object) -> httpx.Response:
@@ -89,7 +79,7 @@ def test_nothing_is_told_or_done_without_the_token(
 def test_a_page_of_another_site_gets_nowhere_even_with_the_cookie(
     plane: Plane, store: Store, header: dict[str, str]
 ) -> None:
-    headers = {**logged_in(plane), **header}
+    headers = {**log_in(plane).headers, **header}
     for place in (*GUARDED, ("GET", "/")):
         assert plane.ask(*place, headers=headers).status_code in (401, 403)
     assert (store.processes.get_freeze().frozen, plane.kills) == (False, [])
@@ -162,18 +152,20 @@ def test_a_body_that_is_no_object_or_too_large_decides_nothing(
 
 
 def test_a_link_logs_one_browser_in_once(plane: Plane) -> None:
-    path = plane.ask("POST", "/login").json()["path"]
-    answer = plane.ask("GET", path, headers={})
-    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    told = plane.ask("POST", "/login").json()
+    path, host = told["path"], {"Host": urlsplit(told["url"]).netloc}
+    answer = plane.ask("GET", path, headers=host)
+    assert (answer.status_code, answer.headers["location"][:2]) == (303, "/#")
     cookie = answer.headers["set-cookie"]
     assert "httponly" in cookie.lower()
     assert "samesite=strict" in cookie.lower()
+    assert "domain" not in cookie.lower()
     assert TOKEN not in cookie
-    assert plane.ask("GET", path, headers={}).status_code == 401
-    assert plane.ask("GET", "/?login=wrong", headers={}).status_code == 401
-    assert plane.ask("GET", f"/?login={TOKEN}", headers={}).status_code == 401
-    assert plane.ask("GET", "/", headers={}).status_code == 401
-    page = plane.ask("GET", "/", headers={"Cookie": cookie.partition(";")[0]})
+    assert plane.ask("GET", path, headers=host).status_code == 401
+    assert plane.ask("GET", "/?login=wrong", headers=host).status_code == 401
+    assert plane.ask("GET", f"/?login={TOKEN}", headers=host).status_code == 401
+    assert plane.ask("GET", "/", headers=host).status_code == 401
+    page = plane.ask("GET", "/", headers={**host, "Cookie": cookie.partition(";")[0]})
     assert page.status_code == 200
     assert "script-src 'self'" in page.headers["content-security-policy"]
     assert TOKEN not in page.text
@@ -184,21 +176,25 @@ def test_a_link_ends_by_itself_and_a_login_too() -> None:
     assert logins.begin_session(logins.create_code(0.0), 121.0) is None
     session = logins.begin_session(logins.create_code(0.0), 119.0)
     assert session is not None
-    assert logins.has_session(session, 3600.0)
-    assert not logins.has_session(session, 13 * 3600.0)
-    assert not logins.has_session("", 0.0)
+    assert logins.find_session(session.cookie, 3600.0) == session
+    assert logins.find_session(session.cookie, 13 * 3600.0) is None
+    assert logins.find_session("", 0.0) is None
 
 
 def test_a_browser_that_is_logged_in_does_not_get_a_link_for_another(plane: Plane) -> None:
-    headers = {**logged_in(plane), "Origin": plane.url}
-    assert plane.ask("POST", "/login", headers=headers).status_code == 403
+    assert plane.ask("POST", "/login", headers=log_in(plane).headers).status_code == 403
 
 
 def test_a_post_of_a_browser_has_to_name_its_origin(plane: Plane, store: Store) -> None:
-    headers = logged_in(plane)
+    browser = log_in(plane)
+    headers = {**browser.headers, "X-Toolwright-Form": browser.find_form("/kill")}
+    del headers["Origin"]
     assert plane.ask("POST", "/kill", headers=headers).status_code == 403
     assert not store.processes.get_freeze().frozen
-    assert plane.ask("POST", "/kill", headers={**headers, "Origin": plane.url}).status_code == 200
+    assert plane.ask("POST", "/kill", headers={**headers, "Origin": plane.url}).status_code == 403
+    assert not store.processes.get_freeze().frozen
+    headers["Origin"] = browser.origin
+    assert plane.ask("POST", "/kill", headers=headers).status_code == 200
 
 
 def test_the_parts_that_changed_are_sent_and_no_others(
@@ -206,7 +202,7 @@ def test_the_parts_that_changed_are_sent_and_no_others(
 ) -> None:
     with (
         httpx.Client(trust_env=False, base_url=plane.url, timeout=120) as client,
-        client.stream("GET", "/events", headers=BEARER) as answer,
+        client.stream("GET", "/events", headers=log_in(plane).headers) as answer,
     ):
         events = (line for line in answer.iter_lines() if line.startswith("data: "))
         assert set(json.loads(next(events)[6:])) == set(PANELS)
@@ -266,10 +262,10 @@ def test_what_the_page_shows_of_a_request_is_text_and_never_markup(
     markup = "</pre><script>alert(1)</script>"
     wire = WireRequest("POST", f"https://a.test/{markup}", ((markup, markup),), markup.encode())
     store.approvals.add_pending(replace(waiting, id="hostile", wire=wire, reason=markup))
-    waiting_now = shown(plane)["waiting"]
+    waiting_now = log_in(plane).read_events()["waiting"]
     assert waiting_now.count("<h3>dns.create_zone") == 2
     assert waiting_now.count("&lt;script&gt;") == 5
-    assert "<script" not in "".join(shown(plane).values())
+    assert "<script" not in "".join(log_in(plane).read_events().values())
 
 
 def test_where_a_request_is_too_long_to_be_shown_whole_the_page_says_so(
@@ -277,7 +273,7 @@ def test_where_a_request_is_too_long_to_be_shown_whole_the_page_says_so(
 ) -> None:
     wire = WireRequest("POST", "https://a.test/", (("x-mode", "purge"),), b"x" * 5000 + b"HIDDEN")
     store.approvals.add_pending(replace(waiting, id="long", wire=wire))
-    live = shown(plane)["waiting"]
+    live = log_in(plane).read_events()["waiting"]
     assert "x-mode: purge" in live
     assert "HIDDEN" not in live
     assert f"{MAX_SHOWN_BODY} of 5006 bytes" in live
