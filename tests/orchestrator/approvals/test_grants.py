@@ -315,3 +315,29 @@ def test_a_session_does_not_outlive_the_grant_of_its_private_host(
     remove_grant(store.grants, "127.0.0.1:8081", "terminal", 2.0)
     assert before != allowed
     assert brokers.find_held_grants(made) == before
+
+
+def test_only_a_signed_grant_lets_a_server_s_calls_send_more(
+    settings: Settings, tmp_path: Path, store: Store, given: Grants, shell: Callable[[str], None]
+) -> None:
+    vault = FileVault(tmp_path / "vault.json", key=KeyFile(tmp_path / "key"))
+    brokers = BrokerFactory(given, vault, lambda _: LiveHttp(), Throttle(), KillSwitch())
+    made = bundle()
+    install_bundle(settings.home, store.servers, made, build_entry(made, 1.0), now=1.0)
+    pin = tmp_path / "pin.txt"
+    pin.write_text(PIN)
+
+    def allowed(*words: str) -> int:
+        home = {"TOOLWRIGHT_HOME": str(settings.home)}
+        command = ["grant", made.name, *words, "--pin-file", str(pin)]
+        done = CliRunner().invoke(toolwright, command, env=home, catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return brokers.build_read_broker(made).requests_per_call
+
+    shell(row(f"{made.name} requests:5000", "permission"))
+    assert brokers.build_read_broker(made).requests_per_call == 100
+    before = brokers.find_held_grants(made)
+    assert allowed("requests:400") == 400
+    assert brokers.find_held_grants(made) != before
+    assert allowed("requests:300") == 300
+    assert allowed("requests:300", "--revoke") == 100
