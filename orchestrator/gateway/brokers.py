@@ -35,6 +35,7 @@ from sandbox.wire.policy import (
     build_tool_policy,
     list_token_origins,
     parse_origin,
+    parse_template_origin,
 )
 
 MAX_KEPT = 64
@@ -193,7 +194,7 @@ SOURCES = "sources"
 def find_origins(bundle: Bundle) -> frozenset[Origin]:
     """Every origin that the bundle's tools may ask for."""
     urls = [request.url for tool in bundle.tools for request in tool.requests]
-    found = {parse_origin(url.split("{", 1)[0]) for url in {*urls, bundle.base_url}}
+    found = {parse_template_origin(url) for url in {*urls, bundle.base_url}}
     return frozenset(origin for origin in found if origin)
 
 

@@ -24,7 +24,7 @@ from sandbox.bundle.model import Bundle
 from sandbox.bundle.report import Proof
 from sandbox.session.recorded_case import RecordedCase, add_case
 from sandbox.stages.recorded import prove_recorded
-from sandbox.wire.policy import SAFE_METHODS, parse_origin
+from sandbox.wire.policy import SAFE_METHODS, parse_template_origin
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def find_unallowed_gains(after: Bundle, before: Bundle) -> tuple[str, ...]:
         for request in tool.requests
         if tool.access == "read"
         and request.method in SAFE_METHODS
-        and parse_origin(request.url.split("{", 1)[0]) in known
+        and parse_template_origin(request.url) in known
     }
     return tuple(gain for gain in list_gains(after, before) if gain not in free)
 

@@ -121,7 +121,7 @@ class Broker:
                 return await self._call_tool(request, calls)
             if is_local(request) or is_network(request):
                 return await self._ask_host(request)
-        rule = self.policy.find_rule(request.method, request.url, request.body)
+        rule = self.policy.find_rule(request)
         if rule is None:
             reason = f"{request.method} {request.url[:200]} is not among the declared requests"
             return build_refused_exchange(request, "refused", reason)

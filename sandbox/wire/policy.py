@@ -11,7 +11,8 @@ from sandbox.bundle.apispec import Access
 from sandbox.bundle.credential import Credential
 from sandbox.bundle.model import Bundle, ToolDefinition
 from sandbox.wire.canonical import is_canonical_path
-from sandbox.wire.graphql import extract_document
+from sandbox.wire.exchange import WireRequest
+from sandbox.wire.graphql import extract_document, is_plain_request
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -56,24 +57,34 @@ class Policy:
 
     rules: tuple[RequestRule, ...]
 
-    def find_rule(self, method: str, url: str, body: bytes = b"") -> RequestRule | None:
+    def find_rule(self, request: WireRequest) -> RequestRule | None:
         """The rule that allows this request, or None.
 
         The path is compared as sent: a literal part of a template must match exactly, a placeholder
         takes one or more characters but no `/`, `?` or `#`, and a `;` only as its first one, as in
         the matrix style (OpenAPI 3.1, Parameter Object; RFC 6570 section 3.2.7).
         """
-        origin = parse_origin(url)
+        origin = parse_origin(request.url)
         if origin is None:
             return None
-        path = urlsplit(url).path or "/"
+        path = urlsplit(request.url).path or "/"
         if not is_canonical_path(path):
             return None
         for rule in self.rules:
-            if rule.method == method and rule.origin == origin and rule.path.match(path):
-                if not rule.document or extract_document(body) == rule.document:
+            if rule.method == request.method and rule.origin == origin and rule.path.match(path):
+                if not rule.document or _carries_document(request, rule):
                     return rule
         return None
+
+
+def _carries_document(request: WireRequest, rule: RequestRule) -> bool:
+    """Whether a request is just the GraphQL operation that the rule allows."""
+    declared = rule.template.partition("#")[0].partition("?")[2]
+    return (
+        is_plain_request(request)
+        and urlsplit(request.url).query == declared
+        and extract_document(request.body) == rule.document
+    )
 
 
 def build_read_policy(bundle: Bundle) -> Policy:
@@ -98,6 +109,16 @@ def parse_origin(url: str) -> Origin | None:
     return Origin(parts.scheme, host.rstrip("."), port or DEFAULT_PORTS[parts.scheme])
 
 
+def parse_template_origin(url: str) -> Origin | None:
+    """The origin of a URL template. None if it is none, or a placeholder stands in it: what fills
+    one could name another host.
+    """
+    authority = re.split(r"[/?#]", url.partition("://")[2], maxsplit=1)[0]
+    if not authority or set(authority) & set("{}"):
+        return None
+    return parse_origin(_PLACEHOLDER.sub("x", url))
+
+
 def list_token_origins(credentials: Iterable[Credential]) -> frozenset[Origin]:
     """Origins that the broker itself may have to ask for these credentials' tokens."""
     urls = (url for credential in credentials for url in credential.list_token_urls())
@@ -115,7 +136,7 @@ def _build_policy(bundle: Bundle, tools: tuple[ToolDefinition, ...]) -> Policy:
     rules = []
     for tool in tools:
         for request in tool.requests:
-            origin = parse_origin(_PLACEHOLDER.sub("x", request.url))
+            origin = parse_template_origin(request.url)
             if origin is None or not ({origin.host, f"{origin.host}:{origin.port}"} & hosts):
                 continue
             template = "/" + request.url.split("://", 1)[1].partition("/")[2]

@@ -1,0 +1,99 @@
+"""Names by which servers let a request name another method than its own.
+
+Servers read a name differently: PHP makes `_method` of `.method` and `[method`, Rack divides a
+query at `;` as well, gateways make one of `-` and `_`. A name is therefore reduced to what the
+loosest of them could read in it, and what is left is compared.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from urllib.parse import unquote
+
+MAX_DECODINGS = 4
+_MARKED = frozenset({"method", "httpmethod"})
+"""They override the method only behind a mark, as in `_method`; without, APIs mean other things."""
+_UNMARKED = frozenset(
+    "xhttpmethod xhttpmethodoverride xmethodoverride httpmethodoverride methodoverride "
+    "xtunneledmethod".split()
+)
+_UNSAFE = frozenset({"post", "put", "patch", "delete", "merge"})
+_PAIRS = re.compile(r"[&;]")
+_NOT_LETTERS = re.compile(r"[^a-z0-9]+")
+_BEFORE_INDEX = re.compile(r"[^a-z0-9]*[^\[\x00-\x1f\x7f]*")
+"""A name without what PHP takes for an index, or what comes behind a NUL."""
+_WIDE_ESCAPE = re.compile(r"%u([0-9A-Fa-f]{4})")
+"""An escape that only IIS knows, for one UTF-16 unit."""
+_REFUSED_HEADERS = re.compile(
+    r"(?:host|connection|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|via|forwarded"
+    r"|content-length|content-encoding|accept-encoding|authorization|keep-alive"
+    r"|x-http-method|(?:.*-)?method-?override|x-tunneled-method"
+    r"|x-original-.*|x-rewrite-.*|x-override-.*|x-http-.*override"
+    r"|x-host|x-forwarded(?:-.*)?|x-real-ip|x-client-ip|true-client-ip)\Z"
+)
+
+
+@lru_cache(maxsize=1024)
+def is_refused_header(name: str) -> bool:
+    """Whether a header is not a caller's to set: it frames the message, or names another method,
+    path, host, client or coding of the body.
+    """
+    # Gateways make one name of `-` and `_`, and some of all that is no letter or digit.
+    plain = _NOT_LETTERS.sub("-", name.lower()).strip("-")
+    other_spelling = plain == "content-type" and name.lower() != plain
+    return other_spelling or _REFUSED_HEADERS.match(plain) is not None
+
+
+def is_override(name: str) -> bool:
+    """Whether some server could take a parameter of this name for the request's method."""
+    decoded = _decode_fully(name)
+    if decoded is None:
+        return True
+    folded = _fold(decoded)
+    if "ethod" not in _NOT_LETTERS.sub("", folded):
+        return False
+    before = _BEFORE_INDEX.match(folded)
+    words = {_NOT_LETTERS.sub("", part) for part in (folded, before[0] if before else "")}
+    marked = _NOT_LETTERS.match(folded) is not None
+    return bool(words & _UNMARKED) or (marked and bool(words & _MARKED))
+
+
+def has_override(pairs: str) -> bool:
+    """Whether a query, or a body of that form, has a parameter that `is_override`."""
+    if pairs.isascii() and "%" not in pairs and "ethod" not in _NOT_LETTERS.sub("", pairs.lower()):
+        return False
+    return any(is_override(pair.partition("=")[0]) for pair in _PAIRS.split(pairs))
+
+
+def names_unsafe_method(query: str) -> bool:
+    """Whether a query has `method=DELETE` or alike, by which some APIs make a GET write."""
+    if "%" not in query and "ethod" not in query.lower():
+        return False
+    pairs = (pair.partition("=") for pair in _PAIRS.split(query))
+    return any(_reduce(name) in _MARKED and _reduce(value) in _UNSAFE for name, _, value in pairs)
+
+
+def _reduce(text: str) -> str:
+    return _NOT_LETTERS.sub("", _fold(_decode_fully(text) or ""))
+
+
+def _decode_fully(text: str) -> str | None:
+    """The text without percent-encoding, however often it was encoded; None beyond a limit."""
+    for _ in range(MAX_DECODINGS + 1):
+        decoded = text
+        if "%" in text:
+            decoded = unquote(_WIDE_ESCAPE.sub(lambda match: chr(int(match[1], 16)), text))
+        if decoded == text:
+            return text
+        text = decoded
+    return None
+
+
+def _fold(text: str) -> str:
+    """The text in lower case, fullwidth letters and other variants as the plain ones."""
+    if text.isascii():
+        return text.lower()
+    # Java compares without case by upper case, where the dotless i is an I.
+    return unicodedata.normalize("NFKD", text).lower().replace("\u0131", "i")
