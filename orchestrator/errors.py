@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from registry.needs import BudgetLine, CredentialNeed, HostNeed, Need, PackageNeed
+from registry.needs import BudgetLine, CredentialNeed, FileNeed, HostNeed, Need, PackageNeed
 from sandbox.errors import SandboxError
 
 if TYPE_CHECKING:
@@ -125,7 +125,9 @@ class CallsInvalid(ForgeFailed):
 class ForgeWaits(OrchestratorError):
     """A forge job cannot go on before a person gave it what it needs."""
 
-    def __init__(self, need: HostNeed | PackageNeed | CredentialNeed, message: str) -> None:
+    def __init__(
+        self, need: HostNeed | FileNeed | PackageNeed | CredentialNeed, message: str
+    ) -> None:
         self.need = need
         super().__init__(message)
 

@@ -23,7 +23,9 @@ ApprovalState = Literal[
 ]
 JobState = Literal["queued", "running", "waiting", "done", "failed", "cancelled"]
 JobKind = Literal["forge", "call", "do", "repair"]
-GrantKind = Literal["host", "private_host", "permission", "source", "budget", "package", "tests"]
+GrantKind = Literal[
+    "host", "private_host", "permission", "source", "budget", "package", "tests", "file"
+]
 
 ENDED_JOBS: tuple[JobState, ...] = ("done", "failed", "cancelled")
 """The states that a job never leaves."""
