@@ -12,6 +12,8 @@ import unicodedata
 from functools import lru_cache
 from urllib.parse import unquote
 
+from sandbox.bundle.verbs import ACTS, COMMANDS, DESTROYING, split_words
+
 MAX_DECODINGS = 4
 _MARKED = frozenset({"method", "httpmethod"})
 """They override the method only behind a mark, as in `_method`; without, APIs mean other things."""
@@ -73,6 +75,19 @@ def names_unsafe_method(query: str) -> bool:
         return False
     pairs = (pair.partition("=") for pair in _PAIRS.split(query))
     return any(_reduce(name) in _MARKED and _reduce(value) in _UNSAFE for name, _, value in pairs)
+
+
+def names_act(query: str) -> bool:
+    """Whether a query says that a request acts: `action=delete`, `delete=1`."""
+    for pair in _PAIRS.split(query) if query else ():
+        name, _, value = pair.partition("=")
+        word = _reduce(name)
+        if word in DESTROYING:
+            return True
+        said = unicodedata.normalize("NFKC", _decode_fully(value) or "")
+        if word in COMMANDS and ACTS & {*split_words(said)}:
+            return True
+    return False
 
 
 def _reduce(text: str) -> str:

@@ -14,6 +14,7 @@ from sandbox.wire.canonical import is_canonical_path
 from sandbox.wire.exchange import WireRequest
 from sandbox.wire.graphql import extract_document, is_plain_request
 
+COMPILER = "compiler"
 DEFAULT_PORTS = {"http": 80, "https": 443}
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _PLACEHOLDER = re.compile(r"\{[^{}/]*\}")
@@ -33,7 +34,8 @@ class Origin:
 @dataclass(frozen=True)
 class RequestRule:
     """An allowed request: method, origin and path template, and the credentials to add. With a
-    GraphQL `document`, the body must carry exactly that document.
+    GraphQL `document`, the body must carry exactly that document. Where who wrote the code is not
+    `believed` that a tool reads, no query may say that it acts.
     """
 
     method: str
@@ -44,6 +46,7 @@ class RequestRule:
     security: tuple[tuple[str, ...], ...]
     access: Access = "write"
     document: str = ""
+    believed: bool = True
 
     @property
     def repeatable(self) -> bool:
@@ -150,6 +153,7 @@ def _build_policy(bundle: Bundle, tools: tuple[ToolDefinition, ...]) -> Policy:
                     security=tool.security,
                     access=tool.access,
                     document=request.document,
+                    believed=tool.access == "write" or bundle.provenance.author == COMPILER,
                 )
             )
     return Policy(tuple(rules))

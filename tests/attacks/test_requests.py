@@ -11,7 +11,10 @@ from urllib.parse import quote
 
 import pytest
 
+from sandbox.bundle.apispec import Access
+from sandbox.bundle.model import Bundle, Provenance, RequestPattern, ToolDefinition
 from sandbox.wire.exchange import Caps, Exchange, WireRequest
+from sandbox.wire.policy import Policy, build_tool_policy, parse_origin
 from tests.attacks.wire import asked, brokered, listener, rule
 
 FORM = (("content-type", "application/x-www-form-urlencoded"),)
@@ -451,3 +454,88 @@ def test_a_session_asks_only_so_often() -> None:
             return told, len(api.heard)
 
     assert asyncio.run(run()) == (["", "", "", "refused", "refused", "refused"], 3)
+
+
+HOSTS = ("x.evil", "ax.evil", "x", "a.evil", "a.evilx")
+"""What a placeholder in a host could be filled to."""
+
+
+def read_session(url: str, author: str, access: Access = "read") -> Policy:
+    """The policy of a session whose bundle's one tool, written by `author`, asks for that URL."""
+    tool = ToolDefinition(
+        "tool",
+        "A tool.",
+        {"type": "object"},
+        {"type": "object"},
+        access,
+        requests=(RequestPattern("GET", url),),
+    )
+    origin = parse_origin(url.replace("{", "").replace("}", ""))
+    assert origin
+    bundle = Bundle(
+        name="sample",
+        version=1,
+        title="Sample",
+        base_url=str(origin),
+        source_code="",
+        tools=(tool,),
+        provenance=Provenance("test", "0" * 64, author),
+        permissions=tuple(f"network:{host}" for host in (f"{origin.host}:{origin.port}", *HOSTS)),
+    )
+    return build_tool_policy(bundle, "tool")
+
+
+def asked_of(author: str, query: str, access: Access = "read") -> tuple[str, int]:
+    """The refusal of a GET with that query, and how many requests a server heard."""
+
+    async def run() -> tuple[str, int]:
+        async with listener() as api:
+            policy = read_session(api.url("/index.php"), author, access)
+            async with brokered(*policy.rules, granted=[api.origin]) as broker:
+                request = WireRequest("GET", api.url(f"/index.php?{query}"))
+                return (await broker.perform(request)).refusal, len(api.heard)
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "action=delete",
+        "Action=DeleteUser",
+        "a=1;do=remove_all",
+        "%61ction=%64elete",
+        "_action=delete",
+        "action[]=update",
+        "cmd=%EF%BD%84elete",
+        "delete=1",
+        "id=7&purge",
+    ],
+)
+def test_a_get_of_code_by_a_client_does_not_say_that_it_acts(query: str) -> None:
+    assert asked_of("client", query) == ("refused", 0)
+
+
+@pytest.mark.parametrize(
+    ("author", "query", "access"),
+    [
+        ("client", "action=query&list=users", "read"),
+        ("client", "q=delete", "read"),
+        ("client", "action=delete", "write"),
+        ("compiler", "action=delete", "read"),
+    ],
+)
+def test_a_get_that_reads_or_waits_for_a_person_arrives(
+    author: str, query: str, access: Access
+) -> None:
+    assert asked_of(author, query, access) == ("", 1)
+
+
+@pytest.mark.parametrize("host", ["{x}.evil", "a{x}.evil", "{x}", "a.evil{x}"])
+def test_a_template_whose_host_is_a_placeholder_allows_nothing(host: str) -> None:
+    assert read_session(f"https://{host}/items", "compiler").rules == ()
+
+
+def test_a_template_whose_path_is_a_placeholder_allows_its_host() -> None:
+    (made,) = read_session("https://a.evil/{x}", "compiler").rules
+    assert str(made.origin) == "https://a.evil"

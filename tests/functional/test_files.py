@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from registry.servers.bundles import Bundles
 from tests.functional.home import Home, new_home, until
 from tests.functional.peer import MOVING, Peer
 
@@ -166,6 +167,74 @@ def test_a_submitted_description_does_not_bring_a_path_with_it(
     until_done(client, handed["structuredContent"]["job"])
     with home.store() as store:
         assert "notes.txt" not in store.servers.get("things").source
+
+
+ACTING = {
+    "/index.php": {"name": "action", "in": "query", "schema": {"type": "string"}},
+    "/index2.php": {
+        "name": "action",
+        "in": "query",
+        "required": True,
+        "schema": {"const": "delete"},
+    },
+    "/things/delete/{id}": {
+        "name": "id",
+        "in": "path",
+        "required": True,
+        "schema": {"type": "string"},
+    },
+    "/run/{action}": {
+        "name": "action",
+        "in": "path",
+        "required": True,
+        "schema": {"type": "string"},
+    },
+    "/lamp": {"name": "turn", "in": "query", "schema": {"type": "string"}},
+    "/plain": {"name": "limit", "in": "query", "schema": {"type": "integer"}},
+}
+
+
+def test_a_get_that_acts_is_no_read_by_the_word_of_a_client(client: Peer, home: Home) -> None:
+    assert accesses(client, home, "acting").items() >= {
+        ("GET /index.php", "write"),
+        ("GET /index2.php", "write"),
+        ("GET /things/delete/{id}", "write"),
+        ("GET /run/{action}", "write"),
+        ("GET /lamp", "write"),
+    }
+
+
+def test_a_get_that_a_client_describes_is_a_read_where_nothing_says_that_it_acts(
+    client: Peer, home: Home
+) -> None:
+    assert accesses(client, home, "plainly")["GET /plain"] == "read"
+
+
+def accesses(client: Peer, home: Home, name: str) -> dict[str, str]:
+    """What the operations of a description are that a client wrote, each called a listing."""
+    home.person("source", "allow", "127.0.0.1:9")
+    answers = {"200": {"description": "Things"}}
+    paths = {
+        path: {
+            "get": {
+                "operationId": f"listThings{number}",
+                "summary": "List the things",
+                "parameters": [parameter],
+                "responses": answers,
+            }
+        }
+        for number, (path, parameter) in enumerate(ACTING.items())
+    }
+    job = client.value("forge", task="read my notes", source="none", name=name)["job"]
+    settled(client, job)
+    document = json.dumps({**DOCUMENT, "paths": paths})
+    handed = client.value("submit", job=job, document=document)["job"]
+    until_done(client, handed)
+    with home.store() as store:
+        tools = (
+            Bundles(home.settings.home, store.servers).load_bundle(store.servers.get(name)).tools
+        )
+    return {f"{tool.requests[0].method} {tool.path}": tool.access for tool in tools}
 
 
 def test_a_file_that_a_person_allowed_is_forged_from(client: Peer, home: Home, place: Path) -> None:
