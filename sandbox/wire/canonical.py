@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from sandbox.wire.bodies import OVERRIDE, find_body_problem
 from sandbox.wire.exchange import Caps, WireRequest
-from sandbox.wire.overrides import has_override, is_refused_header, names_unsafe_method
+from sandbox.wire.overrides import has_override, is_refused_header, names_other_method
 
 MAX_DECODINGS = 4
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+\Z")
@@ -107,10 +107,10 @@ def _has_dots(text: str) -> bool:
 
 
 def _names_method(request: WireRequest) -> bool:
-    query = urlsplit(request.url).query
-    if query and has_override(query):
+    parts, safe = urlsplit(request.url), request.method in _SAFE_METHODS
+    if parts.query and names_other_method(parts.query, safe):
         return True
-    if query and request.method in _SAFE_METHODS and names_unsafe_method(query):
+    if ";" in parts.path and has_override(parts.path):
         return True
     # PHP's $_REQUEST may hold cookies as well.
     cookies = (value for name, value in request.headers if name.lower() == "cookie")

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from sandbox.bundle.verbs import ACTS, COMMANDS, DESTROYING, split_words
 
-MAX_DECODINGS = 4
+MAX_DECODINGS, MAX_NAME, MAX_PAIRS = 4, 4096, 100_000
 _MARKED = frozenset({"method", "httpmethod"})
 """They override the method only behind a mark, as in `_method`; without, APIs mean other things."""
 _UNMARKED = frozenset(
@@ -49,12 +49,16 @@ def is_refused_header(name: str) -> bool:
 
 
 def is_override(name: str) -> bool:
-    """Whether some server could take a parameter of this name for the request's method."""
-    decoded = _decode_fully(name)
+    """Whether some server could take a parameter of this name for the request's method. Of a name
+    beyond all measure the beginning counts.
+    """
+    decoded = _decode_fully(name[:MAX_NAME])
     if decoded is None:
         return True
+    if len(name) > MAX_NAME and not _NOT_LETTERS.sub("", decoded.lower()):
+        return True
     folded = _fold(decoded)
-    if "ethod" not in _NOT_LETTERS.sub("", folded):
+    if "ethod" not in _spell(decoded):
         return False
     before = _BEFORE_INDEX.match(folded)
     words = {_NOT_LETTERS.sub("", part) for part in (folded, before[0] if before else "")}
@@ -63,18 +67,30 @@ def is_override(name: str) -> bool:
 
 
 def has_override(pairs: str) -> bool:
-    """Whether a query, or a body of that form, has a parameter that `is_override`."""
-    if pairs.isascii() and "%" not in pairs and "ethod" not in _NOT_LETTERS.sub("", pairs.lower()):
+    """Whether a query, or a body of that form, has a parameter that `is_override`, or so many that
+    looking would take long.
+    """
+    if _is_plain(pairs):
         return False
-    return any(is_override(pair.partition("=")[0]) for pair in _PAIRS.split(pairs))
+    if pairs.count("&") + pairs.count(";") > MAX_PAIRS:
+        return True
+    names = [pair.partition("=")[0] for pair in _PAIRS.split(pairs)]
+    return any(not _is_plain(name) and is_override(name) for name in names)
 
 
-def names_unsafe_method(query: str) -> bool:
-    """Whether a query has `method=DELETE` or alike, by which some APIs make a GET write."""
-    if "%" not in query and "ethod" not in query.lower():
+def names_other_method(query: str, safe: bool) -> bool:
+    """Whether a query has a parameter that `is_override`; of a `safe` request also `method=DELETE`
+    or alike, by which some APIs make a GET write.
+    """
+    if _is_plain(query):
         return False
-    pairs = (pair.partition("=") for pair in _PAIRS.split(query))
-    return any(_reduce(name) in _MARKED and _reduce(value) in _UNSAFE for name, _, value in pairs)
+    for pair in _PAIRS.split(query):
+        name, _, value = pair.partition("=")
+        if _is_plain(name):
+            continue
+        if is_override(name) or (safe and _reduce(name) in _MARKED and _reduce(value) in _UNSAFE):
+            return True
+    return False
 
 
 def names_act(query: str) -> bool:
@@ -90,6 +106,11 @@ def names_act(query: str) -> bool:
     return False
 
 
+def _is_plain(text: str) -> bool:
+    """Whether a text has the word in no spelling, as most."""
+    return text.isascii() and "%" not in text and "ethod" not in text.lower()
+
+
 def _reduce(text: str) -> str:
     return _NOT_LETTERS.sub("", _fold(_decode_fully(text) or ""))
 
@@ -97,13 +118,20 @@ def _reduce(text: str) -> str:
 def _decode_fully(text: str) -> str | None:
     """The text without percent-encoding, however often it was encoded; None beyond a limit."""
     for _ in range(MAX_DECODINGS + 1):
-        decoded = text
-        if "%" in text:
-            decoded = unquote(_WIDE_ESCAPE.sub(lambda match: chr(int(match[1], 16)), text))
+        if "%" not in text:
+            return text
+        if "%u" in text:
+            text = _WIDE_ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
+        decoded = unquote(text)
         if decoded == text:
             return text
         text = decoded
     return None
+
+
+def _spell(text: str) -> str:
+    """The letters of a text, where some of them could be written in another way."""
+    return text.lower() if text.isascii() else _NOT_LETTERS.sub("", _fold(text))
 
 
 def _fold(text: str) -> str:

@@ -93,7 +93,11 @@ def test_another_number_of_slashes_or_segments_does_not_leave(path: str) -> None
 
 
 @pytest.mark.parametrize(
-    "path", ["/items/a;admin=1", "/items/..;", "/items/..;x", "/items/.;a", "/items/..%3b"]
+    "path",
+    [
+        *("/items/a;admin=1", "/items/..;", "/items/..;x", "/items/.;a", "/items/..%3b"),
+        *("/items/;_method=DELETE", "/items/;%5fmethod=DELETE"),
+    ],
 )
 def test_parameters_inside_a_segment_do_not_leave(path: str) -> None:
     assert refused(path)
@@ -283,6 +287,9 @@ def test_a_get_does_not_say_that_it_is_another_method(query: str) -> None:
         ("application/x-www-form-urlencoded; charset=ibm037", b"%6D%94%85%A3%88%96%84=%C4"),
         ("application/x-www-form-urlencoded", b"\xff_method=DELETE"),
         ("application/x-www-form-urlencoded", b"a=1\0&b=1"),
+        ("application/x-www-form-urlencoded", b" " * 5000 + b"_method=DELETE"),
+        ("application/x-www-form-urlencoded", b"a&" * 200_000 + b"_method=DELETE"),
+        ("application/x-www-form-urlencoded", b"_method[" + b"x" * 5000 + b"]=DELETE"),
         ("application/json, application/x-www-form-urlencoded", b"_method=DELETE"),
     ],
 )
@@ -337,6 +344,7 @@ HIDDEN = b'Content-Disposition: form-data; name="_method"\r\n\r\nDELETE\r\n'
         ('multipart/form-data; boundary="b c"', b"--b c\r\n" + PART + b"--b c--\r\n"),
         ("multipart/form-data", b"--b\r\n" + HIDDEN + b"--b--\r\n"),
         ("multipart/mixed; boundary=b", b"--b\r\n" + HIDDEN + b"--b--\r\n"),
+        ("multipart/mixed; boundary=b", (b"--b\r\n" + PART) * 2000 + b"--b--\r\n"),
         ("multipart/form-data; boundary=b; charset=utf-16", b"--b\r\n" + PART + b"--b--\r\n"),
     ],
 )
