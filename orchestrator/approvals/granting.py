@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from orchestrator.approvals.grants import PACKAGE, Flaw, find_secret_name, render_secret
+from orchestrator.approvals.grants import DIRECTORY, PACKAGE, Flaw, find_secret_name, render_secret
 from orchestrator.errors import OrchestratorError
 from registry.approvals.grants import GrantTable
 from registry.errors import RowNotFound
@@ -52,7 +52,7 @@ def allow_host(grants: GrantTable, host: str, by: str, signer: Signer) -> None:
 
 def is_path(text: str) -> bool:
     """Whether what a person allows is a path of this machine, and no host, URL or package."""
-    return "://" not in text and (text.startswith(("~", ".")) or "/" in text)
+    return text.startswith(("/", "./", "../", "~")) or ("/" in text and ":" not in text)
 
 
 def allow_file(
@@ -64,7 +64,8 @@ def allow_file(
     """
     plain = normalize_path(path)
     check_path(plain, private)
-    add_grant(grants, plain, "file", by, signer)
+    detail = DIRECTORY if os.path.isdir(plain) else ""
+    add_grant(grants, plain, "file", by, signer, detail)
     return plain
 
 

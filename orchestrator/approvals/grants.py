@@ -25,6 +25,8 @@ _FLAWS: Mapping[Flaw, str] = {
     "unfitting": "the signature does not fit",
     "revoked": "it was revoked",
 }
+DIRECTORY = "directory"
+"""Detail of a file's grant that is for what lies in it."""
 PACKAGE = "pypi:"
 """Prefix of the origin of a package's grant."""
 
@@ -105,7 +107,7 @@ class Grants:
             root = PurePosixPath(grant.origin)
             if wanted == root:
                 return True
-            if root in wanted.parents:
+            if grant.detail == DIRECTORY and root in wanted.parents:
                 return not any(part.startswith(".") for part in wanted.relative_to(root).parts)
         return False
 
