@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from random import random as system_random
 from typing import Any
-from urllib.parse import urlsplit
 
 from sandbox.broker.host.local import WRITE, is_local
 from sandbox.broker.host.network_requests import TALK, is_network
@@ -34,7 +33,6 @@ from sandbox.wire.exchange import (
     WriteMode,
     digest_request,
 )
-from sandbox.wire.overrides import names_act
 from sandbox.wire.policy import SAFE_METHODS, Policy, RequestRule
 
 ACTING = (
@@ -131,7 +129,7 @@ class Broker:
         if rule is None:
             reason = f"{request.method} {request.url[:200]} is not among the declared requests"
             return build_refused_exchange(request, "refused", reason)
-        if not rule.believed and names_act(urlsplit(request.url).query):
+        if rule.refuses_act(request.url):
             return build_refused_exchange(request, "refused", ACTING)
         if self._writes is not None and self._is_write(request):
             return self._withhold_write(request) or await self._send_write(request, rule)

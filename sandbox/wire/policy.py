@@ -13,6 +13,7 @@ from sandbox.bundle.model import Bundle, ToolDefinition
 from sandbox.wire.canonical import is_canonical_path
 from sandbox.wire.exchange import WireRequest
 from sandbox.wire.graphql import extract_document, is_plain_request
+from sandbox.wire.overrides import names_act
 
 COMPILER = "compiler"
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -47,6 +48,12 @@ class RequestRule:
     access: Access = "write"
     document: str = ""
     believed: bool = True
+
+    def refuses_act(self, url: str) -> bool:
+        """Whether the query says that the request acts, and the rule's author is not believed that
+        it does not.
+        """
+        return not self.believed and names_act(urlsplit(url).query)
 
     @property
     def repeatable(self) -> bool:

@@ -524,6 +524,19 @@ def test_a_get_of_code_by_a_client_does_not_say_that_it_acts(query: str) -> None
     assert asked_of("client", query) == ("refused", 0)
 
 
+def test_a_redirect_does_not_bring_code_by_a_client_to_say_that_it_acts() -> None:
+    moved = b"HTTP/1.1 302 Found\r\nLocation: /index.php?action=delete\r\nContent-Length: 0\r\n\r\n"
+
+    async def run() -> tuple[str, int]:
+        async with listener(moved) as api:
+            policy = read_session(api.url("/index.php"), "client")
+            async with brokered(*policy.rules, granted=[api.origin]) as broker:
+                request = WireRequest("GET", api.url("/index.php?to=there"))
+                return (await broker.perform(request)).refusal, len(api.heard)
+
+    assert asyncio.run(run()) == ("redirect", 1)
+
+
 @pytest.mark.parametrize(
     ("author", "query", "access"),
     [
