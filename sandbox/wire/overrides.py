@@ -22,7 +22,6 @@ _UNMARKED = frozenset(
     "xtunneledmethod".split()
 )
 _UNSAFE = frozenset({"post", "put", "patch", "delete", "merge"})
-_PAIRS = re.compile(r"[&;]")
 _NOT_LETTERS = re.compile(r"[^a-z0-9]+")
 _BEFORE_INDEX = re.compile(r"[^a-z0-9]*[^\[\x00-\x1f\x7f]*")
 """A name without what PHP takes for an index, or what comes behind a NUL."""
@@ -74,7 +73,7 @@ def has_override(pairs: str) -> bool:
         return False
     if pairs.count("&") + pairs.count(";") > MAX_PAIRS:
         return True
-    names = [pair.partition("=")[0] for pair in _PAIRS.split(pairs)]
+    names = [pair.partition("=")[0] for pair in _split_pairs(pairs)]
     return any(not _is_plain(name) and is_override(name) for name in names)
 
 
@@ -84,7 +83,7 @@ def names_other_method(query: str, safe: bool) -> bool:
     """
     if _is_plain(query):
         return False
-    for pair in _PAIRS.split(query):
+    for pair in _split_pairs(query):
         name, _, value = pair.partition("=")
         if _is_plain(name):
             continue
@@ -95,7 +94,7 @@ def names_other_method(query: str, safe: bool) -> bool:
 
 def names_act(query: str) -> bool:
     """Whether a query says that a request acts: `action=delete`, `delete=1`."""
-    for pair in _PAIRS.split(query) if query else ():
+    for pair in _split_pairs(query) if query else ():
         name, _, value = pair.partition("=")
         word = _reduce(name)
         if word in DESTROYING:
@@ -104,6 +103,12 @@ def names_act(query: str) -> bool:
         if word in COMMANDS and ACTS & {*split_words(said)}:
             return True
     return False
+
+
+def _split_pairs(pairs: str) -> list[str]:
+    """The pairs of a query, as servers divide it: at `&`, or at `;` as well."""
+    found = pairs.split("&")
+    return [*found, *pairs.replace("&", ";").split(";")] if ";" in pairs else found
 
 
 def _is_plain(text: str) -> bool:

@@ -18,7 +18,7 @@ from urllib3.util import parse_url
 
 from sandbox.wire.canonical import find_request_problem, is_canonical_path
 from sandbox.wire.exchange import Caps, WireRequest
-from sandbox.wire.overrides import has_override
+from sandbox.wire.overrides import is_override
 from sandbox.wire.policy import Origin, Policy
 from tests.attacks.wire import rule
 
@@ -79,15 +79,32 @@ PIECES = st.sampled_from(
         *("%3F", "%23", "%26", "%3B", "\u2024", "é", "%ff", "%E9"),
     )
 )
-URLS = st.builds(
-    lambda scheme, host, path: f"{scheme}{host}{path}",
-    st.sampled_from(("http://", "HTTP://", "http:", "http:/", "http:///", "https://", "//", "")),
-    HOSTS,
-    st.one_of(
-        st.lists(PIECES, max_size=8).map(lambda pieces: "/items/" + "".join(pieces)),
-        st.lists(PIECES, max_size=6).map("".join),
-        st.text(max_size=20),
+HARMLESS = st.sampled_from(("a", "b.c", "%20", "%C3%A9", "-", "1", "%2F", "~", "method"))
+NEAR = st.builds(
+    lambda host, key, piece, query: f"http://{host}/items/{key}{piece}{query}",
+    st.sampled_from(("api.test", "API.test", "api.test.", "api.test:80")),
+    st.lists(HARMLESS, min_size=1, max_size=3).map("".join),
+    st.one_of(st.just(""), PIECES),
+    st.lists(st.one_of(HARMLESS, st.sampled_from("&;=")), max_size=8).map(
+        lambda pieces: "?" + "".join(pieces) if pieces else ""
     ),
+)
+"""Most of them are let through."""
+URLS = (
+    NEAR
+    | NEAR
+    | st.builds(
+        lambda scheme, host, path: f"{scheme}{host}{path}",
+        st.sampled_from(
+            ("http://", "HTTP://", "http:", "http:/", "http:///", "https://", "//", "")
+        ),
+        HOSTS,
+        st.one_of(
+            st.lists(PIECES, max_size=8).map(lambda pieces: "/items/" + "".join(pieces)),
+            st.lists(PIECES, max_size=6).map("".join),
+            st.text(max_size=20),
+        ),
+    )
 )
 
 
@@ -98,9 +115,9 @@ def allowed(url: str) -> bool:
 
 def read_names(query: str) -> Iterator[str]:
     """The names of parameters, as any of several parsers reads them."""
-    for separator in "&;":
-        yield from (n for n, _ in parse_qsl(query, keep_blank_values=True, separator=separator))
-    yield from QueryParams(query)
+    for written in (query, query.replace(";", "&")):
+        yield from (name for name, _ in parse_qsl(written, keep_blank_values=True))
+        yield from QueryParams(written)
 
 
 @given(URLS)
@@ -125,7 +142,7 @@ def test_whatever_a_parser_sees_in_what_is_let_through_was_judged(url: str) -> N
             assert is_canonical_path(path), see
             for name in read_names(query):
                 assert unquote(name).strip().lower() not in ("_method", "x-http-method-override")
-                assert not has_override(name.replace("&", "").replace(";", "")), name
+                assert not is_override(name), name
 
 
 @given(st.sampled_from(("a", "a%20b", "%C3%A9", "1.5", ";k=v", "a%2Fb")), st.text(max_size=10))
