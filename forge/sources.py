@@ -14,6 +14,7 @@ from sandbox.wire.exchange import Headers
 from sandbox.wire.policy import Origin, parse_origin
 
 MAX_NAMED = 8
+FILE = "file://"
 _WORD = re.compile(r"[a-z0-9]{3,40}")
 _URL = re.compile(r"https?://[^\s<>\"'`\\]{1,2000}", re.IGNORECASE)
 _HOST = re.compile(
@@ -41,8 +42,9 @@ class ApiSource:
     @property
     def path(self) -> Path | None:
         """The path of a local file, or None where `location` is a URL or a host."""
-        if self.location.startswith("file://"):
-            return Path(urlsplit(self.location).path)
+        if self.location.startswith(FILE):
+            rest = self.location.removeprefix(FILE).removeprefix("localhost")
+            return Path(rest) if rest.startswith("/") else None
         named_as_path = self.location.startswith(("/", "./", "../", "~"))
         if not named_as_path and (self.urls or "://" in self.location or not self.location):
             return None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from registry.needs import (
     BudgetLine,
     CredentialNeed,
+    FileNeed,
     HostNeed,
     Need,
     PackageNeed,
@@ -132,7 +133,9 @@ class CallsInvalid(ForgeFailed):
 class ForgeWaits(OrchestratorError):
     """A forge job cannot go on before a person gave it what it needs."""
 
-    def __init__(self, need: HostNeed | PackageNeed | CredentialNeed, message: str) -> None:
+    def __init__(
+        self, need: HostNeed | FileNeed | PackageNeed | CredentialNeed, message: str
+    ) -> None:
         self.need = need
         super().__init__(message)
 

@@ -33,6 +33,7 @@ GrantKind = Literal[
     "tests",
     "secret",
     "succession",
+    "file",
 ]
 
 ENDED_JOBS: tuple[JobState, ...] = ("done", "failed", "cancelled")

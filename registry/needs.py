@@ -29,6 +29,14 @@ class HostNeed:
 
 
 @dataclass(frozen=True)
+class FileNeed:
+    """A file of this machine that no person has named, by its absolute path."""
+
+    kind: ClassVar[str] = "file"
+    path: str
+
+
+@dataclass(frozen=True)
 class CredentialNeed:
     """A credential that an API's documentation asks for; `question` says where it goes."""
 
@@ -108,11 +116,12 @@ class SuccessionNeed:
 
 AllowedNeed = HostNeed | PackageNeed | BudgetNeed | PermissionNeed | TestsNeed | SuccessionNeed
 """The needs that a person allows for the job itself."""
-Need = AllowedNeed | CredentialNeed | EngineNeed | UnfreezeNeed
+Need = AllowedNeed | FileNeed | CredentialNeed | EngineNeed | UnfreezeNeed
 _KINDS: Mapping[str, Callable[..., Need]] = {
     made.kind: made
     for made in (
         HostNeed,
+        FileNeed,
         CredentialNeed,
         PackageNeed,
         BudgetNeed,

@@ -39,6 +39,7 @@ from registry.needs import (
     BudgetNeed,
     CredentialNeed,
     EngineNeed,
+    FileNeed,
     HostNeed,
     Need,
     PackageNeed,
@@ -238,6 +239,7 @@ def test_which_tests_bind_is_decided_by_codes(
 
 NEEDS: tuple[Need, ...] = (
     HostNeed("api.example:443"),
+    FileNeed("/srv/openapi.json"),
     PackageNeed(("a",), ("a==1",)),
     BudgetNeed(BudgetLine("job", "tokens", 2.0, 1.0), 0),
     PermissionNeed("lengths", ("clock", "fs:/my data:ro")),

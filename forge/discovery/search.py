@@ -113,7 +113,7 @@ async def discover_description(
     be used, SourceUnreachable where the host gives no answer at all.
     """
     if source.path is not None:
-        return _read_file(source.path)
+        return identify_document(str(source.path), _read_file(source.path))
     if not source.urls:
         raise DocumentUnreadable(source.location, "it is neither a file, an http(s) URL nor a host")
     search = _Search(source, fetch, seconds)
@@ -125,7 +125,7 @@ async def discover_description(
     return search.build_discovery(await asyncio.to_thread(search.find_documentation))
 
 
-def _read_file(path: Path) -> FoundDocument | NotFound:
+def _read_file(path: Path) -> bytes:
     """Read a local file, opened once and read no further than MAX_DOCUMENT_BYTES."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -138,19 +138,24 @@ def _read_file(path: Path) -> FoundDocument | NotFound:
         raise DocumentUnreadable(str(path), reason) from error
     if len(content) > MAX_DOCUMENT_BYTES:
         raise DocumentTooLarge(str(path), f"it is larger than {MAX_DOCUMENT_BYTES} bytes")
+    return content
+
+
+def identify_document(location: str, content: bytes) -> FoundDocument | NotFound:
+    """What the content of a file is. Raises DocumentError where it is of no use."""
     if not content.strip():
-        raise DocumentEmpty(str(path))
+        raise DocumentEmpty(location)
     dialect = detect_dialect(content) or (
         curl.KEY if curl.has_curl_command(decode_text(content)) else None
     )
-    page = parse_page(str(path), content) if dialect is None else None
+    page = parse_page(location, content) if dialect is None else None
     if page is not None and page.documents_requests:
         reason = "it is documentation for people"
-        return NotFound(str(path), reason, documentation=(page,))
+        return NotFound(location, reason, documentation=(page,))
     if dialect is None:
         reason = "it is no OpenAPI, GraphQL, Postman or HAR document and has no curl commands"
-        raise NotAnApiDescription(str(path), reason)
-    return FoundDocument(str(path), content, dialect)
+        raise NotAnApiDescription(location, reason)
+    return FoundDocument(location, content, dialect)
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,9 @@ def compile_derived(
 def _to_document(made: DerivedDocument) -> Document:
     url = made.source if parse_origin(made.source) else None
     content = json.dumps(made.root, ensure_ascii=False).encode()
-    return Document(made.source, content, made.root, made.problems, url=url)
+    return Document(
+        made.source, content, made.root, made.problems, url=url, believed=not made.author
+    )
 
 
 def _locate_problem(made: DerivedDocument, problem: DocumentProblem) -> DocumentProblem:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from sandbox.bundle.apispec import Access
-from sandbox.bundle.verbs import ACTS, find_base_verb, split_words
+from sandbox.bundle.verbs import ACTS, COMMANDS, DESTROYING, find_base_verb, split_words
 
 _READ_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "QUERY"})
 # These name a thing at least as often as an act, so alone at the end of a path they say nothing.
@@ -20,8 +21,6 @@ _READS = frozenset(
     "inspect is list load lookup query read retrieve return returns search see select show "
     "view".split()
 )
-_COMMANDS = frozenset({"action", "act", "cmd", "command", "do", "method", "op"})
-"""Query parameters whose value says what is done."""
 _SWITCHES = frozenset("mute off power set switch turn toggle".split())
 """Query parameters that set a thing where nothing says that the operation reads."""
 
@@ -35,8 +34,8 @@ _PLAIN_SWITCHES = (
     )
 )
 """Verbs that make a request act where they are a parameter; the rest name what is looked for."""
-_DESTROYING = frozenset("clear delete destroy erase purge remove reset wipe".split())
 _MANNERS = frozenset("async batch bulk force hard mass soft".split())
+_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _STARTED = frozenset({"201", "202"})
 """Successes of what made or started something."""
 
@@ -48,20 +47,24 @@ def classify_access(
     summary: str,
     query: Iterable[tuple[str, str]] = (),
     successes: Iterable[str] = (),
+    believed: bool = True,
 ) -> Access:
     """Return `read` only for a safe method (RFC 9110 section 9.2.1) where nothing indicates a
     write.
 
     `query` are the query parameters, with a value where that is fixed; `successes` are the
-    documented statuses of success.
+    documented statuses of success. Where a description is not `believed`, what it says of an
+    operation makes it no read.
     """
     if method not in _READ_METHODS:
         return "write"
-    told = _says_read(operation_id, summary)
+    told = believed and _says_read(operation_id, summary)
     answers = set(successes)
     if _has_acting_name(path, operation_id, summary):
         return "write"
     if not told and (_names_an_act(path) or (answers and answers <= _STARTED)):
+        return "write"
+    if not believed and any(word in COMMANDS for word in _PLACEHOLDER.findall(path.lower())):
         return "write"
     return "write" if any(_is_acting_parameter(*pair, told) for pair in query) else "read"
 
@@ -79,9 +82,9 @@ def _is_acting_parameter(name: str, value: str, told: bool) -> bool:
     if len(said) != 1:
         return False
     (word,) = said
-    if word in _COMMANDS:
+    if word in COMMANDS:
         return bool(ACTS & {*split_words(value)}) if value else not told
-    if word in _DESTROYING:
+    if word in DESTROYING:
         return True
     acts = word in _SWITCHES | _PLAIN_SWITCHES or _find_verb(word) in ACTS - _ALSO_NOUNS
     return acts and not told and not value

@@ -58,7 +58,8 @@ class Document:
 
     `name` is its name in problems: a file name or a URL. `path` and `directory` are set for a local
     file, whose relative references are read only from below `directory`. `fetch` gets the
-    references of a document from `url`, of the same origin only.
+    references of a document from `url`, of the same origin only. It is `believed` where its words
+    are those of whoever the API's address or a person led to, and not of a client or model.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Document:
     directory: Path | None = None
     url: str | None = None
     fetch: Fetch | None = field(default=None, repr=False)
+    believed: bool = True
 
     @property
     def digest(self) -> str:
@@ -90,11 +92,18 @@ def load_document(path: Path, directory: Path | None = None) -> Document:
 
 
 def parse_document(
-    content: bytes, name: str, *, url: str | None = None, fetch: Fetch | None = None
+    content: bytes,
+    name: str,
+    *,
+    url: str | None = None,
+    fetch: Fetch | None = None,
+    path: Path | None = None,
 ) -> Document:
-    """Parse bytes that are no local file. Raises as `load_document`."""
+    """Parse bytes that are no local file, or of one whose neighbours are not to be read. Raises as
+    `load_document`.
+    """
     value, problems = parse_value(content, name)
-    return Document(name, content, value, problems, url=url, fetch=fetch)
+    return Document(name, content, value, problems, path=path, url=url, fetch=fetch)
 
 
 def read_file(path: Path, name: str) -> bytes:

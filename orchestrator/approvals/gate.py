@@ -12,7 +12,7 @@ from registry.database.canonical import hash_text
 from registry.trust import EXEMPT_SUCCESSES, Standing, is_write_exempt
 from sandbox.bundle.apispec import Access
 from sandbox.bundle.model import RequestPattern
-from sandbox.wire.policy import is_request_of, parse_origin, parse_pattern_origin
+from sandbox.wire.policy import is_request_of, parse_origin, parse_template_origin
 
 
 @dataclass(frozen=True)
@@ -146,9 +146,9 @@ def asks_the_same(rule: ApprovalRule, write: WriteFacts) -> bool:
     What a tool asks for besides HTTP is granted by name, and a call of another tool is judged by
     that tool's own rules.
     """
-    asked = [each for each in write.requests if parse_pattern_origin(each.url)]
+    asked = [each for each in write.requests if parse_template_origin(each.url)]
     origin = parse_origin(rule.url)
-    same_origin = all(parse_pattern_origin(each.url) == origin for each in asked)
+    same_origin = all(parse_template_origin(each.url) == origin for each in asked)
     return not asked or (same_origin and any(_is_of_pattern(rule, each) for each in asked))
 
 

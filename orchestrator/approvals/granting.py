@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
-from orchestrator.approvals.grants import PACKAGE, Flaw, find_secret_name, render_secret
+from orchestrator.approvals.grants import DIRECTORY, PACKAGE, Flaw, find_secret_name, render_secret
 from orchestrator.errors import OrchestratorError
 from registry.approvals.grants import GrantTable
 from registry.errors import RowNotFound
@@ -16,7 +18,7 @@ from registry.secrets.signing import Signer
 from registry.servers.bundles import Bundles
 from registry.servers.entries import ServerTable
 from sandbox.bundle.packages import normalize_name
-from sandbox.bundle.permissions import parse_permission, parse_permissions
+from sandbox.bundle.permissions import check_path, parse_permission, parse_permissions
 from sandbox.credentials.uses import SecretUse, list_secret_uses
 from sandbox.errors import BundleInvalid
 from sandbox.wire.policy import parse_origin
@@ -47,6 +49,30 @@ def allow_host(grants: GrantTable, host: str, by: str, signer: Signer) -> None:
         raise OrchestratorError(f"{host!r} is not of the form HOST:PORT, such as localhost:8081.")
     for kind in HOST_KINDS:
         add_grant(grants, host.lower(), kind, by, signer)
+
+
+def is_path(text: str) -> bool:
+    """Whether what a person allows is a path of this machine, and no host, URL or package."""
+    return text.startswith(("/", "./", "../", "~")) or ("/" in text and ":" not in text)
+
+
+def allow_file(
+    grants: GrantTable, path: str, by: str, signer: Signer, private: Iterable[Path]
+) -> str:
+    """Allow descriptions to be read from a file, or from what is not hidden in a directory, also
+    where a client names it; the path that is allowed. `private` are Toolwright's own. Raises
+    PathRefused for what no server may be given, as `sandbox.bundle.permissions.check_path`.
+    """
+    plain = normalize_path(path)
+    check_path(plain, private)
+    detail = DIRECTORY if os.path.isdir(plain) else ""
+    add_grant(grants, plain, "file", by, signer, detail)
+    return plain
+
+
+def normalize_path(text: str) -> str:
+    """The absolute path that a text names. Looks at no file."""
+    return os.path.abspath(os.path.expanduser(text))
 
 
 def allow_package(grants: GrantTable, named: str, by: str, signer: Signer) -> None:
@@ -140,7 +166,9 @@ def _resolve_declared(servers: ServerTable, shelf: Bundles, grant: Grant) -> Gra
 
 
 def remove_grant(grants: GrantTable, what: str, by: str, now: float) -> bool:
-    """Revoke the grant of a source's URL, a host or a package; False where there was none."""
+    """Revoke the grant of a source's URL, host, path or package; False where there was none."""
+    if is_path(what):
+        return grants.remove_grant(normalize_path(what), "file", by, now)
     if what.startswith(PACKAGE):
         name = f"{PACKAGE}{normalize_name(what.removeprefix(PACKAGE))}"
         return grants.remove_grant(name, "package", by, now)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Literal
 
@@ -29,6 +30,8 @@ _FLAWS: Mapping[Flaw, str] = {
     "revoked": "it was revoked",
     "doubtful": "the audit is not whole, so what was revoked is not known",
 }
+DIRECTORY = "directory"
+"""Detail of a file's grant that is for what lies in it."""
 PACKAGE = "pypi:"
 """Prefix of the origin of a package's grant."""
 
@@ -113,6 +116,19 @@ class Grants:
 
     def is_private(self, origin: Origin) -> bool:
         return f"{origin.host}:{origin.port}" in self.find_private_hosts()
+
+    def is_readable(self, path: str) -> bool:
+        """Whether a person allowed descriptions to be read from an absolute path in its plain form:
+        the file itself, or what is not hidden in a directory that holds it.
+        """
+        wanted = PurePosixPath(path)
+        for grant in self.find_grants("file"):
+            root = PurePosixPath(grant.origin)
+            if wanted == root:
+                return True
+            if grant.detail == DIRECTORY and root in wanted.parents:
+                return not any(part.startswith(".") for part in wanted.relative_to(root).parts)
+        return False
 
     def find_packages(self) -> frozenset[str]:
         """The normalized names of the PyPI packages that servers may import."""

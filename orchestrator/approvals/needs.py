@@ -4,6 +4,7 @@ them, and checking whether they are met.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from typing import Any, TypeGuard, assert_never
 
@@ -19,6 +20,7 @@ from registry.needs import (
     BudgetNeed,
     CredentialNeed,
     EngineNeed,
+    FileNeed,
     HostNeed,
     Need,
     PackageNeed,
@@ -52,7 +54,7 @@ def suite_need(names: Iterable[str], suite: str) -> TestsNeed:
     return TestsNeed(tuple(names), hash_text(suite))
 
 
-def forge_waits(need: HostNeed | PackageNeed | CredentialNeed) -> ForgeWaits:
+def forge_waits(need: HostNeed | FileNeed | PackageNeed | CredentialNeed) -> ForgeWaits:
     """The error of a forge that cannot go on before a person gave it what it needs."""
     what_for = f", to requests to {need.host}" if isinstance(need, HostNeed) else ""
     return ForgeWaits(need, f"a person has to say yes first{what_for}: {render_way(need, '')}")
@@ -63,6 +65,8 @@ def render_need(need: Need) -> str:
     match need:
         case HostNeed():
             return need.host
+        case FileNeed():
+            return need.path
         case CredentialNeed():
             return need.url
         case PackageNeed():
@@ -105,6 +109,8 @@ def render_way(need: Need, job: str) -> str:
     match need:
         case HostNeed():
             return f"toolwright source allow {need.host}"
+        case FileNeed():
+            return f"toolwright source allow {shlex.quote(need.path)}"
         case CredentialNeed():
             return need.question
         case PackageNeed():
@@ -182,6 +188,8 @@ def is_met(consents: Grants, job: Job) -> bool:
             return not consents.store.processes.get_freeze().frozen
         case HostNeed(host):
             return host in consents.find_hosts()
+        case FileNeed(path):
+            return consents.is_readable(path)
         case PackageNeed(names):
             return consents.find_packages().issuperset(names)
         case BudgetNeed(_, had):

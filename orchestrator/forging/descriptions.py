@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from forge.discovery.challenge import CredentialChallenge
-from forge.discovery.search import FoundDocument, NotFound, discover_description
+from forge.discovery.search import (
+    MAX_DOCUMENT_BYTES,
+    FoundDocument,
+    NotFound,
+    discover_description,
+    identify_document,
+)
 from forge.documentation.gather import gather_pages, limit_pages
 from forge.readers.document import Document, load_document, parse_document
 from forge.readers.page import Page, parse_page
 from forge.readers.recorded import curl
+from forge.sources import FILE, FetchResponse, rank_sources
 from forge.sources import ApiSource as Place
-from forge.sources import FetchResponse, rank_sources
+from orchestrator.approvals.granting import normalize_path
 from orchestrator.approvals.grants import Grants
 from orchestrator.approvals.needs import forge_waits
 from orchestrator.errors import ForgeFailed, ProseFound, SourceMissing
 from orchestrator.forging.fetch import GuardedFetch
-from orchestrator.forging.order import NO_SOURCE, ForgeOrder, ForgeStep, Report
+from orchestrator.forging.order import NO_SOURCE, FileAccess, ForgeOrder, ForgeStep, Report
 from orchestrator.gateway.brokers import SOURCES, find_origins
 from registry.models import DocumentationSource
-from registry.needs import CredentialNeed, HostNeed
+from registry.needs import CredentialNeed, FileNeed, HostNeed
 from registry.secrets.vault import Vault
 from sandbox.bundle.model import Bundle
+from sandbox.bundle.permissions import find_path_problem
+from sandbox.bundle.plain_files import read_plain_file
 from sandbox.killswitch import KillSwitch
 from sandbox.wire.exchange import Upstream
 from sandbox.wire.policy import Origin, parse_origin
@@ -52,6 +62,23 @@ def check_origins(consents: Grants, wanted: Iterable[Origin]) -> None:
             raise forge_waits(HostNeed(host))
 
 
+def check_file(consents: Grants, named: Path, files: FileAccess) -> str:
+    """The plain path of a file that a client names as a source. Looks at no file. Raises ForgeWaits
+    where no person granted it, ForgeFailed where none could.
+    """
+    path = normalize_path(str(named))
+    problem = find_path_problem(path)
+    if files != "granted" or problem:
+        reason = problem or "no file of this machine is read for who asks over HTTP"
+        raise ForgeFailed(
+            f"{path[:300]!r} cannot be the source: {reason}. A person can name it at the terminal: "
+            "`toolwright forge TASK --source PATH`."
+        )
+    if not consents.is_readable(path):
+        raise forge_waits(FileNeed(path))
+    return path
+
+
 @dataclass(frozen=True)
 class Descriptions:
     """Finds descriptions at the places and with the credentials that people registered. `upstream`
@@ -74,20 +101,21 @@ class Descriptions:
         if order.source == NO_SOURCE and not order.document:
             raise SourceMissing
         if order.document:
-            return await asyncio.to_thread(
+            submitted = await asyncio.to_thread(
                 parse_document,
                 order.document.encode(),
                 SUBMITTED,
-                url=order.source or None,
+                url=self._find_url(order.source),
             )
+            return replace(submitted, believed=False)
         reasons = []
         for place in self._rank_places(order.task, order.source):
-            found = await self._search_place(place)
+            found = await self._search_place(place, order.files)
             if isinstance(found, FoundDocument):
                 page = await asyncio.to_thread(_find_prose_page, found)
                 if page is not None:
                     raise ProseFound(place, (page,))
-                return await self._parse_found(found, place, report)
+                return await self._parse_found(found, place, order.files, report)
             if found.documentation:
                 raise ProseFound(place, found.documentation)
             reasons.append(f"{place.location}: {found.reason}")
@@ -99,11 +127,12 @@ class Descriptions:
         )
 
     async def load_document(self, location: str, report: Report) -> Document | str:
-        """The description at a place, or why there is none."""
+        """The description at a place where a server's was found, or why there is none."""
         place = self.find_place(location)
-        found = await self._search_place(place)
+        files: FileAccess = "granted" if location.startswith(FILE) else "typed"
+        found = await self._search_place(place, files)
         if isinstance(found, FoundDocument):
-            return await self._parse_found(found, place, report)
+            return await self._parse_found(found, place, files, report)
         if found.documentation:
             return f"{place.location}: {ProseFound(place, found.documentation)}"
         return f"{place.location}: {found.reason}"
@@ -124,19 +153,32 @@ class Descriptions:
         """What a place on the network answers."""
         return await self._build_fetch(place)(place.urls[0], place.headers)
 
-    async def _search_place(self, place: Place) -> FoundDocument | NotFound:
+    async def _search_place(self, place: Place, files: FileAccess) -> FoundDocument | NotFound:
+        if place.path is not None and files != "typed":
+            path = check_file(self.consents, place.path, files)
+            content = await asyncio.to_thread(read_plain_file, path, MAX_DOCUMENT_BYTES)
+            return await asyncio.to_thread(identify_document, f"{FILE}{path}", content)
         found = await discover_description(place, self._build_fetch(place))
         if isinstance(found, CredentialChallenge):
             raise forge_waits(CredentialNeed(found.url, found.render_question()))
         return found
 
-    async def _parse_found(self, found: FoundDocument, place: Place, report: Report) -> Document:
+    async def _parse_found(
+        self, found: FoundDocument, place: Place, files: FileAccess, report: Report
+    ) -> Document:
         report(ForgeStep("find", 0.15, f"found {found.dialect} at {found.location}"))
+        if place.path is not None and files != "typed":
+            path = Path(normalize_path(str(place.path)))
+            return await asyncio.to_thread(parse_document, found.content, path.name, path=path)
         if place.path is not None:
             return await asyncio.to_thread(load_document, place.path)
         return await asyncio.to_thread(
             parse_document, found.content, found.location, url=found.location
         )
+
+    def _find_url(self, source: str) -> str | None:
+        """Where a submitted description says that it is from; never a file of this machine."""
+        return source if source and self.find_place(source).path is None else None
 
     def _build_fetch(self, place: Place) -> GuardedFetch:
         """What fetches from a place, once a person has named its hosts."""

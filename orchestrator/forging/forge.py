@@ -13,6 +13,7 @@ from forge.compiler.selection import parse_credential
 from forge.compiler.widening import WideningRefused, apply_widenings
 from forge.documentation.to_openapi import DerivedDocument, compile_derived
 from forge.readers.document import Document
+from forge.sources import FILE
 from orchestrator.approvals.grants import Grants
 from orchestrator.errors import ForgeFailed, SuccessionUndecided
 from orchestrator.forging.descriptions import SUBMITTED, Descriptions, check_hosts
@@ -337,7 +338,11 @@ def _mark_submitted(
 
 
 def _find_source(document: Document | DerivedDocument) -> str:
-    """Where a document is on this machine or the network."""
+    """Where a document is on this machine or the network; a URL for a file that was read alone,
+    because a person granted no more.
+    """
     if isinstance(document, DerivedDocument):
         return document.source
+    if document.path is not None and document.directory is None:
+        return f"{FILE}{document.path}"
     return str(document.path or document.url or document.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from orchestrator.forging.authors.choice import Wanted
 from registry.models import Entry
@@ -19,6 +19,12 @@ NO_TOOL = "none"
 """The tool of a task run for which a server is to be forged."""
 
 
+FileAccess = Literal["", "granted", "typed"]
+"""Files that an order's source may be: none (over HTTP), those that a person granted, or, where a
+person typed the source at the terminal, any.
+"""
+
+
 @dataclass(frozen=True)
 class ForgeOrder:
     """What is to be forged. `source` is a path, URL or host, or NO_SOURCE; `document` an API
@@ -28,7 +34,7 @@ class ForgeOrder:
     version count. `parent` is the server that the client's code is to change. `author` is who
     writes the code, "" for whoever can (`orchestrator.forging.authors.choice`). `failing` is a call
     of the parent whose recording has to come out; with `alike` so do the last calls that succeeded,
-    as they did.
+    as they did. `files` says which files of this machine the source may be.
     """
 
     task: str = ""
@@ -42,6 +48,7 @@ class ForgeOrder:
     failing: str = ""
     alike: bool = False
     experimental: bool = False
+    files: FileAccess = ""
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> ForgeOrder:

@@ -12,7 +12,7 @@ from registry.models import Entry
 from registry.needs import SuccessionNeed
 from sandbox.bundle.model import Bundle
 from sandbox.sanitize import clean_text
-from sandbox.wire.policy import SAFE_METHODS, parse_origin, parse_pattern_origin
+from sandbox.wire.policy import SAFE_METHODS, parse_origin, parse_template_origin
 
 MAX_SHOWN = 200
 MAX_LINE = 500
@@ -51,7 +51,7 @@ def find_unallowed_gains(after: Bundle, before: Bundle | None) -> tuple[str, ...
         for request in tool.requests
         if tool.access == "read"
         and request.method in SAFE_METHODS
-        and parse_pattern_origin(request.url) in known
+        and parse_template_origin(request.url) in known
     }
     return tuple(gain for gain in list_gains(after, before) if gain not in free)
 

@@ -17,6 +17,7 @@ from orchestrator.app import App
 from orchestrator.calls import Call, Reply, split_tool_name
 from orchestrator.errors import OrchestratorError
 from orchestrator.forging.compose import DECLINE
+from orchestrator.forging.order import FileAccess
 from orchestrator.frontends.elicitation import Elicitation
 from orchestrator.frontends.overview import build_overview
 from orchestrator.frontends.sampling import SamplingClients
@@ -82,8 +83,9 @@ Arguments = Mapping[str, Any]
 class ToolFront:
     """Answers the seven tools. Failures that a model can act on are results, not exceptions."""
 
-    def __init__(self, app: App) -> None:
-        self._app = app
+    def __init__(self, app: App, files: FileAccess = "") -> None:
+        """`files` are those of this machine that a client may name as sources."""
+        self._app, self._files = app, files
         self._tools: dict[str, Callable[[Arguments, Tell], Awaitable[Result]]] = {
             "find": self._find_tools,
             "call_read": partial(self._call_with_access, "read"),
@@ -150,13 +152,13 @@ class ToolFront:
 
     async def _do_task(self, arguments: Arguments, progress: Tell) -> Result:
         self._app.kill_switch.raise_if_engaged()
-        job = self._app.jobs.create_job("do", arguments)
+        job = self._app.jobs.create_job("do", {**arguments, "files": self._files})
         self._app.jobs.start_queued()
         return await self._follow_job(job.id, self._app.settings.answer_seconds, progress)
 
     async def _start_forge(self, arguments: Arguments, progress: Tell) -> Result:
         self._app.kill_switch.raise_if_engaged()
-        job = self._app.jobs.create_job("forge", arguments)
+        job = self._app.jobs.create_job("forge", {**arguments, "files": self._files})
         self._app.jobs.start_queued()
         return views.build_answer(
             {"job": job.id, "state": job.state},
@@ -249,16 +251,18 @@ def _parse_call(arguments: Arguments) -> Call:
 
 async def serve_stdio(app: App) -> None:
     """Serve MCP on stdin and stdout until end of file."""
-    server = build_front_server(app)
+    server = build_front_server(app, "granted")
     async with open_stdio() as (inbound, outbound):
         await server.run(inbound, outbound, server.create_initialization_options())
 
 
-def build_front_server(app: App) -> Server[Any]:
-    """The seven tools; writes that wait are shown through clients that can ask their users."""
+def build_front_server(app: App, files: FileAccess = "") -> Server[Any]:
+    """The seven tools; writes that wait are shown through clients that can ask their users. `files`
+    are those of this machine that a client may name as sources: none where it may be on another.
+    """
     elicitation = Elicitation(app.store.approvals, app.settings.answer_seconds)
     sampling = SamplingClients(app.authors.samplers, app.settings.of_model.seconds)
-    front, tasks = ToolFront(app).call_tool, ClientTasks(app)
+    front, tasks = ToolFront(app, files).call_tool, ClientTasks(app)
     return build_low_level_server(
         TOOLS, front, "toolwright", INSTRUCTIONS, elicitation, tasks, sampling
     )

@@ -46,7 +46,7 @@ from sandbox.wire.policy import (
     build_tool_policy,
     list_token_origins,
     parse_origin,
-    parse_pattern_origin,
+    parse_template_origin,
 )
 
 MAX_KEPT = 64
@@ -303,7 +303,7 @@ def render_unbound(server: str, name: str, use: SecretUse, bound: Collection[str
 def find_origins(bundle: Bundle) -> frozenset[Origin]:
     """Every origin that the bundle's tools may ask for."""
     urls = [request.url for tool in bundle.tools for request in tool.requests]
-    found = set(map(parse_pattern_origin, {*urls, bundle.base_url}))
+    found = {parse_template_origin(url) for url in {*urls, bundle.base_url}}
     return frozenset(origin for origin in found if origin)
 
 

@@ -37,6 +37,10 @@ from sandbox.wire.exchange import (
 )
 from sandbox.wire.policy import SAFE_METHODS, Policy, RequestRule
 
+ACTING = (
+    "its query says that it does more than read, and this code's author is not believed that it "
+    "does not; a person can let the tool ask for each: `toolwright classify SERVER.TOOL write`"
+)
 HTTP = ("http://", "https://")
 """What most requests begin with; whether one may be sent is for the policy."""
 
@@ -135,10 +139,12 @@ class Broker:
                 return await self._call_tool(request, calls)
             if is_local(request) or is_network(request):
                 return await self._ask_host(request)
-        rule = self.policy.find_rule(request.method, request.url, request.body)
+        rule = self.policy.find_rule(request)
         if rule is None:
             reason = f"{request.method} {request.url[:200]} is not among the declared requests"
             return build_refused_exchange(request, "refused", reason)
+        if rule.refuses_act(request.url):
+            return build_refused_exchange(request, "refused", ACTING)
         if self._writes is not None and self._is_write(request):
             return self._withhold_write(request) or await self._send_write(request, rule)
         return await self._send_allowed(request, rule)

@@ -39,8 +39,8 @@ def judge_redirect(
         return build_refused_exchange(request, "refused", reason, attempts)
     moved = replace(request, url=_join_url(request.url, target))
     sound = not find_request_problem(moved, caps)
-    rule = policy.find_rule(moved.method, moved.url) if sound else None
-    if request.method not in SAFE_METHODS or rule is None:
+    rule = policy.find_rule(moved) if sound else None
+    if request.method not in SAFE_METHODS or rule is None or rule.refuses_act(moved.url):
         where = str(parse_origin(moved.url) or "an address without an origin")
         reason = f"redirected ({response.status}) to an undeclared target at {where}"
         return build_refused_exchange(request, "redirect", reason, attempts)

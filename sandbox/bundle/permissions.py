@@ -140,7 +140,7 @@ def check_path(path: str, private: Iterable[Path] = ()) -> None:
     contains one of these.
     """
     ours = tuple(Path(os.path.realpath(place)) for place in private)
-    problem = _find_form_problem(path) or find_place_problem(Path(path), ours)
+    problem = find_path_problem(path, ours)
     if problem:
         raise PathRefused(path[:300], problem)
     real = os.path.realpath(path)
@@ -163,6 +163,13 @@ def check_nesting(permissions: Iterable[Permission]) -> None:
         for inner in paths:
             if outer.writable and Path(outer.name) in Path(inner.name).parents:
                 raise PathRefused(inner.name, f"it lies in {outer.name}, which may be written")
+
+
+def find_path_problem(path: str, private: tuple[Path, ...] = ()) -> str:
+    """The reason why no server may be given this path, as text or for where it is; "" where one
+    may. Looks at no file.
+    """
+    return _find_form_problem(path) or find_place_problem(Path(path), private)
 
 
 def _find_form_problem(path: str) -> str:

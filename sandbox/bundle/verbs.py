@@ -22,6 +22,10 @@ ACTS = frozenset(
     "undelete undo unfollow unfreeze uninstall unlink unlock unmute unpause unpin unpublish "
     "unregister unsubscribe update upgrade upload upsert vote wipe withdraw write".split()
 )
+COMMANDS = frozenset({"action", "act", "cmd", "command", "do", "method", "op"})
+"""Query parameters whose value says what is done."""
+DESTROYING = frozenset("clear delete destroy erase purge remove reset wipe".split())
+"""Query parameters that destroy, whatever their value."""
 _CREATES = frozenset("add create insert new post register upload".split())
 
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from sandbox.bundle.credential import Credential
 from sandbox.bundle.model import Bundle
-from sandbox.wire.policy import Origin, list_token_origins, parse_pattern_origin
+from sandbox.wire.policy import Origin, list_token_origins, parse_template_origin
 
 TOKEN_REQUEST = "token-request"
 """The place of a secret that is exchanged for an access token."""
@@ -86,14 +86,14 @@ def list_secret_uses(bundle: Bundle) -> Mapping[str, tuple[SecretUse, ...]]:
     found: dict[str, dict[SecretUse, None]] = {each.name: {} for each in bundle.credentials}
     declared = {each.name: each for each in bundle.credentials}
     for tool in bundle.tools:
-        origins = [o for each in tool.requests if (o := parse_pattern_origin(each.url))]
+        origins = [o for each in tool.requests if (o := parse_template_origin(each.url))]
         for name in {name for names in tool.security for name in names} & declared.keys():
             place = describe_place(declared[name])
             found[name].update(dict.fromkeys(SecretUse(origin, place) for origin in origins))
     for name, credential in declared.items():
         asked = list_token_origins((credential,))
         found[name].update(dict.fromkeys(SecretUse(origin, TOKEN_REQUEST) for origin in asked))
-    own = parse_pattern_origin(bundle.base_url)
+    own = parse_template_origin(bundle.base_url)
     return {
         name: tuple(sorted(uses, key=lambda use: (use.origin != own, str(use))))
         for name, uses in found.items()

@@ -6,40 +6,35 @@ ways may do what the policy did not see, so it is refused before it is matched.
 
 from __future__ import annotations
 
-import json
 import re
-from urllib.parse import parse_qsl, unquote, urlsplit
+import unicodedata
+from urllib.parse import unquote, urlsplit
 
+from sandbox.wire.bodies import OVERRIDE, find_body_problem
 from sandbox.wire.exchange import Caps, WireRequest
+from sandbox.wire.overrides import has_override, is_refused_header, names_other_method
 
 MAX_DECODINGS = 4
-MAX_CONTAINERS = 250_000
-"""Brackets in a JSON body that is parsed; more would hold up the event loop."""
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+\Z")
-_REFUSED_HEADERS = re.compile(
-    r"(?:host|connection|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|via|forwarded"
-    r"|content-length|accept-encoding|authorization|keep-alive|:.*"
-    r"|x-http-method(?:-override)?|x-method-override|x-original-.*|x-rewrite-.*|x-override-.*"
-    r"|x-http-.*override|x-host|x-forwarded(?:-.*)?|x-real-ip|x-client-ip|true-client-ip)\Z"
-)
-_METHOD_NAMES = frozenset(
-    {"_method", "_http_method", "x-http-method", "x-http-method-override", "x-method-override"}
-)
-"""Parameters by which frameworks override the request's method."""
-_FORM, _JSON = "application/x-www-form-urlencoded", "json"
-_PART = re.compile(
-    rb'name="?(?:_method|_http_method|x-http-method(?:-override)?|x-method-override)"?[;\r\n]',
-    re.IGNORECASE,
-)
-_MAY_NAME = re.compile(rb"method|\\u00", re.IGNORECASE)
-"""Matches every JSON text that may have such a member; most texts are not parsed at all."""
 _NOT_PRINTABLE = re.compile(r"[^!-~]")
 _NOT_IN_PATH = re.compile(r"[^!-~]|[\\?#]")
+_UNSEEN = frozenset({"Zs", "Cf", "Mn"})
+"""Unicode categories of spaces and of what cannot be seen."""
 _CONTROL, _CONTROL_OR_TAB = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]"), re.compile(r"[\x00-\x1f\x7f]")
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+_HTTP = frozenset({"http", "https"})
 _SEPARATOR = re.compile(r"[/\\]")
 _MALFORMED = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_OVERLONG = re.compile(r"%c[01]%[89ab][0-9a-f]|%e0%[89][0-9a-f]", re.IGNORECASE)
-"""Overlong UTF-8 (RFC 3629 section 3), which old decoders take for ASCII."""
+_WIDE_ESCAPE = re.compile(r"%u[0-9A-Fa-f]{4}")
+"""An escape that only IIS knows."""
+_ALIKE = str.maketrans(
+    {
+        **dict.fromkeys("\u2044\u2215\u29f8", "/"),
+        **dict.fromkeys("\u2216\u29f5\u29f9", "\\"),
+        **dict.fromkeys("\u3002\uff61", "."),
+    }
+)
+"""What servers that write a narrower charset take for a slash, backslash or dot."""
 
 
 def find_request_problem(request: WireRequest, caps: Caps) -> str:
@@ -53,12 +48,13 @@ def find_request_problem(request: WireRequest, caps: Caps) -> str:
     if len(request.headers) > caps.headers:
         return "too many headers"
     for name, value in request.headers:
-        # Gateway interfaces make one name of `-` and `_`.
-        if not _TOKEN.match(name) or _REFUSED_HEADERS.match(name.lower().replace("_", "-")):
+        if not _TOKEN.match(name) or is_refused_header(name):
             return f"the header {name[:60]!r} is not the sandbox's to set"
         if len(value) > caps.header_bytes or _CONTROL.search(value):
             return f"the value of header {name[:60]!r} is not allowed"
-    return "it may name another method in a parameter" if _overrides_method(request) else ""
+    if request.url.partition(":")[0].lower() not in _HTTP:
+        return ""
+    return OVERRIDE if _names_method(request) else find_body_problem(request)
 
 
 def is_plain_url(url: str) -> bool:
@@ -73,55 +69,49 @@ def is_plain_url(url: str) -> bool:
 def is_canonical_path(path: str) -> bool:
     """Whether a path has one reading only.
 
-    False for control characters, a backslash, `?`, `#` and malformed escapes; and for a segment
-    that becomes `.`, `..` or a control character, however often it is percent-decoded (up to
-    `MAX_DECODINGS`). An escaped slash stays inside its segment.
+    False for control characters, a backslash, `?`, `#`, malformed escapes and those of other text
+    than UTF-8; and for a segment that becomes dots alone or a control character, however often it
+    is percent-decoded (up to `MAX_DECODINGS`) and in whatever variant (fullwidth, with spaces) its
+    characters are. An escaped slash stays inside its segment.
     """
-    if _NOT_IN_PATH.search(path):
+    if _NOT_IN_PATH.search(path) or _MALFORMED.search(path):
         return False
-    if _MALFORMED.search(path) or _OVERLONG.search(path):
-        return False
-    return all(map(_is_unambiguous, path.split("/")))
+    plain = "%" not in path and not _has_dots(path)
+    return plain or all(map(_is_unambiguous, path.split("/")))
 
 
 def _is_unambiguous(segment: str) -> bool:
     for _ in range(MAX_DECODINGS):
-        if _CONTROL_OR_TAB.search(segment):
+        if _CONTROL_OR_TAB.search(segment) or _WIDE_ESCAPE.search(segment) or _has_dots(segment):
             return False
-        parts = _SEPARATOR.split(segment)
-        if any(part.partition(";")[0].strip(" ") in (".", "..") for part in parts):
+        try:
+            # Overlong forms (RFC 3629, section 3) are none, though old decoders take them.
+            decoded = unquote(segment, errors="strict")
+        except UnicodeDecodeError:
             return False
-        decoded = unquote(segment)
         if decoded == segment:
             return True
         segment = decoded
     return False
 
 
-def _overrides_method(request: WireRequest) -> bool:
-    query = urlsplit(request.url).query
-    kind = (request.get_header("content-type") or "").partition(";")[0].strip().lower()
-    named = _parse_names(query)
-    if kind == _FORM:
-        named |= _parse_names(request.body.decode("latin-1"))
-    elif kind.endswith(_JSON) and _MAY_NAME.search(request.body):
-        named |= _parse_member_names(request.body)
-    return bool(named & _METHOD_NAMES) or (
-        kind.startswith("multipart/") and _PART.search(request.body) is not None
-    )
+def _has_dots(text: str) -> bool:
+    """Whether a part between slashes is nothing but dots, to who drops spaces and parameters."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text).translate(_ALIKE)
+        text = "".join(letter for letter in text if unicodedata.category(letter) not in _UNSEEN)
+    if "." not in text:
+        return False
+    parts = (part.partition(";")[0].replace(" ", "") for part in _SEPARATOR.split(text))
+    return any(part and not part.strip(".") for part in parts)
 
 
-def _parse_names(query: str) -> set[str]:
-    if "ethod" not in unquote(query).lower():
-        return set()
-    return {name.strip().lower() for name, _ in parse_qsl(query, keep_blank_values=True)}
-
-
-def _parse_member_names(body: bytes) -> set[str]:
-    if body.count(b"{") + body.count(b"[") > MAX_CONTAINERS:
-        return set(_METHOD_NAMES)
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        return set()
-    return {name.lower() for name in value} if isinstance(value, dict) else set()
+def _names_method(request: WireRequest) -> bool:
+    parts, safe = urlsplit(request.url), request.method in _SAFE_METHODS
+    if parts.query and names_other_method(parts.query, safe):
+        return True
+    if ";" in parts.path and has_override(parts.path):
+        return True
+    # PHP's $_REQUEST may hold cookies as well.
+    cookies = (value for name, value in request.headers if name.lower() == "cookie")
+    return any(has_override(value.replace("; ", ";")) for value in cookies)

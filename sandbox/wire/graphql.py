@@ -6,10 +6,13 @@ import json
 import re
 from typing import Any, Literal
 
+from sandbox.wire.exchange import WireRequest
+
 MAX_DOCUMENT = 64 * 1024
 _OPERATION = re.compile(r"\s*(query|mutation)\b[^{}]*\{")
 _PLAIN = re.compile(r"[\w\s(){}\[\]:$!,.=|@-]*\Z", re.ASCII)
 _MEMBERS = frozenset({"query", "variables"})
+_JSON = re.compile(r'application/json(?: *; *charset=(?:utf-8|"utf-8"))?\Z', re.IGNORECASE)
 
 Kind = Literal["query", "mutation"]
 
@@ -37,17 +40,28 @@ def _find_end(document: str, start: int) -> int:
 
 
 def extract_document(body: bytes) -> str | None:
-    """The document of a request's JSON body; None if the body has members other than `query` and
-    `variables`, or a member twice.
+    """The document of a request's JSON body; None if parsers could read the body in two ways, or it
+    has members other than `query` and `variables`.
     """
     try:
-        given = json.loads(body, object_pairs_hook=_reject_duplicates)
+        given = json.loads(
+            body.decode(), object_pairs_hook=_reject_duplicates, parse_constant=_reject_constant
+        )
     except (ValueError, RecursionError):
         return None
     if not isinstance(given, dict) or not given.keys() <= _MEMBERS:
         return None
     document = given.get("query")
-    return document if isinstance(document, str) else None
+    variables = given.get("variables", {})
+    return document if isinstance(document, str) and isinstance(variables, dict) else None
+
+
+def is_plain_request(request: WireRequest) -> bool:
+    """Whether a request is a POST whose document stands in its JSON body and nowhere else: servers
+    also take one from a query, from a form, or by the name of one that they keep.
+    """
+    types = [value for name, value in request.headers if name.lower() == "content-type"]
+    return request.method == "POST" and len(types) == 1 and _JSON.match(types[0]) is not None
 
 
 def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -56,3 +70,7 @@ def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(made) != len(pairs):
         raise ValueError("a name stands twice")
     return made
+
+
+def _reject_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")

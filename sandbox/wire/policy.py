@@ -11,8 +11,11 @@ from sandbox.bundle.apispec import Access
 from sandbox.bundle.credential import Credential
 from sandbox.bundle.model import Bundle, RequestPattern, ToolDefinition
 from sandbox.wire.canonical import is_canonical_path
-from sandbox.wire.graphql import extract_document
+from sandbox.wire.exchange import WireRequest
+from sandbox.wire.graphql import extract_document, is_plain_request
+from sandbox.wire.overrides import names_act
 
+COMPILER = "compiler"
 DEFAULT_PORTS = {"http": 80, "https": 443}
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _PLACEHOLDER = re.compile(r"\{[^{}/]*\}")
@@ -32,7 +35,8 @@ class Origin:
 @dataclass(frozen=True)
 class RequestRule:
     """An allowed request: method, origin and path template, and the credentials to add. With a
-    GraphQL `document`, the body must carry exactly that document.
+    GraphQL `document`, the body must carry exactly that document. Where who wrote the code is not
+    `believed` that a tool reads, no query may say that it acts.
     """
 
     method: str
@@ -43,6 +47,13 @@ class RequestRule:
     security: tuple[tuple[str, ...], ...]
     access: Access = "write"
     document: str = ""
+    believed: bool = True
+
+    def refuses_act(self, url: str) -> bool:
+        """Whether the query says that the request acts, and the rule's author is not believed that
+        it does not.
+        """
+        return not self.believed and names_act(urlsplit(url).query)
 
     @property
     def repeatable(self) -> bool:
@@ -56,24 +67,34 @@ class Policy:
 
     rules: tuple[RequestRule, ...]
 
-    def find_rule(self, method: str, url: str, body: bytes = b"") -> RequestRule | None:
+    def find_rule(self, request: WireRequest) -> RequestRule | None:
         """The rule that allows this request, or None.
 
         The path is compared as sent: a literal part of a template must match exactly, a placeholder
         takes one or more characters but no `/`, `?` or `#`, and a `;` only as its first one, as in
         the matrix style (OpenAPI 3.1, Parameter Object; RFC 6570 section 3.2.7).
         """
-        origin = parse_origin(url)
+        origin = parse_origin(request.url)
         if origin is None:
             return None
-        path = urlsplit(url).path or "/"
+        path = urlsplit(request.url).path or "/"
         if not is_canonical_path(path):
             return None
         for rule in self.rules:
-            if rule.method == method and rule.origin == origin and rule.path.match(path):
-                if not rule.document or extract_document(body) == rule.document:
+            if rule.method == request.method and rule.origin == origin and rule.path.match(path):
+                if not rule.document or _carries_document(request, rule):
                     return rule
         return None
+
+
+def _carries_document(request: WireRequest, rule: RequestRule) -> bool:
+    """Whether a request is just the GraphQL operation that the rule allows."""
+    declared = rule.template.partition("#")[0].partition("?")[2]
+    return (
+        is_plain_request(request)
+        and urlsplit(request.url).query == declared
+        and extract_document(request.body) == rule.document
+    )
 
 
 def build_read_policy(bundle: Bundle) -> Policy:
@@ -98,20 +119,25 @@ def parse_origin(url: str) -> Origin | None:
     return Origin(parts.scheme, host.rstrip("."), port or DEFAULT_PORTS[parts.scheme])
 
 
-def parse_pattern_origin(url: str) -> Origin | None:
-    """The origin of a request's URL template, as policies take it; None if it has none."""
-    return parse_origin(_PLACEHOLDER.sub("x", url))
-
-
 def is_request_of(pattern: RequestPattern, method: str, url: str) -> bool:
     """Whether a request, whatever its query and body, is one that a template stands for."""
     path = urlsplit(url).path or "/"
-    same_place = parse_pattern_origin(pattern.url) == parse_origin(url)
+    same_place = parse_template_origin(pattern.url) == parse_origin(url)
     return (
         pattern.method == method
         and same_place
         and bool(_compile_path(_get_path_template(pattern)).match(path))
     )
+
+
+def parse_template_origin(url: str) -> Origin | None:
+    """The origin of a URL template. None if it is none, or a placeholder stands in it: what fills
+    one could name another host.
+    """
+    authority = re.split(r"[/?#]", url.partition("://")[2], maxsplit=1)[0]
+    if not authority or set(authority) & set("{}"):
+        return None
+    return parse_origin(_PLACEHOLDER.sub("x", url))
 
 
 def list_token_origins(credentials: Iterable[Credential]) -> frozenset[Origin]:
@@ -131,7 +157,7 @@ def _build_policy(bundle: Bundle, tools: tuple[ToolDefinition, ...]) -> Policy:
     rules = []
     for tool in tools:
         for request in tool.requests:
-            origin = parse_pattern_origin(request.url)
+            origin = parse_template_origin(request.url)
             if origin is None or not ({origin.host, f"{origin.host}:{origin.port}"} & hosts):
                 continue
             template = _get_path_template(request)
@@ -145,6 +171,7 @@ def _build_policy(bundle: Bundle, tools: tuple[ToolDefinition, ...]) -> Policy:
                     security=tool.security,
                     access=tool.access,
                     document=request.document,
+                    believed=tool.access == "write" or bundle.provenance.author == COMPILER,
                 )
             )
     return Policy(tuple(rules))

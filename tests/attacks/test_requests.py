@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from urllib.parse import quote
 
 import pytest
 
+from sandbox.bundle.apispec import Access
+from sandbox.bundle.model import Bundle, Provenance, RequestPattern, ToolDefinition
 from sandbox.wire.exchange import Caps, Exchange, WireRequest
+from sandbox.wire.policy import Policy, build_tool_policy, parse_origin
 from tests.attacks.wire import asked, brokered, listener, rule
 
 FORM = (("content-type", "application/x-www-form-urlencoded"),)
@@ -59,6 +63,21 @@ def refused(*args: object, **kwargs: object) -> bool:
         "/items/%e0%80%ae",
         "/items/..%20",
         "/items/%u002e%u002e",
+        "/items/%25u002e%25u002e",
+        "/items/%f0%80%80%ae%f0%80%80%ae",
+        "/items/%EF%BC%8E%EF%BC%8E",
+        "/items/%E2%80%A5",
+        "/items/%E2%80%A4%E2%80%A4",
+        "/items/%25EF%25BC%258E.",
+        "/items/..%C2%A0",
+        "/items/%E3%80%80..",
+        "/items/.%E2%80%8B.",
+        "/items/.%C2%AD.",
+        "/items/...",
+        "/items/..%EF%BC%8Fsecrets",
+        "/items/x%E2%88%95..%E2%88%95secrets",
+        "/items/..%EF%BC%BCsecrets",
+        "/items/%E9",
     ],
 )
 def test_no_spelling_of_a_parent_directory_leaves(path: str) -> None:
@@ -74,7 +93,11 @@ def test_another_number_of_slashes_or_segments_does_not_leave(path: str) -> None
 
 
 @pytest.mark.parametrize(
-    "path", ["/items/a;admin=1", "/items/..;", "/items/..;x", "/items/.;a", "/items/..%3b"]
+    "path",
+    [
+        *("/items/a;admin=1", "/items/..;", "/items/..;x", "/items/.;a", "/items/..%3b"),
+        *("/items/;_method=DELETE", "/items/;%5fmethod=DELETE"),
+    ],
 )
 def test_parameters_inside_a_segment_do_not_leave(path: str) -> None:
     assert refused(path)
@@ -98,6 +121,9 @@ def test_characters_that_servers_stumble_over_do_not_leave(path: str) -> None:
         ("/items/100%25", b"/items/100%25"),
         ("/items/;key=a", b"/items/;key=a"),
         ("/items/%C3%A9", b"/items/%C3%A9"),
+        ("/items/Fate%EF%BC%8FZero", b"/items/Fate%EF%BC%8FZero"),
+        ("/items/%EF%BC%A4%EF%BC%8E%EF%BC%A3", b"/items/%EF%BC%A4%EF%BC%8E%EF%BC%A3"),
+        ("/items/v1.0.", b"/items/v1.0."),
         ("/items/a?q=../..&x=%2e%2e;", b"/items/a?q=../..&x=%2e%2e;"),
     ],
 )
@@ -116,6 +142,13 @@ def test_a_declared_path_arrives_as_it_was_written(path: str, arrives: bytes) ->
         "X-Method-Override",
         "X-Original-URL",
         "X_Original_URL",
+        "X.HTTP.Method~Override",
+        "-x-http-method-override",
+        "X-Tunneled-Method",
+        "Method-Override",
+        "Content-Encoding",
+        "Content_Encoding",
+        "Content_Type",
         "X-Original-Method",
         "X-Rewrite-URL",
         "X-Override-URL",
@@ -193,6 +226,159 @@ def test_a_parameter_that_names_another_method_does_not_leave(
     path: str, headers: tuple[tuple[str, str], ...], body: bytes
 ) -> None:
     assert refused(path, "POST", headers, body)
+
+
+OVERRIDES = [
+    "_method",
+    ".method",
+    "[method",
+    " method",
+    "+method",
+    "$method",
+    "_METHOD",
+    "_method[]",
+    "_method[x]",
+    "_method\0x",
+    "_me\u00adthod",
+    "\uff3fmethod",
+    "_\uff4d\uff45\uff54\uff48\uff4f\uff44",
+    "_HttpMethod",
+    "X-HTTP-Method-Override",
+    "x.http.method.override",
+    "x http method override",
+    "x-tunneled-method",
+]
+
+
+@pytest.mark.parametrize("name", OVERRIDES)
+@pytest.mark.parametrize("encoded", [1, 2, 3])
+def test_no_spelling_of_an_override_leaves_in_a_query_or_form(name: str, encoded: int) -> None:
+    written = name
+    for _ in range(encoded):
+        written = quote(written, safe="")
+    for pairs in (f"{written}=DELETE", f"a=1&{written}=DELETE", f"a=1;{written}=DELETE", written):
+        assert refused(f"/items/a?{pairs}")
+        assert refused("/items/a", "POST", FORM, pairs.encode())
+        assert refused("/items/a", "POST", (), pairs.encode())
+
+
+@pytest.mark.parametrize(
+    "query", ["method=DELETE", "method=post", "http_method=%44ELETE", "a&method=put"]
+)
+def test_a_get_does_not_say_that_it_is_another_method(query: str) -> None:
+    assert refused(f"/items/a?{query}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("application/json", '{"_method": "DELETE"}'.encode("utf-16")),
+        ("application/json", '{"_method": "DELETE"}'.encode("utf-16-be")),
+        ("application/json", '{"_method": "DELETE"}'.encode("utf-32")),
+        ("application/json; charset=utf-16", '{"_method": "DELETE"}'.encode("utf-16")),
+        ("application/json; charset=utf-7", b'{"+AF8-method": "DELETE"}'),
+        ("application/json", b'\xef\xbb\xbf{"_method": "DELETE"}'),
+        ("application/json", b'{"name": "x"}\n{"_method": "DELETE"}'),
+        ("application/json", b"{_method: 'DELETE'}"),
+        ("application/json", b'{/* */"_method": "DELETE",}'),
+        ("application/vnd.api+json", b'{"_METHOD": "DELETE"}'),
+        ("text/plain", b'{"_method": "DELETE"}'),
+        ("application/json", b'{"a": "' + b"[" * 260_000 + b'", "_method": "DELETE"}'),
+        ("application/x-www-form-urlencoded; charset=ibm037", b"%6D%94%85%A3%88%96%84=%C4"),
+        ("application/x-www-form-urlencoded", b"\xff_method=DELETE"),
+        ("application/x-www-form-urlencoded", b"a=1\0&b=1"),
+        ("application/x-www-form-urlencoded", b" " * 5000 + b"_method=DELETE"),
+        ("application/x-www-form-urlencoded", b"a&" * 200_000 + b"_method=DELETE"),
+        ("application/x-www-form-urlencoded", b"_method[" + b"x" * 5000 + b"]=DELETE"),
+        ("application/json, application/x-www-form-urlencoded", b"_method=DELETE"),
+    ],
+)
+def test_no_coding_of_a_body_hides_an_override(kind: str, body: bytes) -> None:
+    assert refused("/items/a", "POST", (("content-type", kind),), body)
+
+
+def test_a_body_of_two_types_does_not_leave() -> None:
+    assert refused("/items/a", "POST", (*JSON, *FORM), b"{}")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b'Content-Disposition: form-data; name="_method"',
+        b"Content-Disposition: form-data; name=_method",
+        b"Content-Disposition: form-data; name='_method'",
+        b"Content-Disposition: form-data; name*=utf-8''_method",
+        b'Content-Disposition: form-data; name="x"; name="_method"',
+        b'Content-Disposition: form-data; name="\\_method"',
+        b'Content-Disposition: form-data;\r\n name="_method"',
+        b'Content-Disposition: form-data; name = "_method"',
+        b'Content-Disposition: form-data; name="[method"',
+        b'Content-Disposition: form-data; filename="a"; name="_method"',
+        b'content-disposition:form-data;name="_method"',
+        b'Content-Disposition : form-data; name="_method"',
+        b'Content-Disposition: form-data; name="x"\r\n'
+        b'Content-Disposition: form-data; name="_method"',
+        b'Content-Disposition: form-data; name="=?utf-8?q?_method?="',
+        b'Content-Disposition: form-data; name="x"\r\nContent-Transfer-Encoding: base64',
+        b'X: y\r\nContent-Disposition: form-data; name="x"',
+        b"",
+    ],
+)
+def test_no_spelling_of_a_part_s_name_leaves(head: bytes) -> None:
+    body = b"--b\r\n" + head + b"\r\n\r\nDELETE\r\n--b--\r\n"
+    assert refused("/items/a", "POST", PARTS, body)
+
+
+PART = b'Content-Disposition: form-data; name="a"\r\n\r\nx\r\n'
+HIDDEN = b'Content-Disposition: form-data; name="_method"\r\n\r\nDELETE\r\n'
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("multipart/form-data; boundary=b", b"--b\n" + HIDDEN + b"--b--\r\n"),
+        ("multipart/form-data; boundary=b", b"x\r\n--b\r\n" + PART + b"--b--\r\n"),
+        ("multipart/form-data; boundary=b", b"--b\r\n" + PART + b"--b--\r\n--b\r\n" + HIDDEN),
+        ("multipart/form-data; boundary=b", b"--b\r\n" + PART),
+        ("multipart/form-data; boundary=b; boundary=c", b"--b\r\n" + PART + b"--b--\r\n"),
+        ('multipart/form-data; boundary="b c"', b"--b c\r\n" + PART + b"--b c--\r\n"),
+        ("multipart/form-data", b"--b\r\n" + HIDDEN + b"--b--\r\n"),
+        ("multipart/mixed; boundary=b", b"--b\r\n" + HIDDEN + b"--b--\r\n"),
+        ("multipart/mixed; boundary=b", (b"--b\r\n" + PART) * 2000 + b"--b--\r\n"),
+        ("multipart/form-data; boundary=b; charset=utf-16", b"--b\r\n" + PART + b"--b--\r\n"),
+    ],
+)
+def test_parts_that_can_be_divided_in_two_ways_do_not_leave(kind: str, body: bytes) -> None:
+    assert refused("/items/a", "POST", (("content-type", kind),), body)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("multipart/form-data; boundary=b", b"--b\r\n" + PART + b"--b--\r\n"),
+        ("multipart/form-data; boundary=b", b"--b--\r\n"),
+        (
+            "multipart/form-data; boundary=b",
+            b'--b\r\nContent-Disposition: form-data; name="page"; filename="a.php"\r\n'
+            b'Content-Type: text/plain; charset=utf-8\r\n\r\n<input name="_method">\r\n--b--\r\n',
+        ),
+        (
+            "multipart/related; boundary=b",
+            b"--b\r\nContent-Type: application/json\r\n\r\n{}\r\n--b--",
+        ),
+        ("application/x-www-form-urlencoded", "name=Zoë&method=card&shipping[method]=x".encode()),
+        ("application/x-www-form-urlencoded", b"code=a%26_method%3Dx&text=a+_method"),
+        ("application/json", b'{"method": "DELETE", "url": "https://hook.test/"}'),
+        ("application/json", b'{"index": {}}\n{"method": "x"}\n'),
+        ("application/json; odata.metadata=minimal", b"[]"),
+        ("application/octet-stream", bytes(range(256)) + b"&_method=x"),
+        ("text/x-php", b"$this->_method = 1; _method=2"),
+        ("text/xml; charset=iso-8859-1", b"<a>x</a>"),
+    ],
+)
+def test_an_ordinary_body_arrives_as_it_was_written(kind: str, body: bytes) -> None:
+    _, heard = tried("/items/a", "POST", (("content-type", kind),), body)
+    assert heard[0].endswith(b"\r\n\r\n" + body)
 
 
 def test_parameters_about_other_methods_arrive() -> None:
@@ -276,3 +462,101 @@ def test_a_session_asks_only_so_often() -> None:
             return told, len(api.heard)
 
     assert asyncio.run(run()) == (["", "", "", "refused", "refused", "refused"], 3)
+
+
+HOSTS = ("x.evil", "ax.evil", "x", "a.evil", "a.evilx")
+"""What a placeholder in a host could be filled to."""
+
+
+def read_session(url: str, author: str, access: Access = "read") -> Policy:
+    """The policy of a session whose bundle's one tool, written by `author`, asks for that URL."""
+    tool = ToolDefinition(
+        "tool",
+        "A tool.",
+        {"type": "object"},
+        {"type": "object"},
+        access,
+        requests=(RequestPattern("GET", url),),
+    )
+    origin = parse_origin(url.replace("{", "").replace("}", ""))
+    assert origin
+    bundle = Bundle(
+        name="sample",
+        version=1,
+        title="Sample",
+        base_url=str(origin),
+        source_code="",
+        tools=(tool,),
+        provenance=Provenance("test", "0" * 64, author),
+        permissions=tuple(f"network:{host}" for host in (f"{origin.host}:{origin.port}", *HOSTS)),
+    )
+    return build_tool_policy(bundle, "tool")
+
+
+def asked_of(author: str, query: str, access: Access = "read") -> tuple[str, int]:
+    """The refusal of a GET with that query, and how many requests a server heard."""
+
+    async def run() -> tuple[str, int]:
+        async with listener() as api:
+            policy = read_session(api.url("/index.php"), author, access)
+            async with brokered(*policy.rules, granted=[api.origin]) as broker:
+                request = WireRequest("GET", api.url(f"/index.php?{query}"))
+                return (await broker.perform(request)).refusal, len(api.heard)
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "action=delete",
+        "Action=DeleteUser",
+        "a=1;do=remove_all",
+        "%61ction=%64elete",
+        "_action=delete",
+        "action[]=update",
+        "cmd=%EF%BD%84elete",
+        "delete=1",
+        "id=7&purge",
+    ],
+)
+def test_a_get_of_code_by_a_client_does_not_say_that_it_acts(query: str) -> None:
+    assert asked_of("client", query) == ("refused", 0)
+
+
+def test_a_redirect_does_not_bring_code_by_a_client_to_say_that_it_acts() -> None:
+    moved = b"HTTP/1.1 302 Found\r\nLocation: /index.php?action=delete\r\nContent-Length: 0\r\n\r\n"
+
+    async def run() -> tuple[str, int]:
+        async with listener(moved) as api:
+            policy = read_session(api.url("/index.php"), "client")
+            async with brokered(*policy.rules, granted=[api.origin]) as broker:
+                request = WireRequest("GET", api.url("/index.php?to=there"))
+                return (await broker.perform(request)).refusal, len(api.heard)
+
+    assert asyncio.run(run()) == ("redirect", 1)
+
+
+@pytest.mark.parametrize(
+    ("author", "query", "access"),
+    [
+        ("client", "action=query&list=users", "read"),
+        ("client", "q=delete", "read"),
+        ("client", "action=delete", "write"),
+        ("compiler", "action=delete", "read"),
+    ],
+)
+def test_a_get_that_reads_or_waits_for_a_person_arrives(
+    author: str, query: str, access: Access
+) -> None:
+    assert asked_of(author, query, access) == ("", 1)
+
+
+@pytest.mark.parametrize("host", ["{x}.evil", "a{x}.evil", "{x}", "a.evil{x}"])
+def test_a_template_whose_host_is_a_placeholder_allows_nothing(host: str) -> None:
+    assert read_session(f"https://{host}/items", "compiler").rules == ()
+
+
+def test_a_template_whose_path_is_a_placeholder_allows_its_host() -> None:
+    (made,) = read_session("https://a.evil/{x}", "compiler").rules
+    assert str(made.origin) == "https://a.evil"

@@ -132,6 +132,8 @@ def test_an_approved_call_of_a_server_that_has_changed_since_is_not_carried_out(
     document = json.loads((EXAMPLE / "openapi.json").read_text())
     document["servers"] = [{"url": harbour.url}]
     path = tmp_path / "quay.json"
+    path.touch()
+    toolwright_home.person("source", "allow", str(path))
     assert forged(served, document, path)["version"] == 1
     approval = book(served, "Overtaken", "quay")["approval"]
     document["paths"]["/bookings"]["post"]["summary"] = "Book a berth, or so"

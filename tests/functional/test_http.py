@@ -20,6 +20,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from tests.functional.home import Home, new_home
+from tests.functional.peer import MOVING
 from tests.functional.test_clients import SEVEN
 from tests.world.bridge import served as listening
 from tests.world.conformance import conform
@@ -90,6 +91,34 @@ def test_the_official_client_lists_and_finds_over_http(mode: Any, url: str, toke
                 assert [tool.name for tool in (await client.list_tools()).tools] == SEVEN
                 found = await client.call_tool("find", {"task": "anything"})
                 assert found.structured_content == {"candidates": [], "none": "forge"}
+
+    asyncio.run(scenario())
+
+
+def test_no_file_is_read_for_a_client_over_http_not_even_an_allowed_one(
+    url: str, token: str, home: Home, tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text(
+        "# Notes\n\nGET /v1/things. The password is hunter2.\n\n    curl https://h/v1\n"
+    )
+    home.person("source", "allow", str(notes))
+
+    async def scenario() -> None:
+        async with create_mcp_http_client(headers={"Authorization": token}) as http:
+            transport = streamable_http_client(url, http_client=http)
+            async with Client(transport) as client:
+                order = {"task": "make it", "source": str(notes)}
+                begun = await client.call_tool("forge", order)
+                assert begun.structured_content
+                of = {"job": begun.structured_content["job"], "wait": 25}
+                while True:
+                    told = (await client.call_tool("status", of)).structured_content
+                    assert told
+                    if told["state"] not in MOVING:
+                        break
+                assert (told["state"], "over HTTP" in told["message"]) == ("failed", True)
+                assert "hunter2" not in str(told)
 
     asyncio.run(scenario())
 

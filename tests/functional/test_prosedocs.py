@@ -83,6 +83,7 @@ def story(settings: Settings, here: Quay, told: Any, **more: str) -> None:
 
 async def order(app: App, here: Quay, **more: str) -> Any:
     request = {"task": "book berths", "source": here.docs, "name": "quay", **more}
+    request["files"] = "typed"
     return await carried(app, app.jobs.create_job("forge", request))
 
 

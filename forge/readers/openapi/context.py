@@ -48,10 +48,11 @@ class ProblemLog:
 
 @dataclass(frozen=True)
 class ReaderContext:
-    """The document being read. `tags` are its declared tags by name."""
+    """The document being read. `tags` are its declared tags by name; see `Document.believed`."""
 
     dialect: Dialect
     references: References
     schemas: SchemaConverter
     problems: ProblemLog
     tags: Mapping[str, Node] = field(default_factory=dict)
+    believed: bool = True

@@ -13,6 +13,7 @@ from forge.schemas.media import is_json
 from forge.schemas.projection import merge_properties
 from forge.text import sanitize_prose
 from sandbox.bundle.apispec import Location, Parameter, Schema, Style
+from sandbox.wire.overrides import is_override, is_refused_header
 
 MAX_PARAMETERS = 300
 LOCATIONS = ("path", "query", "header", "cookie")
@@ -33,11 +34,6 @@ _COLLECTIONS: dict[str, Style] = {
 # 4.8.12.1 leaves the first three to other parts of a description; the rest frame the message.
 _NOT_PARAMETERS = frozenset(
     "accept content-type authorization host content-length transfer-encoding connection".split()
-)
-# What routes a request or names its sender is not a caller's to say; the broker refuses it.
-_NOT_THE_CALLERS = re.compile(
-    r"x-forwarded-.*|forwarded|via|x-http-method(-override)?|x-method-override|x-original-url"
-    r"|x-rewrite-url|proxy-.*|expect|te|trailer|upgrade|keep-alive|accept-encoding"
 )
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _SCHEMA_KEYS = frozenset(
@@ -156,12 +152,16 @@ def _find_unusable_reason(location: str, name: str, placeholders: Collection[str
 
 
 def _find_withheld_reason(node: Node, location: str, name: str) -> str:
-    """Return why a header is not offered to callers; "" where it is."""
-    if location != "header" or not _NOT_THE_CALLERS.fullmatch(name.lower()):
+    """Return why a parameter that the broker would refuse is not offered to callers; "" where it
+    is.
+    """
+    kind = "parameter" if location == "query" else location
+    is_header = location == "header" and name.lower() not in _NOT_PARAMETERS
+    if not (is_refused_header(name) if is_header else location == "query" and is_override(name)):
         return ""
     if is_true(node.get("required").value):
-        return f"the header {name[:60]} is required and is not a caller's to set, nor a server's"
-    return f"the header {name[:60]} is not a caller's to set"
+        return f"the {kind} {name[:60]} is required and is not a caller's to set, nor a server's"
+    return f"the {kind} {name[:60]} is not a caller's to set"
 
 
 def _read_parameter(context: ReaderContext, node: Node, location: Location, name: str) -> Parameter:

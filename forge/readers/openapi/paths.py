@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from urllib.parse import parse_qsl, quote
 
@@ -57,8 +58,18 @@ def parse_template(path: str, node: Node) -> tuple[str, list[tuple[str, str]]]:
 def list_query_values(
     read: tuple[Parameter, ...], query: list[tuple[str, str]]
 ) -> list[tuple[str, str]]:
-    """Return the (name, value) pairs of the query, the value "" for parameters that callers set."""
-    return [*query, *((p.name, "") for p in read if p.location == "query")]
+    """Return the (name, value) pairs of the query, the value "" for parameters that callers set;
+    of those that have one value only, also that.
+    """
+    asked = [p for p in read if p.location == "query"]
+    fixed = ((p.name, _find_fixed_value(p)) for p in asked)
+    return [*query, *((p.name, "") for p in asked), *(pair for pair in fixed if pair[1])]
+
+
+def _find_fixed_value(parameter: Parameter) -> str:
+    schema = parameter.schema if isinstance(parameter.schema, Mapping) else {}
+    values = schema.get("enum", [schema["const"]] if "const" in schema else [])
+    return str(values[0]) if isinstance(values, list) and len(values) == 1 else ""
 
 
 def merge_query(

@@ -81,7 +81,12 @@ def read_openapi(document: Document, base_url: str | None = None) -> ParsedApi:
     references = References(document)
     schemas = SchemaConverter(references, dialect == "3.1", problems.add)
     context = ReaderContext(
-        dialect, references, schemas, problems, read_declared_tags(references.root)
+        dialect,
+        references,
+        schemas,
+        problems,
+        read_declared_tags(references.root),
+        document.believed,
     )
     base = _parse_base_url(document, base_url) if base_url else None
     root_url = base or servers.find_base_url(context, [references.root], document.url)
@@ -247,6 +252,7 @@ def _read_operation(
             summary,
             paths.list_query_values(read, query),
             [response.status for response in answers if response.status.startswith("2")],
+            context.believed,
         ),
         summary=summary,
         description=sanitize_prose(node.get("description").value, 1000),

@@ -41,6 +41,7 @@ def do_command(
     Where code is needed it waits for that, as `toolwright forge` does.
     """
     request: dict[str, Any] = {"task": task, "arguments": parse_arguments(arguments)}
+    request["files"] = "typed"
     request |= {key: value for key, value in (("tool", tool), ("source", source)) if value}
     job = run_coroutine(_run_task(load_settings(engine=engine), request, as_json))
     if job.state == "waiting":

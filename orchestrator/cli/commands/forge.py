@@ -83,6 +83,7 @@ def forge_command(
         "auth": list(auth),
         "author": author or "",
         "experimental": experimental,
+        "files": "typed",
     }
     job = run_coroutine(_forge_server(settings, request, allow, signer, as_json))
     report_job(job, as_json, brief)

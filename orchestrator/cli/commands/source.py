@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
-from orchestrator.approvals.granting import add_source, allow_host, allow_package, remove_grant
+from orchestrator.approvals.granting import (
+    add_source,
+    allow_file,
+    allow_host,
+    allow_package,
+    is_path,
+    remove_grant,
+)
 from orchestrator.approvals.grants import CONFIRM, PACKAGE, encode_void_grant, open_grants
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority, sign_audit
@@ -22,13 +30,15 @@ from orchestrator.cli.terminal import (
 )
 from orchestrator.errors import OrchestratorError
 from orchestrator.settings import load_settings
+from registry.approvals.grants import GrantTable
 from registry.models import DocumentationSource, Grant
+from registry.secrets.signing import Signer
 from registry.store import Store
 
 
 @click.group("source")
 def source_command() -> None:
-    """Add, list and remove API sources; allow hosts."""
+    """Add, list and remove API sources; allow hosts, packages and files."""
 
 
 @source_command.command("add")
@@ -49,21 +59,32 @@ def add_api_source(url: str, header: str | None, pin_file: Path | None) -> None:
 
 
 @source_command.command("allow")
-@click.argument("host")
+@click.argument("host", metavar="HOST:PORT")
 @click.argument("more", nargs=-1)
 @pin_option
 @report_errors
 def allow_hosts(host: str, more: tuple[str, ...], pin_file: Path | None) -> None:
     """Allow HOST:PORT to be talked to, also where its address is private, or forged servers to have
-    a package, as pypi:NAME; one or several. Asks for the PIN.
+    a package, as pypi:NAME, or descriptions that a client names to be read from a file or directory
+    of this machine, as ./PATH; one or several. Asks for the PIN.
     """
     settings = load_settings()
     signer = ask_pin(settings, pin_file)
     with Store.open(settings.database_url) as store:
         for each in (host, *more):
-            package = each.startswith(PACKAGE)
-            (allow_package if package else allow_host)(store.grants, each, "terminal", signer)
-            print_text(f"{each} may be {'imported by servers' if package else 'talked to'}.")
+            print_text(_allow_one(store.grants, each, signer, settings.of_engine.private))
+
+
+def _allow_one(grants: GrantTable, what: str, signer: Signer, private: Iterable[Path]) -> str:
+    """Allow a host, path or package; what is allowed, in words."""
+    if is_path(what):
+        path = allow_file(grants, what, "terminal", signer, private)
+        return f"{path} may be read where a client names it as a source."
+    if what.startswith(PACKAGE):
+        allow_package(grants, what, "terminal", signer)
+        return f"{what} may be imported by servers."
+    allow_host(grants, what, "terminal", signer)
+    return f"{what} may be talked to."
 
 
 @source_command.command("list")
@@ -95,7 +116,7 @@ def list_sources(as_json: bool) -> None:
 @pin_option
 @report_errors
 def remove_source(what: str, pin_file: Path | None) -> None:
-    """Remove the source URL or the allowed HOST:PORT. Needs no PIN: it only takes away."""
+    """Remove the source URL or the allowed HOST:PORT or PATH. Needs no PIN: it only takes away."""
     settings = load_settings()
     with Store.open(settings.database_url) as store:
         removed = remove_grant(store.grants, what, "terminal", time.time())

@@ -10,18 +10,17 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.bundle.permissions import Permission, check_path
+from sandbox.bundle.plain_files import DIRECTORY, open_plain_path, read_plain_file
 from sandbox.errors import PathRefused
 
 MAX_BYTES = 8 * 1024 * 1024
 MAX_ENTRIES = 10_000
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
@@ -37,14 +36,7 @@ class LocalFiles:
     def read_file(self, path: str) -> bytes:
         """The whole content of a regular file, at most `MAX_BYTES`."""
         self._check_granted(path, writing=False)
-        with _open_path(path, _FILE) as descriptor:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise PathRefused(path, "it is no plain file")
-            with os.fdopen(os.dup(descriptor), "rb") as file:
-                content = file.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            raise PathRefused(path, f"it is larger than {MAX_BYTES} bytes")
-        return content
+        return read_plain_file(path, MAX_BYTES)
 
     def list_entries(self, path: str) -> bytes:
         """The entries of a directory as a JSON list of `{"name", "kind", "size"}`, by name.
@@ -53,7 +45,7 @@ class LocalFiles:
         """
         self._check_granted(path, writing=False)
         entries: list[dict[str, str | int]] = []
-        with _open_path(path, _DIRECTORY) as descriptor, os.scandir(descriptor) as found:
+        with open_plain_path(path, DIRECTORY) as descriptor, os.scandir(descriptor) as found:
             for entry in found:
                 if len(entries) >= MAX_ENTRIES:
                     raise PathRefused(path, f"it has more than {MAX_ENTRIES} entries")
@@ -71,7 +63,7 @@ class LocalFiles:
         if len(content) > MAX_BYTES:
             raise PathRefused(path, f"it would be larger than {MAX_BYTES} bytes")
         folder, name = os.path.split(path)
-        with _open_path(folder, _DIRECTORY) as directory:
+        with open_plain_path(folder, DIRECTORY) as directory:
             mode = _choose_mode(directory, name, path)
             fresh = f".{name[:100]}.{secrets.token_hex(4)}"
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -100,24 +92,6 @@ class LocalFiles:
         raise PathRefused(
             path[:300], f"it was not granted to be {'written' if writing else 'read'}"
         )
-
-
-@contextmanager
-def _open_path(path: str, flags: int) -> Iterator[int]:
-    """A descriptor of the path, opened without following a link. Raises PathRefused."""
-    current = os.open("/", _DIRECTORY)
-    try:
-        names = path.strip("/").split("/")
-        for position, name in enumerate(names):
-            last = position == len(names) - 1
-            following = os.open(name, flags if last else _DIRECTORY, dir_fd=current)
-            os.close(current)
-            current = following
-        yield current
-    except OSError as error:
-        raise PathRefused(path[:300], error.strerror or str(error)) from error
-    finally:
-        os.close(current)
 
 
 def _choose_mode(directory: int, name: str, path: str) -> int:

@@ -12,7 +12,7 @@ from sandbox.bundle.verbs import is_creation
 from sandbox.injection import MAX_READ, find_instruction
 from sandbox.stages.contract.places import ArgumentPlace, find_places
 from sandbox.stages.static.definitions import Found, Rule, iterate_pairs, iterate_texts
-from sandbox.wire.policy import list_granted_hosts, list_token_origins, parse_origin
+from sandbox.wire.policy import list_granted_hosts, list_token_origins, parse_template_origin
 
 _REPEATABLE = frozenset({"PUT", "DELETE"})
 """Methods of writes that are idempotent (RFC 9110, section 9.2.2)."""
@@ -85,7 +85,7 @@ def needless_host(bundle: Bundle) -> Found:
     if bundle.spec is None:
         return
     urls = [request.url for tool in bundle.tools for request in tool.requests]
-    needed = {parse_origin(url.replace("{", "").replace("}", "")) for url in urls}
+    needed = {parse_template_origin(url) for url in urls}
     needed |= list_token_origins(bundle.credentials)
     names = {name for o in needed if o for name in (o.host, f"{o.host}:{o.port}")}
     for host in sorted(list_granted_hosts(bundle) - names):

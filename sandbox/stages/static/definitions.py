@@ -17,7 +17,7 @@ from sandbox.injection import BEFORE_CALLS, IGNORING, ROLE, SECRETS
 from sandbox.schemas.wellformed import find_schema_problems
 from sandbox.stages.contract.places import ArgumentPlace, check_claims
 from sandbox.wire.graphql import classify_document
-from sandbox.wire.policy import list_granted_hosts, parse_origin
+from sandbox.wire.policy import list_granted_hosts, parse_template_origin
 
 Found = Iterator[tuple[str, str]]
 """Where in `tools.json` (a tool's name and a pointer) and the detail."""
@@ -91,7 +91,7 @@ def undeclared_host(bundle: Bundle) -> Found:
     hosts = list_granted_hosts(bundle)
     for tool in bundle.tools:
         for request in tool.requests:
-            origin = parse_origin(request.url.replace("{", "").replace("}", ""))
+            origin = parse_template_origin(request.url)
             if is_permission_request(request):
                 if request.url not in bundle.permissions:
                     yield f"{tool.name}/requests", f"{request.url[:120]} is not permitted"

@@ -15,6 +15,7 @@ from forge.readers.document import load_document, parse_document
 from forge.schemas.walk import list_references
 from sandbox.bundle.apispec import from_json, to_json
 from sandbox.bundle.model import NAME, Bundle, read_bundle, render_files, write_bundle
+from sandbox.wire.exchange import WireRequest
 from sandbox.wire.policy import build_read_policy, build_tool_policy
 from tests.forge.samples import api, compiled, swagger
 
@@ -64,9 +65,9 @@ def test_a_document_compiles_to_the_same_bytes_again() -> None:
 def test_a_policy_lets_through_what_a_tool_asks_for() -> None:
     bundle = compiled("/a b/{id}: {get: {}, delete: {operationId: drop}}").bundle
     url = "https://api.example.com/v1/a%20b/7"
-    assert build_read_policy(bundle).find_rule("GET", url)
-    assert build_read_policy(bundle).find_rule("DELETE", url) is None
-    assert build_tool_policy(bundle, "drop").find_rule("DELETE", url)
+    assert build_read_policy(bundle).find_rule(WireRequest("GET", url))
+    assert build_read_policy(bundle).find_rule(WireRequest("DELETE", url)) is None
+    assert build_tool_policy(bundle, "drop").find_rule(WireRequest("DELETE", url))
 
 
 def test_half_of_a_document_broken_leaves_the_other_half() -> None:

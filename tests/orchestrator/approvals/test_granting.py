@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 
 import pytest
 
-from orchestrator.approvals.granting import allow_host, allow_package, remove_grant
+from orchestrator.approvals.granting import allow_file, allow_host, allow_package, remove_grant
 from orchestrator.approvals.signing_key import open_key
 from orchestrator.errors import OrchestratorError
 from orchestrator.settings import Settings
 from registry.secrets.signing import Signer
 from registry.store import Store
+from sandbox.errors import PathRefused
 from tests.granted import consents
 from tests.orchestrator.conftest import PIN
 
@@ -47,6 +50,39 @@ def test_who_waits_for_a_host_never_sees_it_without_its_private_address(
 def test_anything_but_one_host_and_port_is_refused(store: Store, signer: Signer, host: str) -> None:
     with pytest.raises(OrchestratorError, match="HOST:PORT"):
         allow_host(store.grants, host, "test", signer)
+    assert store.grants.find_grants() == ()
+
+
+def test_a_file_is_allowed_by_its_path_and_a_directory_for_what_is_not_hidden_in_it(
+    settings: Settings, store: Store, signer: Signer, tmp_path: Path
+) -> None:
+    place = tmp_path / "work"
+    (place / "apis").mkdir(parents=True)
+    (place / "one.json").touch()
+    for path in (place / "one.json", place / "apis"):
+        assert allow_file(store.grants, str(path), "test", signer, ()) == str(path)
+    given = consents(settings, store)
+    assert given.is_readable(f"{place}/one.json")
+    assert given.is_readable(f"{place}/apis/a/b.json")
+    for path in ("two.json", "one.json/x", "apis.json", "apis/.env", "apis/.git/config", ""):
+        assert not given.is_readable(f"{place}/{path}"), path
+    assert given.find_hosts() == frozenset()
+    assert remove_grant(store.grants, str(place / "apis"), "test", time.time())
+    assert not given.is_readable(f"{place}/apis/a.json")
+
+
+@pytest.mark.parametrize("name", ["link", "link/one.json", "missing", "pipe", "ours", "ours/x"])
+def test_a_path_that_no_server_may_be_given_is_not_allowed(
+    store: Store, signer: Signer, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "ours" / "x").touch()
+    (tmp_path / "one.json").touch()
+    (tmp_path / "link").symlink_to(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / name, Path("/etc/hosts"), Path.home(), Path.home() / ".netrc"):
+        with pytest.raises(PathRefused):
+            allow_file(store.grants, str(path), "test", signer, (tmp_path / "ours",))
     assert store.grants.find_grants() == ()
 
 

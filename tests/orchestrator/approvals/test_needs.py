@@ -31,6 +31,7 @@ from registry.needs import (
     BudgetLine,
     BudgetNeed,
     CredentialNeed,
+    FileNeed,
     HostNeed,
     Need,
     PackageNeed,
@@ -55,6 +56,7 @@ NEEDS: tuple[AllowedNeed, ...] = (
     suite_need(("test_a", "test_b"), "def test_a(): ..."),
 )
 OTHERS: tuple[Need, ...] = (
+    FileNeed("/srv/my openapi.json"),
     CredentialNeed("https://api.example.com/", "It asks for a key."),
     engine_need(ComponentMissing("none")),
     engine_need(BaseImageMissing("base")),

@@ -57,6 +57,8 @@ def test_no_argument_could_carry_a_decision_or_a_secret(name: str, word: str) ->
         ("forge", {"task": "x", "name": "../x"}),
         ("forge", {"task": "x", "experimental": True}),
         ("forge", {"task": "x", "document": "{}"}),
+        ("forge", {"task": "x", "source": "/x", "files": "typed"}),
+        ("do", {"task": "x", "tool": "none", "source": "/x", "files": "typed"}),
         ("status", {"wait": 26}),
         ("status", {"wait": -1}),
         ("forge", {"task": "x", "parent": "No"}),

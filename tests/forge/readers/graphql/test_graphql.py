@@ -15,6 +15,7 @@ from forge.readers.graphql.schema import find_schema_object
 from sandbox.bundle.model import ToolDefinition, read_bundle, write_bundle
 from sandbox.schemas.validator import get_checker
 from sandbox.stages.static.stage import prove_static
+from sandbox.wire.exchange import WireRequest
 from sandbox.wire.graphql import classify_document, extract_document
 from sandbox.wire.policy import build_read_policy, build_tool_policy
 from tests.forge.readers.graphql.shop import answered, compiled, introspection, schema
@@ -86,6 +87,11 @@ def test_the_bundle_passes_the_static_stage_and_is_the_same_read_again(tmp_path:
     assert read_bundle(tmp_path) == bundle
 
 
+def _post(body: str) -> WireRequest:
+    headers = (("content-type", "application/json"),)
+    return WireRequest("POST", ENDPOINT, headers, body.encode())
+
+
 def test_a_read_session_sends_the_documents_of_its_reads_and_no_other() -> None:
     bundle = compiled().bundle
     reads, mutation = (
@@ -93,7 +99,7 @@ def test_a_read_session_sends_the_documents_of_its_reads_and_no_other() -> None:
         bundle.get_tool("create_order").requests[0].document,
     )
     query = bundle.get_tool("user").requests[0].document
-    assert reads.find_rule("POST", ENDPOINT, json.dumps({"query": query}).encode())
+    assert reads.find_rule(_post(json.dumps({"query": query})))
     for body in (
         json.dumps({"query": mutation}),
         json.dumps({"query": query + " " + mutation}),
@@ -103,10 +109,10 @@ def test_a_read_session_sends_the_documents_of_its_reads_and_no_other() -> None:
         f"query={query}",
         "",
     ):
-        assert reads.find_rule("POST", ENDPOINT, body.encode()) is None, body
+        assert reads.find_rule(_post(body)) is None, body
     writes = build_tool_policy(bundle, "create_order")
-    assert writes.find_rule("POST", ENDPOINT, json.dumps({"query": mutation}).encode())
-    assert writes.find_rule("POST", ENDPOINT, json.dumps({"query": query}).encode()) is None
+    assert writes.find_rule(_post(json.dumps({"query": mutation})))
+    assert writes.find_rule(_post(json.dumps({"query": query}))) is None
 
 
 @pytest.mark.parametrize(
