@@ -148,6 +148,7 @@ def _is_pattern(request: Any) -> bool:
 def _functions(source: str) -> dict[str, Callable[..., Any]]:
     module = type(sys)("server")
     module.__file__ = SOURCE
+    sys.modules[module.__name__] = module  # Data classes look theirs up.
     try:
         exec(compile(source, SOURCE, "exec", dont_inherit=True), module.__dict__)
     # Loading runs a stranger's code, which may raise anything, also SystemExit.

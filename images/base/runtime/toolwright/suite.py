@@ -75,8 +75,8 @@ def run(tests: str, code: str = "", skip: list[str] | None = None) -> dict[str, 
     calls = Calls()
     try:
         server = type(sys)("server")
-        _fill(server, code, calls)
         with _modules(server=server, pytest=plainpytest.module()):
+            _fill(server, code, calls)
             found = _collected(tests)
             results = []
             for at, test in enumerate(found):
