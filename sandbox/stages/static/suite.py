@@ -14,7 +14,7 @@ from sandbox.bundle.source import (
     get_called_name,
     parse_source,
 )
-from sandbox.stages.static import code, reach
+from sandbox.stages.static import attributes, code
 
 FILE = "tests/test_server.py"
 """Where a bundle's tests lie."""
@@ -98,6 +98,13 @@ def other_decorator(source: ParsedSource) -> Found:
             for decorator in node.decorator_list:
                 if not _is_call(decorator, PARAMETRIZE) or not _is_test(node):
                     yield node.lineno, f"@{ast.unparse(decorator)[:60]}"
+
+
+def asynchronous(source: ParsedSource) -> Found:
+    """A test awaits something; call the tool, which is a plain function."""
+    for node in source.nodes:
+        if isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith):
+            yield node.lineno, type(node).__name__
 
 
 def other_class(source: ParsedSource) -> Found:
@@ -196,12 +203,13 @@ RULES: tuple[code.Rule, ...] = (
     same_name,
     code.dynamic_code,
     code.dynamic_attribute,
-    code.dunder_access,
+    attributes.dunder_access,
+    attributes.private_attribute,
     code.format_access,
     code.printing,
     code.shared_state,
-    code.asynchronous,
+    asynchronous,
     code.import_inside,
-    reach.introspection,
+    attributes.introspection,
     other_statement,
 )
