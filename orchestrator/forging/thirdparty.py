@@ -12,6 +12,7 @@ from typing import Any
 from orchestrator.approvals.granting import add_grant, revoke_permissions
 from orchestrator.approvals.grants import Grants, find_secret_name
 from orchestrator.errors import AddFailed
+from orchestrator.forging.secret_scan import check_source
 from orchestrator.forging.thirdparty_image import PreparedSource, Progress, prepare_source
 from orchestrator.forging.thirdparty_source import Source
 from orchestrator.gateway.engine import Engine
@@ -89,6 +90,7 @@ class Additions:
         publishing raise.
         """
         current = self._current(addition.name)
+        check_source(addition.source)
         check_nesting(addition.permissions)
         for permission in addition.permissions:
             if permission.kind == "fs":

@@ -14,6 +14,7 @@ from sandbox.bundle.source import (
     get_called_name,
     parse_source,
 )
+from sandbox.plain_secrets import find_secrets_in_code
 from sandbox.stages.static import attributes, code
 
 FILE = "tests/test_server.py"
@@ -26,6 +27,7 @@ MODULES = (modules.MODULES - {"toolwright.environment", "toolwright.files", "too
     "server",
     "toolwright.testing",
 }
+PLAIN_SECRET = "A secret stands in the tests; write an example such as example-token"
 PARAMETRIZE, RAISES = "pytest.mark.parametrize", "pytest.raises"
 
 Found = Iterator[tuple[int, str]]
@@ -42,6 +44,10 @@ def check_suite(tests: str) -> tuple[Finding, ...]:
         finding_at(FILE, line, _get_rule_name(rule), f"{_get_message(rule)}: {detail}"[:MAX_DETAIL])
         for rule in RULES
         for line, detail in rule(source)
+    ]
+    found += [
+        finding_at(FILE, secret.line, "plain-secret", f"{PLAIN_SECRET}: {secret.kind}")
+        for secret in find_secrets_in_code(tests)
     ]
     return tuple(found[:MAX_FINDINGS])
 
