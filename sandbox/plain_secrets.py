@@ -106,6 +106,8 @@ _WORDY = frozenset(
 _RESERVED_HOST = re.compile(
     r"(?:^|\.)(?:example(?:\.(?:com|net|org))?|test|invalid|localhost)$|^(?:127\.|host$)", re.I
 )
+_PATTERN = re.compile(r"\[[^\]]{2,}\]|\\[bdswBDSW]|\(\?")
+"""What texts hold that are regular expressions."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
 _RUN = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
@@ -256,7 +258,9 @@ def _is_key(text: str) -> bool:
 
 def _is_random(text: str) -> bool:
     """Whether a text looks made by chance, not by a person who names something."""
-    if _PLACEHOLDER.search(text) or re.search(r"\s", text) or _measure_entropy(text) < MIN_ENTROPY:
+    if _PLACEHOLDER.search(text) or _PATTERN.search(text) or re.search(r"\s", text):
+        return False
+    if _measure_entropy(text) < MIN_ENTROPY:
         return False
     if not re.search(r"\d", text) or not re.search(r"[A-Za-z]", text):
         return False

@@ -28,7 +28,7 @@ FRAME_HEADER = 8
 STDERR = 2
 CONFLICT = 409
 REMOVAL_SECONDS = 10
-SCRATCH = "/tmp"
+SCRATCH = "/tmp"  # nosec B108 # a container's own, alone in it
 NOBODY = "65534:65534"
 ENGINE_ERRORS = (docker.errors.DockerException, requests.RequestException, OSError)
 
