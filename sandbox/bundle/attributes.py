@@ -25,9 +25,9 @@ RESERVED = frozenset(
     "f_lasti f_lineno f_locals f_trace f_trace_lines f_trace_opcodes func_code func_defaults "
     "func_globals gi_code gi_frame gi_running gi_suspended gi_yieldfrom im_class im_func im_self "
     "tb_frame tb_lasti tb_lineno tb_next with_traceback "
-    # Classes, modules and how they are loaded.
-    "mro create_module exec_module find_loader find_module find_spec get_code get_loader "
-    "load_module modules builtins "
+    # Classes, modules, how they are loaded, and what runs text.
+    "bltns breakpoint create_module ctypes eval exec exec_module find_loader find_module find_spec "
+    "get_code get_loader globals importlib load_module locals modules mro builtins subprocess sys "
     # Text that is evaluated (typing.ForwardRef, TypeVar), and generic aliases made anew.
     "copy_with evaluate_bound evaluate_constraints evaluate_default evaluate_forward_ref "
     "evaluate_value "
@@ -38,7 +38,7 @@ RESERVED = frozenset(
     "run_in_executor set_default_executor set_task_factory sock_accept sock_connect "
     "subprocess_exec subprocess_shell "
     # Native code, files and callbacks of a database.
-    "blobopen create_module enable_load_extension load_extension set_authorizer "
+    "blobopen enable_load_extension load_extension set_authorizer "
     "set_progress_handler set_trace_callback".split()
 )
 """Public names that no code reaches, also where its own classes define them."""
@@ -56,7 +56,7 @@ _HIDDEN = {
     "pos skipkeys sort_keys strict",
     "re": "colno lineno msg pattern pos",
     "asyncio": "add_done_callback cancel cancelled cancelling done exception get_name "
-    "remove_done_callback result set_name uncancel",
+    "expired remove_done_callback reschedule result set_name uncancel when",
     "sqlite3": "close commit cursor execute executemany executescript in_transaction "
     "isolation_level rollback row_factory sqlite_errorcode sqlite_errorname text_factory "
     "total_changes",

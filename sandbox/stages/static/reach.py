@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from sandbox.bundle.modules import is_module, list_public_names
-from sandbox.bundle.source import FunctionNode, ParsedSource, find_local_uses
+from sandbox.bundle.source import FunctionNode, ParsedSource, find_local_uses, get_called_name
 
 Found = Iterator[tuple[int, str]]
 """Line and detail of each place that breaks a rule."""
@@ -89,11 +89,19 @@ def dynamic_class(source: ParsedSource) -> Found:
         elif isinstance(node, FunctionNode) and node.name.startswith("__"):
             if node.name not in METHODS:
                 yield node.lineno, node.name
+        elif isinstance(node, ast.Call) and _is_metaclass_call(node):
+            yield node.lineno, ast.unparse(node)[:80]
         elif isinstance(node, ast.Name) and node.id == "type" and isinstance(node.ctx, ast.Load):
             call = called.get(id(node))
             is_asked = call is not None and len(call.args) == 1 and not call.keywords
             if not is_asked and id(node) not in own:
                 yield node.lineno, "type as more than a question"
+
+
+def _is_metaclass_call(node: ast.Call) -> bool:
+    """Whether it is `type(x)(name, bases, {…})`."""
+    asked = isinstance(node.func, ast.Call) and get_called_name(node.func) == "type"
+    return asked and len(node.args) > 2 and isinstance(node.args[2], ast.Dict | ast.DictComp)
 
 
 def outside_database(source: ParsedSource) -> Found:
