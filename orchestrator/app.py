@@ -39,6 +39,7 @@ from orchestrator.forging.order import Report
 from orchestrator.forging.proving import DraftProver
 from orchestrator.forging.review import Review
 from orchestrator.forging.rounds import AuthorLoop
+from orchestrator.forging.secret_scan import SecretScan
 from orchestrator.gateway.admission import Admission
 from orchestrator.gateway.approved_writes import ApprovalRequester, ApprovedWrites
 from orchestrator.gateway.audit_writer import CallWriter
@@ -238,7 +239,8 @@ def _open_forge_parts(ground: Context, calling: _CallParts, stack: AsyncExitStac
     rounds = AuthorLoop(store.jobs, authors)
     second, tool = Review(rounds, engine), ground.roster.find_tool
     proving = DraftProver(store.calls, forge, second, tool)
-    drafting = DraftJobRunner(store, forge, Briefing(store, shelf), rounds, proving)
+    scan = SecretScan(vault)
+    drafting = DraftJobRunner(store, forge, Briefing(store, shelf), rounds, proving, scan)
     jobs = ForgeJobRunner(forge, drafting, Documentation(store.jobs, forge, authors))
     return _ForgeParts(forge, authors, drafting, jobs)
 
@@ -290,7 +292,10 @@ def _list_chores(
     keep_reserve(app.settings.reserve)
     yield take_up_work(app.jobs, app.approved.carry_out_approved, app.pulse, app.kill_switch)
     yield take_up_edits(
-        EditWatcher(app.settings.home, app.store, app.forge, app.roster.find_tool), app.kill_switch
+        EditWatcher(
+            app.settings.home, app.store, app.forge, app.roster.find_tool, SecretScan(app.vault)
+        ),
+        app.kill_switch,
     )
     yield watch_descriptions(app.drift, app.kill_switch)
     yield run_chores(app.store, calling.sessions, calling.open_notary(), ground.signed_policy)

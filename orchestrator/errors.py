@@ -61,6 +61,13 @@ class ForgeFailed(OrchestratorError):
     """A forge job ended without a server. The message says at which step and why."""
 
 
+class SecretHandedIn(OrchestratorError):
+    """A file that somebody handed in holds a secret in plain text."""
+
+    def __init__(self, file: str, reason: str) -> None:
+        super().__init__(f"{file}, {reason}.")
+
+
 class ForgeDeclined(ForgeFailed):
     """The author of a server, a model or a client, declined to write it."""
 

@@ -14,7 +14,8 @@ from pathlib import Path
 def main(report: Path, allowed: bool) -> int:
     if not report.stat().st_size:
         return 0
-    cases = list(ElementTree.parse(report).iter("testcase"))
+    found = ElementTree.parse(report)  # nosec B314 # our own test run wrote it
+    cases = list(found.iter("testcase"))
     reasons = Counter(
         skipped.get("message", "no reason given")
         for case in cases

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
+from sandbox.plain_secrets import PlainSecret, find_secrets_in_code
+
 ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 LOCK = (ROOT / "requirements.lock").read_text()
@@ -39,6 +41,18 @@ def requirements() -> Iterator[str]:
 @pytest.mark.parametrize("requirement", list(requirements()))
 def test_every_requirement_is_locked(requirement: str) -> None:
     assert re.search(rf"^{re.escape(canonical(requirement))}==", LOCK, re.MULTILINE)
+
+
+def test_the_projects_own_code_holds_no_secret() -> None:
+    folders = ("examples", "forge", "images", "orchestrator", "registry", "sandbox", "scripts")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    told = [(path.name, secret) for path in files for secret in _find_secrets(path)]
+    assert files
+    assert told == []
+
+
+def _find_secrets(path: Path) -> tuple[PlainSecret, ...]:
+    return find_secrets_in_code(path.read_text(encoding="utf-8"))
 
 
 def test_every_locked_package_has_one_version_and_hashes_and_no_address() -> None:

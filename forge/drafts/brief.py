@@ -245,8 +245,13 @@ _RULES = f"""# Rules that are checked
   Of each only its public names, and no module as a value. No other package but your `packages`,
   no files, processes, threads, sockets or environment.
 - No eval, exec, open, print, input, globals, getattr with a computed name, names with double
-  underscores, frames, metaclasses, global or nonlocal state, async code, or decorators but `@tool`;
-  only imports, functions, classes and constants at the top level.
+  underscores (but x.__class__.__name__, super().__init__), private attributes but those that your
+  own class defines, frames, metaclasses, global or nonlocal state. Decorators: `@tool`, of classes
+  `@dataclass` and `@unique`, of methods `@property`, `@staticmethod`, `@classmethod`. A tool is a
+  plain function; asyncio.run in it is fine. sqlite3 only by sqlite3.connect(":memory:").
+- At the top level only imports, functions, classes and constants: literals, their operators, and
+  calls such as re.compile, frozenset or namedtuple; no comprehension.
+- No secret in code, tests or cases; it comes by "env:NAME" or the API's credentials.
 - Nothing is kept between calls. Neither the clock nor chance decides a result: take them as
   arguments, or ask for "clock" or "random" where the task is about them.
 - Requests only as the parent's tools make them, by the same operation."""

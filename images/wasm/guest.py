@@ -22,6 +22,7 @@ from typing import Any
 
 import chance  # type: ignore[import-not-found]
 import engine_data  # type: ignore[import-not-found]
+import event_loop  # type: ignore[import-not-found]
 import wit_world  # type: ignore[import-not-found]
 from toolwright.broker import BrokerTransport  # type: ignore[import-not-found]
 from toolwright.bundle import Bundle  # type: ignore[import-not-found]
@@ -30,6 +31,8 @@ from toolwright.wire import encode, outcome, parse  # type: ignore[import-not-fo
 
 MAX_JSON_NESTING = 1000
 ORDINARY_NESTING = 12
+BROUGHT = ("socket", "subprocess")
+"""Modules that asyncio brings and that do nothing here: their import is told as what it is."""
 REHEARSALS = 100
 """By then the interpreter has specialised the code that every call runs (PEP 659)."""
 HOLES = (*range(32, 513, 16), *(512 << n for n in range(1, 8)))
@@ -193,6 +196,7 @@ def _filled() -> list[bytes]:
 CONNECTION = Connection(None, _transport)
 CHANCE = chance.install()
 _import_all()
+event_loop.install()
 json.JSONDecoder.raw_decode = _bounded_decode  # type: ignore[method-assign]
 time.sleep = _sleep
 zoneinfo._common.load_tzdata = _load_tzdata  # type: ignore[assignment]
@@ -202,6 +206,8 @@ for _ in range(REHEARSALS):
     _rehearse()
 # componentize-py seeds `random` at an instance's first call, from 2.5 kB of the host's randomness.
 random.seed = lambda *_: None
+for brought in BROUGHT:
+    sys.modules.pop(brought, None)
 sys.stdin, sys.stdout, sys.stderr = None, Printed(), Printed()
 sys.meta_path = [Absent()]
 sys.path_hooks, sys.path = [], []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from forge.drafts.brief import Brief
@@ -32,6 +32,7 @@ from orchestrator.forging.rounds import (
     render_diagnosis,
     render_exhausted,
 )
+from orchestrator.forging.secret_scan import SecretScan
 from registry.database.canonical import hash_text, to_compact_json
 from registry.errors import DraftRefused
 from registry.jobs.drafts import MAX_DRAFTS, awaits_draft
@@ -55,6 +56,7 @@ class DraftJobRunner:
     briefing: Briefing
     rounds: AuthorLoop
     proving: DraftProver
+    scan: SecretScan = field(default_factory=SecretScan)
     now: Callable[[], float] = time.time
 
     async def forge_draft(self, job: Job, order: ForgeOrder, report: Report) -> ForgeResult:
@@ -165,8 +167,14 @@ class DraftJobRunner:
 
         Raises ForgeFailed where it is one of those before.
         """
-        content, draft = compose_draft(_select_given(written, drafts), parent, drafts)
-        if isinstance(draft, Draft):
+        given = _select_given(written, drafts)
+        secrets = self.scan.find_problems(given)
+        if secrets:
+            given = self.scan.mask_content(given)
+        content, draft = compose_draft(given, parent, drafts)
+        if secrets:
+            problems = secrets
+        elif isinstance(draft, Draft):
             private = self.forge.brokers.private
             problems = check_model_draft(ForgeOrder.from_json(job.request), draft, private)
         else:
@@ -192,6 +200,8 @@ class DraftJobRunner:
         """Keep a draft and queue its job, or what is wrong with it. Raises DraftRefused."""
         if not awaits_draft(job):
             raise DraftRefused(job.id, f"the job does not wait for one, it is {job.state}")
+        if secrets := self.scan.find_problems(given):
+            return secrets
         order = ForgeOrder.from_json(job.request)
         parent, drafts = self.briefing.load_parent(job, order), self.store.drafts.find(job.id)
         kept, draft = compose_draft(given, parent, drafts)

@@ -14,6 +14,7 @@ import structlog
 from forge.errors import ForgeError
 from orchestrator.errors import CallsInvalid, ForgeFailed, ForgeWaits, OrchestratorError
 from orchestrator.forging.forge import Forge
+from orchestrator.forging.secret_scan import SecretScan
 from orchestrator.gateway.composition import Find, find_composition_problems
 from registry.errors import RegistryError, RowNotFound
 from registry.models import CALLABLE, EntryState
@@ -53,6 +54,7 @@ class EditWatcher:
     store: Store
     forge: Forge
     tool_of: Find
+    scan: SecretScan = field(default_factory=SecretScan)
     _seen: dict[str, Signature] = field(default_factory=dict)
     _tried: dict[str, Signature] = field(default_factory=dict)
     _handled: dict[str, Signature] = field(default_factory=dict)
@@ -101,6 +103,9 @@ class EditWatcher:
         only_tests = before[:edge] == now[:edge] and before != now
         examples = await asyncio.to_thread(self.forge.shelf.load_edited_examples, name)
         bundle = await asyncio.to_thread(self._read_changed, name)
+        if bundle is not None or only_tests:
+            place = get_server_directory(self.home, name)
+            await asyncio.to_thread(self.scan.check_files, place, WATCHED)
         if bundle is not None:
             if wrong := find_composition_problems(bundle, self.tool_of):
                 told = "; ".join(f"{finding.where}: {finding.reason}" for finding in wrong)

@@ -11,6 +11,7 @@ from typing import Any
 from orchestrator.approvals.granting import add_grant, revoke_permissions
 from orchestrator.approvals.grants import Grants, find_secret_name
 from orchestrator.errors import AddFailed
+from orchestrator.forging.secret_scan import check_source
 from orchestrator.forging.thirdparty_image import (
     PreparedSource,
     Progress,
@@ -94,6 +95,7 @@ class Additions:
         publishing raise.
         """
         current = self._current(addition.name)
+        check_source(addition.source)
         check_nesting(addition.permissions)
         for permission in addition.permissions:
             if permission.kind == "fs":

@@ -53,6 +53,13 @@ CagedSource = NpmSource | PypiSource | ScriptSource | ImageSource
 Source = CagedSource | ProgramSource
 
 
+def list_words(source: Source) -> tuple[str, ...]:
+    """The words of the command that are kept and shown with the server."""
+    if isinstance(source, ImageSource | ProgramSource):
+        return source.command
+    return source.arguments
+
+
 def parse_command(command: Sequence[str], packages: Sequence[str] = ()) -> Source:
     """What a command starts. `packages` are PyPI's that `python` needs. Raises OrchestratorError
     for one that cannot be fetched ahead of time.

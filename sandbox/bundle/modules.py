@@ -33,11 +33,13 @@ DYNAMIC = frozenset(
 MODULES = frozenset(
     {
         "__future__",
+        "asyncio",
         "base64",
         "binascii",
         "collections",
         "collections.abc",
         "csv",
+        "dataclasses",
         "datetime",
         "decimal",
         "difflib",
@@ -51,6 +53,7 @@ MODULES = frozenset(
         "json",
         "math",
         "re",
+        "sqlite3",
         "statistics",
         "textwrap",
         "toolwright",
@@ -66,6 +69,7 @@ MODULES = frozenset(
         "unicodedata",
         "urllib.parse",
         "uuid",
+        "zlib",
         "zoneinfo",
     }
 )
@@ -87,18 +91,41 @@ RUNTIME: Mapping[str, frozenset[str]] = {
     }.items()
 }
 """The runtime's API (docs/runtime-protocol.md, section 4), which is not importable here."""
+_ONLY: Mapping[str, frozenset[str]] = {
+    module: frozenset(names.split())
+    for module, names in {
+        # Nothing that opens sockets, starts processes or hands out the event loop.
+        "asyncio": "ALL_COMPLETED FIRST_COMPLETED FIRST_EXCEPTION Barrier BoundedSemaphore "
+        "BrokenBarrierError CancelledError Condition Event InvalidStateError LifoQueue Lock "
+        "PriorityQueue Queue QueueEmpty QueueFull QueueShutDown Semaphore TaskGroup TimeoutError "
+        "as_completed create_task gather iscoroutine iscoroutinefunction run shield sleep timeout "
+        "wait wait_for",
+        # `make_dataclass` and `Field` make classes of text.
+        "dataclasses": "FrozenInstanceError InitVar KW_ONLY MISSING asdict astuple dataclass field "
+        "fields is_dataclass replace",
+        "enum": "CONFORM CONTINUOUS EJECT Enum EnumCheck Flag FlagBoundary IntEnum IntFlag KEEP "
+        "NAMED_FLAGS ReprEnum STRICT StrEnum UNIQUE auto unique",
+        # A database in memory (`sandbox.stages.static.reach.outside_database`).
+        "sqlite3": "Cursor DataError DatabaseError Error IntegrityError InterfaceError "
+        "InternalError NotSupportedError OperationalError ProgrammingError Row Warning "
+        "complete_statement connect sqlite_version sqlite_version_info",
+    }.items()
+}
 _WITHOUT: Mapping[str, frozenset[str]] = {
     module: frozenset(names.split())
     for module, names in {
-        # They open files, ask the operating system, change classes, or run text as code.
-        "enum": "EnumMeta EnumType global_enum",
+        # They open files, ask the operating system, change classes, or run text as code; the
+        # others are not the module's own.
         "hashlib": "file_digest",
         "io": "FileIO IncrementalNewlineDecoder OpenWrapper open open_code text_encoding",
-        "typing": "ForwardRef evaluate_forward_ref get_type_hints",
-        "uuid": "getnode main uuid1 uuid6",
+        "typing": "ForwardRef ParamSpecArgs ParamSpecKwargs clear_overloads evaluate_forward_ref "
+        "get_annotations get_args get_origin get_overloads get_protocol_members get_type_hints "
+        "no_type_check no_type_check_decorator reveal_type",
+        "uuid": "Enum bytes_ getnode int_ main uuid1 uuid6",
         "zoneinfo": "TZPATH reset_tzpath",
     }.items()
 }
+"""Public names that servers may not use."""
 
 
 @cache
@@ -111,6 +138,8 @@ def list_public_names(module: str) -> frozenset[str]:
         return RUNTIME[module]
     if module not in MODULES:
         return frozenset()
+    if module in _ONLY:
+        return _ONLY[module]
     loaded = import_module(module)
     names = getattr(loaded, "__all__", None) or dir(loaded)
     shown = {name for name in names if not name.startswith("_")}

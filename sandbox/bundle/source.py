@@ -66,7 +66,8 @@ def is_tool_decorator(node: ast.expr) -> bool:
 
 def find_local_uses(source: ParsedSource, names: Collection[str]) -> set[int]:
     """The ids (`id()`) of the nodes that use one of these names for a local variable of a function:
-    a parameter, or a name that the function assigns.
+    a parameter, or a name that the function assigns. The bodies of classes are left out: a name
+    that is assigned there is looked up among the globals until then, past the function.
     """
     own: set[int] = set()
     for function in source.nodes:
@@ -74,7 +75,27 @@ def find_local_uses(source: ParsedSource, names: Collection[str]) -> set[int]:
             bound = {name for name in _find_bound_names(function) if name in names}
             inside = (node for part in function.body if bound for node in ast.walk(part))
             own |= {id(node) for node in inside if isinstance(node, ast.Name) and node.id in bound}
+    if own:
+        own -= {id(node) for node in _iterate_class_names(source)}
     return own
+
+
+def _iterate_class_names(source: ParsedSource) -> Iterator[ast.AST]:
+    """The names that stand in the bodies of classes and not in their methods' bodies."""
+    pending: list[ast.AST] = [
+        part for node in source.nodes if isinstance(node, ast.ClassDef) for part in node.body
+    ]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Name):
+            yield node
+        elif isinstance(node, FunctionNode):
+            pending += [*node.decorator_list, node.args]
+            pending += [node.returns] if node.returns else []
+        elif not isinstance(node, ast.ClassDef):
+            pending += ast.iter_child_nodes(node)
+        else:
+            pending += [*node.decorator_list, *node.bases, *node.keywords]
 
 
 def _find_bound_names(function: FunctionNode) -> Iterator[str]:

@@ -36,7 +36,7 @@ EXIT_LIMITS = Limits(memory_mb=64, pids=16, scratch_mb=1)
 PROXY_URL = f"http://127.0.0.1:{PROXY_PORT}"
 SETTINGS: Mapping[str, str] = {
     "HOME": HOME,
-    "TMPDIR": "/tmp",
+    "TMPDIR": SCRATCH,
     "UV_USE_IO_URING": "0",
     "PYTHONUNBUFFERED": "1",
     "PYTHONDONTWRITEBYTECODE": "1",

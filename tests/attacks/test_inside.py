@@ -41,7 +41,22 @@ def call(number, *arguments):
 """Whatever else a call comes to, it came to the kernel."""
 DENIED = {
     "abstract unix socket": "import socket; socket.socket(socket.AF_UNIX).bind(chr(0) + 'x')",
-    "pair of sockets": "import socket; socket.socketpair()",
+    "pair of datagram sockets": "import socket; socket.socketpair(type=socket.SOCK_DGRAM)",
+    "pair of packet sockets": "import socket; socket.socketpair(type=socket.SOCK_SEQPACKET)",
+    "pair of another family": "import socket; socket.socketpair(30, socket.SOCK_STREAM)",
+    "a socket of a pair, bound": ("import socket; socket.socketpair()[0].bind(chr(0) + 'x')"),
+    "a socket of a pair, connected": (
+        "import socket; socket.socketpair()[0].connect('/var/run/docker.sock')"
+    ),
+    "a socket of a pair, sending elsewhere": (
+        "import socket; socket.socketpair()[0].sendto(b'x', '/var/run/docker.sock')"
+    ),
+    "a socket of a pair, handing on a file": (
+        "import array, socket\n"
+        "files = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0]))\n"
+        "socket.socketpair()[0].sendmsg([b'x'], [files])"
+    ),
+    "a socket of a pair, listening": "import socket; socket.socketpair()[0].listen()",
     "netlink socket": "import socket; socket.socket(16, socket.SOCK_RAW)",
     "crypto socket": "import socket; socket.socket(38, socket.SOCK_SEQPACKET)",
     "bluetooth socket": "import socket; socket.socket(31, socket.SOCK_RAW)",

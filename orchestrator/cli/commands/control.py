@@ -148,7 +148,8 @@ def _open_listener(listener: socket.socket, host: str, port: int, token: str) ->
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((host, port))
     listener.listen()
-    name = "127.0.0.1" if host == "0.0.0.0" else host
+    everywhere = "0.0.0.0"  # nosec B104 # only compared
+    name = "127.0.0.1" if host == everywhere else host
     return ControlAddress(f"http://{name}:{listener.getsockname()[1]}", token, os.getpid())
 
 

@@ -29,7 +29,7 @@ STDERR = 2
 CONFLICT = 409
 REMOVAL_SECONDS = 10
 MAX_EARLY = 64 * 1024
-SCRATCH = "/tmp"
+SCRATCH = "/tmp"  # nosec B108 # a container's own, alone in it
 NOBODY = "65534:65534"
 ENGINE_ERRORS = (docker.errors.DockerException, requests.RequestException, OSError)
 

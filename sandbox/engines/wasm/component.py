@@ -35,7 +35,13 @@ MAX_WASM_STACK = 2 * 1024 * 1024
 """About what CPython needs to reach its own limit of C recursion."""
 HOST_STACK = 1024 * 1024
 """Stack of a call that is reserved for the host's functions."""
-SOURCES = ("wasm/world.wit", "wasm/guest.py", "wasm/chance.py", "base/runtime/toolwright")
+SOURCES = (
+    "wasm/world.wit",
+    "wasm/guest.py",
+    "wasm/chance.py",
+    "wasm/event_loop.py",
+    "base/runtime/toolwright",
+)
 ZONES = "tzdata"
 _COMMAND = "import sys, componentize_py; sys.exit(componentize_py.script())"
 

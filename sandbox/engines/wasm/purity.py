@@ -26,6 +26,8 @@ SETTERS = frozenset(
     }
 )
 """Functions that change the state of a module that servers may import."""
+COUNTING = frozenset({"asyncio", "sqlite3"})
+"""Modules that number what they make, tasks for one, over calls."""
 ADDRESSES = frozenset({"hash", "id", "object"})
 """Builtins whose results depend on memory addresses, and so on earlier calls."""
 _PLAIN = (ast.Import, ast.ImportFrom, ast.Pass)
@@ -83,6 +85,10 @@ def _changes_state(node: ast.AST) -> bool:
         return True
     if isinstance(node, ast.Global | ast.Nonlocal):
         return True
+    if isinstance(node, ast.Import):
+        return any(alias.name in COUNTING for alias in node.names)
+    if isinstance(node, ast.ImportFrom):
+        return node.module in COUNTING
     if isinstance(node, ast.Attribute):
         return not isinstance(node.ctx, ast.Load) or _is_setter(node.attr)
     return isinstance(node, ast.Name) and (node.id in DYNAMIC or _is_setter(node.id))

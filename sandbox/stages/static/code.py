@@ -9,15 +9,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Set
 
+from sandbox.bundle.attributes import RESERVED
 from sandbox.bundle.modules import DYNAMIC, MODULES, is_module, list_public_names
 from sandbox.bundle.source import (
     FunctionNode,
     ParsedSource,
     find_local_uses,
     get_called_name,
-    is_tool_decorator,
 )
-from sandbox.stages.static import reach
+from sandbox.stages.static import attributes, loading, reach
+from sandbox.stages.static.loading import METHOD_DECORATORS, TOOL, build_scope, is_class_decorator
 
 Found = Iterator[tuple[int, str]]
 """Line and detail of each place that breaks a rule."""
@@ -67,10 +68,30 @@ def absent(source: ParsedSource, available: Set[str]) -> Found:
 
 def dynamic_code(source: ParsedSource) -> Found:
     """A built-in is used that runs text as code or reaches past the sandbox's API."""
-    own = find_local_uses(source, DYNAMIC)
+    own = find_local_uses(source, DYNAMIC) | set(_iterate_plain_uses(source))
     for node in source.nodes:
         if isinstance(node, ast.Name) and node.id in DYNAMIC and id(node) not in own:
             yield node.lineno, node.id
+
+
+def _iterate_plain_uses(source: ParsedSource) -> Iterator[int]:
+    """The ids of the names in `super().method` and of the decorators of methods."""
+    for node in source.nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Call):
+            call = node.value
+            if get_called_name(call) == "super" and not call.args and not call.keywords:
+                yield id(call.func)
+        elif isinstance(node, ast.ClassDef):
+            yield from map(id, iterate_method_decorators(node))
+
+
+def iterate_method_decorators(node: ast.ClassDef) -> Iterator[ast.expr]:
+    """The plain decorators of a class's methods: `property` and its like."""
+    for method in node.body:
+        if isinstance(method, FunctionNode):
+            for decorator in method.decorator_list:
+                if isinstance(decorator, ast.Name) and decorator.id in METHOD_DECORATORS:
+                    yield decorator
 
 
 def dynamic_attribute(source: ParsedSource) -> Found:
@@ -81,39 +102,24 @@ def dynamic_attribute(source: ParsedSource) -> Found:
             name = node.args[1] if len(node.args) > 1 else None
             if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
                 yield node.lineno, ast.unparse(node)[:80]
-            elif name.value.startswith("_") or name.value in reach.INTROSPECTION:
+            elif name.value.startswith("_") or name.value in RESERVED | attributes.FORMATTERS:
                 yield node.lineno, name.value
         elif isinstance(node, ast.Name) and node.id in ("getattr", "hasattr"):
             if id(node) not in called:
                 yield node.lineno, f"{node.id} as a value"
 
 
-def dunder_access(source: ParsedSource) -> Found:
-    """A name or attribute with double underscores is used, the way into the interpreter."""
-    for node in source.nodes:
-        if isinstance(node, ast.Attribute) and node.attr.startswith("__"):
-            yield node.lineno, node.attr
-        elif isinstance(node, ast.Name) and node.id.startswith("__"):
-            yield node.lineno, node.id
-
-
 def format_access(source: ParsedSource) -> Found:
     """A format string that is not a plain literal can read any attribute."""
     called = {id(node.func) for node in source.nodes if isinstance(node, ast.Call)}
     for node in source.nodes:
-        if not isinstance(node, ast.Attribute) or node.attr not in ("format", "format_map"):
+        if not isinstance(node, ast.Attribute) or node.attr not in attributes.FORMATTERS:
             continue
-        text = node.value
-        literal = isinstance(text, ast.Constant) and isinstance(text.value, str)
-        if not literal or "_" in _find_field_paths(text) or id(node) not in called:
+        text = node.value.value if isinstance(node.value, ast.Constant) else None
+        names = attributes.iterate_format_attributes(text)
+        plain = isinstance(text, str) and id(node) in called
+        if not plain or any("_" in name for name in names):
             yield node.lineno, ast.unparse(node)[:80]
-
-
-def _find_field_paths(text: ast.expr) -> str:
-    """The replacement fields' attribute paths of a literal, where `__` would stand."""
-    value = text.value if isinstance(text, ast.Constant) else ""
-    pieces = str(value).split("{")[1:]
-    return "".join(piece.partition("}")[0].partition(".")[2] for piece in pieces)
 
 
 def printing(source: ParsedSource) -> Found:
@@ -131,19 +137,30 @@ def shared_state(source: ParsedSource) -> Found:
 
 
 def other_decorator(source: ParsedSource) -> Found:
-    """A decorator other than `tool` is used, or `tool` on what is not a top-level function."""
+    """A decorator is used that is not `tool` on a top-level function, `dataclass` or `unique` on a
+    class, or `property`, `staticmethod` or `classmethod` on a method.
+    """
+    scope = build_scope(source)
+    plain: set[int] = set()
+    for node in source.nodes:
+        if isinstance(node, ast.ClassDef):
+            plain.update(map(id, iterate_method_decorators(node)))
+            plain.update(
+                id(each) for each in node.decorator_list if is_class_decorator(each, scope)
+            )
     for node in source.nodes:
         if isinstance(node, FunctionNode | ast.ClassDef):
             for decorator in node.decorator_list:
-                if not is_tool_decorator(decorator) or node not in source.tools:
+                is_tool = scope.resolve(decorator) == TOOL and node in source.tools
+                if not is_tool and id(decorator) not in plain:
                     yield node.lineno, f"@{ast.unparse(decorator)[:60]}"
 
 
 def asynchronous(source: ParsedSource) -> Found:
-    """Tools run in threads; there is nothing to await."""
-    for node in source.nodes:
-        if isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith):
-            yield node.lineno, type(node).__name__
+    """A tool is asynchronous; write a plain function that calls asyncio.run."""
+    for node in source.tools:
+        if isinstance(node, ast.AsyncFunctionDef):
+            yield node.lineno, node.name
 
 
 def import_inside(source: ParsedSource) -> Found:
@@ -158,7 +175,10 @@ RULES: tuple[Rule, ...] = (
     forbidden_import,
     dynamic_code,
     dynamic_attribute,
-    dunder_access,
+    attributes.dunder_access,
+    attributes.introspection,
+    attributes.private_attribute,
+    attributes.unknown_attribute,
     format_access,
     printing,
     shared_state,
@@ -166,7 +186,7 @@ RULES: tuple[Rule, ...] = (
     asynchronous,
     import_inside,
     reach.module_reach,
-    reach.introspection,
     reach.dynamic_class,
-    reach.work_on_load,
+    reach.outside_database,
+    loading.work_on_load,
 )

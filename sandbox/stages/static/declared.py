@@ -1,4 +1,4 @@
-"""Rule against the use of permissions that the bundle does not declare, as far as code shows it."""
+"""Rules on what code uses that its bundle does not declare: permissions, and plain secrets."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.source import ParsedSource, get_called_name
+from sandbox.plain_secrets import find_secrets_in_code
 from sandbox.wire.policy import list_granted_hosts, parse_origin
 
+COMPILER = "compiler"
 Found = Iterator[tuple[int, str]]
 """Line and detail of each place that breaks a rule."""
 _KINDS = {
@@ -55,6 +57,13 @@ def undeclared_use(source: ParsedSource, bundle: Bundle) -> Found:
             yield node.lineno, f"{f'env:{text}'[:120]}; {_format_advice('env')}"
         elif called == "http.request":
             yield from ((node.lineno, url) for url in _find_undeclared_urls(node, hosts))
+
+
+def plain_secret(source: ParsedSource, bundle: Bundle) -> Found:
+    """A secret stands in the code; keep it in the vault, for a credential or "env:NAME"."""
+    # The compiler's constants are an API's own, examples among them.
+    if bundle.provenance.author != COMPILER:
+        yield from ((each.line, each.kind) for each in find_secrets_in_code(bundle.source_code))
 
 
 def _format_advice(kind: str) -> str:

@@ -1,4 +1,4 @@
-"""Rules on access to modules, frames and classes, and on code that runs when it is loaded."""
+"""Rules on what modules and classes are used for."""
 
 from __future__ import annotations
 
@@ -11,11 +11,6 @@ from sandbox.bundle.source import FunctionNode, ParsedSource, find_local_uses, g
 Found = Iterator[tuple[int, str]]
 """Line and detail of each place that breaks a rule."""
 
-INTROSPECTION = frozenset(
-    "ag_await ag_code ag_frame cr_await cr_code cr_frame cr_origin f_back f_builtins f_code "
-    "f_globals f_lasti f_lineno f_locals f_trace gi_code gi_frame gi_yieldfrom mro tb_frame "
-    "tb_lasti tb_lineno tb_next with_traceback".split()
-)
 METHODS = frozenset(
     f"__{name}__"
     for name in "abs add and bool call contains enter eq exit float floordiv ge getitem gt hash "
@@ -23,10 +18,6 @@ METHODS = frozenset(
     "round rsub setitem str sub truediv xor".split()
 )
 """Special methods that a class may define."""
-CONSTRUCTORS = frozenset(
-    {"dict", "frozenset", "list", "range", "re.compile", "set", "tuple", "TypeVar"}
-)
-_PLAIN_STATEMENTS = (ast.Import, ast.ImportFrom)
 
 
 def module_reach(source: ParsedSource) -> Found:
@@ -88,17 +79,6 @@ def _find_bindings(source: ParsedSource) -> dict[str, str]:
     return known
 
 
-def introspection(source: ParsedSource) -> Found:
-    """The interpreter's frames, code and classes are reached, which lead to all that it holds."""
-    for node in source.nodes:
-        if isinstance(node, ast.Attribute) and node.attr in INTROSPECTION:
-            yield node.lineno, node.attr
-        elif isinstance(node, ast.MatchClass):
-            for name in node.kwd_attrs:
-                if name.startswith("_") or name in INTROSPECTION:
-                    yield node.lineno, name
-
-
 def dynamic_class(source: ParsedSource) -> Found:
     """A class is made otherwise than by its name, its bases and its body."""
     called = {id(node.func): node for node in source.nodes if isinstance(node, ast.Call)}
@@ -109,6 +89,8 @@ def dynamic_class(source: ParsedSource) -> Found:
         elif isinstance(node, FunctionNode) and node.name.startswith("__"):
             if node.name not in METHODS:
                 yield node.lineno, node.name
+        elif isinstance(node, ast.Call) and _is_metaclass_call(node):
+            yield node.lineno, ast.unparse(node)[:80]
         elif isinstance(node, ast.Name) and node.id == "type" and isinstance(node.ctx, ast.Load):
             call = called.get(id(node))
             is_asked = call is not None and len(call.args) == 1 and not call.keywords
@@ -116,68 +98,27 @@ def dynamic_class(source: ParsedSource) -> Found:
                 yield node.lineno, "type as more than a question"
 
 
-def work_on_load(source: ParsedSource) -> Found:
-    """Code runs when the server is loaded; only imports, functions, classes and constants may."""
-    later = any(
-        isinstance(node, ast.ImportFrom)
-        and node.module == "__future__"
-        and any(alias.name == "annotations" for alias in node.names)
-        for node in source.tree.body
-    )
-    yield from _check_statements(source.tree.body, later)
+def _is_metaclass_call(node: ast.Call) -> bool:
+    """Whether it is `type(x)(name, bases, {…})`."""
+    asked = isinstance(node.func, ast.Call) and get_called_name(node.func) == "type"
+    return asked and len(node.args) > 2 and isinstance(node.args[2], ast.Dict | ast.DictComp)
 
 
-def _check_statements(body: list[ast.stmt], later: bool) -> Found:
-    for node in body:
-        if isinstance(node, _PLAIN_STATEMENTS) or _is_constant(node, later):
-            continue
-        if isinstance(node, FunctionNode):
-            yield from _check_signature(node, later)
-        elif isinstance(node, ast.ClassDef) and not node.keywords:
-            yield from (
-                (base.lineno, ast.unparse(base)[:80]) for base in _select_working(node.bases)
-            )
-            yield from _check_statements(node.body, later)
-        else:
-            yield node.lineno, ast.unparse(node)[:80]
+def outside_database(source: ParsedSource) -> Found:
+    """A database is opened that is not in memory alone; write sqlite3.connect(":memory:")."""
+    opened = {id(node.func): node for node in source.nodes if isinstance(node, ast.Call)}
+    modules = {name for name, module in _find_bindings(source).items() if module == "sqlite3"}
+    for node in source.nodes:
+        if isinstance(node, ast.ImportFrom) and node.module == "sqlite3":
+            if any(alias.name == "connect" for alias in node.names):
+                yield node.lineno, "from sqlite3 import connect"
+        elif isinstance(node, ast.Attribute) and node.attr == "connect":
+            call, module = opened.get(id(node)), node.value
+            if isinstance(module, ast.Name) and module.id in modules:
+                if call is None or not _is_in_memory(call):
+                    yield node.lineno, ast.unparse(call or node)[:80]
 
 
-def _check_signature(node: ast.FunctionDef | ast.AsyncFunctionDef, later: bool) -> Found:
-    """Defaults of a definition that do work, and annotations unless their evaluation is
-    postponed.
-    """
-    found: list[ast.expr | None] = [*node.args.defaults, *node.args.kw_defaults]
-    if not later:
-        everyone = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
-        found += [argument.annotation for argument in everyone]
-        found += [each.annotation for each in (node.args.vararg, node.args.kwarg) if each]
-        found.append(node.returns)
-    for value in _select_working([each for each in found if each is not None]):
-        yield value.lineno, ast.unparse(value)[:80]
-
-
-def _select_working(values: list[ast.expr]) -> list[ast.expr]:
-    return [value for value in values if not _is_data(value)]
-
-
-def _is_constant(node: ast.stmt, later: bool) -> bool:
-    if isinstance(node, ast.Pass):
-        return True
-    if isinstance(node, ast.Expr):
-        return isinstance(node.value, ast.Constant)
-    if isinstance(node, ast.Assign | ast.AnnAssign):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        if isinstance(node, ast.AnnAssign) and not later and not _is_data(node.annotation):
-            return False
-        named = all(isinstance(target, ast.Name | ast.Tuple) for target in targets)
-        return named and (node.value is None or _is_data(node.value))
-    return False
-
-
-def _is_data(value: ast.expr) -> bool:
-    """Whether an expression only builds a value."""
-    return not any(
-        (isinstance(node, ast.Call) and get_called_name(node) not in CONSTRUCTORS)
-        or isinstance(node, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr | ast.Lambda)
-        for node in ast.walk(value)
-    )
+def _is_in_memory(call: ast.Call) -> bool:
+    first = call.args[0] if len(call.args) == 1 and not call.keywords else None
+    return isinstance(first, ast.Constant) and first.value == ":memory:"

@@ -14,7 +14,8 @@ from sandbox.bundle.source import (
     get_called_name,
     parse_source,
 )
-from sandbox.stages.static import code, reach
+from sandbox.plain_secrets import find_secrets_in_code
+from sandbox.stages.static import attributes, code
 
 FILE = "tests/test_server.py"
 """Where a bundle's tests lie."""
@@ -26,6 +27,7 @@ MODULES = (modules.MODULES - {"toolwright.environment", "toolwright.files", "too
     "server",
     "toolwright.testing",
 }
+PLAIN_SECRET = "A secret stands in the tests; write an example such as example-token"
 PARAMETRIZE, RAISES = "pytest.mark.parametrize", "pytest.raises"
 
 Found = Iterator[tuple[int, str]]
@@ -42,6 +44,10 @@ def check_suite(tests: str) -> tuple[Finding, ...]:
         finding_at(FILE, line, _get_rule_name(rule), f"{_get_message(rule)}: {detail}"[:MAX_DETAIL])
         for rule in RULES
         for line, detail in rule(source)
+    ]
+    found += [
+        finding_at(FILE, secret.line, "plain-secret", f"{PLAIN_SECRET}: {secret.kind}")
+        for secret in find_secrets_in_code(tests)
     ]
     return tuple(found[:MAX_FINDINGS])
 
@@ -98,6 +104,13 @@ def other_decorator(source: ParsedSource) -> Found:
             for decorator in node.decorator_list:
                 if not _is_call(decorator, PARAMETRIZE) or not _is_test(node):
                     yield node.lineno, f"@{ast.unparse(decorator)[:60]}"
+
+
+def asynchronous(source: ParsedSource) -> Found:
+    """A test awaits something; call the tool, which is a plain function."""
+    for node in source.nodes:
+        if isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith):
+            yield node.lineno, type(node).__name__
 
 
 def other_class(source: ParsedSource) -> Found:
@@ -196,12 +209,13 @@ RULES: tuple[code.Rule, ...] = (
     same_name,
     code.dynamic_code,
     code.dynamic_attribute,
-    code.dunder_access,
+    attributes.dunder_access,
+    attributes.private_attribute,
     code.format_access,
     code.printing,
     code.shared_state,
-    code.asynchronous,
+    asynchronous,
     code.import_inside,
-    reach.introspection,
+    attributes.introspection,
     other_statement,
 )

@@ -148,8 +148,10 @@ def _is_pattern(request: Any) -> bool:
 def _functions(source: str) -> dict[str, Callable[..., Any]]:
     module = type(sys)("server")
     module.__file__ = SOURCE
+    sys.modules[module.__name__] = module  # Data classes look theirs up.
     try:
-        exec(compile(source, SOURCE, "exec", dont_inherit=True), module.__dict__)
+        code = compile(source, SOURCE, "exec", dont_inherit=True)
+        exec(code, module.__dict__)  # nosec B102 # what the cage is for
     # Loading runs a stranger's code, which may raise anything, also SystemExit.
     except BaseException as error:
         raise LoadError(_located(error)) from error

@@ -75,8 +75,8 @@ def run(tests: str, code: str = "", skip: list[str] | None = None) -> dict[str, 
     calls = Calls()
     try:
         server = type(sys)("server")
-        _fill(server, code, calls)
         with _modules(server=server, pytest=plainpytest.module()):
+            _fill(server, code, calls)
             found = _collected(tests)
             results = []
             for at, test in enumerate(found):
@@ -112,7 +112,8 @@ def _passed(tests: str, stub: Mapping[str, Any]) -> list[str]:
 def _fill(server: ModuleType, code: str, calls: Calls) -> None:
     """Run `server.py` in its module; the calls of its tools are noted."""
     server.__file__ = SOURCE
-    exec(compile(code, SOURCE, "exec", dont_inherit=True), server.__dict__)
+    compiled_code = compile(code, SOURCE, "exec", dont_inherit=True)
+    exec(compiled_code, server.__dict__)  # nosec B102 # what the cage is for
     for name, value in list(vars(server).items()):
         if getattr(value, "toolwright_tool", None) is True:
             setattr(server, name, calls.noted(name, value))
@@ -158,7 +159,8 @@ def _collected(tests: str) -> list[Test]:
     module = type(sys)("test_server")
     module.__file__ = FILE
     module.__dict__.update(GLOBALS)
-    exec(compiled(tests, FILE), module.__dict__)
+    code = compiled(tests, FILE)
+    exec(code, module.__dict__)  # nosec B102 # what the cage is for
     functions = [
         (name, value)
         for name, value in vars(module).items()

@@ -14,6 +14,7 @@ from sandbox.bundle.apispec import Encoding, MediaType, Operation, Parameter, Re
 from sandbox.bundle.model import ToolDefinition
 from sandbox.schemas.directional import DirectionalValidator
 from sandbox.session.interface import Failure, Outcome
+from sandbox.stages.contract.body import contains_scalars
 from sandbox.stages.contract.places import ArgumentPlace, check_claims, find_places
 from sandbox.stages.contract.request import check_request
 from sandbox.stages.contract.result import Expectation, check_result
@@ -419,3 +420,20 @@ def test_other_bytes_another_type_or_a_wrong_word_about_them_is_told(
 def test_a_result_that_is_no_error_but_breaks_the_host_s_check_is_not_told_as_one() -> None:
     outcome = Outcome("t", {"content": [], "structuredContent": {}}, Failure("schema", "broken"))
     assert "success is claimed" in check_result("schema", response(200), outcome)[0]
+
+
+NESTED_DEEPLY = "<a>" * 50_000 + "x" + "</a>" * 50_000
+EXPANDING = (
+    '<!DOCTYPE a [<!ENTITY b "bbbbbbbbbb"><!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;">]><a>&c;&c;</a>'
+)
+
+
+def test_an_xml_body_is_compared_however_deep_it_is() -> None:
+    assert contains_scalars(b"<a><b>1</b><c d='x'/></a>", {"b": 1, "c": "x"})
+    assert contains_scalars(b"\xef\xbb\xbf<a>x</a>", "x")
+    assert contains_scalars(NESTED_DEEPLY.encode(), "x")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-be", "utf-16-le"])
+def test_an_xml_body_with_declarations_is_not_parsed_in_any_encoding(encoding: str) -> None:
+    assert not contains_scalars(EXPANDING.encode(encoding), "b" * 160)

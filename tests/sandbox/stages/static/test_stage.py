@@ -72,7 +72,7 @@ def test_a_good_bundle_has_no_findings() -> None:
         ("X = []\n\n\ndef f():\n    global X", "shared-state"),
         ("def d(f):\n    return f\n\n\n@d\ndef g():\n    pass", "other-decorator"),
         ("class C:\n    @tool\n    def g(self):\n        pass", "other-decorator"),
-        ("async def f():\n    pass", "asynchronous"),
+        ("@tool\nasync def f():\n    pass", "asynchronous"),
         ("def f():\n    import json", "import-inside"),
         ("if True:\n    import json", "import-inside"),
         ("list_notes()", "work-on-load"),
