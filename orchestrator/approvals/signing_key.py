@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from registry.approvals.authority import Authority
 from registry.audit.heads import HeadSigner
 from registry.audit.search import AuditTable
 from registry.database.audit_chain import ChainHead
-from registry.errors import KeyChanged, PinUnusable, SignedHeadsDamaged
+from registry.errors import KeyChanged, PinUnusable, RegistryError, SignedHeadsDamaged
 from registry.secrets.pin import verify_pin
 from registry.secrets.signing import Signer
 
@@ -46,8 +47,13 @@ def check_pin(settings: Settings, pin: str, now: float) -> str:
 
 
 def sign_audit(settings: Settings, audit: AuditTable) -> None:
-    """Sign the audit's heads now, so that what was just taken away cannot be cut off its end."""
-    HeadSigner(settings.heads).sign_heads(audit, time.time())
+    """Sign the audit's heads now, so that what was just taken away cannot be cut off its end.
+
+    Trouble with the file fails no command: what was stored is stored, `doctor` tells of the file,
+    and the next signature covers it as well.
+    """
+    with suppress(RegistryError, OSError):
+        HeadSigner(settings.heads).sign_heads(audit, time.time())
 
 
 def build_authority(settings: Settings) -> Authority:

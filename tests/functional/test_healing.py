@@ -25,11 +25,11 @@ from orchestrator.healing.versions import find_version
 from orchestrator.settings import load_settings
 from registry.health.repairs import REPAIRS_A_DAY
 from registry.models import ENDED_JOBS, DraftRow, Entry, Invocation, Job, build_entry
+from registry.secrets.pin import verify_pin
 from sandbox.bundle.ratelimit import Pace
 from sandbox.session.recorded_case import RecordedCase
 from tests.crash.documents import described, reading
 from tests.engine.samples import bundle
-from tests.granted import person
 from tests.world.site import Asked, Page, Site, site
 
 JSON = (("Content-Type", "application/json"),)
@@ -257,9 +257,9 @@ def test_nothing_is_repaired_while_frozen(play: Player) -> None:
             await world.call()
             assert world.app.store.repairs.find(world.entry.name, time.time()) == ()
         finally:
-            world.app.store.processes.unfreeze(
-                time.time(), "test", person(world.app.settings.pin).sign
-            )
+            signer = verify_pin(world.app.settings.pin, PIN, time.time()).signer
+            assert signer is not None
+            world.app.store.processes.unfreeze(time.time(), "test", signer.sign)
 
     play(act)
 
