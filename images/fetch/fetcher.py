@@ -88,6 +88,7 @@ def run_pip(job: dict[str, Any], refused: Refusals) -> int:
     refuse_urls(refused)
     flags = ["--target", TREE, "--only-binary", ":all:", "--no-compile", "--quiet", "--no-input"]
     flags += ["--disable-pip-version-check", "--no-cache-dir", "--report", REPORT]
+    flags += ["--timeout", "60"]
     if os.path.exists(CERTIFICATES):
         flags += ["--cert", CERTIFICATES]
     wanted = choose_platform_flags(job.get("python"))

@@ -37,9 +37,13 @@ MAX_TOLD = 2000
 MAX_STREAM = TREE_BOUNDS.total_bytes + MAX_STATUS
 CPUS = 2.0
 LIMITS = Limits(memory_mb=3072, pids=128, files=4096, scratch_mb=2048)
-EXIT_LIMITS = Limits(memory_mb=64, cpus=1.0, pids=16, scratch_mb=1)
+EXIT_LIMITS = Limits(memory_mb=64, cpus=1.0, pids=16, scratch_mb=1, start_seconds=120.0)
 CAPS = EgressCaps(
-    tunnel_bytes=TREE_BOUNDS.total_bytes, session_bytes=2 * TREE_BOUNDS.total_bytes, tunnels=20_000
+    head_seconds=60.0,
+    connect_seconds=30.0,
+    tunnel_bytes=TREE_BOUNDS.total_bytes,
+    session_bytes=2 * TREE_BOUNDS.total_bytes,
+    tunnels=20_000,
 )
 MAX_PLAIN_BYTES = 256 * 1024 * 1024
 SETTINGS: Mapping[str, str] = {
