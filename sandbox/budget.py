@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -44,33 +45,26 @@ class ByteBudget:
         self._lock = threading.RLock()
 
     def take(self, size: int) -> None:
-        """Hold so many bytes more. Raises BytesExhausted, and holds no more than before."""
+        """Hold so many bytes more, or fewer if it is negative. Raises BytesExhausted, and holds no
+        more than before.
+        """
         with self._lock:
-            held = self.held + size
-            if held > self.limit:
+            held, free = self.held + size, self._free
+            if held > self.limit and size > 0:
                 raise BytesExhausted(self.refusal.format(f"{self.limit / MEGABYTE:.3g}"))
-            if self._within is not None and held > self._free:
-                self._within.take(held - max(self.held, self._free))
+            if self._within is not None and (held > free or self.held > free):
+                self._within.take(max(held, free) - max(self.held, free))
             self.held += size
-
-    def give_back(self, size: int) -> None:
-        with self._lock:
-            shared = self.held - max(self.held - size, self._free)
-            self.held -= size
-            if self._within is not None and shared > 0:
-                self._within.give_back(shared)
 
     def hold(self, size: int) -> None:
         """Hold exactly so many bytes. Raises BytesExhausted as `take` does."""
-        if size > self.held:
+        if size != self.held:
             self.take(size - self.held)
-        elif size < self.held:
-            self.give_back(self.held - size)
 
     def __del__(self) -> None:
         # What is left counts where it was shared until nobody has it any more.
         if self.held > self._free and self._within is not None:
-            self._within.give_back(self.held - self._free)
+            self._within.take(self._free - self.held)
 
 
 def build_process_budget(megabytes: int) -> ByteBudget:
@@ -81,6 +75,14 @@ def build_process_budget(megabytes: int) -> ByteBudget:
 def build_call_budget(limit: int, within: ByteBudget | None) -> ByteBudget:
     """The budget of one call: its arguments, requests, answers and result."""
     return ByteBudget(limit, CALL_FULL, within, SMALL_BYTES)
+
+
+@dataclass
+class HostUsage:
+    """`sent` requests of a call went to a host; at `due` the next one would, were all spread."""
+
+    sent: int = 0
+    due: float = 0.0
 
 
 @dataclass
@@ -96,63 +98,18 @@ class CallUsage:
     allowed: int = DEFAULT_REQUESTS
     caller: CallUsage | None = None
     asked: int = 0
-    hosts: dict[str, HostUsage] = field(default_factory=dict)
-
-    def list_callers(self) -> tuple[CallUsage, ...]:
-        """This call, the one that made it, and so on."""
-        return (self,) if self.caller is None else (self, *self.caller.list_callers())
-
-    def use_host(self, host: str) -> HostUsage:
-        """What went to a host."""
-        used = self.hosts.get(host)
-        if used is None:
-            used = self.hosts[host] = HostUsage()
-        return used
+    hosts: defaultdict[str, HostUsage] = field(default_factory=lambda: defaultdict(HostUsage))
 
 
-@dataclass
-class HostUsage:
-    """`sent` requests of a call went to a host; at `due` the next one would, were all spread."""
-
-    sent: int = 0
-    due: float = 0.0
-
-
-_call: ContextVar[CallUsage | None] = ContextVar("call", default=None)
-
-
-def find_call() -> CallUsage | None:
-    """The call that this task works for, or None."""
-    return _call.get()
+CALL: ContextVar[CallUsage | None] = ContextVar("call", default=None)
+"""The call that a task works for."""
 
 
 @contextmanager
 def work_for(call: CallUsage | None) -> Iterator[None]:
     """Count what is done in the block as this call's."""
-    token = _call.set(call)
+    token = CALL.set(call)
     try:
         yield
     finally:
-        _call.reset(token)
-
-
-class ReadBytes:
-    """Bytes of one answer, counted as they come. `close` gives them back: whoever keeps the answer
-    counts it as a whole.
-    """
-
-    def __init__(self) -> None:
-        call = _call.get()
-        self._budget = None if call is None else call.memory
-        self._size = 0
-
-    def add(self, size: int) -> None:
-        """Raises BytesExhausted."""
-        if self._budget is not None:
-            self._budget.take(size)
-            self._size += size
-
-    def close(self) -> None:
-        if self._budget is not None:
-            self._budget.give_back(self._size)
-            self._size = 0
+        CALL.reset(token)

@@ -17,7 +17,7 @@ from sandbox.broker.host.tools import KnownCalls, ToolCalls, is_call
 from sandbox.broker.redirects import Redirect, judge_redirect
 from sandbox.broker.sender import Sender, ServerPaces, build_refused_exchange
 from sandbox.broker.throttle import Throttle
-from sandbox.budget import DEFAULT_REQUESTS, ByteBudget, find_call
+from sandbox.budget import CALL, DEFAULT_REQUESTS, ByteBudget
 from sandbox.clock import Clock, SystemClock
 from sandbox.credentials.source import CredentialSource
 from sandbox.errors import SandboxError, UpstreamUnreachable
@@ -130,7 +130,13 @@ class Broker:
         if self.kill_switch.engaged:
             return build_refused_exchange(request, "frozen", "Toolwright is frozen")
         problem = find_request_problem(request, self.caps)
-        if problem or self._count_request() > self.caps.exchanges:
+        # By call; without one, by session.
+        call = CALL.get()
+        if call is None:
+            asked = self._count = self._count + 1
+        else:
+            asked = call.asked = call.asked + 1
+        if problem or asked > self.caps.exchanges:
             return build_refused_exchange(
                 request, "refused", problem or "too many requests in one call"
             )
@@ -148,15 +154,6 @@ class Broker:
         if self._writes is not None and self._is_write(request):
             return self._withhold_write(request) or await self._send_write(request, rule)
         return await self._send_allowed(request, rule)
-
-    def _count_request(self) -> int:
-        """How many requests the call has made with this one; without a call, the session."""
-        call = find_call()
-        if call is not None:
-            call.asked += 1
-            return call.asked
-        self._count += 1
-        return self._count
 
     async def _ask_host(self, request: WireRequest) -> Exchange:
         """Ask `local` for a file or value of this machine, or the network beside HTTP."""

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import httpcore
 
 from sandbox.broker.addresses import Resolver, resolve_allowed_addresses, resolve_by_system
-from sandbox.budget import ReadBytes
+from sandbox.budget import CALL
 from sandbox.errors import ResponseTooLarge, UpstreamUnreachable
 from sandbox.wire.exchange import Headers, WireRequest, WireResponse
 from sandbox.wire.policy import DEFAULT_PORTS, Origin, parse_origin
@@ -103,18 +103,22 @@ class LiveHttp:
 
     async def _read_body(self, response: httpcore.Response, headers: Headers) -> bytes:
         inflate = _create_decoder(headers)
-        parts, size, held = [], 0, ReadBytes()
+        parts, size, held, call = [], 0, 0, CALL.get()
         try:
             async for chunk in response.aiter_stream():
                 content = inflate(chunk, self._limit - size + 1)
                 size += len(content)
                 if size > self._limit:
                     raise ResponseTooLarge(self._limit)
-                held.add(len(content))
+                if call is not None:
+                    call.memory.take(len(content))
+                    held += len(content)
                 parts.append(content)
             return b"".join(parts)
         finally:
-            held.close()
+            # Whoever keeps the answer counts it as a whole.
+            if call is not None:
+                call.memory.take(-held)
 
 
 class _Inflate(Protocol):

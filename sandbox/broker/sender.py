@@ -8,7 +8,7 @@ from typing import Literal
 
 from sandbox.broker.retries import LIMITED, add_retry_hint, compute_backoff, read_advised_wait
 from sandbox.broker.throttle import Throttle, find_overrun, find_pace
-from sandbox.budget import DEFAULT_REQUESTS, find_call
+from sandbox.budget import CALL, DEFAULT_REQUESTS
 from sandbox.bundle.ratelimit import Pace
 from sandbox.clock import Clock
 from sandbox.credentials.source import CredentialSource, SigningContext
@@ -84,7 +84,7 @@ class Sender:
             return build_refused_exchange(
                 request, "credential", credentials.describe_missing(rule.security)
             )
-        call = find_call() if self.throttle else None
+        call = CALL.get() if self.throttle else None
         held = find_overrun(call, rule.origin.host)
         if held:
             return build_refused_exchange(request, "refused", held)

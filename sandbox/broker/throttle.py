@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sandbox.broker.throttle_stores import CLOCKS_DIFFER, MAX_PAUSE, MemoryStore, ThrottleStore
-from sandbox.budget import CallUsage, find_call
+from sandbox.budget import CALL, CallUsage
 from sandbox.bundle.ratelimit import Pace
 from sandbox.clock import Clock
 from sandbox.errors import RateLimited, TurnTooLate
@@ -39,14 +39,16 @@ def find_overrun(call: CallUsage | None, host: str) -> str:
 
     What a tool sends that another one called counts for both.
     """
-    calls = call.list_callers() if call is not None else ()
-    for each in calls:
-        if each.use_host(host).sent >= each.allowed:
+    calls = []
+    while call is not None:
+        if call.hosts[host].sent >= call.allowed:
             return (
-                f"this call of {each.server} has sent {each.allowed} requests to {host}, which is "
+                f"this call of {call.server} has sent {call.allowed} requests to {host}, which is "
                 "as many as one call may. Ask for less at once. A person lets its calls send more "
-                f"with `toolwright grant {each.server} requests:{10 * each.allowed}`."
+                f"with `toolwright grant {call.server} requests:{10 * call.allowed}`."
             )
+        calls.append(call)
+        call = call.caller
     for each in calls:
         each.hosts[host].sent += 1
     return ""
@@ -71,12 +73,13 @@ class Throttle:
         """Wait until the call that this task works for may send another request to the host: the
         first ones at once, further ones at an even pace.
         """
-        call = find_call()
+        call = CALL.get()
         now, step, wait = clock.now(), 1 / self._call_rate.per_second, 0.0
-        for each in call.list_callers() if call is not None else ():
-            used = each.use_host(host)
+        while call is not None:
+            used = call.hosts[host]
             used.due = max(used.due, now) + step
             wait = max(wait, used.due - now - step * self._call_rate.burst)
+            call = call.caller
         if wait > CLOCKS_DIFFER:
             await clock.sleep(wait)
 

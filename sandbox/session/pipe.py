@@ -16,12 +16,11 @@ from sandbox.broker.broker import Broker
 from sandbox.broker.host.local import WITHHELD
 from sandbox.broker.host.requests import encode_answer, encode_refusal, is_secret, read_request
 from sandbox.budget import (
+    CALL,
+    CALL_FULL,
     SMALL_BYTES,
     ByteBudget,
     CallUsage,
-    build_call_budget,
-    find_call,
-    work_for,
 )
 from sandbox.bundle.model import Bundle
 from sandbox.errors import BytesExhausted, CallTimedOut, Frozen, LoadFailed, SessionBroken
@@ -30,7 +29,7 @@ from sandbox.schemas.validator import SchemaChecker, get_checker
 from sandbox.session.interface import Failure, Limits, Outcome
 from sandbox.session.recording import CallLog
 from sandbox.wire.content import find_content_problem, join_texts, redact_tool_answer
-from sandbox.wire.exchange import Exchange, WireResponse, measure_exchange, measure_request
+from sandbox.wire.exchange import Exchange, WireResponse, measure_request, measure_response
 from sandbox.wire.framing import LineGuard, find_answered, parse_message
 from sandbox.wire.redaction import Redaction
 
@@ -195,9 +194,9 @@ class PipeSession:
         identity = f"{next(self._ids):012}"
         self.tapes[identity] = tape
         if tape.usage is None:
-            memory = build_call_budget(self.limits.call_bytes, self._memory)
+            memory = ByteBudget(self.limits.call_bytes, CALL_FULL, self._memory, SMALL_BYTES)
             allowed = self.broker.requests_per_call
-            tape.usage = CallUsage(memory, self.bundle.name, allowed, find_call())
+            tape.usage = CallUsage(memory, self.bundle.name, allowed, CALL.get())
         patience = seconds or self.limits.call_seconds
         timer: asyncio.TimerHandle | None = None
         future: asyncio.Future[dict[str, Any]] | None = None
@@ -388,9 +387,16 @@ class PipeSession:
         except BytesExhausted as error:
             return encode_refusal("too_large", str(error))
         tape.exchanges.append(Exchange(request, None, CUT, "the call ended before an answer came"))
-        with work_for(tape.usage):
-            performed = await self.broker.perform(request, tape.calls)
-        exchange = tape.exchanges[place] = _keep_answer(performed, tape.usage.memory)
+        token = CALL.set(tape.usage)
+        try:
+            exchange = await self.broker.perform(request, tape.calls)
+            if exchange.response is not None:
+                tape.usage.memory.take(measure_response(exchange.response))
+        except BytesExhausted as error:
+            exchange = replace(exchange, response=None, refusal="too_large", reason=str(error))
+        finally:
+            CALL.reset(token)
+        tape.exchanges[place] = exchange
         if exchange.response is None:
             return encode_refusal(exchange.kind, exchange.reason, exchange.retry_after)
         if is_secret(request):
@@ -449,15 +455,6 @@ class PipeSession:
 
 
 _UNREADABLE: dict[str, Any] = {"error": {"code": -32700, "message": NO_ANSWER}}
-
-
-def _keep_answer(exchange: Exchange, memory: ByteBudget) -> Exchange:
-    """The exchange as it is kept: without its answer where there is no room for that."""
-    try:
-        memory.take(measure_exchange(exchange) - measure_request(exchange.request))
-    except BytesExhausted as error:
-        return replace(exchange, response=None, refusal="too_large", reason=str(error))
-    return exchange
 
 
 def is_answer(message: Mapping[str, Any]) -> bool:

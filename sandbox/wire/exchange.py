@@ -100,18 +100,19 @@ def digest_request(request: WireRequest) -> str:
 
 def measure_request(request: WireRequest) -> int:
     """Bytes that are held of a request, roughly."""
-    return len(request.url) + _measure_headers(request.headers) + len(request.body)
+    heads = sum([len(name) + len(value) for name, value in request.headers])
+    return len(request.url) + heads + len(request.body)
+
+
+def measure_response(response: WireResponse) -> int:
+    """Bytes that are held of an answer, roughly."""
+    return sum([len(name) + len(value) for name, value in response.headers]) + len(response.body)
 
 
 def measure_exchange(exchange: Exchange) -> int:
     """Bytes that are held of an exchange, roughly."""
-    response = exchange.response
-    answered = _measure_headers(response.headers) + len(response.body) if response else 0
+    answered = measure_response(exchange.response) if exchange.response else 0
     return measure_request(exchange.request) + answered
-
-
-def _measure_headers(headers: Headers) -> int:
-    return sum([len(name) + len(value) for name, value in headers])
 
 
 def to_json(exchange: Exchange) -> dict[str, Any]:

@@ -16,6 +16,7 @@ _ENDS = 300
 _ID = re.compile(rb'"id"\s*:\s*(?:"([^"\\]{1,64})"|([0-9]{1,18}))')
 
 
+_TOO_MUCH = "the server sent more than a session may; it was stopped"
 _TOO_LONG = "the server sent a line longer than allowed; it was stopped"
 
 
@@ -29,7 +30,9 @@ class LineGuard:
 
     def split_lines(self, chunk: bytes) -> Iterator[bytes]:
         """The lines that this chunk completes. Raises SessionBroken past a limit."""
-        self._count_bytes(chunk)
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise SessionBroken(_TOO_MUCH)
         last = len(chunk) - 1
         # The usual chunk is one whole line, which needs no copy of its parts.
         if not self._parts and 0 <= last <= self._line_bytes and chunk.find(b"\n") == last:
@@ -50,14 +53,11 @@ class LineGuard:
 
     def admit_line(self, line: bytes) -> None:
         """Count a line that came whole. Raises SessionBroken past a limit."""
-        self._count_bytes(line)
+        self._left -= len(line)
+        if self._left < 0:
+            raise SessionBroken(_TOO_MUCH)
         if len(line) > self._line_bytes:
             raise SessionBroken(_TOO_LONG)
-
-    def _count_bytes(self, chunk: bytes) -> None:
-        self._left -= len(chunk)
-        if self._left < 0:
-            raise SessionBroken("the server sent more than a session may; it was stopped")
 
     def _keep_part(self, part: bytes) -> None:
         self._size += len(part)
