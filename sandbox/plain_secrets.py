@@ -85,11 +85,15 @@ _NO_SECRET = re.compile(
     re.I,
 )
 """Names that say token or key of what is none to keep."""
-_ASSIGNED = re.compile(
-    rf"([\w.-]{{0,40}}(?:{_NAMED})[\w.-]{{0,40}})[\"']?\]?\s{{0,4}}(?::\s{{0,4}}[\w.]{{1,20}}\s{{0,4}})?"
-    rf"(?:=>|:=|==|[=:,])\s{{0,4}}[rbfuRBFU]{{0,2}}([\"'`])([^\"'`\n]{{{MIN_ASSIGNED},{MAX_LITERAL}}})\2",
-    re.I,
+_LITERAL = re.compile(
+    r"(?:=>|[=:,])\s{0,4}[rbfuRBFU]{0,2}([\"'`])"
+    rf"([^\"'`\n]{{{MIN_ASSIGNED},{MAX_LITERAL}}})\1"
 )
+_BEFORE = re.compile(
+    r"([\w.-]{1,80})[\"']?\]?\s{0,4}(?::\s{0,4}[\w.]{1,20}\s{0,4}(?:\|\s?None\s?)?)?[:=]?\Z"
+)
+"""The name that a literal is given to, an annotation between the two included."""
+NAME_REACH = 120
 _SETTING = re.compile(
     rf"^\s{{0,40}}(?:export\s+)?(\w{{0,40}}(?:{_NAMED})\w{{0,40}})=([^\s\"']{{12,}})", re.I
 )
@@ -184,9 +188,10 @@ def _iterate_places(text: str, decode: bool = True) -> Iterator[tuple[int, str]]
     for match in _SCHEME.finditer(text):
         if not match[1].startswith("eyJ") and _is_random(match[1]):
             yield match.start(), "a credential as it is sent"
-    for match in _ASSIGNED.finditer(text):
-        if _is_secret_value(match[1], match[3]):
-            yield match.start(3), f"what is assigned to {match[1][:60]}"
+    for match in _LITERAL.finditer(text):
+        before = _BEFORE.search(text[max(0, match.start() - NAME_REACH) : match.start()])
+        if before and _is_secret_value(before[1], match[2]):
+            yield match.start(2), f"what is assigned to {before[1][:60]}"
     for line in re.finditer(r"^.*$", text, re.M) if "=" in text else ():
         setting = _SETTING.match(line[0])
         if setting and _is_secret_value(setting[1], setting[2]):
