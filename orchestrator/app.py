@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import structlog
@@ -151,7 +150,7 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
         stack.push_async_callback(app.jobs.close)
         stack.enter_context(app.pulse.watch_signals())
         register_process(app.store.processes, app.process, kind)
-        for chore in _list_chores(app, ground, calling) if patient else ():
+        for chore in _list_chores(app, ground, calling.sessions) if patient else ():
             stack.push_async_callback(_cancel_task, asyncio.create_task(chore))
         yield app
 
@@ -166,7 +165,6 @@ class _CallParts:
     sessions: ReadSessions
     ledger: CallWriter
     dispatch: Dispatch
-    open_notary: Callable[[], HeadSigner]
 
 
 async def _open_call_parts(ground: Context, stack: AsyncExitStack) -> _CallParts:
@@ -194,7 +192,6 @@ async def _open_call_parts(ground: Context, stack: AsyncExitStack) -> _CallParts
         engine, brokers.build_read_broker, settings.idle_seconds, brokers.find_held_grants
     )
     stack.push_async_callback(sessions.close)
-    open_notary = cache(lambda: HeadSigner(settings.heads))
     ledger = CallWriter(store, ground.roster.update_standing)
     stack.push_async_callback(ledger.close)
     dispatch = Dispatch(
@@ -204,17 +201,11 @@ async def _open_call_parts(ground: Context, stack: AsyncExitStack) -> _CallParts
         Admission(store.rules, ground.signed_policy, ground.kill_switch),
         Execution(store.servers, ground.roster, sessions, engine, brokers),
         ApprovalRequester(store.approvals, brokers, ground.roster, settings.approval_seconds),
-        CallRecorder(
-            store.calls,
-            ledger,
-            engine,
-            ground.process,
-            lambda: open_notary().sign_heads(store.audit, time.time()),
-        ),
+        CallRecorder(store.calls, ledger, engine, ground.process),
         ground.kill_switch,
         ground.process,
     )
-    return _CallParts(outfit, engine, brokers, sessions, ledger, dispatch, open_notary)
+    return _CallParts(outfit, engine, brokers, sessions, ledger, dispatch)
 
 
 @dataclass(frozen=True)
@@ -286,7 +277,7 @@ def _assemble_app(ground: Context, calling: _CallParts, making: _ForgeParts, pat
 
 
 def _list_chores(
-    app: App, ground: Context, calling: _CallParts
+    app: App, ground: Context, sessions: ReadSessions
 ) -> Iterator[Coroutine[Any, Any, None]]:
     """What a process that lives long does beside answering."""
     keep_reserve(app.settings.reserve)
@@ -298,7 +289,7 @@ def _list_chores(
         app.kill_switch,
     )
     yield watch_descriptions(app.drift, app.kill_switch)
-    yield run_chores(app.store, calling.sessions, calling.open_notary(), ground.signed_policy)
+    yield run_chores(app.store, sessions, HeadSigner(app.settings.heads), ground.signed_policy)
     yield sweep_dead(app.store, ground.shelf, app.settings.instance)
 
 

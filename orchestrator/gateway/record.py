@@ -8,14 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import structlog
-
 from orchestrator.calls import Call
 from orchestrator.gateway.audit_writer import CallWriter
 from orchestrator.gateway.engine import Engine
 from orchestrator.gateway.exchange_json import encode_exchange
 from registry.calls.invocations import CallTable
-from registry.errors import RegistryError
 from registry.models import CallFailure, Entry, Invocation
 from sandbox.broker.broker import Broker
 from sandbox.bundle.apispec import Access
@@ -37,7 +34,6 @@ from sandbox.session.interface import Failure, Outcome
 from sandbox.session.recording import CallLog, CallRecording
 from sandbox.wire.exchange import Exchange, Release, digest_request
 
-log = structlog.get_logger()
 OUTSIDE = frozenset({"refused", "timeout", "unreachable", "too_large", "rate_limited", "captured"})
 CANCELLED = "cancelled"
 
@@ -120,15 +116,12 @@ def _classify_failure(failure: Failure, exchanges: tuple[Exchange, ...]) -> Call
 
 @dataclass(frozen=True)
 class CallRecorder:
-    """Reads are stored soon, writes at once, before and after. `sign_heads` signs how far the audit
-    has come, once an approval was spent and before anything is sent on it.
-    """
+    """Reads are stored soon, writes at once, before and after."""
 
     calls: CallTable
     ledger: CallWriter
     engine: Engine
     process: str
-    sign_heads: Callable[[], object] = lambda: None
     now: Callable[[], float] = time.time
 
     def begin_call(self, identity: str, call: Call, entry: Entry, access: Access) -> Invocation:
@@ -156,8 +149,6 @@ class CallRecorder:
     async def store_intent(self, invocation: Invocation) -> None:
         """Store that a write is about to be made. Raises Frozen."""
         await asyncio.to_thread(self.calls.store_intent, invocation, self.now())
-        if invocation.approval is not None:
-            await asyncio.to_thread(self._anchor_spending)
 
     async def record_now(
         self, invocation: Invocation, outcome: Outcome, tape: CallLog
@@ -167,13 +158,6 @@ class CallRecorder:
         await asyncio.to_thread(self.calls.record, ended, self.now())
         self.ledger.stored(ended)
         return ended
-
-    def _anchor_spending(self) -> None:
-        try:
-            self.sign_heads()
-        except (RegistryError, OSError) as error:
-            # The row itself is on disk; what is lost is that cutting it off would be seen.
-            log.error("the audit's heads were not signed", reason=str(error))
 
     def _build_recording(self, invocation: Invocation, tape: CallLog) -> CallRecording:
         return CallRecording(

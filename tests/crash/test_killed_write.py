@@ -135,24 +135,6 @@ def test_a_write_killed_in_mid_send_is_not_sent_again_whatever_rows_are_edited(
         assert store.approvals.get(approval.id).state in ("unknown", "rejected")
 
 
-def test_an_audit_that_is_cut_off_before_a_write_that_was_begun_is_not_whole(
-    shared: Installation, tmp_path: Path
-) -> None:
-    shutil.copytree(shared.home, tmp_path / "home")
-    cut = Installation(tmp_path / "home", shared.engine, shared.environment)
-    approval = approved(cut)
-    killed_at(OUTCOME, cut.settings)
-    connection = sqlite3.connect(cut.home / "toolwright.db", isolation_level=None, timeout=60)
-    connection.execute("DROP TRIGGER audit_is_not_deleted")
-    begun = "(SELECT chain FROM audit WHERE kind = 'approval.sending' AND subject = ?)"
-    connection.execute(f"DELETE FROM audit WHERE chain = {begun}", (approval.id,))
-    connection.execute("DELETE FROM invocations WHERE approval = ?", (approval.id,))
-    back = "UPDATE approvals SET state = 'approved', invocation = '', serial = 0 WHERE id = ?"
-    connection.execute(back, (approval.id,))
-    connection.close()
-    assert cut.run("audit", "verify").exit_code == 1
-
-
 def test_a_write_killed_after_its_outcome_is_stored_is_done(
     shared: Installation, api: HarbourApi
 ) -> None:
