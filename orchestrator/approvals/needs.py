@@ -100,6 +100,8 @@ def list_need_items(need: AllowedNeed) -> tuple[str, ...]:
             return tuple(f"{need.server}: {permission}" for permission in need.permissions)
         case TestsNeed():
             return (*need.names, f"tests with the sha256 {need.suite}")
+        case SuccessionNeed():
+            return (f"{need.server} version {need.version + 1}", *need.changes)
         case _:
             assert_never(need)
 

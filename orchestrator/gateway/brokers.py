@@ -97,7 +97,7 @@ class BrokerFactory:
         """The broker of a single-use session for one tool. Its step names the secrets that it read,
         and it reads no others.
         """
-        credentials = self.build_credentials(bundle).cache_secrets()
+        credentials = self.build_credentials(bundle).hold_secrets()
         return Broker(
             build_tool_policy(bundle, tool),
             self._load_held_grants(bundle).upstream,
@@ -120,9 +120,15 @@ class BrokerFactory:
     ) -> WriteStep:
         """The tool with what it runs and what its requests get. Raises KeyError."""
         source = credentials or self.build_credentials(bundle)
-        accounts = source.list_accounts(bundle.get_tool(tool).security)
+        asked = bundle.get_tool(tool)
+        origins = filter(None, {parse_template_origin(each.url) for each in asked.requests})
+        exchanges = [source.open_exchange(origin) for origin in sorted(origins, key=str)]
         uses = tuple(
-            self._build_use(bundle, name, name, account) for name, account in accounts.items()
+            dict.fromkeys(
+                self._build_use(bundle, name, name, account)
+                for exchange in exchanges or [source]
+                for name, account in exchange.list_accounts(asked.security).items()
+            )
         )
         if bundle.launch is not None:
             uses = tuple(self._list_environment(bundle))

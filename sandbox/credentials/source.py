@@ -118,6 +118,20 @@ class CredentialSource:
     origin: Origin | None = None
     """The origin of the one exchange that this copy is for (`open_exchange`)."""
 
+    def hold_secrets(self) -> CredentialSource:
+        """A copy that looks up each secret once, so that what it signs with is what
+        `list_accounts` told.
+        """
+        if not self.declared:
+            return self
+
+        def lend(name: str) -> tuple[LentSecret, ...]:
+            return tuple(replace(lent, read=cache(lent.read)) for lent in self.lent(name))
+
+        return replace(
+            self, secret=cache(self.secret), anew=self.anew or self.secret, lent=cache(lend)
+        )
+
     def open_exchange(self, origin: Origin) -> CredentialSource:
         """A copy for one exchange with an origin. It looks up each secret once, because a vault may
         be slow: the server's own, else that of a source of this very origin. Token fetches still

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from orchestrator.approvals.granting import bind_secret, find_declared_uses, unbind_secret
-from orchestrator.approvals.grants import Grants
+from orchestrator.approvals.grants import Grants, open_grants
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
 from orchestrator.cli.terminal import (
@@ -200,7 +200,7 @@ def _find_places(consents: Grants, server: str, name: str) -> list[str]:
 
 
 def _open_grants(settings: Settings, store: Store) -> Grants:
-    return Grants(store, SignedPolicy(store, build_authority(settings)).find_key)
+    return open_grants(SignedPolicy(store, build_authority(settings)))
 
 
 def _split_name(name: str) -> tuple[str, str]:
