@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,14 +28,17 @@ paths:
 """
 
 
-def toolwright(*words: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
+ENVIRONMENT = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": "/nonexistent"}
+
+
+def toolwright(*words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "orchestrator", *map(str, words)],
-        input=stdin,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=300,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": "/nonexistent"},
+        env=ENVIRONMENT,
     )
 
 
@@ -113,11 +118,25 @@ class Served:
         return self.ask("tools/call", name=name, arguments=arguments)
 
     def answers(self) -> list[Any]:
-        """The results in the order of the questions, the handshake's left out."""
+        """The results in the order of the questions, the handshake's left out.
+
+        The line stays open until all are there: at its end a server gives up what still runs.
+        """
         lines = [{"jsonrpc": "2.0", "id": at, **line} for at, line in enumerate(self._lines)]
-        done = toolwright(*self._words, stdin="".join(json.dumps(line) + "\n" for line in lines))
-        assert "WITHOUT A CAGE" in done.stderr
-        sent = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
+        command = [sys.executable, "-m", "orchestrator", *map(str, self._words)]
+        with (
+            tempfile.TemporaryFile() as told,
+            subprocess.Popen(command, stdin=-1, stdout=-1, stderr=told, env=ENVIRONMENT) as process,
+        ):
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write("".join(json.dumps(line) + "\n" for line in lines).encode())
+            process.stdin.flush()
+            answers = map(json.loads, itertools.islice(process.stdout, len(lines)))
+            sent = {answer["id"]: answer for answer in answers}
+            process.communicate(timeout=300)
+            told.seek(0)
+            assert b"WITHOUT A CAGE" in told.read()
         return [sent[at]["result"] for at in range(1, len(lines))]
 
 
