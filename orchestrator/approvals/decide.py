@@ -58,7 +58,8 @@ def decide_with_pin(
     Raises Unknown for the approval, OrchestratorError where such a rule cannot be.
     """
     shown = store.approvals.get(decision.approval)
-    if decision.digest and decision.digest not in (hash_approval(shown), shown.wire_digest):
+    known = decision.digest in ("", shown.wire_digest) or decision.digest == hash_approval(shown)
+    if not known:
         return DecisionResult(shown.state, LOOK_AGAIN)
     opened = open_key(settings, decision.pin, now)
     if opened.signer is None:

@@ -3,19 +3,24 @@ digest over it and all that it stands for.
 
 It is plain text whose every line we begin: what servers, models and APIs say stands behind a label
 or a bar, in one line, with nothing invisible in it. It depends on the approval alone.
+
+What is invisible is a property of Unicode, not a list of known tricks: Default_Ignorable_Code_Point
+(https://www.unicode.org/reports/tr44/#Default_Ignorable_Code_Point) and the general categories of
+controls, formats, separators and code points without a character.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import time
+import unicodedata
 from collections.abc import Iterator
 
 from orchestrator.approvals.preview import MAX_CHANGES, find_changes
-from orchestrator.approvals.visible import escape_invisible, escape_line
 from registry.approvals.terms import build_terms
 from registry.models import Approval
-from sandbox.wire.exchange import WireRequest, WriteStep
+from sandbox.wire.exchange import WriteStep
 from sandbox.wire.policy import parse_origin
 
 MAX_CLAIM = 300
@@ -27,10 +32,41 @@ approves it.
 """
 
 
+# DerivedCoreProperties.txt of Unicode 16. The property reserves these ranges as a whole, code
+# points that have no character yet included.
+_IGNORABLE = (
+    (0x00AD, 0x00AD),
+    (0x034F, 0x034F),
+    (0x061C, 0x061C),
+    (0x115F, 0x1160),
+    (0x17B4, 0x17B5),
+    (0x180B, 0x180F),
+    (0x200B, 0x200F),
+    (0x202A, 0x202E),
+    (0x2060, 0x206F),
+    (0x3164, 0x3164),
+    (0xFE00, 0xFE0F),
+    (0xFEFF, 0xFEFF),
+    (0xFFA0, 0xFFA0),
+    (0xFFF0, 0xFFF8),
+    (0x1BCA0, 0x1BCA3),
+    (0x1D173, 0x1D17A),
+    (0xE0000, 0xE0FFF),
+)
+_INVISIBLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
+_BLANK = frozenset("\u2800\U0001d159\U00016fe4")
+"""Symbols whose glyph is empty by their definition: the braille pattern without dots, the null
+notehead, the Khitan filler."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_ESCAPE_LIKE = "\\u{"
+_MOST_MARKS = 4
+"""On one letter. Hebrew and Vietnamese take up to three; heaps of them cover the lines around."""
+
+
 def render_approval(approval: Approval) -> str:
     """All that is decided with an approval, and what the client says of it."""
     lines = [*render_head(approval), "", *render_body(approval.wire.body)]
-    return "\n".join([*lines, *_render_effect(approval), *_render_claims(approval)])
+    return "\n".join([*lines, *_render_rest(approval)])
 
 
 def hash_approval(approval: Approval) -> str:
@@ -42,11 +78,12 @@ def render_head(approval: Approval) -> list[str]:
     """What is asked without the request's body: the tools, their accounts, the place, the request's
     first lines, and until when.
     """
+    origin = parse_origin(approval.wire.url)
     return [
         f"{escape_line(approval.entry)}.{escape_line(approval.tool)}, version {approval.version}",
         *_render_steps(approval),
-        *_render_place(approval.wire),
-        f"until {_render_moment(approval.expires)}",
+        *([f"to {escape_line(str(origin))}"] if origin else []),
+        f"until {time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime(approval.expires))}",
         f"{escape_line(approval.wire.method)} {escape_line(approval.wire.url)}",
         *(f"{escape_line(name)}: {escape_line(value)}" for name, value in approval.wire.headers),
     ]
@@ -104,14 +141,9 @@ def _render_accounts(step: WriteStep) -> Iterator[str]:
         yield f"with the credential {name}: {secret if use.secret else 'not set'}"
 
 
-def _render_place(wire: WireRequest) -> Iterator[str]:
-    origin = parse_origin(wire.url)
-    if origin is not None:
-        yield f"to {escape_line(str(origin))}"
-
-
-def _render_effect(approval: Approval) -> Iterator[str]:
-    changes = find_changes(approval.wire, approval.present)
+def _render_rest(approval: Approval) -> Iterator[str]:
+    """What the write changes, the arguments, and what the client says of its call."""
+    changes = find_changes(approval.wire, approval.present) if approval.present else ()
     for change in changes:
         yield f"changes {escape_line(str(change))}"
     if len(changes) == MAX_CHANGES:
@@ -119,9 +151,6 @@ def _render_effect(approval: Approval) -> Iterator[str]:
     arguments = json.dumps(dict(approval.arguments), ensure_ascii=False)
     if approval.wire.body.decode("utf-8", "replace") != arguments:
         yield f"arguments {escape_line(arguments)}"
-
-
-def _render_claims(approval: Approval) -> Iterator[str]:
     for label, said in (
         ("task", approval.task),
         ("why", approval.reason),
@@ -132,8 +161,46 @@ def _render_claims(approval: Approval) -> Iterator[str]:
             yield f"{label}: {escape_line(said[:MAX_CLAIM])}{cut}"
 
 
-def _render_moment(moment: float) -> str:
-    try:
-        return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(moment))
-    except (ValueError, OverflowError, OSError):
-        return f"{moment!r} s after 1970"
+def escape_invisible(text: str, keep: str = "\n\t") -> str:
+    r"""The text with what cannot be seen written as `\u{…}`, but for the characters in `keep`.
+
+    A mark (an accent, a stroke, a ring) is written out too where it stands on no letter. A text
+    that itself holds `\u{` has that backslash written out, so that it is not taken for ours.
+    """
+    if text.isascii() and _ESCAPE_LIKE not in text and _CONTROL.search(text) is None:
+        return text
+    text = text.replace(_ESCAPE_LIKE, "\\u{5c}u{")
+    letters = set(text) - set(keep)
+    marks = "".join(letter for letter in letters if unicodedata.category(letter).startswith("M"))
+    if marks:
+        text = _escape_loose_marks(text, re.escape(marks))
+    return text.translate({ord(each): _write_out(each) for each in letters if is_invisible(each)})
+
+
+def escape_line(text: str) -> str:
+    """The same for a text that has to stay in its line: line ends and tabs are written out."""
+    return escape_invisible(text, keep="")
+
+
+def is_invisible(letter: str) -> bool:
+    """Whether a character shows nothing by itself or moves others; an ordinary blank does not."""
+    if letter == " ":
+        return False
+    if unicodedata.category(letter) in _INVISIBLE or letter in _BLANK:
+        return True
+    return any(first <= ord(letter) <= last for first, last in _IGNORABLE)
+
+
+def _escape_loose_marks(text: str, marks: str) -> str:
+    def write_run(run: re.Match[str]) -> str:
+        before = text[run.start() - 1 : run.start()]
+        on_letter = bool(before) and unicodedata.category(before).startswith("L")
+        if on_letter and not is_invisible(before) and len(run[0]) <= _MOST_MARKS:
+            return run[0]
+        return "".join(map(_write_out, run[0]))
+
+    return re.sub(f"[{marks}]+", write_run, text)
+
+
+def _write_out(letter: str) -> str:
+    return f"\\u{{{ord(letter):x}}}"

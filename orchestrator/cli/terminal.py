@@ -18,7 +18,7 @@ from rich.text import Text
 
 from forge.errors import ForgeError
 from orchestrator.approvals.signing_key import open_key
-from orchestrator.approvals.visible import is_invisible
+from orchestrator.approvals.text import is_invisible
 from orchestrator.errors import OrchestratorError, WrongPin
 from orchestrator.settings import ENGINES, Settings
 from registry.errors import DiskUnusable, RegistryError

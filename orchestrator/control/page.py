@@ -15,11 +15,12 @@ from orchestrator.approvals.needs import hash_needs, is_allowable, list_need_ite
 from orchestrator.approvals.rules import render_rule
 from orchestrator.approvals.text import (
     MAX_GLANCE,
+    escape_invisible,
+    escape_line,
     hash_approval,
     is_glanceable,
     render_glance,
 )
-from orchestrator.approvals.visible import escape_invisible, escape_line
 from orchestrator.control.logins import LoginSession
 from registry.approvals.approvals import UNREADABLE
 from registry.approvals.rules import ApprovalRule, RuleTable

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from orchestrator.approvals.preview import build_read_request, extract_present
 from orchestrator.approvals.signed_policy import SignedPolicy
-from orchestrator.approvals.text import render_approval
 from orchestrator.calls import Call, Pending, split_tool_name
 from orchestrator.errors import UnknownTool
 from orchestrator.gateway.brokers import BrokerFactory
@@ -130,22 +129,14 @@ class ApprovalRequester:
 
     def build_terms(self, approval: Approval, member: RegisteredServer) -> ApprovalTerms:
         """The terms of what an approved call would be now: of the versions, files and credentials
-        that there are, and the text that shows them.
+        that there are. The text follows from all of them; which tools it may call, from its files.
         """
-        outer, *inner = approval.steps or (None,)
-        steps = [] if outer is None else [self._build_step(approval.entry, approval.tool)]
-        steps += [self._build_step(step.server, step.tool) for step in inner]
-        present = replace(
-            approval,
-            version=member.entry.version,
-            steps=tuple(steps),
-            uses=self._list_uses(member.bundle, approval.tool),
-        )
-        return build_terms(present, render_approval(present))
+        steps = tuple(self._build_step(step.server, step.tool) for step in approval.steps)
+        uses = tuple(self._build_step(used.server, used.tool) for used in approval.uses)
+        return build_terms(replace(approval, version=member.entry.version, steps=steps, uses=uses))
 
     def _list_uses(self, bundle: Bundle, tool: str) -> tuple[WriteStep, ...]:
-        find = self.roster.find_tool
-        names = list_inner_tools(bundle.get_tool(tool), bundle.name, find)
+        names = list_inner_tools(bundle.get_tool(tool), self.roster.find_tool)
         parts = filter(None, map(split_tool_name, names))
         return tuple(self._build_step(server, called) for server, called in parts)
 

@@ -35,7 +35,7 @@ def find_composition_problems(bundle: Bundle, find: Find) -> tuple[Finding, ...]
     )
 
 
-def list_inner_tools(tool: ToolDefinition, server: str, find: Find) -> tuple[str, ...]:
+def list_inner_tools(tool: ToolDefinition, find: Find) -> tuple[str, ...]:
     """Every `server.tool` that a tool may call, and that those may, each once, in their order."""
     found: dict[str, None] = {}
     waiting = [(name, 1) for name in list_calls(tool)]

@@ -252,7 +252,6 @@ def _describe_change(part: str) -> str:
 _CHANGED = {
     "steps": "a server that the write goes through, its version, its files or its credential",
     "uses": "a server whose tools it calls, its version, its files or its credential",
-    "text": "the text that was shown",
 }
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
@@ -167,7 +166,8 @@ class ApprovalTable(Repository):
             "decision": signed,
         }
         with self._database.write() as connection:
-            if approve and self._reject_if_spent(connection, id, now):
+            if approve and (spent := _find_spending(connection, id)):
+                self._reject_for_good(connection, id, spent, now)
                 return None
             if approve and not _is_as_asked(connection, id, shown):
                 return None
@@ -207,18 +207,12 @@ class ApprovalTable(Repository):
             self._reject_for_good(connection, id, reason, now)
         return bool(reason)
 
-    def _reject_if_spent(self, connection: Connection, id: str, now: float) -> bool:
-        """Reject an approval that waits again although it was spent; True then."""
-        row = _find_row(connection, id)
-        reason = _find_spending(connection, id) if row and row["state"] == "pending" else ""
-        if reason:
-            self._reject_for_good(connection, id, reason, now)
-        return bool(reason)
-
     def _reject_for_good(self, connection: Connection, id: str, reason: str, now: float) -> None:
         approvals = tables.approvals
         values = {"state": "rejected", "decision_reason": f"not carried out: {reason}"}
-        connection.execute(update(approvals).where(approvals.c.id == id).values(values))
+        waits = (approvals.c.id == id) & approvals.c.state.in_(("pending", "approved"))
+        if connection.execute(update(approvals).where(waits).values(values)).rowcount != 1:
+            return
         self._append_audit_row(connection, "approval.forged", id, {"reason": reason}, now)
 
     def count_approved_writes(
@@ -429,6 +423,8 @@ def _parse_row(row: Mapping[Any, Any]) -> Approval:
 
 
 _REAL = (int, float)
+MAX_MOMENT = 1e11
+"""Seconds since 1970 that a calendar has a date for."""
 _NUMBERS = {"version": int, "serial": int, "created": _REAL, "expires": _REAL, "decided_at": _REAL}
 
 
@@ -442,8 +438,8 @@ def _check_types(row: Mapping[Any, Any]) -> None:
             continue
         if not isinstance(value, wanted):
             raise TypeError(f"{name} is a {type(value).__name__}")
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ValueError(f"{name} is no number")
+        if wanted is _REAL and not 0 <= value < MAX_MOMENT:
+            raise ValueError(f"{name} is no time")
 
 
 def _parse_shallow(text: str, nesting: int) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from registry.approvals.terms import ApprovalTerms, build_terms, find_difference
@@ -96,14 +96,11 @@ def find_decision_problem(approval: Approval, public: str, now: float) -> str:
 
 
 def find_broken_term(approval: Approval, terms: ApprovalTerms) -> str:
-    """The part of these terms, which are about to be carried out, that is not what was signed, ""
+    """The part of these terms, which are about to be carried out, that is not what was signed; ""
     where all is. The signature itself was checked when the approval was claimed.
     """
     read = _parse_decision(approval.decision)
-    if read is None:
-        return "decision"
-    signed, _, _ = read
-    return find_difference(signed, terms if signed.get("text") else replace(terms, text=""))
+    return "decision" if read is None else find_difference(read[0], terms)
 
 
 def build_forgery_check(public: str) -> Callable[[Approval, float], str]:

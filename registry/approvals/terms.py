@@ -18,7 +18,6 @@ from sandbox.wire.exchange import (
     WireRequest,
     WriteStep,
     digest_request,
-    request_to_json,
 )
 
 
@@ -49,6 +48,7 @@ class ApprovalTerms:
 
     def to_json(self) -> dict[str, Any]:
         """The canonical form, in which what may be long stands as its sha256."""
+        head = (self.wire.method, self.wire.url, self.wire.headers)
         return {
             "approval": self.approval,
             "server": self.server,
@@ -58,7 +58,7 @@ class ApprovalTerms:
             "uses": encode_steps(self.uses),
             "arguments": hash_text(to_canonical_json(dict(self.arguments))),
             "wire": digest_request(self.wire),
-            "request": hash_text(to_canonical_json(request_to_json(self.wire))),
+            "request": hash_text(to_canonical_json([*head, self.wire.body.hex()])),
             "digest": self.wire_digest,
             "created": self.created,
             "expires": self.expires,

@@ -43,7 +43,11 @@ class CallTable(RecordingTable):
             if _find_row(connection, invocation.id) is not None:
                 raise DuplicateRow("invocation", invocation.id)
             _check_callable(connection, invocation)
-            spent = _spend_approval(connection, invocation)
+            spent = {}
+            if invocation.approval is not None:
+                spent = approvals.spend_approval(
+                    connection, invocation.approval, invocation.process, invocation.id
+                )
             connection.execute(
                 insert(tables.invocations),
                 build_invocation_row(replace(invocation, state="intended")),
@@ -165,15 +169,6 @@ def _find_row(connection: Connection, id: str) -> RowMapping | None:
 
 def _update_row(id: str) -> Update:
     return update(tables.invocations).where(tables.invocations.c.id == id)
-
-
-def _spend_approval(connection: Connection, invocation: Invocation) -> dict[str, Any]:
-    """Spend the approval that a call runs on. What the audit says of that; {} where it has none."""
-    if invocation.approval is None:
-        return {}
-    return approvals.spend_approval(
-        connection, invocation.approval, invocation.process, invocation.id
-    )
 
 
 def _check_callable(connection: Connection, invocation: Invocation) -> None:

@@ -9,8 +9,7 @@ from rich.text import Text
 
 from orchestrator.approvals.dates import format_age
 from orchestrator.approvals.rules import RuleRequest
-from orchestrator.approvals.text import MAX_CLAIM
-from orchestrator.approvals.visible import escape_line
+from orchestrator.approvals.text import MAX_CLAIM, escape_line
 from orchestrator.cli.deciding import DecisionRequest, decide_at_terminal
 from orchestrator.cli.terminal import (
     err,

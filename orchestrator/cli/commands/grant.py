@@ -17,7 +17,7 @@ from orchestrator.approvals.granting import (
 from orchestrator.approvals.grants import Grants, encode_void_grant, find_secret_name, open_grants
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority, sign_audit
-from orchestrator.approvals.visible import escape_line
+from orchestrator.approvals.text import escape_line
 from orchestrator.cli.terminal import (
     ask_pin,
     json_option,

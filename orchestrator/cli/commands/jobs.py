@@ -13,7 +13,7 @@ from rich.text import Text
 
 from orchestrator.approvals.dates import format_age
 from orchestrator.approvals.needs import check_allowable, hash_needs, list_need_items
-from orchestrator.approvals.visible import escape_line
+from orchestrator.approvals.text import escape_line
 from orchestrator.cli.job_report import report_job
 from orchestrator.cli.terminal import (
     ask_pin,

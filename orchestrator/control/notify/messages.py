@@ -10,8 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from orchestrator.approvals.text import hash_approval, is_glanceable, render_approval
-from orchestrator.approvals.visible import escape_invisible, escape_line
+from orchestrator.approvals.text import (
+    escape_invisible,
+    escape_line,
+    hash_approval,
+    is_glanceable,
+    render_approval,
+)
 from registry.models import Approval
 from registry.trust import Standing
 
