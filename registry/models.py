@@ -181,7 +181,9 @@ class Invocation:
     `exchanges` are plain JSON values whose secrets were taken out before; `approval` is the id of
     the approval it ran on. `disputed`: a person marked the result wrong. The store bounds texts and
     JSON (see `registry.database.canonical.to_bounded_json`). It keeps the `recording` as far as
-    there is room, and gives it back by `RecordingTable.get_recording` alone.
+    there is room, and gives it back by `RecordingTable.get_recording` alone. `serial` is the number
+    of the call among those that its process has begun (0: not counted), which only the audit keeps;
+    `unstorable` describes, by column, values that were replaced because no row can hold them.
     """
 
     id: str
@@ -203,6 +205,8 @@ class Invocation:
     state: InvocationState = "done"
     disputed: bool = False
     recording: CallRecording | None = field(default=None, repr=False)
+    serial: int = 0
+    unstorable: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def succeeded(self) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -121,7 +122,9 @@ class CallRecorder:
     now: Callable[[], float] = time.time
 
     def begin_call(self, identity: str, call: Call, entry: Entry, access: Access) -> Invocation:
+        """A call that begins, and is counted: it has to be recorded, or accounted for."""
         return Invocation(
+            serial=self.ledger.count_call(),
             id=identity,
             entry=call.server,
             version=entry.version,
@@ -142,6 +145,19 @@ class CallRecorder:
         self.ledger.queue_call(ended)
         return ended
 
+    @contextmanager
+    def account_unrecorded(self, invocation: Invocation) -> Iterator[None]:
+        """Account for the call where the block raises before it was recorded."""
+        try:
+            yield
+        except BaseException as error:
+            self.ledger.account_call(invocation, type(error).__name__)
+            raise
+
+    def account_held(self, invocation: Invocation) -> None:
+        """Account for a call that sent nothing and waits for a person."""
+        self.ledger.account_call(invocation, "held")
+
     async def store_intent(self, invocation: Invocation) -> None:
         """Store that a write is about to be made. Raises Frozen."""
         await asyncio.to_thread(self.calls.store_intent, invocation, self.now())
@@ -151,8 +167,7 @@ class CallRecorder:
     ) -> Invocation:
         """The call with what became of it, on disk."""
         ended = settle_call(invocation, outcome, self._build_recording(invocation, tape))
-        await asyncio.to_thread(self.calls.record, ended, self.now())
-        self.ledger.stored(ended)
+        await self.ledger.store_call(ended)
         return ended
 
     def _build_recording(self, invocation: Invocation, tape: CallLog) -> CallRecording:

@@ -120,6 +120,8 @@ invocations = Table(
     Column("failure_status", Integer),
     Column("latency_ms", Float, nullable=False),
     Column("exchanges", Text, nullable=False),
+    # What of the row could not be stored and was replaced, by column, as JSON; "" for nothing.
+    Column("unstorable", Text, nullable=False, server_default=""),
     # One intent per approval, ever: what makes a write happen at most once.
     Column("approval", ForeignKey("approvals.id"), unique=True),
     Column("process", String(32), nullable=False),

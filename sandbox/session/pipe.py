@@ -29,6 +29,8 @@ from sandbox.wire.redaction import Redaction
 PROTOCOL = "2025-11-25"
 ERROR_META = "toolwright/error"
 MAX_MESSAGE = 2000
+MAX_WAIT = 10.0**7
+"""Seconds of a `retry_after`; a longer one is ignored as nonsense."""
 MAX_EXCHANGES_AT_ONCE = 16
 CUT = "cut"
 """The refusal of an exchange whose call ended before the answer: it may have been sent."""
@@ -361,8 +363,10 @@ def _read_failure(result: Mapping[str, Any]) -> Failure:
     return Failure(
         kind=str(said.get("kind") or "tool")[:40],
         message=text[:MAX_MESSAGE],
-        status=status if isinstance(status, int) else None,
-        retry_after=float(wait) if isinstance(wait, int | float) else None,
+        status=status if isinstance(status, int) and 100 <= status <= 599 else None,
+        retry_after=float(wait)
+        if isinstance(wait, int | float) and 0 <= wait <= MAX_WAIT
+        else None,
         where=str(said.get("where") or "")[:200],
     )
 

@@ -114,6 +114,7 @@ Table(
     Column("failure_status", Integer),
     Column("latency_ms", Float, nullable=False),
     Column("exchanges", Text, nullable=False),
+    Column("unstorable", Text, nullable=False, server_default=""),
     Column("approval", ForeignKey("approvals.id"), unique=True),
     Column("process", String(32), nullable=False),
     Column("state", String(8), nullable=False),
