@@ -29,6 +29,7 @@ from registry.jobs.drafts import awaits_draft
 from registry.models import ENDED_JOBS
 from sandbox.bundle.apispec import Access
 from sandbox.errors import SandboxError
+from sandbox.offload import run_on_value
 from sandbox.sanitize import clean_json
 from sandbox.schemas.validator import get_checker
 from sandbox.wire.notifications import ProgressNotice
@@ -99,7 +100,9 @@ class ToolFront:
         """The result of one tool, without anything that its reader would not see. Raises KeyError
         for a name that is not one of the seven.
         """
-        clean: Result = clean_json(await self._answer(name, arguments, progress))
+        clean: Result = await run_on_value(
+            await self._answer(name, arguments, progress), clean_json
+        )
         return clean
 
     async def _answer(self, name: str, arguments: Arguments, progress: Tell) -> Result:

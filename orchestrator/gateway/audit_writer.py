@@ -14,7 +14,6 @@ import structlog
 
 from orchestrator.calls import Call
 from registry.audit.search import AuditTable
-from registry.calls.batch import mark_unstorable
 from registry.database.audit_chain import ACCOUNTED, COUNTED
 from registry.errors import DatabaseUnusable
 from registry.models import Invocation
@@ -140,25 +139,24 @@ class CallWriter:
     async def _store_single(self, invocation: Invocation) -> None:
         """Store one call: as it is, or marked where that cannot be. Raises DatabaseUnusable."""
         try:
-            standing = await self._record(invocation)
+            standing = await asyncio.to_thread(
+                self.store.calls.record, invocation, time.time(), self._complete
+            )
         except DatabaseUnusable:
             raise
         except Exception as error:
             reason = repr(error)[:MAX_REASON]
             log.error("a call cannot be stored as it is", call=invocation.id, reason=reason)
             try:
-                standing = await self._record(mark_unstorable(invocation, reason))
+                standing = await asyncio.to_thread(
+                    self.store.calls.record_marked, invocation, reason, time.time(), self._complete
+                )
             except DatabaseUnusable:
                 raise
             except Exception as again:
                 await self._lose_call(invocation, repr(again)[:MAX_REASON])
                 return
         self._tell_stored(invocation, standing)
-
-    async def _record(self, invocation: Invocation) -> Standing:
-        return await asyncio.to_thread(
-            self.store.calls.record, invocation, time.time(), self._complete
-        )
 
     def _tell_stored(self, invocation: Invocation, standing: Standing) -> None:
         self._without_row.pop(invocation.serial, None)

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, RowMapping, Update, insert, select, update
 
 from registry import trust
 from registry.approvals import approvals
-from registry.calls.batch import TEXT, CallBatch, build_invocation_row
+from registry.calls.batch import TEXT, CallBatch, build_invocation_row, mark_unstorable
 from registry.calls.recordings import RecordingTable, pack_recordings
 from registry.database import tables
 from registry.database.canonical import clean_text
@@ -63,6 +63,14 @@ class CallTable(RecordingTable):
         once. Raises Unknown for the server.
         """
         return self.record_many((invocation,), now, complete)[0]
+
+    def record_marked(
+        self, invocation: Invocation, reason: str, now: float, complete: int = 0
+    ) -> Standing:
+        """Store a finished call that cannot be stored as it is, for that reason, without what
+        others gave. Raises what `record` raises.
+        """
+        return self.record(mark_unstorable(invocation, reason), now, complete)
 
     def record_many(
         self, invocations: Iterable[Invocation], now: float, complete: int = 0

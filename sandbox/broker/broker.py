@@ -6,10 +6,9 @@ upstream within the caps, and returns the exchange. It shares no code with the r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from random import random as system_random
-from typing import Any
 
 from sandbox.broker.host.local import WRITE, is_local
 from sandbox.broker.host.network_requests import TALK, is_network
@@ -22,7 +21,6 @@ from sandbox.credentials.source import CredentialSource
 from sandbox.errors import SandboxError, UpstreamUnreachable
 from sandbox.killswitch import KillSwitch
 from sandbox.wire.canonical import find_request_problem
-from sandbox.wire.content import redact_tool_answer
 from sandbox.wire.exchange import (
     Caps,
     Capture,
@@ -34,6 +32,7 @@ from sandbox.wire.exchange import (
     digest_request,
 )
 from sandbox.wire.policy import SAFE_METHODS, Policy, RequestRule
+from sandbox.wire.redaction import Redaction
 
 HTTP = ("http://", "https://")
 """What most requests begin with; whether one may be sent is for the policy."""
@@ -100,13 +99,9 @@ class Broker:
             return build_refused_exchange(request, "frozen", "Toolwright is frozen")
         return self._withhold_write(request) if self._writes is not None else None
 
-    def redact_answer(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The sandbox's answer without the secrets of this session's requests. Answers were
-        redacted one by one, but code may have joined parts of a secret from several.
-        """
-        if not self._used_credentials:
-            return answer
-        return redact_tool_answer(answer, self._credentials.build_redaction())
+    def build_redaction(self) -> Redaction | None:
+        """What hides the secrets of this session's requests; None where none was signed."""
+        return self._credentials.build_redaction() if self._used_credentials else None
 
     async def _judge_request(self, request: WireRequest, calls: ToolCalls | None) -> Exchange:
         if self.kill_switch.engaged:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 from sandbox import exactjson
 from sandbox.broker.broker import Broker
@@ -18,12 +19,13 @@ from sandbox.broker.host.requests import encode_answer, encode_refusal, is_secre
 from sandbox.bundle.model import Bundle
 from sandbox.errors import CallTimedOut, Frozen, LoadFailed, SessionBroken
 from sandbox.killswitch import KillSwitch
+from sandbox.offload import INLINE_BYTES, Workbench
 from sandbox.schemas.validator import SchemaChecker, get_checker
 from sandbox.session.interface import Failure, Limits, Outcome
 from sandbox.session.recording import CallLog
 from sandbox.wire.content import find_content_problem, join_texts, redact_tool_answer
 from sandbox.wire.exchange import Exchange, WireResponse
-from sandbox.wire.framing import LineGuard, parse_message
+from sandbox.wire.framing import LineGuard, Message, parse_message
 from sandbox.wire.redaction import Redaction
 
 PROTOCOL = "2025-11-25"
@@ -32,6 +34,12 @@ MAX_MESSAGE = 2000
 MAX_WAIT = 10.0**7
 """Seconds of a `retry_after`; a longer one is ignored as nonsense."""
 MAX_EXCHANGES_AT_ONCE = 16
+MAX_ID = 200
+MAX_NOTICE = 256 * 1024
+"""Bytes of a message that asks or tells something without being an answer; a larger one counts as a
+stray. A request carries a body of 8 MiB at most, which may be base64.
+"""
+MAX_REQUEST = 16 * 1024 * 1024
 CUT = "cut"
 """The refusal of an exchange whose call ended before the answer: it may have been sent."""
 
@@ -72,10 +80,15 @@ class PipeSession:
         self._pipe = pipe
         self._guard = LineGuard(limits.line_bytes, limits.session_bytes)
         self._ids = itertools.count(1)
-        self._waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
+        self._waiting: dict[str, asyncio.Future[Message]] = {}
         self._tasks: dict[asyncio.Task[None], str] = {}
         self._checked: dict[str, tuple[SchemaChecker, SchemaChecker]] = {}
         self._broken: Exception | None = None
+        self._backlog: deque[bytes] = deque()
+        """Lines that wait for a large one before them to be parsed."""
+        self._parsing: asyncio.Task[None] | None = None
+        self._workbench = Workbench()
+        self._ended_meanwhile = False
         self._secrets: set[str] = set()
         """Values of `env:` permissions that the server was given, which must not come back."""
 
@@ -91,6 +104,8 @@ class PipeSession:
                 await self.start()
                 yield
         finally:
+            self._backlog.clear()
+            self._parsing = None
             self.end()
 
     async def start(self) -> None:
@@ -115,10 +130,10 @@ class PipeSession:
             self.end(SessionBroken("the server did not start in time; it was stopped"))
             raise SessionBroken("the server did not start in time; it was stopped") from error
         if "error" in answer:
-            raise LoadFailed(_read_error_message(answer["error"]))
+            raise LoadFailed(read_error_message(answer["error"]))
         if "error" in greeting:
             raise SessionBroken(
-                f"the server refused to start: {_read_error_message(greeting['error'])}"
+                f"the server refused to start: {read_error_message(greeting['error'])}"
             )
 
     async def list_tools(self) -> tuple[Mapping[str, Any], ...]:
@@ -144,7 +159,18 @@ class PipeSession:
         tape = tape or CallLog()
         params = {"name": tool, "arguments": arguments}
         answer = await self._await_answer("tools/call", params, tool, tape, seconds)
-        return self._build_outcome(tool, answer, tuple(tape.exchanges), started)
+        exchanges = tuple(tape.exchanges)
+        if answer.size <= INLINE_BYTES:
+            return self._build_outcome(tool, answer, exchanges, started)
+        patience = seconds or self.limits.call_seconds
+        try:
+            async with asyncio.timeout(patience - (time.perf_counter() - started)):
+                work = partial(self._build_outcome, tool, answer, exchanges, started)
+                outcome = await self._workbench.run_sized(answer.size, work)
+        except TimeoutError as error:
+            self.end(SessionBroken(f"{tool} did not answer in time"))
+            raise CallTimedOut(tool, patience) from error
+        return replace(outcome, size=answer.size)
 
     async def _await_answer(
         self,
@@ -153,7 +179,7 @@ class PipeSession:
         what: str,
         tape: CallLog,
         seconds: float | None = None,
-    ) -> dict[str, Any]:
+    ) -> Message:
         """The answer to a request; the request is cancelled with the task that waits for it.
 
         Raises CallTimedOut, which ends the session, or SessionBroken.
@@ -182,8 +208,12 @@ class PipeSession:
         """Bytes from the sandbox's stdout."""
         try:
             for line in self._guard.split_lines(chunk):
-                if line:
-                    self._receive_line(line)
+                if not line:
+                    continue
+                if self._parsing or len(line) > INLINE_BYTES:
+                    self._queue_line(line)
+                else:
+                    self._receive_message(parse_message(line, self.limits.nesting))
         except SessionBroken as error:
             self.end(error)
 
@@ -195,6 +225,12 @@ class PipeSession:
         """Fail the waiting calls, cancel the exchanges and kill the sandbox. Idempotent."""
         if self._broken:
             return
+        if reason is None and self._parsing:
+            # Its last words are being parsed; who waits for them may have them.
+            self._ended_meanwhile = True
+            return
+        self._backlog.clear()
+        self._workbench.close()
         self._broken = reason or SessionBroken("its sandbox ended; call again to start another")
         for future in self._waiting.values():
             if not future.done():
@@ -213,9 +249,9 @@ class PipeSession:
 
     def _send_request(
         self, method: str, params: Mapping[str, Any], identity: str | None = None
-    ) -> asyncio.Future[dict[str, Any]]:
+    ) -> asyncio.Future[Message]:
         identity = identity or str(next(self._ids))
-        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         if self._broken:
             future.set_exception(self._broken)
             return future
@@ -235,18 +271,42 @@ class PipeSession:
     def _send_message(self, message: Mapping[str, Any]) -> None:
         self._pipe.write(exactjson.dumps(message) + b"\n")
 
-    def _receive_line(self, line: bytes) -> None:
-        message = parse_message(line, self.limits.nesting)
+    def _queue_line(self, line: bytes) -> None:
+        """Take up a line after those that wait; raises SessionBroken where they are too much."""
+        self._backlog.append(line)
+        if sum(map(len, self._backlog)) > 2 * self.limits.line_bytes:
+            raise SessionBroken("the server sent more at once than can be read; it was stopped")
+        if self._parsing is None:
+            self._parsing = asyncio.get_running_loop().create_task(self._parse_backlog())
+
+    async def _parse_backlog(self) -> None:
+        """Parse the waiting lines in their order, large ones beside the event loop."""
+        try:
+            while self._backlog and not self._broken:
+                line = self._backlog.popleft()
+                parse = partial(parse_message, line, self.limits.nesting)
+                message = await self._workbench.run_sized(len(line), parse)
+                if not self._broken:
+                    self._receive_message(message)
+        except SessionBroken as error:
+            self.end(error)
+        finally:
+            self._parsing = None
+            if self._ended_meanwhile:
+                self.end()
+
+    def _receive_message(self, message: Message | None) -> None:
         if message is None:
             self._count_stray()
         elif "method" in message:
             self._handle_request(message)
         else:
-            future = self._waiting.get(str(message.get("id")))
+            identity = message.get("id")
+            future = self._waiting.get(str(identity)) if is_id(identity) else None
             if future is None or future.done() or ("result" in message) == ("error" in message):
                 self._count_stray()
             else:
-                del self._waiting[str(message["id"])]
+                del self._waiting[str(identity)]
                 future.set_result(message)
 
     def _count_stray(self) -> None:
@@ -254,26 +314,30 @@ class PipeSession:
         if self.strays > self.limits.strays:
             raise SessionBroken("the server sent too much that nobody asked for; it was stopped")
 
-    def _handle_request(self, message: Mapping[str, Any]) -> None:
+    def _handle_request(self, message: Message) -> None:
         identity, params = message.get("id"), message.get("params")
         if (
             message["method"] != "toolwright/request"
-            or not isinstance(identity, str | int)
+            or message.size > MAX_REQUEST
+            or not is_id(identity)
             or not isinstance(params, dict)
             or len(self._tasks) >= MAX_EXCHANGES_AT_ONCE
         ):
             self._count_stray()
-            if identity is not None:
+            if is_id(identity):
                 self._send_reply(
                     identity, encode_refusal("unsupported", "not what the host answers")
                 )
             return
-        task = asyncio.get_running_loop().create_task(self._answer_exchange(identity, params))
-        self._tasks[task] = str(params.get("call"))
+        work = self._answer_exchange(identity, params, message.size)
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks[task] = _read_call(params)
         task.add_done_callback(partial(self._finish_exchange, identity))
 
-    async def _answer_exchange(self, identity: str | int, params: Mapping[str, Any]) -> None:
-        self._send_reply(identity, await self.answer_request(params))
+    async def _answer_exchange(
+        self, identity: str | int, params: Mapping[str, Any], size: int
+    ) -> None:
+        self._send_reply(identity, await self.answer_request(params, size))
 
     def _finish_exchange(self, identity: str | int, task: asyncio.Task[None]) -> None:
         del self._tasks[task]
@@ -283,13 +347,15 @@ class PipeSession:
                 identity, encode_refusal("refused", f"no answer: {type(error).__name__}")
             )
 
-    async def answer_request(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer a `toolwright/request`: an object with a `result` or an `error`."""
-        tape = self.tapes.get(str(params.get("call")))
+    async def answer_request(self, params: Mapping[str, Any], size: int = 0) -> dict[str, Any]:
+        """Answer a `toolwright/request` that came in `size` bytes: an object with a `result` or an
+        `error`.
+        """
+        tape = self.tapes.get(_read_call(params))
         if params.get("kind") == "progress" and tape is not None:
-            tape.report_progress(params)
+            tape.report_progress(self._hide_progress(tape, params))
             return {"result": {"status": 204, "headers": []}}
-        request = read_request(params)
+        request = await self._workbench.run_sized(size, partial(read_request, params))
         if tape is None or request is None:
             reason = "no such call" if tape is None else "not a well-formed request"
             return encode_refusal("unsupported", reason)
@@ -314,11 +380,10 @@ class PipeSession:
         exchanges: tuple[Exchange, ...],
         started: float,
     ) -> Outcome:
-        if self._secrets:
-            answer = redact_tool_answer(answer, Redaction(self._secrets))
-        answer = self.broker.redact_answer(answer)
+        for hide in self._list_redactions():
+            answer = redact_tool_answer(answer, hide)
         if "error" in answer:
-            failure = Failure("bug", _read_error_message(answer["error"]))
+            failure = Failure("bug", read_error_message(answer["error"]))
             return _build_failed_outcome(tool, failure, exchanges, started)
         result = answer["result"]
         problem = find_content_problem(result.get("content") if isinstance(result, dict) else None)
@@ -327,6 +392,23 @@ class PipeSession:
             return _build_failed_outcome(tool, failure, exchanges, started)
         elapsed = (time.perf_counter() - started) * 1000
         return Outcome(tool, result, self._find_failure(tool, result), exchanges, elapsed)
+
+    def _list_redactions(self) -> tuple[Redaction, ...]:
+        """What hides the secrets that may come back: values that the server was given, and what its
+        requests were signed with. Answers of APIs were redacted one by one, but code may have
+        joined parts of a secret from several.
+        """
+        own = (Redaction(self._secrets),) if self._secrets else ()
+        used = self.broker.build_redaction()
+        return own if used is None else (*own, used)
+
+    def _hide_progress(self, tape: CallLog, said: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A progress notice as its reader may have it: cleaned, then redacted."""
+        message = said.get("message")
+        if not isinstance(message, str):
+            return said
+        hides = self._list_redactions()
+        return {**said, "message": tape.hide_next(message, hides)} if hides else said
 
     def _get_checkers(self, tool: str) -> tuple[SchemaChecker, SchemaChecker]:
         """The validators of the tool's arguments and of its results. Raises KeyError."""
@@ -348,7 +430,20 @@ class PipeSession:
         return None
 
 
-def _time_out(future: asyncio.Future[dict[str, Any]]) -> None:
+def is_id(value: Any) -> TypeGuard[str | int]:
+    """Whether a foreign value can be the id of a JSON-RPC message that is answered."""
+    if isinstance(value, str):
+        return len(value) <= MAX_ID
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 64
+
+
+def _read_call(params: Mapping[str, Any]) -> str:
+    """The id of the call that a request is for; "" where it names none."""
+    call = params.get("call")
+    return str(call) if is_id(call) else ""
+
+
+def _time_out(future: asyncio.Future[Message]) -> None:
     if not future.done():
         future.set_exception(TimeoutError())
 
@@ -361,13 +456,13 @@ def _read_failure(result: Mapping[str, Any]) -> Failure:
     status, wait = said.get("status"), said.get("retry_after")
     text = join_texts(result["content"])
     return Failure(
-        kind=str(said.get("kind") or "tool")[:40],
+        kind=_read_text(said.get("kind"), 40) or "tool",
         message=text[:MAX_MESSAGE],
         status=status if isinstance(status, int) and 100 <= status <= 599 else None,
         retry_after=float(wait)
         if isinstance(wait, int | float) and 0 <= wait <= MAX_WAIT
         else None,
-        where=str(said.get("where") or "")[:200],
+        where=_read_text(said.get("where"), 200),
     )
 
 
@@ -382,6 +477,11 @@ def _build_failed_outcome(
     return Outcome(tool, result, failure, exchanges, (time.perf_counter() - started) * 1000)
 
 
-def _read_error_message(error: Any) -> str:
+def read_error_message(error: Any) -> str:
     message = error.get("message") if isinstance(error, dict) else error
-    return str(message)[:MAX_MESSAGE]
+    return _read_text(message, MAX_MESSAGE) or "the server refused, without a word"
+
+
+def _read_text(value: Any, limit: int) -> str:
+    """A foreign text, cut; "" for what is none: to write it out could take long."""
+    return value[:limit] if isinstance(value, str) else ""

@@ -8,7 +8,7 @@ import math
 import os
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,10 +17,14 @@ import orjson
 from sandbox.broker.host.tools import ToolCalls
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.permissions import CLOCK, RANDOM
+from sandbox.sanitize import clean_text
 from sandbox.wire import exchange as exchange_json
 from sandbox.wire.exchange import Exchange
 from sandbox.wire.notifications import MAX_TOLD, Hearer, LogListener, ignore_progress, read_progress
+from sandbox.wire.redaction import Redaction
 
+MAX_HEARD = 16 * 1024
+"""Characters of a notice that are looked at; far fewer are told."""
 MAX_BYTES = 64 * 1024 * 1024
 """Uncompressed size past which a recording is not kept."""
 FROZEN_TIME_NS = 946_684_800 * 1_000_000_000
@@ -77,6 +81,18 @@ class CallLog:
     calls: ToolCalls | None = None
     _told: int = 0
     _latest: float = -math.inf
+    _shown: str = ""
+    """The end of what was told meanwhile: a secret may come in parts."""
+
+    def hide_next(self, text: str, hides: Iterable[Redaction]) -> str:
+        """The next text that is told during the call, cleaned and without secrets, nor the rest of
+        one whose beginning was told before.
+        """
+        told = clean_text(text[:MAX_HEARD])
+        for hide in hides:
+            told = hide.redact_continued(self._shown, told)
+        self._shown = (self._shown + told)[-MAX_HEARD:]
+        return told
 
     def report_progress(self, said: Mapping[str, Any]) -> None:
         """Pass on a progress notice if it advances, at most `MAX_TOLD` of them."""

@@ -46,9 +46,15 @@ class LineGuard:
             self._parts.append(part)
 
 
-def parse_message(line: bytes, nesting: int) -> dict[str, Any] | None:
+class Message(dict[str, Any]):
+    """A JSON-RPC message; `size` is the number of bytes that it came in."""
+
+    size = 0
+
+
+def parse_message(line: bytes, nesting: int) -> Message | None:
     """The JSON-RPC message of a line; None if it is not one, nested deeper than `nesting`, or made
-    of so many values that parsing it would hold up the event loop.
+    of so many values that parsing it would hold up every thread.
     """
     if line.count(b"[") + line.count(b"{") > MAX_CONTAINERS or line.count(b",") > MAX_VALUES:
         return None
@@ -58,7 +64,11 @@ def parse_message(line: bytes, nesting: int) -> dict[str, Any] | None:
         return None
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return None
-    return None if is_deep(line, message, nesting) else message
+    if is_deep(line, message, nesting):
+        return None
+    received = Message(message)
+    received.size = len(line)
+    return received
 
 
 def is_deep(written: bytes, value: Any, limit: int) -> bool:
@@ -71,11 +81,16 @@ def measure_depth(value: Any, limit: int) -> int:
     """Levels of arrays and objects in a JSON value; counting stops past `limit`."""
     level, layer = 0, [value]
     while layer and level <= limit:
-        inner: list[Any] = []
-        for item in layer:
-            if isinstance(item, dict):
-                inner.extend(item.values())
-            elif isinstance(item, list):
-                inner.extend(item)
-        level, layer = level + 1, [item for item in inner if isinstance(item, dict | list)]
+        # By the very type: parsed JSON has no other, and that is a third of the time.
+        inner = [
+            item
+            for holder in layer
+            for item in (
+                holder.values() if type(holder) is dict else holder if type(holder) is list else ()
+            )
+        ]
+        level, layer = level + 1, [item for item in inner if type(item) in _CONTAINERS]
     return level
+
+
+_CONTAINERS = frozenset({dict, list})
