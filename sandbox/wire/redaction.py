@@ -31,9 +31,9 @@ MAX_SPANS = 10_000
 """Occurrences that are replaced one by one; of a content with more the rest is withheld."""
 MAX_UNPACKED = 128 * 1024 * 1024
 """Bytes that are searched of what a content's packed parts hold; a part beyond that is withheld."""
-_PIECE = 512
+_PIECE = 256
 """Characters of a longer secret that are searched together, wherever they are."""
-_AT_ONCE = 2048
+_AT_ONCE = 256
 """Characters of the secrets of one pattern, whose automaton is to stay small."""
 _MIN_ENCODED = 6
 _JOINED = 64 * 1024
