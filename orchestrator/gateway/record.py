@@ -38,17 +38,21 @@ CANCELLED = "cancelled"
 
 
 def settle_call(
-    invocation: Invocation, outcome: Outcome, recording: CallRecording | None
+    invocation: Invocation,
+    outcome: Outcome,
+    recording: CallRecording | None,
+    tape: CallLog | None = None,
 ) -> Invocation:
-    """The invocation with what became of it."""
+    """The invocation with what became of it; `tape` knows what may not be written down of it."""
     failure = outcome.failure
+    safe = outcome.exchanges if tape is None or tape.hide is None else tape.list_safe_exchanges()
     return replace(
         invocation,
         state="done",
         result=dict(outcome.result),
         failure=None if failure is None else _classify_failure(failure, outcome.exchanges),
         latency_ms=outcome.elapsed_ms,
-        exchanges=tuple(map(encode_exchange, outcome.exchanges)),
+        exchanges=tuple(map(encode_exchange, safe)),
         recording=recording,
     )
 
@@ -141,7 +145,7 @@ class CallRecorder:
 
     def record_later(self, invocation: Invocation, outcome: Outcome, tape: CallLog) -> Invocation:
         """The call with what became of it; it is on disk a moment later."""
-        ended = settle_call(invocation, outcome, self._build_recording(invocation, tape))
+        ended = settle_call(invocation, outcome, self._build_recording(invocation, tape), tape)
         self.ledger.queue_call(ended)
         return ended
 
@@ -166,7 +170,7 @@ class CallRecorder:
         self, invocation: Invocation, outcome: Outcome, tape: CallLog
     ) -> Invocation:
         """The call with what became of it, on disk."""
-        ended = settle_call(invocation, outcome, self._build_recording(invocation, tape))
+        ended = settle_call(invocation, outcome, self._build_recording(invocation, tape), tape)
         await self.ledger.store_call(ended)
         return ended
 
@@ -176,5 +180,5 @@ class CallRecorder:
             self.engine.base,
             invocation.arguments,
             tape.inputs,
-            tuple(tape.exchanges),
+            tape.list_safe_exchanges(),
         )

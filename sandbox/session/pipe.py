@@ -367,6 +367,7 @@ class PipeSession:
         if is_secret(request):
             tape.exchanges[place] = replace(exchange, response=WireResponse(200, (), WITHHELD))
             self._secrets.add(exchange.response.body.decode())
+            tape.hide = Redaction(self._secrets)
         return {"result": encode_answer(exchange.response)}
 
     def _send_reply(self, identity: Any, answer: Mapping[str, Any]) -> None:

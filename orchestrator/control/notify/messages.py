@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from registry.models import Approval
 from registry.trust import Standing
+from sandbox.wire.redaction import Redaction
 
 MAX_ARGUMENTS = 900
 MAX_LINE = 300
@@ -42,36 +43,43 @@ class ApprovalBackground:
 def build_approval_message(
     approval: Approval, background: ApprovalBackground, secrets: Iterable[str] = ()
 ) -> PushMessage:
-    """The message about a waiting request, as plain text with the secrets redacted."""
-    shown = redact_value(dict(approval.arguments), tuple(secrets))
-    host = urlsplit(approval.wire.url).netloc
+    """The message about a waiting request, as plain text: cleaned, then redacted, then cut."""
+    hide = Redaction(secret for secret in secrets if len(secret) >= MIN_SECRET)
+    shown = redact_value(dict(approval.arguments), hide)
+
+    def show(text: str) -> str:
+        return _shorten_line(hide.redact_text(strip_unprintable(text)))
+
+    url = urlsplit(approval.wire.url)
+    arguments = hide.redact_text(strip_unprintable(json.dumps(shown, ensure_ascii=False)))
     lines = [
-        f"{_render_caller(approval)} wants to "
-        f"{'DELETE something' if background.erases else 'write'} at {_shorten_line(host)}:",
-        f"{approval.wire.method} {_shorten_line(_strip_query(approval.wire.url))}",
-        f"arguments: {_shorten_text(json.dumps(shown, ensure_ascii=False), MAX_ARGUMENTS)}",
-        *([f"task: {_shorten_line(approval.task)}"] if approval.task else []),
-        *([f"why: {_shorten_line(approval.reason)}"] if approval.reason else []),
+        f"{show(_render_caller(approval))} wants to "
+        f"{'DELETE something' if background.erases else 'write'} at {show(url.netloc)}:",
+        f"{approval.wire.method} {show(_strip_query(approval.wire.url))}",
+        f"arguments: {_shorten_text(arguments, MAX_ARGUMENTS)}",
+        *([f"task: {show(approval.task)}"] if approval.task else []),
+        *([f"why: {show(approval.reason)}"] if approval.reason else []),
         f"risk: {'deletes' if background.erases else 'writes'}, a {background.server.level} server",
-        f"history: {_render_history(background.operation)}",
+        f"history: {show(_render_history(background.operation))}",
         f"approval {approval.id}, request {approval.wire_digest[:12]}",
     ]
     title = f"Approve {approval.entry}.{approval.tool}?"
-    return PushMessage(strip_unprintable(title), strip_unprintable("\n".join(lines)))
+    return PushMessage(strip_unprintable(title), "\n".join(lines))
 
 
-def redact_value(value: Any, secrets: tuple[str, ...] = ()) -> Any:
-    """A JSON value with these secrets, and all values under a secret's name, redacted."""
+def redact_value(value: Any, hide: Redaction | None = None) -> Any:
+    """A JSON value with the secrets, and all values under a secret's name, redacted."""
+    hide = hide or Redaction(())
     if isinstance(value, Mapping):
         return {
-            _redact_text(str(key), secrets): REDACTED
-            if _SECRET_NAME.search(str(key))
-            else redact_value(item, secrets)
+            hide.redact_text(str(key)): REDACTED
+            if _SECRET_NAME.search(strip_unprintable(str(key)))
+            else redact_value(item, hide)
             for key, item in value.items()
         }
     if isinstance(value, list | tuple):
-        return [redact_value(item, secrets) for item in value]
-    return _redact_text(value, secrets) if isinstance(value, str) else value
+        return [redact_value(item, hide) for item in value]
+    return hide.redact_json(value)
 
 
 def strip_unprintable(text: str) -> str:
@@ -84,9 +92,7 @@ def strip_unprintable(text: str) -> str:
 
 
 def _render_caller(approval: Approval) -> str:
-    return (
-        f"A client (session {_shorten_line(approval.session)})" if approval.session else "A client"
-    )
+    return f"A client (session {approval.session})" if approval.session else "A client"
 
 
 def _strip_query(url: str) -> str:
@@ -108,10 +114,3 @@ def _shorten_line(text: str) -> str:
 
 def _shorten_text(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
-
-
-def _redact_text(text: str, secrets: Iterable[str]) -> str:
-    for secret in secrets:
-        if len(secret) >= MIN_SECRET:
-            text = text.replace(secret, REDACTED)
-    return text
