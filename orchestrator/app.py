@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import structlog
@@ -57,6 +58,7 @@ from orchestrator.jobs.runner import JobRunner
 from orchestrator.jobs.submissions import Submissions
 from orchestrator.processes.kill import keep_reserve
 from orchestrator.processes.signals import Signals
+from orchestrator.processes.watchdog import LoopWatchdog
 from orchestrator.replay.replay import Replayer
 from orchestrator.settings import EngineName, Settings
 from orchestrator.tasks.parts import TaskParts
@@ -276,7 +278,10 @@ def _list_chores(
         EditWatcher(app.settings.home, app.store, app.forge, app.roster.find_tool), app.kill_switch
     )
     yield watch_descriptions(app.drift, app.kill_switch)
-    yield run_chores(app.store, sessions, HeadSigner(app.settings.heads), ground.signed_policy)
+    watchdog = LoopWatchdog(partial(app.store.processes.record_stalls, app.process))
+    yield watchdog.watch()
+    heads = HeadSigner(app.settings.heads)
+    yield run_chores(app.store, sessions, heads, ground.signed_policy, watchdog)
     yield sweep_dead(app.store, ground.shelf, app.settings.instance)
 
 

@@ -305,7 +305,9 @@ class DraftRow:
 
 @dataclass(frozen=True)
 class Process:
-    """A running Toolwright process. `start_time` is the operating system's, against reused pids."""
+    """A running Toolwright process. `start_time` is the operating system's, against reused pids.
+    `stalls` counts how often something held up its event loop, `longest_stall` is in seconds.
+    """
 
     id: str
     pid: int
@@ -314,6 +316,8 @@ class Process:
     started: float
     heartbeat: float
     acknowledged_epoch: int = 0
+    stalls: int = 0
+    longest_stall: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -283,6 +283,8 @@ Table(
     Column("started", Float, nullable=False),
     Column("heartbeat", Float, nullable=False),
     Column("acknowledged_epoch", Integer, nullable=False),
+    Column("stalls", Integer, nullable=False, server_default="0"),
+    Column("longest_stall", Float, nullable=False, server_default="0"),
 )
 
 Table(
