@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-PERIOD_SECONDS = 0.025
+PERIOD_SECONDS = 0.05
 STALL_SECONDS = 0.05
 """A turn of the loop that takes longer holds up every call of the process."""
 

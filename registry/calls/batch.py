@@ -91,8 +91,9 @@ class CallBatch:
                 continue
             finished = replace(invocation, state="done", disputed=False)
             columns = build_invocation_row(finished)
-            seen = replace(finished, latency_ms=columns["latency_ms"])
-            row = {**columns, **self._observe_call(seen)}
+            if columns["latency_ms"] != finished.latency_ms:
+                finished = replace(finished, latency_ms=columns["latency_ms"])
+            row = {**columns, **self._observe_call(finished)}
             (self._updates if stored else self._inserts).append(row)
             self._stored[invocation.id] = "done"
             payload: dict[str, Any] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,30 +32,30 @@ def to_bounded_json(value: Any, limit: int) -> str:
     `{"unstorable": reason}` for a value that JSON cannot represent.
     """
     try:
-        written = _find_long_text(value, limit)
-        if written is not None:
-            return written
-        text = to_compact_json(value)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        return to_compact_json({"unstorable": clean_text(f"{type(error).__name__}: {error}", 200)})
-    return text if len(text) <= limit else _mark_truncated(iter((text,)), limit)
-
-
-def _find_long_text(value: Any, limit: int) -> str | None:
-    """The marker of a value whose text is far longer than `limit`; None for all others.
-
-    The standard library would hold up every thread while it writes megabytes.
-    """
-    try:
         written = orjson.dumps(value)
     except TypeError:
-        # Integers beyond 64 bits, lone surrogates, depth: written piece by piece, which lets others
-        # run between the pieces.
-        chunks = json.JSONEncoder(separators=(",", ":"), allow_nan=False).iterencode(value)
-        return _join_bounded(chunks, limit)
-    if len(written) <= limit:
-        return None
-    return _mark_truncated(iter((written.decode(),)), limit)
+        return _write_bounded(value, limit)
+    if len(written) > limit:
+        return _mark_truncated(iter((written.decode(),)), limit)
+    if written.isascii() and b"null" not in written:
+        return written.decode()
+    # A `null` of orjson may have been a number that no JSON text holds.
+    return _write_bounded(value, limit, json.JSONEncoder.encode)
+
+
+def _write_bounded(
+    value: Any,
+    limit: int,
+    write: Callable[[json.JSONEncoder, Any], Iterable[str]] = json.JSONEncoder.iterencode,
+) -> str:
+    """The same by the standard library, which also writes integers beyond 64 bits and lone
+    surrogates: piece by piece, which lets other threads run between the pieces, or at once.
+    """
+    try:
+        written = write(json.JSONEncoder(separators=(",", ":"), allow_nan=False), value)
+        return _join_bounded(iter((written,) if isinstance(written, str) else written), limit)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        return to_compact_json({"unstorable": clean_text(f"{type(error).__name__}: {error}", 200)})
 
 
 def _join_bounded(chunks: Iterator[str], limit: int) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from random import random as system_random
 
 from sandbox.broker.host.local import WRITE, is_local
@@ -20,6 +21,7 @@ from sandbox.clock import Clock, SystemClock
 from sandbox.credentials.source import CredentialSource
 from sandbox.errors import SandboxError, UpstreamUnreachable
 from sandbox.killswitch import KillSwitch
+from sandbox.offload import run_sized
 from sandbox.wire.canonical import find_request_problem
 from sandbox.wire.exchange import (
     Caps,
@@ -106,7 +108,8 @@ class Broker:
     async def _judge_request(self, request: WireRequest, calls: ToolCalls | None) -> Exchange:
         if self.kill_switch.engaged:
             return build_refused_exchange(request, "frozen", "Toolwright is frozen")
-        problem = find_request_problem(request, self.caps)
+        size = len(request.body)
+        problem = await run_sized(size, partial(find_request_problem, request, self.caps))
         if problem or self._count > self.caps.exchanges:
             return build_refused_exchange(
                 request, "refused", problem or "too many requests in one session"
@@ -116,7 +119,8 @@ class Broker:
                 return await self._call_tool(request, calls)
             if is_local(request) or is_network(request):
                 return await self._ask_host(request)
-        rule = self.policy.find_rule(request.method, request.url, request.body)
+        find = partial(self.policy.find_rule, request.method, request.url, request.body)
+        rule = await run_sized(size, find)
         if rule is None:
             reason = f"{request.method} {request.url[:200]} is not among the declared requests"
             return build_refused_exchange(request, "refused", reason)

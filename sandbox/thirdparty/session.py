@@ -15,6 +15,7 @@ from sandbox.broker.broker import Broker
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.offer import KINDS, RESOURCE, DefinitionKind, ListedDefinitions
 from sandbox.errors import DefinitionsChanged, SessionBroken
+from sandbox.offload import run_on_value
 from sandbox.sanitize import clean_json, clean_text
 from sandbox.session.interface import Failure, Limits, Outcome
 from sandbox.session.pipe import (
@@ -134,11 +135,9 @@ class McpSession(PipeSession):
         """
         await self._refresh_stale()
         found = await self._limit_time(self._list_definitions(RESOURCE))
-        self._end_if_changed(
-            list_offer_changes(
-                self._select_pins(RESOURCE), ListedDefinitions(self.abilities, {"resource": found})
-            )
-        )
+        listed = ListedDefinitions(self.abilities, {"resource": found})
+        compare = partial(list_offer_changes, self._select_pins(RESOURCE), listed)
+        self._end_if_changed(await run_on_value(found, lambda _: compare()))
         return found
 
     async def fetch_answer(
@@ -290,9 +289,9 @@ class McpSession(PipeSession):
         kinds = [kind for kind in KINDS if self._select_pins(kind)]
         found = {kind.name: await self._list_definitions(kind) for kind in kinds}
         pins = {key: pin for kind in kinds for key, pin in self._select_pins(kind).items()}
-        self._end_if_changed(
-            (*differing, *list_offer_changes(pins, ListedDefinitions(self.abilities, found)))
-        )
+        listed = ListedDefinitions(self.abilities, found)
+        offers = await run_on_value(found, lambda _: list_offer_changes(pins, listed))
+        self._end_if_changed((*differing, *offers))
 
     def _select_pins(self, kind: DefinitionKind) -> dict[str, str]:
         pins = self.bundle.launch.offer.pins if self.bundle.launch else {}

@@ -113,7 +113,7 @@ def _check_rows(store: Store) -> Iterator[DoctorCheck]:
     hint = "start `toolwright serve` once: it cleans up after dead processes"
     yield _build_count_check("processes", f"{len(alive)} alive", dead, "dead, not yet swept", hint)
     late = [
-        f"{process.kind} {process.pid} (up to {process.longest_stall:.1f} s, {process.stalls} times)"
+        f"{process.kind} {process.pid} ({process.stalls} times, up to {process.longest_stall:.1f}s)"
         for process in store.processes.find()
         if process.id in alive and process.longest_stall >= SLOW_SECONDS
     ]
