@@ -186,6 +186,7 @@ async def _open_call_parts(ground: Context, stack: AsyncExitStack) -> _CallParts
     )
     stack.push_async_callback(sessions.close)
     ledger = CallWriter(store, ground.roster.update_standing)
+    stack.push_async_callback(ledger.write_count)
     stack.push_async_callback(ledger.close)
     dispatch = Dispatch(
         store,

@@ -8,9 +8,9 @@ milliseconds.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 
 INLINE_BYTES = 256 * 1024
 """Work on as much takes a millisecond or so."""
@@ -18,30 +18,9 @@ INLINE_BYTES = 256 * 1024
 T = TypeVar("T")
 
 
-async def run_on_value(value: Any, work: Callable[[Any], T]) -> T:
-    """The result of work on a JSON value."""
-    return await asyncio.to_thread(work, value) if is_large(value) else work(value)
-
-
 async def run_sized(size: int, work: Callable[[], T]) -> T:
     """The result of work on `size` bytes."""
     return work() if size <= INLINE_BYTES else await asyncio.to_thread(work)
-
-
-def is_large(value: Any) -> bool:
-    """Whether a JSON value takes more than `INLINE_BYTES` or so; looks at no more of it."""
-    left, room = [value], INLINE_BYTES
-    while left and room > 0:
-        item = left.pop()
-        if isinstance(item, str):
-            room -= len(item)
-        elif isinstance(item, Mapping):
-            room -= 20 * len(item)
-            left += item.values() if room > 0 else ()
-        elif isinstance(item, list | tuple):
-            room -= 10 * len(item)
-            left += item if room > 0 else ()
-    return room <= 0
 
 
 class Workbench:

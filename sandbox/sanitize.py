@@ -50,6 +50,7 @@ _STARTS = re.compile("[\x1b\x90\x98\x9b\x9d-\x9f]")
 _SLICE = 32 * 1024
 """Characters that are changed at once: a few milliseconds in which no other thread runs."""
 _LONG = 4096
+_LARGE = 256 * 1024
 _UNSEEN_CLASS = (
     r"[^\p{L}\p{M}\p{N}\p{P}\p{S}\p{Zs}\n\t]"
     r"|[\x{34f}\x{115f}\x{1160}\x{17b4}\x{17b5}\x{180b}-\x{180d}\x{180f}\x{2800}\x{3164}\x{ffa0}"
@@ -93,6 +94,22 @@ def clean_json(value: Any) -> Any:
         made = [clean_json(item) for item in value]
         return value if all(map(operator.is_, made, value)) else made
     return value
+
+
+def is_large(value: Any) -> bool:
+    """Whether a JSON value takes more than 256 kB or so; looks at no more of it."""
+    left, room = [value], _LARGE
+    while left and room > 0:
+        item = left.pop()
+        if isinstance(item, str):
+            room -= len(item)
+        elif isinstance(item, Mapping):
+            room -= 20 * len(item)
+            left += item.values() if room > 0 else ()
+        elif isinstance(item, list | tuple):
+            room -= 10 * len(item)
+            left += item if room > 0 else ()
+    return room <= 0
 
 
 def is_plain(text: str) -> bool:

@@ -29,8 +29,7 @@ from registry.jobs.drafts import awaits_draft
 from registry.models import ENDED_JOBS
 from sandbox.bundle.apispec import Access
 from sandbox.errors import SandboxError
-from sandbox.offload import run_on_value
-from sandbox.sanitize import clean_json
+from sandbox.sanitize import clean_json, is_large
 from sandbox.schemas.validator import get_checker
 from sandbox.wire.notifications import ProgressNotice
 
@@ -100,8 +99,9 @@ class ToolFront:
         """The result of one tool, without anything that its reader would not see. Raises KeyError
         for a name that is not one of the seven.
         """
-        clean: Result = await run_on_value(
-            await self._answer(name, arguments, progress), clean_json
+        result = await self._answer(name, arguments, progress)
+        clean: Result = (
+            await asyncio.to_thread(clean_json, result) if is_large(result) else clean_json(result)
         )
         return clean
 

@@ -87,6 +87,11 @@ class CallWriter:
                     await self._flush
         except TimeoutError:
             log.error("calls were not recorded", calls=len(self._waiting))
+
+    async def write_count(self) -> None:
+        """Note at the end of the process how many calls it began, so that the last are not missed
+        either.
+        """
         if self._begun:
             await self._add_note(COUNTED, "calls", {"complete": self._begun + 1})
 

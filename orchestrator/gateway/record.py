@@ -180,5 +180,5 @@ class CallRecorder:
             self.engine.base,
             invocation.arguments,
             tape.inputs,
-            tape.list_safe_exchanges(),
+            tuple(tape.exchanges) if tape.hide is None else tape.list_safe_exchanges(),
         )

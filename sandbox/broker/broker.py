@@ -6,10 +6,11 @@ upstream within the caps, and returns the exchange. It shares no code with the r
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from random import random as system_random
+from typing import Any
 
 from sandbox.broker.host.local import WRITE, is_local
 from sandbox.broker.host.network_requests import TALK, is_network
@@ -21,8 +22,9 @@ from sandbox.clock import Clock, SystemClock
 from sandbox.credentials.source import CredentialSource
 from sandbox.errors import SandboxError, UpstreamUnreachable
 from sandbox.killswitch import KillSwitch
-from sandbox.offload import run_sized
+from sandbox.offload import INLINE_BYTES
 from sandbox.wire.canonical import find_request_problem
+from sandbox.wire.content import redact_tool_answer
 from sandbox.wire.exchange import (
     Caps,
     Capture,
@@ -101,6 +103,13 @@ class Broker:
             return build_refused_exchange(request, "frozen", "Toolwright is frozen")
         return self._withhold_write(request) if self._writes is not None else None
 
+    def redact_answer(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The sandbox's answer without the secrets of this session's requests. Answers were
+        redacted one by one, but code may have joined parts of a secret from several.
+        """
+        hide = self.build_redaction()
+        return answer if hide is None else redact_tool_answer(answer, hide)
+
     def build_redaction(self) -> Redaction | None:
         """What hides the secrets of this session's requests; None where none was signed."""
         return self._credentials.build_redaction() if self._used_credentials else None
@@ -108,8 +117,12 @@ class Broker:
     async def _judge_request(self, request: WireRequest, calls: ToolCalls | None) -> Exchange:
         if self.kill_switch.engaged:
             return build_refused_exchange(request, "frozen", "Toolwright is frozen")
-        size = len(request.body)
-        problem = await run_sized(size, partial(find_request_problem, request, self.caps))
+        large = len(request.body) > INLINE_BYTES
+        problem = (
+            await asyncio.to_thread(find_request_problem, request, self.caps)
+            if large
+            else find_request_problem(request, self.caps)
+        )
         if problem or self._count > self.caps.exchanges:
             return build_refused_exchange(
                 request, "refused", problem or "too many requests in one session"
@@ -119,8 +132,9 @@ class Broker:
                 return await self._call_tool(request, calls)
             if is_local(request) or is_network(request):
                 return await self._ask_host(request)
-        find = partial(self.policy.find_rule, request.method, request.url, request.body)
-        rule = await run_sized(size, find)
+        wanted = request.method, request.url, request.body
+        find_rule = self.policy.find_rule
+        rule = await asyncio.to_thread(find_rule, *wanted) if large else find_rule(*wanted)
         if rule is None:
             reason = f"{request.method} {request.url[:200]} is not among the declared requests"
             return build_refused_exchange(request, "refused", reason)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 from sandbox.broker.retries import LIMITED, add_retry_hint, compute_backoff, read_advised_wait
@@ -21,10 +21,9 @@ from sandbox.errors import (
     UpstreamUnreachable,
 )
 from sandbox.killswitch import KillSwitch
-from sandbox.offload import run_sized
+from sandbox.offload import INLINE_BYTES
 from sandbox.wire.exchange import Caps, Exchange, Upstream, WireRequest, WireResponse
 from sandbox.wire.policy import RequestRule, parse_origin
-from sandbox.wire.redaction import Redaction
 
 Refusal = Literal[
     "refused",
@@ -85,7 +84,11 @@ class Sender:
         delivery = _Delivery(self, request, rule, credentials, names)
         exchange = await self._deliver_request(delivery)
         hide = credentials.build_redaction(delivery.passing)
-        response = exchange.response and await self._redact_response(hide, exchange.response)
+        response = exchange.response
+        if response is not None:
+            redact = hide.redact_response
+            large = len(response.body) > INLINE_BYTES
+            response = await asyncio.to_thread(redact, response) if large else redact(response)
         if response and response is exchange.response:
             return exchange
         return Exchange(
@@ -97,9 +100,6 @@ class Sender:
             retry_after=exchange.retry_after,
             sent_at=tuple(delivery.sent_at),
         )
-
-    async def _redact_response(self, hide: Redaction, response: WireResponse) -> WireResponse:
-        return await run_sized(len(response.body), partial(hide.redact_response, response))
 
     async def _deliver_request(self, delivery: _Delivery) -> Exchange:
         request = delivery.request

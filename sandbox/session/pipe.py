@@ -355,7 +355,11 @@ class PipeSession:
         if params.get("kind") == "progress" and tape is not None:
             tape.report_progress(self._hide_progress(tape, params))
             return {"result": {"status": 204, "headers": []}}
-        request = await self._workbench.run_sized(size, partial(read_request, params))
+        request = (
+            read_request(params)
+            if size <= INLINE_BYTES
+            else await self._workbench.run_sized(size, partial(read_request, params))
+        )
         if tape is None or request is None:
             reason = "no such call" if tape is None else "not a well-formed request"
             return encode_refusal("unsupported", reason)
@@ -381,8 +385,9 @@ class PipeSession:
         exchanges: tuple[Exchange, ...],
         started: float,
     ) -> Outcome:
-        for hide in self._list_redactions():
-            answer = redact_tool_answer(answer, hide)
+        if self._secrets:
+            answer = redact_tool_answer(answer, Redaction(self._secrets))
+        answer = self.broker.redact_answer(answer)
         if "error" in answer:
             failure = Failure("bug", read_error_message(answer["error"]))
             return _build_failed_outcome(tool, failure, exchanges, started)

@@ -15,8 +15,7 @@ from sandbox.broker.broker import Broker
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.offer import KINDS, RESOURCE, DefinitionKind, ListedDefinitions
 from sandbox.errors import DefinitionsChanged, SessionBroken
-from sandbox.offload import run_on_value
-from sandbox.sanitize import clean_json, clean_text
+from sandbox.sanitize import clean_json, clean_text, is_large
 from sandbox.session.interface import Failure, Limits, Outcome
 from sandbox.session.pipe import (
     MAX_MESSAGE,
@@ -137,7 +136,7 @@ class McpSession(PipeSession):
         found = await self._limit_time(self._list_definitions(RESOURCE))
         listed = ListedDefinitions(self.abilities, {"resource": found})
         compare = partial(list_offer_changes, self._select_pins(RESOURCE), listed)
-        self._end_if_changed(await run_on_value(found, lambda _: compare()))
+        self._end_if_changed(await asyncio.to_thread(compare) if is_large(found) else compare())
         return found
 
     async def fetch_answer(
@@ -284,13 +283,13 @@ class McpSession(PipeSession):
         if launch is None or not (launch.pins or launch.offer.pins):
             return
         tools, size = await self._list_pages("tools/list", "tools", MAX_TOOLS)
-        compare = partial(list_changes, launch.pins, tools)
-        differing = await self._workbench.run_sized(size, compare)
+        differing = await self._workbench.run_sized(size, partial(list_changes, launch.pins, tools))
         kinds = [kind for kind in KINDS if self._select_pins(kind)]
         found = {kind.name: await self._list_definitions(kind) for kind in kinds}
         pins = {key: pin for kind in kinds for key, pin in self._select_pins(kind).items()}
         listed = ListedDefinitions(self.abilities, found)
-        offers = await run_on_value(found, lambda _: list_offer_changes(pins, listed))
+        compare = partial(list_offer_changes, pins, listed)
+        offers = await asyncio.to_thread(compare) if is_large(found) else compare()
         self._end_if_changed((*differing, *offers))
 
     def _select_pins(self, kind: DefinitionKind) -> dict[str, str]:

@@ -65,6 +65,7 @@ def write_group(store: Store, calls: list[Invocation]) -> None:
         for call in calls:
             writer.queue_call(replace(call, serial=writer.count_call()))
         await writer.close()
+        await writer.write_count()
 
     asyncio.run(run())
 
