@@ -28,18 +28,17 @@ class Workbench:
     nobody else's. It begins with the first of them.
     """
 
-    def __init__(self) -> None:
-        self._thread: ThreadPoolExecutor | None = None
+    thread: ThreadPoolExecutor | None = None
 
     async def run_sized(self, size: int, work: Callable[[], T]) -> T:
         """The result of work on `size` bytes."""
         if size <= INLINE_BYTES:
             return work()
-        self._thread = self._thread or ThreadPoolExecutor(1, "answers")
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        self.thread = self.thread or ThreadPoolExecutor(1, "answers")
+        return await asyncio.get_running_loop().run_in_executor(self.thread, work)
 
     def close(self) -> None:
         """End the thread after what it has to do. A last answer may still be worked on."""
-        thread, self._thread = self._thread, None
+        thread, self.thread = self.thread, None
         if thread is not None:
             thread.shutdown(wait=False)

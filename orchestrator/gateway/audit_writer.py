@@ -107,7 +107,8 @@ class CallWriter:
     async def _flush_groups(self) -> None:
         while self._waiting or self._accounts:
             await asyncio.sleep(GROUP_SECONDS)
-            await self._flush_accounts()
+            if self._accounts:
+                await self._flush_accounts()
             group, self._waiting = self._waiting, []
             left = await self._store_group(group) if group else []
             if left or self._accounts:

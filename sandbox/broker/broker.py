@@ -107,8 +107,9 @@ class Broker:
         """The sandbox's answer without the secrets of this session's requests. Answers were
         redacted one by one, but code may have joined parts of a secret from several.
         """
-        hide = self.build_redaction()
-        return answer if hide is None else redact_tool_answer(answer, hide)
+        if not self._used_credentials:
+            return answer
+        return redact_tool_answer(answer, self._credentials.build_redaction())
 
     def build_redaction(self) -> Redaction | None:
         """What hides the secrets of this session's requests; None where none was signed."""

@@ -230,7 +230,8 @@ class PipeSession:
             self._ended_meanwhile = True
             return
         self._backlog.clear()
-        self._workbench.close()
+        if self._workbench.thread is not None:
+            self._workbench.close()
         self._broken = reason or SessionBroken("its sandbox ended; call again to start another")
         for future in self._waiting.values():
             if not future.done():
