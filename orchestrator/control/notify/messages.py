@@ -54,8 +54,8 @@ def build_approval_message(
     approval: Approval, background: ApprovalBackground, secrets: Iterable[str] = ()
 ) -> PushMessage:
     """The message about a waiting request, as plain text: redacted, then cut, then with what is
-    invisible written out. One that is short and holds no secret has the approval's text, as every other
-    channel shows it.
+    invisible written out. One that is short and holds no secret has the approval's text, as every
+    other channel shows it.
     """
     hide = Redaction(secret for secret in secrets if len(secret) >= MIN_SECRET)
     shown = redact_value(dict(approval.arguments), hide)
