@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import structlog
@@ -59,6 +60,7 @@ from orchestrator.jobs.runner import JobRunner
 from orchestrator.jobs.submissions import Submissions
 from orchestrator.processes.kill import keep_reserve
 from orchestrator.processes.signals import Signals
+from orchestrator.processes.watchdog import LoopWatchdog
 from orchestrator.replay.replay import Replayer
 from orchestrator.settings import EngineName, Settings
 from orchestrator.tasks.parts import TaskParts
@@ -193,6 +195,7 @@ async def _open_call_parts(ground: Context, stack: AsyncExitStack) -> _CallParts
     )
     stack.push_async_callback(sessions.close)
     ledger = CallWriter(store, ground.roster.update_standing)
+    stack.push_async_callback(ledger.write_count)
     stack.push_async_callback(ledger.close)
     dispatch = Dispatch(
         store,
@@ -289,7 +292,10 @@ def _list_chores(
         app.kill_switch,
     )
     yield watch_descriptions(app.drift, app.kill_switch)
-    yield run_chores(app.store, sessions, HeadSigner(app.settings.heads), ground.signed_policy)
+    watchdog = LoopWatchdog(partial(app.store.processes.record_stalls, app.process))
+    yield watchdog.watch()
+    heads = HeadSigner(app.settings.heads)
+    yield run_chores(app.store, sessions, heads, ground.signed_policy, watchdog)
     yield sweep_dead(app.store, ground.shelf, app.settings.instance)
 
 

@@ -19,6 +19,7 @@ from orchestrator.healing.drift import Drift
 from orchestrator.jobs.runner import JobRunner
 from orchestrator.processes.kill import is_alive
 from orchestrator.processes.signals import Signals
+from orchestrator.processes.watchdog import LoopWatchdog
 from registry.audit.heads import HeadSigner
 from registry.errors import RegistryError
 from registry.processes import ProcessTable
@@ -101,12 +102,19 @@ async def watch_descriptions(drift: Drift, kill_switch: KillSwitch) -> None:
 
 
 async def run_chores(
-    store: Store, sessions: ReadSessions, notary: HeadSigner, signed_policy: SignedPolicy
+    store: Store,
+    sessions: ReadSessions,
+    notary: HeadSigner,
+    signed_policy: SignedPolicy,
+    watchdog: LoopWatchdog,
 ) -> None:
-    """Close idle sessions, expire approvals, sign the audit's heads every minute."""
+    """Close idle sessions, expire approvals, report what held up the event loop, sign the audit's
+    heads every minute.
+    """
     for turn in count():
         with _log_errors("chores"):
             await sessions.close_idle()
+            await watchdog.report()
             await asyncio.to_thread(store.approvals.expire_overdue, time.time())
             if turn % CHORES_PER_SIGNATURE == 0:
                 # Here, so that no call waits for many rows to be checked.

@@ -201,7 +201,9 @@ class Invocation:
     `exchanges` are plain JSON values whose secrets were taken out before; `approval` is the id of
     the approval it ran on. `disputed`: a person marked the result wrong. The store bounds texts and
     JSON (see `registry.database.canonical.to_bounded_json`). It keeps the `recording` as far as
-    there is room, and gives it back by `RecordingTable.get_recording` alone.
+    there is room, and gives it back by `RecordingTable.get_recording` alone. `serial` is the number
+    of the call among those that its process has begun (0: not counted), which only the audit keeps;
+    `unstorable` describes, by column, values that were replaced because no row can hold them.
     """
 
     id: str
@@ -223,6 +225,8 @@ class Invocation:
     state: InvocationState = "done"
     disputed: bool = False
     recording: CallRecording | None = field(default=None, repr=False)
+    serial: int = 0
+    unstorable: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def succeeded(self) -> bool:
@@ -327,7 +331,9 @@ class DraftRow:
 
 @dataclass(frozen=True)
 class Process:
-    """A running Toolwright process. `start_time` is the operating system's, against reused pids."""
+    """A running Toolwright process. `start_time` is the operating system's, against reused pids.
+    `stalls` counts how often something held up its event loop, `longest_stall` is in seconds.
+    """
 
     id: str
     pid: int
@@ -336,6 +342,8 @@ class Process:
     started: float
     heartbeat: float
     acknowledged_epoch: int = 0
+    stalls: int = 0
+    longest_stall: float = 0.0
 
 
 @dataclass(frozen=True)

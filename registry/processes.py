@@ -41,6 +41,12 @@ class ProcessTable(Repository):
         """Store that a process has stopped everything for a freeze epoch. Raises Unknown."""
         self._update_times(id, heartbeat=now, acknowledged_epoch=epoch)
 
+    def record_stalls(self, id: str, stalls: int, longest: float) -> None:
+        """Store how often the process's event loop was held up, and for how many seconds at most.
+        Raises Unknown.
+        """
+        self._update_times(id, stalls=stalls, longest_stall=longest)
+
     def find(self) -> tuple[Process, ...]:
         """All registered processes, oldest first."""
         processes = tables.processes

@@ -1,19 +1,28 @@
-"""JSON by orjson, by the standard library where integers exceed 64 bits, so that none is lost."""
+"""JSON by orjson, by the standard library where integers exceed 64 bits, so that none is lost.
+
+Both read and write plain JSON (RFC 8259): a text with `NaN` or `Infinity` is none, and such a
+number, which no JSON text holds, is written as `null`.
+"""
 
 from __future__ import annotations
 
 import json
-import re
-from typing import Any
+import math
+from typing import Any, NoReturn
 
 import orjson
 
-_LONG_INTEGER = re.compile(rb"[0-9]{19}")
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_LONG_INTEGER, _LONG_NEGATIVE = b"0" * 20, b"-" + b"0" * 19
+"""Digits of integers that 64 bits may not hold, once every digit is a zero."""
 
 
 def loads(content: bytes) -> Any:
     """Parse a JSON text. Raises ValueError or RecursionError."""
-    return json.loads(content) if _LONG_INTEGER.search(content) else orjson.loads(content)
+    digits = content.translate(_DIGITS)
+    if _LONG_INTEGER in digits or _LONG_NEGATIVE in digits:
+        return json.loads(content, parse_constant=_refuse_constant, parse_float=_parse_finite)
+    return orjson.loads(content)
 
 
 def dumps(value: Any) -> bytes:
@@ -21,4 +30,31 @@ def dumps(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:
-        return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+        pass
+    try:
+        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_replace_infinite(value), separators=(",", ":"), ensure_ascii=False)
+    return text.encode("utf-8", "replace")
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _parse_finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text[:40]} is larger than any number")
+    return number
+
+
+def _replace_infinite(value: Any) -> Any:
+    """The value with `None` in the place of numbers that are not finite."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _replace_infinite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_replace_infinite(item) for item in value]
+    return value

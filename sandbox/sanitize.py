@@ -3,6 +3,9 @@
 Removed are control characters and the escape sequences they begin (ECMA-48), bidirectional and
 other invisible format characters, tag characters, private-use and unassigned code points, and runs
 of variation selectors, which can carry text that no one reads.
+
+Everything takes linear time. Long texts are looked at by RE2, which lets other threads run, and
+changed in slices of some milliseconds.
 """
 
 from __future__ import annotations
@@ -10,8 +13,12 @@ from __future__ import annotations
 import operator
 import re
 import unicodedata
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
+from itertools import groupby
+from typing import Any, Protocol
+
+import re2  # type: ignore[import-untyped]
 
 _ESCAPES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
@@ -19,11 +26,43 @@ _ESCAPES = re.compile(
     r"|\x1b[ -/]*[0-~]?"
 )
 _VISIBLE_CONTROLS = frozenset("\n\t")
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_CONTROL_BYTES = bytes({*range(32), 0x7F} - {*b"\n\t"})
 _INVISIBLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
-_JOINERS = frozenset("\u200c\u200d")
 _FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
 """Rendered as nothing, though their Unicode category is a letter's or a mark's."""
+_SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
+_MARKS = re.compile(f"[\u200c\u200d{_SELECTORS}]")
+"""Joiners and variation selectors."""
+_MEANINGLESS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        # After nothing, a blank or ASCII, but for a selector after a digit or sign of a keycap.
+        rf"(?<![^\x00-\x22\x24-\x29\x2b-\x2f\x3a-\x7f\s])[\u200c\u200d{_SELECTORS}]+",
+        r"(?<=[0-9#*])[\u200c\u200d]+",
+        # After a joiner, and a selector after another.
+        rf"(?<=[\u200c\u200d])[\u200c\u200d{_SELECTORS}]+",
+        rf"(?<=[{_SELECTORS}])[{_SELECTORS}]+",
+    )
+)
+_BULK = re.compile("[\ud800-\uf8ff\U00040000-\U000e00ff\U000e01f0-\U0010ffff]+")
+"""Most of the characters that are private, unassigned or tags."""
+_STARTS = re.compile("[\x1b\x90\x98\x9b\x9d-\x9f]")
+_SLICE = 32 * 1024
+"""Characters that are changed at once: a few milliseconds in which no other thread runs."""
+_LONG = 4096
+_LARGE = 256 * 1024
+_UNSEEN_CLASS = (
+    r"[^\p{L}\p{M}\p{N}\p{P}\p{S}\p{Zs}\n\t]"
+    r"|[\x{34f}\x{115f}\x{1160}\x{17b4}\x{17b5}\x{180b}-\x{180d}\x{180f}\x{2800}\x{3164}\x{ffa0}"
+    r"\x{fe00}-\x{fe0f}\x{e0100}-\x{e01ef}]"
+)
+"""What `_is_visible` denies, for RE2, whose tables may know more assigned characters."""
+
+
+class Searcher(Protocol):
+    """A compiled pattern of RE2."""
+
+    def search(self, content: bytes) -> object | None: ...
 
 
 def clean_text(text: str) -> str:
@@ -32,19 +71,15 @@ def clean_text(text: str) -> str:
     A joiner (some scripts and emoji need it) is kept between two other characters, a variation
     selector after one; every kind of line end becomes a line feed.
     """
-    if text.isascii():
-        if _CONTROLS.search(text) is None:
-            return text
-    elif all(letter in _VISIBLE_CONTROLS or _is_visible(letter) for letter in set(text)):
+    if is_plain(text):
         return text
-    text = _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
-    kept: list[str] = []
-    for letter in text:
-        if letter in _VISIBLE_CONTROLS or _is_visible(letter):
-            kept.append(letter)
-        elif kept and _is_meaningful_mark(letter, kept[-1]):
-            kept.append(letter)
-    return "".join(kept)
+    parts: list[str] = []
+    before = ""
+    for part in _cut_parts(text):
+        cleaned = _clean_part(part, before)
+        before = cleaned[-1:] or before
+        parts.append(cleaned)
+    return "".join(parts)
 
 
 def clean_json(value: Any) -> Any:
@@ -61,6 +96,145 @@ def clean_json(value: Any) -> Any:
     return value
 
 
+def is_large(value: Any) -> bool:
+    """Whether a JSON value takes more than 256 kB or so; looks at no more of it."""
+    left, room = [value], _LARGE
+    while left and room > 0:
+        item = left.pop()
+        if isinstance(item, str):
+            room -= len(item)
+        elif isinstance(item, Mapping):
+            room -= 20 * len(item)
+            left += item.values() if room > 0 else ()
+        elif isinstance(item, list | tuple):
+            room -= 10 * len(item)
+            left += item if room > 0 else ()
+    return room <= 0
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text holds nothing that cleaning would change."""
+    if text.isascii():
+        return len(text.encode().translate(None, _CONTROL_BYTES)) == len(text)
+    if len(text) < _LONG:
+        return all(letter in _VISIBLE_CONTROLS or _is_visible(letter) for letter in set(text))
+    try:
+        return _compile_re2(_UNSEEN_CLASS).search(text.encode()) is None
+    except UnicodeEncodeError:
+        return False
+
+
+def is_plain_json(written: bytes) -> bool:
+    """Whether no string of a JSON text holds what cleaning would change. Of some that do not, it
+    says that they may.
+    """
+    return _compile_re2(_HIDING).search(written) is None
+
+
+def find_readings(content: bytes) -> tuple[bytes, ...]:
+    """The content as one reads it who does not see what is invisible: without such characters, as
+    themselves or escaped, and without escape sequences; () if it holds neither.
+
+    Stricter than cleaning: nothing that may be between the letters of a word is kept.
+    """
+    if _compile_re2(_HIDING).search(content) is None:
+        return ()
+    try:
+        text = content.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")
+    spelled = text
+    if "\\" in text or "&" in text or "%" in text:
+        spelled = "".join(
+            _ESCAPED.sub("", _ESCAPED_ESCAPE.sub("\x1b", part)) for part in _cut_escapes(text)
+        )
+    readings = [drop_unseen(spelled)]
+    if _STARTS.search(spelled):
+        # What the cleaned text shows, and what is shown where escapes are undone first.
+        bare = "".join(map(_drop_escapes, _cut_parts(spelled)))
+        readings += [drop_unseen(clean_text(text)), drop_unseen(bare)]
+    return tuple(reading.encode("utf-8", "surrogatepass") for reading in dict.fromkeys(readings))
+
+
+def drop_unseen(text: str) -> str:
+    """The text without any character that is not seen."""
+    if is_plain(text):
+        return text
+    bare = "".join(map(_drop_invisible, _cut_parts(text)))
+    return _MARKS.sub("", bare)
+
+
+def _clean_part(part: str, before: str) -> str:
+    """A slice cleaned; `before` is the character that was kept last."""
+    bare = _drop_escapes(part).replace("\r\n", "\n").replace("\r", "\n")
+    bare = before + _drop_invisible(bare)
+    if _MARKS.search(bare):
+        for meaningless in _MEANINGLESS:
+            bare = meaningless.sub("", bare)
+    return bare[len(before) :]
+
+
+def _drop_escapes(part: str) -> str:
+    if _STARTS.search(part) is None:
+        return part
+    if len(part) > _LONG and part.count("\x1b") * 3 > len(part):
+        # Nobody writes so. To tell what each of them begins would take long.
+        return part.replace("\x1b", "")
+    return _ESCAPES.sub("", part)
+
+
+def _drop_invisible(part: str) -> str:
+    """The slice without what is not seen, but for joiners and selectors."""
+    part = _compile_invisible(0, 0x10000).sub("", part)
+    if len(part.encode("utf-16-le", "surrogatepass")) == 2 * len(part):
+        return part
+    part = _BULK.sub("", part)
+    return _compile_invisible(0x10000, 0x40000).sub("", part)
+
+
+@cache
+def _compile_invisible(start: int, end: int) -> re.Pattern[str]:
+    """A pattern of runs of the invisible code points from `start` up to `end`. Python's patterns
+    take those of the first plane together, and of the others one range after the other.
+    """
+    codes = [
+        code
+        for code in range(start, end)
+        if not (_is_visible(letter := chr(code)) or letter in "\n\t" or _MARKS.match(letter))
+    ]
+    ranges = [
+        (run[0][1], run[-1][1])
+        for _, group in groupby(enumerate(codes), lambda pair: pair[1] - pair[0])
+        if (run := list(group))
+    ]
+    return re.compile(f"[{''.join(f'{chr(a)}-{chr(b)}' for a, b in ranges)}]+")
+
+
+def _cut_parts(text: str) -> Iterator[str]:
+    """Slices of a text, where possible cut before an escape sequence."""
+    start = 0
+    while len(text) - start > 2 * _SLICE:
+        end = text.find("\x1b", start + _SLICE, start + 2 * _SLICE)
+        end = end if end > 0 else start + 2 * _SLICE
+        end += text[end - 1] == "\r"
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+def _cut_escapes(text: str) -> Iterator[str]:
+    """Slices of a text that cut no escaped character."""
+    start = 0
+    while len(text) - start > _SLICE:
+        end = start + _SLICE
+        begun = max(text.rfind(mark, end - _MAX_ESCAPE, end) for mark in "\\&%")
+        end = begun if begun > 0 else end
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+@lru_cache(maxsize=4096)
 def _is_visible(letter: str) -> bool:
     if letter in _FILLERS or _is_selector(letter):
         return False
@@ -71,13 +245,42 @@ def _is_selector(letter: str) -> bool:
     return "\ufe00" <= letter <= "\ufe0f" or "\U000e0100" <= letter <= "\U000e01ef"
 
 
-def _is_meaningful_mark(mark: str, before: str) -> bool:
-    """Whether a joiner or variation selector has a meaning after the character `before`: not twice
-    in a row, and after ASCII only on the digits and signs of keycap emoji.
-    """
-    if before in _JOINERS or before.isspace():
-        return False
-    if mark in _JOINERS:
-        return not before.isascii()
-    plain = not before.isascii() or before in "0123456789#*"
-    return _is_selector(mark) and plain and not _is_selector(before)
+_UNITS = (
+    *("00(?:0[0-8bcdef]|1[0-9a-f]|7f|[89][0-9a-f]|ad)", "034f", "061c", "115f", "1160"),
+    *("17b[45]", "180[b-f]", "200[b-f]", "202[89a-e]", "206[0-9a-f]", "2800", "3164"),
+    *("fe0[0-9a-f]", "feff", "ffa0", "fff[0-9ab]"),
+)
+_PAIRS = r"\\udb4[0-3]\\u[dD][cdefCDEF][0-9a-fA-F]{2}"
+_PERCENT = (
+    *("0[0-8bcdef]", "1[0-9a-f]", "7f", "c2%(?:[89][0-9a-f]|ad)", "cd%8f", "d8%9c"),
+    *("e1%85%(?:9f|a0)", "e1%9e%b[45]", "e1%a0%8[b-f]", "e2%80%(?:8[b-f]|a[89a-e])"),
+    *("e2%81%[a6][0-9a-f]", "e2%a0%80", "e3%85%a4", "ef%b8%8[0-9a-f]", "ef%bb%bf", "ef%be%a0"),
+    "f3%a0%[89ab][0-9a-f]%[89ab][0-9a-f]",
+)
+_NUMBERS = "|".join(
+    str(code)
+    for code in (
+        *(*range(9), 11, 12, 13, *range(14, 32), *range(127, 160), 173, 847, 1564, 4447, 4448),
+        *(*range(6155, 6160), *range(8203, 8208), *range(8232, 8239), *range(8288, 8304)),
+        *(10240, 12644, *range(65024, 65040), 65279, 65440),
+    )
+)
+_ESCAPED_PATTERN = (
+    r"\\+(?:u(?:" + "|".join(_UNITS) + r")|x(?:0[0-8bcdef]|1[0-9a-f]|7f)|[bfrav])"
+    "|" + _PAIRS + "|%(?:25)?(?:" + "|".join(_PERCENT) + ")"
+    "|&#0*(?:" + _NUMBERS + ");|&#x0*(?:" + "|".join(_UNITS).replace("00(", "(") + ");"
+    "|&(?:shy|zwnj|zwj|lrm|rlm|zerowidthspace|nobreak);"
+)
+"""Invisible characters as JSON, C, HTML and URLs spell them."""
+_ESCAPED = re.compile(_ESCAPED_PATTERN, re.IGNORECASE | re.ASCII)
+_ESCAPED_ESCAPE = re.compile(r"\\+(?:u001b|x1b|033|e)|&#0*27;|&#x0*1b;|%1b", re.IGNORECASE)
+_HIDING = f"{_UNSEEN_CLASS}|(?i:{_ESCAPED_PATTERN})"
+_MAX_ESCAPE = 32
+
+
+@cache
+def _compile_re2(pattern: str) -> Searcher:
+    options = re2.Options()
+    options.max_mem, options.log_errors = 64 << 20, False
+    compiled: Searcher = re2.compile(pattern, options)
+    return compiled

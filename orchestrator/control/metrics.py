@@ -31,6 +31,7 @@ class StoreCollector(Collector):
         yield _build_gauge(
             "processes", "kind", Counter(p.kind for p in self._store.processes.find())
         )
+        yield from self._collect_stalls()
         calls = CounterMetricFamily("toolwright_calls", "Calls recorded.", labels=["server", "ok"])
         for server in self._store.servers.find_summaries():
             standing = server.standing
@@ -38,6 +39,20 @@ class StoreCollector(Collector):
             calls.add_metric([server.name, "false"], standing.total - standing.successful)
         yield calls
         yield from self._collect_model_usage()
+
+    def _collect_stalls(self) -> Iterator[Metric]:
+        """What held up the event loops of running processes: how often, and the longest time."""
+        labels = ["kind", "process"]
+        stalls = CounterMetricFamily(
+            "toolwright_loop_stalls", "Turns of the event loop over 50 ms.", labels=labels
+        )
+        longest = GaugeMetricFamily(
+            "toolwright_loop_longest_stall_seconds", "The longest of them.", labels=labels
+        )
+        for process in self._store.processes.find():
+            stalls.add_metric([process.kind, process.id], process.stalls)
+            longest.add_metric([process.kind, process.id], process.longest_stall)
+        yield from (stalls, longest)
 
     def _collect_model_usage(self) -> Iterator[Metric]:
         """Use of models by server and author: questions, tokens, money."""

@@ -30,7 +30,7 @@ from registry.jobs.drafts import awaits_draft
 from registry.models import ENDED_JOBS
 from sandbox.bundle.apispec import Access
 from sandbox.errors import SandboxError
-from sandbox.sanitize import clean_json
+from sandbox.sanitize import clean_json, is_large
 from sandbox.schemas.validator import get_checker
 from sandbox.wire.notifications import ProgressNotice
 
@@ -101,7 +101,10 @@ class ToolFront:
         """The result of one tool, without anything that its reader would not see. Raises KeyError
         for a name that is not one of the seven.
         """
-        clean: Result = clean_json(await self._answer(name, arguments, progress))
+        result = await self._answer(name, arguments, progress)
+        clean: Result = (
+            await asyncio.to_thread(clean_json, result) if is_large(result) else clean_json(result)
+        )
         return clean
 
     async def _answer(self, name: str, arguments: Arguments, progress: Tell) -> Result:

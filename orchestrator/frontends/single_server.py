@@ -33,6 +33,8 @@ from orchestrator.settings import load_settings
 from registry.errors import RegistryError, RowNotFound
 from sandbox.bundle.model import Bundle
 from sandbox.errors import SandboxError
+from sandbox.offload import run_sized
+from sandbox.sanitize import clean_json, clean_text
 
 
 class SingleServer:
@@ -108,15 +110,19 @@ async def _call_tool(app: App, call: Call, tasks: ClientTasks | None) -> Result:
     patience = app.settings.answer_seconds if tasks else None
     try:
         async with asyncio.timeout(patience):
-            return build_plain_result(await asyncio.shield(task))
+            reply = await asyncio.shield(task)
     except TimeoutError:
         begun = tasks.create_call_task(identity) if tasks else None
-        return begun or build_plain_result(await task)
+        if begun is not None:
+            return begun
+        reply = await task
     except asyncio.CancelledError:
         task.cancel()
         raise
     except TOLD as error:
-        return views.build_refusal(str(error))
+        return views.build_refusal(clean_text(str(error)))
+    size = reply.outcome.size if isinstance(reply, Done) else 0
+    return await run_sized(size, partial(build_plain_result, reply))
 
 
 def build_plain_result(reply: Reply) -> Result:
@@ -124,7 +130,8 @@ def build_plain_result(reply: Reply) -> Result:
     if isinstance(reply, Done):
         meta = views.build_reply_result(reply)["_meta"]
         return {**clean_result(reply.outcome.result, reply.outcome.failure), "_meta": meta}
-    return {"isError": True, "content": views.build_reply_result(reply)["content"]}
+    content = clean_json(views.build_reply_result(reply)["content"])
+    return {"isError": True, "content": content}
 
 
 def _render_origin(bundle: Bundle) -> str:

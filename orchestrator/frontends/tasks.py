@@ -86,7 +86,8 @@ class ClientTasks:
     async def answer_request(self, method: str, task: Any) -> Result:
         """What a client is told that asks about a task, or cancels it. Raises Unknown."""
         kind, identity = self._parse_task_id(task)
-        found = (self._describe_job if kind == JOB else self._describe_call)(str(task), identity)
+        describe = self._describe_job if kind == JOB else self._describe_call
+        found = await asyncio.to_thread(describe, str(task), identity)
         if method == GET:
             return {**ACKNOWLEDGED, **found}
         # No task of ours asks its client for anything: what a person decides is not told here.
@@ -135,7 +136,7 @@ class ClientTasks:
             return _encode_state(task, "cancelled", begun, time.time())
         return {
             **_encode_state(task, "completed", begun, time.time()),
-            "result": self._build_result(running),
+            "result": clean_json(self._build_result(running)),
         }
 
     def _build_result(self, running: asyncio.Task[Reply]) -> Mapping[str, Any]:

@@ -14,7 +14,8 @@ import structlog
 
 from orchestrator.calls import Call
 from registry.audit.search import AuditTable
-from registry.errors import DatabaseUnusable, RegistryError
+from registry.database.audit_chain import ACCOUNTED, COUNTED
+from registry.errors import DatabaseUnusable
 from registry.models import Invocation
 from registry.store import Store
 from registry.trust import Standing
@@ -23,6 +24,7 @@ GROUP_SECONDS = 0.02
 RETRY_SECONDS = 1.0
 CLOSE_SECONDS = 5.0
 MAX_WAITING = 10_000
+MAX_REASON = 300
 
 log = structlog.get_logger()
 
@@ -31,19 +33,46 @@ log = structlog.get_logger()
 class CallWriter:
     """Writes finished reads in groups, at most 20 ms late; a SIGKILL may lose those.
 
-    `recorded` is told each server's new standing, `stored` each call once it is on disk.
+    `recorded` is told each server's new standing, `stored` each call once it is on disk. Every call
+    that begins is numbered, and the audit's rows say up to which number all have one: `audit
+    verify` finds a call without a row. One row that cannot be stored takes no other with it; it is
+    stored marked, and where even that fails everything is frozen.
     """
 
     store: Store
     recorded: Callable[[str, Standing], None]
     stored: Callable[[Invocation], None] = lambda invocation: None
     _waiting: list[Invocation] = field(default_factory=list)
+    _accounts: list[tuple[Invocation, str]] = field(default_factory=list)
     _flush: asyncio.Task[None] | None = None
+    _begun: int = 0
+    _without_row: dict[int, None] = field(default_factory=dict)
+    """Serials of calls that have begun and have no row yet, in ascending order."""
+
+    def count_call(self) -> int:
+        """The serial of a call that begins. It is to be given to a method that stores it."""
+        self._begun += 1
+        self._without_row[self._begun] = None
+        return self._begun
 
     def queue_call(self, invocation: Invocation) -> None:
         self._waiting.append(invocation)
-        if self._flush is None or self._flush.done():
-            self._flush = asyncio.get_running_loop().create_task(self._flush_groups())
+        self._start_flush()
+
+    def account_call(self, invocation: Invocation, became: str) -> None:
+        """Note that a call that began has no record of its own: `became` says what it has instead.
+        Nothing where it has been taken up already.
+        """
+        taken = (*self._waiting, *(call for call, _ in self._accounts))
+        if invocation.serial in self._without_row and all(
+            call.serial != invocation.serial for call in taken
+        ):
+            self._accounts.append((invocation, became))
+            self._start_flush()
+
+    async def store_call(self, invocation: Invocation) -> None:
+        """Store a finished call; when this returns it is on disk. Raises DatabaseUnusable."""
+        await self._store_single(invocation)
 
     def note_refusal(self, kind: str, call: Call, reason: str) -> None:
         """An audit row for a call that did not run."""
@@ -59,25 +88,119 @@ class CallWriter:
         except TimeoutError:
             log.error("calls were not recorded", calls=len(self._waiting))
 
+    async def write_count(self) -> None:
+        """Note at the end of the process how many calls it began, so that the last are not missed
+        either.
+        """
+        if self._begun:
+            await self._add_note(COUNTED, "calls", {"complete": self._begun + 1})
+
+    @property
+    def _complete(self) -> int:
+        """The lowest serial that has no row yet."""
+        return next(iter(self._without_row), self._begun + 1)
+
+    def _start_flush(self) -> None:
+        if self._flush is None or self._flush.done():
+            self._flush = asyncio.get_running_loop().create_task(self._flush_groups())
+
     async def _flush_groups(self) -> None:
-        while self._waiting:
+        while self._waiting or self._accounts:
             await asyncio.sleep(GROUP_SECONDS)
+            if self._accounts:
+                await self._flush_accounts()
             group, self._waiting = self._waiting, []
-            try:
-                standings = await asyncio.to_thread(
-                    self.store.calls.record_many, group, time.time()
-                )
-            except DatabaseUnusable as error:
+            left = await self._store_group(group) if group else []
+            if left or self._accounts:
                 # A full disk may have room again; what was called must not be lost meanwhile. What
                 # the calls took in is too much to hold in memory for so long.
-                log.error("calls not recorded yet", reason=str(error), calls=len(group))
-                lightened = (replace(invocation, recording=None) for invocation in group)
-                self._waiting = [*lightened, *self._waiting][:MAX_WAITING]
+                lightened = [replace(invocation, recording=None) for invocation in left]
+                waiting = [*lightened, *self._waiting]
+                self._waiting = waiting[:MAX_WAITING]
+                for lost in waiting[MAX_WAITING:]:
+                    await self._lose_call(lost, "too many calls wait for a disk that takes them")
                 await asyncio.sleep(RETRY_SECONDS)
-                continue
-            for invocation, standing in zip(group, standings, strict=True):
-                self.recorded(invocation.entry, standing)
-                self.stored(invocation)
+
+    async def _store_group(self, group: list[Invocation]) -> list[Invocation]:
+        """Store a group. Returns the calls that the database cannot take at present."""
+        try:
+            standings = await asyncio.to_thread(
+                self.store.calls.record_many, group, time.time(), self._complete
+            )
+        except DatabaseUnusable as error:
+            log.error("calls not recorded yet", reason=str(error), calls=len(group))
+            return group
+        except Exception as error:
+            log.error("a group of calls cannot be stored", reason=repr(error)[:MAX_REASON])
+            for number, invocation in enumerate(group):
+                try:
+                    await self._store_single(invocation)
+                except DatabaseUnusable:
+                    return group[number:]
+            return []
+        for invocation, standing in zip(group, standings, strict=True):
+            self._tell_stored(invocation, standing)
+        return []
+
+    async def _store_single(self, invocation: Invocation) -> None:
+        """Store one call: as it is, or marked where that cannot be. Raises DatabaseUnusable."""
+        try:
+            standing = await asyncio.to_thread(
+                self.store.calls.record, invocation, time.time(), self._complete
+            )
+        except DatabaseUnusable:
+            raise
+        except Exception as error:
+            reason = repr(error)[:MAX_REASON]
+            log.error("a call cannot be stored as it is", call=invocation.id, reason=reason)
+            try:
+                standing = await asyncio.to_thread(
+                    self.store.calls.record_marked, invocation, reason, time.time(), self._complete
+                )
+            except DatabaseUnusable:
+                raise
+            except Exception as again:
+                await self._lose_call(invocation, repr(again)[:MAX_REASON])
+                return
+        self._tell_stored(invocation, standing)
+
+    def _tell_stored(self, invocation: Invocation, standing: Standing) -> None:
+        self._without_row.pop(invocation.serial, None)
+        try:
+            self.recorded(invocation.entry, standing)
+            self.stored(invocation)
+        except Exception as error:
+            # Whoever is told must not keep the next calls from being stored.
+            log.error("nobody took up a stored call", call=invocation.id, reason=repr(error))
+
+    async def _flush_accounts(self) -> None:
+        accounts, self._accounts = self._accounts, []
+        for invocation, became in accounts:
+            payload = {"serial": invocation.serial, "became": became, "complete": self._complete}
+            if await self._add_note(ACCOUNTED, invocation.id, payload):
+                self._without_row.pop(invocation.serial, None)
+            else:
+                self._accounts.append((invocation, became))
+
+    async def _lose_call(self, invocation: Invocation, reason: str) -> None:
+        """A call that has no row is our own failure: it is told, and nothing more is sent."""
+        log.error("a call is not in the audit", call=invocation.id, reason=reason)
+        # It counts as complete, so that `audit verify` names it.
+        self._without_row.pop(invocation.serial, None)
+        await self._add_note("call.lost", invocation.id, {"reason": reason})
+        try:
+            why = f"the call {invocation.id} could not be recorded: {reason}"
+            await asyncio.to_thread(self.store.processes.freeze, time.time(), "the audit", why)
+        except Exception as error:
+            log.error("not frozen", reason=repr(error))
+
+    async def _add_note(self, kind: str, subject: str, payload: Mapping[str, Any]) -> bool:
+        try:
+            await asyncio.to_thread(self.store.audit.add_note, kind, subject, payload, time.time())
+        except Exception as error:
+            log.error("not in the audit", row=kind, subject=subject, reason=repr(error))
+            return False
+        return True
 
 
 @dataclass
@@ -105,7 +228,7 @@ class AuditWriter:
     ) -> None:
         try:
             await asyncio.to_thread(self.audit.add_note, kind, subject, payload, now)
-        except RegistryError as error:
+        except Exception as error:
             log.error(
-                "not in the audit", row=kind, subject=subject, reason=str(error), payload=payload
+                "not in the audit", row=kind, subject=subject, reason=repr(error), payload=payload
             )

@@ -95,9 +95,11 @@ class Dispatch:
             return RefusedCall(call, ruling.reason)
         invocation = self.recorder.begin_call(identity, call, member.entry, question.access)
         if isinstance(ruling, Ask):
-            return await self._request_approval(invocation, call, member, ruling.reason)
+            with self.recorder.account_unrecorded(invocation):
+                return await self._request_approval(invocation, call, member, ruling.reason)
         if question.access == "read":
-            return await self._call_read(invocation, call, member)
+            with self.recorder.account_unrecorded(invocation):
+                return await self._call_read(invocation, call, member)
         used = ruling.rule.id if ruling.rule else ""
         write = self._call_write(invocation, call, member, Release(None), used)
         # What has begun to write is not left half-recorded because its client went away.
@@ -174,8 +176,9 @@ class Dispatch:
         invocation = self.recorder.begin_call(generate_id(), call, member.entry, "read")
         invocation = replace(invocation, version=earlier.version)
         tape = self.build_call_log(call, earlier, invocation.id)
-        outcome = await self.execution.run_read(call, earlier, tape)
-        self.recorder.record_later(invocation, outcome, tape)
+        with self.recorder.account_unrecorded(invocation):
+            outcome = await self.execution.run_read(call, earlier, tape)
+            self.recorder.record_later(invocation, outcome, tape)
         if not outcome.ok:
             return None
         return Done(call, invocation.id, outcome, self.store.standings.get(call.server))
@@ -196,7 +199,9 @@ class Dispatch:
         )
         outcome, broker = await self.execution.run_single_use(call, bundle, Capture(), tape)
         if broker.captured is not None:
-            return await self.captures.request_approval(call, bundle, broker, reason)
+            held = await self.captures.request_approval(call, bundle, broker, reason)
+            self.recorder.account_held(invocation)
+            return held
         ended = self.recorder.record_later(invocation, outcome, tape)
         return Done(
             call, invocation.id, outcome, member.standing, cause=_find_cause_text(ended, bundle)
@@ -229,10 +234,11 @@ class Dispatch:
         self, invocation: Invocation, call: Call, bundle: Bundle, release: Release
     ) -> tuple[Invocation, Outcome, Broker]:
         """A write between its intent and its record, both on disk."""
-        await self.recorder.store_intent(invocation)
-        tape = self.build_call_log(call, bundle, invocation.id)
-        outcome, broker = await self.execution.run_single_use(call, bundle, release, tape)
-        ended = await self.recorder.record_now(invocation, outcome, tape)
+        with self.recorder.account_unrecorded(invocation):
+            await self.recorder.store_intent(invocation)
+            tape = self.build_call_log(call, bundle, invocation.id)
+            outcome, broker = await self.execution.run_single_use(call, bundle, release, tape)
+            ended = await self.recorder.record_now(invocation, outcome, tape)
         return ended, outcome, broker
 
 

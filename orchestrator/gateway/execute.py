@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import structlog
+
 from orchestrator.calls import Call
 from orchestrator.gateway.brokers import BrokerFactory
 from orchestrator.gateway.catalog import Catalog
@@ -17,7 +19,7 @@ from orchestrator.gateway.sessions import ReadSessions
 from registry.servers.entries import ServerTable
 from sandbox.broker.broker import Broker
 from sandbox.bundle.model import Bundle
-from sandbox.errors import DefinitionsChanged, SandboxError
+from sandbox.errors import DefinitionsChanged, SandboxError, SessionBroken
 from sandbox.schemas.validator import get_checker
 from sandbox.session.interface import Failure, Outcome
 from sandbox.session.pipe import CUT
@@ -25,6 +27,8 @@ from sandbox.session.recording import CallLog
 from sandbox.wire.exchange import Exchange, WireRequest, WireResponse, WriteMode
 
 METHOD = "CALL"
+
+log = structlog.get_logger()
 
 
 def build_tool_request(bundle: Bundle, tool: str, arguments: Mapping[str, Any]) -> WireRequest:
@@ -74,11 +78,16 @@ class Execution:
             lent = await self.sessions.lend_session(bundle)
         except SandboxError as error:
             return self._end_broken(call, error, tape)
+        except Exception as error:
+            return self._end_failed(call, error, tape)
         try:
             return await lent.session.call(call.tool, call.arguments, tape=tape)
         except SandboxError as error:
             await self.sessions.drop_sessions(bundle.name, lent.session)
             return self._end_broken(call, error, tape)
+        except Exception as error:
+            await self.sessions.drop_sessions(bundle.name, lent.session)
+            return self._end_failed(call, error, tape)
         finally:
             lent.give_back()
 
@@ -94,6 +103,8 @@ class Execution:
                 return await session.call(call.tool, call.arguments, tape=tape), broker
         except SandboxError as error:
             return self._end_broken(call, error, tape), broker
+        except Exception as error:
+            return self._end_failed(call, error, tape), broker
 
     async def _call_claimed(
         self, call: Call, bundle: Bundle, broker: Broker, tape: CallLog
@@ -116,7 +127,7 @@ class Execution:
             if not problem:
                 tape.exchanges[-1] = build_exchange(request, outcome)
             return replace(outcome, exchanges=tuple(tape.exchanges))
-        except SandboxError:
+        except Exception:
             await self.sessions.drop_sessions(bundle.name, lent.session)
             raise
         finally:
@@ -126,6 +137,14 @@ class Execution:
         """The outcome of a session that ended; one whose tools changed takes its server along."""
         self.quarantine_changed(call.server, error)
         return build_broken_outcome(call.server, call.tool, error, tape)
+
+    def _end_failed(self, call: Call, error: Exception, tape: CallLog) -> Outcome:
+        """The outcome of a call on which our own code failed: whatever a server answered, its call
+        is recorded.
+        """
+        log.error("a call failed on our side", tool=call.name, exc_info=error)
+        broken = SessionBroken(f"Toolwright could not take its answer ({type(error).__name__})")
+        return build_broken_outcome(call.server, call.tool, broken, tape)
 
     def quarantine_changed(self, server: str, error: SandboxError) -> None:
         """Quarantine a server whose definitions are not those that were registered."""

@@ -201,9 +201,14 @@ class NestedCalls:
     ) -> ToolCallResult:
         invocation = self.recorder.begin_call(identity, call, member.entry, "write")
         tape = self.caller.build_call_log(call, member.bundle, identity)
-        outcome, broker = await self.execution.run_single_use(call, member.bundle, Capture(), tape)
+        with self.recorder.account_unrecorded(invocation):
+            outcome, broker = await self.execution.run_single_use(
+                call, member.bundle, Capture(), tape
+            )
         if broker.captured is None:
             self.recorder.record_later(invocation, outcome, tape)
+        else:
+            self.recorder.account_held(invocation)
         return _build_called(request, identity, outcome, broker, Capture())
 
     async def _send_write(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -39,17 +40,21 @@ CANCELLED = "cancelled"
 
 
 def settle_call(
-    invocation: Invocation, outcome: Outcome, recording: CallRecording | None
+    invocation: Invocation,
+    outcome: Outcome,
+    recording: CallRecording | None,
+    tape: CallLog | None = None,
 ) -> Invocation:
-    """The invocation with what became of it."""
+    """The invocation with what became of it; `tape` knows what may not be written down of it."""
     failure = outcome.failure
+    safe = outcome.exchanges if tape is None or tape.hide is None else tape.list_safe_exchanges()
     return replace(
         invocation,
         state="done",
         result=dict(outcome.result),
         failure=None if failure is None else _classify_failure(failure, outcome.exchanges),
         latency_ms=outcome.elapsed_ms,
-        exchanges=tuple(map(encode_exchange, outcome.exchanges)),
+        exchanges=tuple(map(encode_exchange, safe)),
         recording=recording,
     )
 
@@ -125,7 +130,9 @@ class CallRecorder:
     now: Callable[[], float] = time.time
 
     def begin_call(self, identity: str, call: Call, entry: Entry, access: Access) -> Invocation:
+        """A call that begins, and is counted: it has to be recorded, or accounted for."""
         return Invocation(
+            serial=self.ledger.count_call(),
             id=identity,
             entry=call.server,
             version=entry.version,
@@ -142,9 +149,22 @@ class CallRecorder:
 
     def record_later(self, invocation: Invocation, outcome: Outcome, tape: CallLog) -> Invocation:
         """The call with what became of it; it is on disk a moment later."""
-        ended = settle_call(invocation, outcome, self._build_recording(invocation, tape))
+        ended = settle_call(invocation, outcome, self._build_recording(invocation, tape), tape)
         self.ledger.queue_call(ended)
         return ended
+
+    @contextmanager
+    def account_unrecorded(self, invocation: Invocation) -> Iterator[None]:
+        """Account for the call where the block raises before it was recorded."""
+        try:
+            yield
+        except BaseException as error:
+            self.ledger.account_call(invocation, type(error).__name__)
+            raise
+
+    def account_held(self, invocation: Invocation) -> None:
+        """Account for a call that sent nothing and waits for a person."""
+        self.ledger.account_call(invocation, "held")
 
     async def store_intent(self, invocation: Invocation) -> None:
         """Store that a write is about to be made. Raises Frozen."""
@@ -154,9 +174,8 @@ class CallRecorder:
         self, invocation: Invocation, outcome: Outcome, tape: CallLog
     ) -> Invocation:
         """The call with what became of it, on disk."""
-        ended = settle_call(invocation, outcome, self._build_recording(invocation, tape))
-        await asyncio.to_thread(self.calls.record, ended, self.now())
-        self.ledger.stored(ended)
+        ended = settle_call(invocation, outcome, self._build_recording(invocation, tape), tape)
+        await self.ledger.store_call(ended)
         return ended
 
     def _build_recording(self, invocation: Invocation, tape: CallLog) -> CallRecording:
@@ -165,5 +184,5 @@ class CallRecorder:
             self.engine.base,
             invocation.arguments,
             tape.inputs,
-            tuple(tape.exchanges),
+            tuple(tape.exchanges) if tape.hide is None else tape.list_safe_exchanges(),
         )

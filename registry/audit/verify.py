@@ -14,9 +14,11 @@ from registry.audit.archives import ArchivedRow, ArchiveName, list_archives, rea
 from registry.calls.recordings import DROPPED, find_recording_problem
 from registry.database import tables
 from registry.database.audit_chain import (
+    ACCOUNTED,
     ARCHIVED,
     CALL,
     CONTENT,
+    COUNTED,
     GENESIS,
     BrokenLink,
     ChainHead,
@@ -65,6 +67,26 @@ def find_newest_archive(connection: Connection) -> ArchiveName | None:
     return ArchiveName(str(named["file"]), str(named["sha256"]))
 
 
+class _CallCounter:
+    """Compares the calls of one chain with its process's own count of them."""
+
+    def __init__(self) -> None:
+        self._all_up_to, self._beyond = 0, set[int]()
+
+    def find_problem(self, row: AuditRow) -> str:
+        """Take up a row; what it says of calls without a row, or ""."""
+        if row.kind not in (CALL, ACCOUNTED, COUNTED):
+            return ""
+        said = json.loads(row.payload)
+        if said.get("complete", 0) > self._all_up_to + 1:
+            return f"the process began a call, its number {self._all_up_to + 1}, that has no row"
+        self._beyond.add(int(said.get("serial", 0)))
+        while self._all_up_to + 1 in self._beyond:
+            self._all_up_to += 1
+            self._beyond.remove(self._all_up_to)
+        return ""
+
+
 class _ChainChecker:
     """Checks the rows of all chains in one pass; `count` is the number of rows so far, `spent` the
     rows about approvals that were spent.
@@ -76,14 +98,18 @@ class _ChainChecker:
         self._rows, self._missing = rows, dict(signed)
 
     def find_break(self, call_problem: Callable[[ArchivedRow], str]) -> BrokenLink | None:
-        chain, sequence, previous = "", 0, GENESIS
+        chain, sequence, previous, counter = "", 0, GENESIS, _CallCounter()
         for archived in self._rows:
             row = archived.row
             if row.chain != chain:
-                chain, sequence, previous = row.chain, 0, GENESIS
+                chain, sequence, previous, counter = row.chain, 0, GENESIS, _CallCounter()
             sequence += 1
             self.count += 1
-            reason = self._find_row_problem(row, sequence, previous) or call_problem(archived)
+            reason = (
+                self._find_row_problem(row, sequence, previous)
+                or counter.find_problem(row)
+                or call_problem(archived)
+            )
             if reason:
                 return BrokenLink(chain, sequence, reason)
             previous = row.hash

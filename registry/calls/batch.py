@@ -12,8 +12,8 @@ from registry import trust
 from registry.calls.recordings import Packed, count_bytes, find_last_end, hash_recording
 from registry.database import tables
 from registry.database.audit_chain import hash_call_content
-from registry.database.canonical import clean_text, to_bounded_json
-from registry.models import EntryState, Invocation
+from registry.database.canonical import RowConverter, clean_text
+from registry.models import CallFailure, EntryState, Invocation
 from registry.servers import standings
 from registry.servers.standings import SERVER
 from registry.trust import Observation, Standing, TrustRecord
@@ -35,11 +35,16 @@ class CallBatch:
 
     A call that is stored as done already changes nothing. `notes` are (invocation id, payload) of
     the audit rows to append; `recordings` are those of the new calls by id; `states` are the
-    servers' states before the group.
+    servers' states before the group. Calls of the process below the serial `complete` have a row.
     """
 
     def __init__(
-        self, connection: Connection, given: Iterable[Invocation], recordings: Packed, now: float
+        self,
+        connection: Connection,
+        given: Iterable[Invocation],
+        recordings: Packed,
+        now: float,
+        complete: int = 0,
     ) -> None:
         self.invocations = tuple(given)
         self.recordings: dict[str, bytes | None] = {}
@@ -47,7 +52,7 @@ class CallBatch:
         self._end: int | None = None
         self.states: dict[str, EntryState] = {}
         self.notes: list[tuple[str, Mapping[str, Any]]] = []
-        self._connection, self._now = connection, now
+        self._connection, self._now, self._complete = connection, now, complete
         self._records: dict[str, dict[str, TrustRecord]] = {}
         self._fresh: set[tuple[str, str]] = set()
         self._touched: set[tuple[str, str]] = set()
@@ -85,7 +90,10 @@ class CallBatch:
             if stored == "done":
                 continue
             finished = replace(invocation, state="done", disputed=False)
-            row = {**build_invocation_row(finished), **self._observe_call(finished)}
+            columns = build_invocation_row(finished)
+            if columns["latency_ms"] != finished.latency_ms:
+                finished = replace(finished, latency_ms=columns["latency_ms"])
+            row = {**columns, **self._observe_call(finished)}
             (self._updates if stored else self._inserts).append(row)
             self._stored[invocation.id] = "done"
             payload: dict[str, Any] = {
@@ -96,6 +104,8 @@ class CallBatch:
             }
             if invocation.id in self._packed:
                 payload |= self._note_recording(invocation.id)
+            if invocation.serial:
+                payload |= {"serial": invocation.serial, "complete": self._complete}
             self.notes.append((invocation.id, payload))
 
     def _note_recording(self, id: str) -> Mapping[str, Any]:
@@ -137,25 +147,50 @@ class CallBatch:
 
 
 def build_invocation_row(invocation: Invocation) -> dict[str, Any]:
-    """The columns of an invocation, bounded, without its ordinals."""
-    failure = invocation.failure
-    plain = ("id", "entry", "version", "tool", "access", "started", "latency_ms", "approval")
+    """The columns of an invocation, without its ordinals. What a server, an API or a client gave
+    and no column can hold is replaced, and said so in `unstorable`.
+    """
+    failure, to = invocation.failure, RowConverter(dict(invocation.unstorable))
+    plain = ("id", "entry", "version", "tool", "access", "approval", "process", "state", "disputed")
     return {
         **{name: getattr(invocation, name) for name in plain},
         **{
-            name: clean_text(getattr(invocation, name), TEXT)
+            name: to.convert_text(name, getattr(invocation, name), TEXT)
             for name in ("task", "reason", "session")
         },
-        "arguments": to_bounded_json(invocation.arguments, ARGUMENTS),
-        "result": to_bounded_json(invocation.result, RESULT),
-        "exchanges": to_bounded_json(invocation.exchanges, EXCHANGES),
-        "failure_kind": clean_text(failure.kind, 40) if failure else None,
-        "failure_message": clean_text(failure.message, TEXT) if failure else "",
-        "failure_status": failure.status if failure else None,
-        "process": invocation.process,
-        "state": invocation.state,
-        "disputed": invocation.disputed,
+        "started": to.convert_number("started", invocation.started),
+        "latency_ms": to.convert_number("latency_ms", invocation.latency_ms),
+        "arguments": to.convert_json("arguments", invocation.arguments, ARGUMENTS),
+        "result": to.convert_json("result", invocation.result, RESULT),
+        "exchanges": to.convert_json("exchanges", invocation.exchanges, EXCHANGES),
+        "failure_kind": to.convert_text("failure_kind", failure.kind, 40) if failure else None,
+        "failure_message": (
+            to.convert_text("failure_message", failure.message, TEXT) if failure else ""
+        ),
+        "failure_status": to.convert_integer("failure_status", failure.status) if failure else None,
+        "unstorable": to.write_notes(),
     }
+
+
+def mark_unstorable(invocation: Invocation, reason: str) -> Invocation:
+    """The call with nothing left of what others gave but how it ended, for a row that could not be
+    stored as it is.
+    """
+    said = {"unstorable": clean_text(reason, 200)}
+    failure = invocation.failure
+    return replace(
+        invocation,
+        arguments=said,
+        result=said,
+        exchanges=(said,),
+        task="",
+        reason="",
+        session="",
+        latency_ms=0.0,
+        failure=failure and CallFailure(str(failure.kind), said["unstorable"]),
+        recording=None,
+        unstorable={"row": said["unstorable"]},
+    )
 
 
 def _build_observation(invocation: Invocation, now: float) -> Observation:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, RowMapping, Update, insert, select, update
 
 from registry import trust
 from registry.approvals import approvals
-from registry.calls.batch import TEXT, CallBatch, build_invocation_row
+from registry.calls.batch import TEXT, CallBatch, build_invocation_row, mark_unstorable
 from registry.calls.recordings import RecordingTable, pack_recordings
 from registry.database import tables
 from registry.database.canonical import clean_text
@@ -64,20 +64,34 @@ class CallTable(RecordingTable):
                     connection, approvals.SENDING, invocation.approval, spent, now
                 )
 
-    def record(self, invocation: Invocation, now: float) -> Standing:
+    def record(self, invocation: Invocation, now: float, complete: int = 0) -> Standing:
         """Store a finished call and what it does to the server's trust, in one transaction.
 
         Recording an id again changes nothing. A server that the call degrades is quarantined at
         once. Raises Unknown for the server.
         """
-        return self.record_many((invocation,), now)[0]
+        return self.record_many((invocation,), now, complete)[0]
 
-    def record_many(self, invocations: Iterable[Invocation], now: float) -> tuple[Standing, ...]:
-        """Store many finished calls in one transaction, with one flush to disk for all of them."""
+    def record_marked(
+        self, invocation: Invocation, reason: str, now: float, complete: int = 0
+    ) -> Standing:
+        """Store a finished call that cannot be stored as it is, for that reason, without what
+        others gave. Raises what `record` raises.
+        """
+        return self.record(mark_unstorable(invocation, reason), now, complete)
+
+    def record_many(
+        self, invocations: Iterable[Invocation], now: float, complete: int = 0
+    ) -> tuple[Standing, ...]:
+        """Store many finished calls in one transaction, with one flush to disk for all of them.
+
+        `complete` is the lowest serial of the process that has no row yet; the audit keeps it, so
+        that a call without a row is found out.
+        """
         given = tuple(invocations)
         recordings = pack_recordings(given) if self.recordings_bytes else {}
         with self._database.write() as connection:
-            group = CallBatch(connection, given, recordings, now)
+            group = CallBatch(connection, given, recordings, now, complete)
             self._enter_recordings(connection, group.recordings, now)
             self._append_audit_rows(connection, "invocation", group.notes, now)
             for name in group.list_entries():
@@ -198,6 +212,7 @@ def _parse_row(row: Mapping[Any, Any]) -> Invocation:
         **{name: row[name] for name in (*own, *end)},
         arguments=json.loads(row["arguments"]),
         result=json.loads(row["result"]),
+        unstorable=json.loads(row["unstorable"] or "{}"),
         failure=kind and CallFailure(kind, row["failure_message"], row["failure_status"]),
         # A list that was too long was replaced by one marker.
         exchanges=tuple(exchanges) if isinstance(exchanges, list) else (exchanges,),

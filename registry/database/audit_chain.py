@@ -16,6 +16,10 @@ from registry.models import AuditRow
 GENESIS = "0" * 64
 LOCAL_CHAIN = "local"
 CALL = "invocation"
+ACCOUNTED, COUNTED = "call.accounted", "calls.counted"
+"""Kinds of rows that, beside those of calls, say which calls of their process have been begun:
+`serial` is the number of one, `complete` the first number of which the chain may hold no row yet.
+"""
 ARCHIVED = "audit.archived"
 NOTE = 20_000
 SUBJECT = 2_000
@@ -36,6 +40,7 @@ CONTENT = (
     "failure_status",
     "latency_ms",
     "exchanges",
+    "unstorable",
     "approval",
 )
 """Columns of a call's row that its audit row covers with a digest."""
@@ -108,7 +113,7 @@ class Repository:
                 time=float(now),
                 kind=kind,
                 subject=clean_text(subject, SUBJECT),
-                payload=to_canonical_json(payload),
+                payload=_write_payload(payload),
                 previous=previous,
                 hash="",
             )
@@ -116,6 +121,16 @@ class Repository:
             rows.append({name: getattr(row, name) for name in _WRITTEN} | {"hash": previous})
         if rows:
             connection.execute(_INSERT, rows)
+
+
+def _write_payload(payload: Mapping[str, Any]) -> str:
+    """The canonical JSON of a payload, or of a marker where it has none: no row is lost over it."""
+    try:
+        return to_canonical_json(payload)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        return to_canonical_json(
+            {"unstorable": clean_text(f"{type(error).__name__}: {error}", 200)}
+        )
 
 
 def hash_row(row: AuditRow) -> str:

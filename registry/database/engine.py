@@ -14,7 +14,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, insert, inspect, select
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DatabaseError,
+    DataError,
+    IntegrityError,
+    ProgrammingError,
+)
 
 from registry.database.tables import HEAD, alembic_version, metadata
 from registry.errors import DatabaseUnusable
@@ -69,7 +75,8 @@ class Database:
                 writing = connection.execution_options(immediate=True)
                 with writing.begin():
                     yield writing
-        except IntegrityError:
+        except (IntegrityError, DataError, ProgrammingError):
+            # What was to be stored is at fault, not the database: trying again would not help.
             raise
         except DatabaseError as error:
             raise self._build_error(error) from error

@@ -121,6 +121,8 @@ invocations = Table(
     Column("failure_status", Integer),
     Column("latency_ms", Float, nullable=False),
     Column("exchanges", Text, nullable=False),
+    # What of the row could not be stored and was replaced, by column, as JSON; "" for nothing.
+    Column("unstorable", Text, nullable=False, server_default=""),
     # One intent per approval, ever: what makes a write happen at most once.
     Column("approval", ForeignKey("approvals.id"), unique=True),
     Column("process", String(32), nullable=False),
@@ -305,6 +307,8 @@ processes = Table(
     Column("started", Float, nullable=False),
     Column("heartbeat", Float, nullable=False),
     Column("acknowledged_epoch", Integer, nullable=False),
+    Column("stalls", Integer, nullable=False, server_default="0"),
+    Column("longest_stall", Float, nullable=False, server_default="0"),
 )
 
 freeze = Table(

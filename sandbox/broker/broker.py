@@ -6,6 +6,7 @@ upstream within the caps, and returns the exchange. It shares no code with the r
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from random import random as system_random
@@ -22,6 +23,7 @@ from sandbox.clock import Clock, SystemClock
 from sandbox.credentials.source import CredentialSource
 from sandbox.errors import SandboxError, UpstreamUnreachable
 from sandbox.killswitch import KillSwitch
+from sandbox.offload import INLINE_BYTES
 from sandbox.wire.canonical import find_request_problem
 from sandbox.wire.content import redact_tool_answer
 from sandbox.wire.exchange import (
@@ -36,6 +38,7 @@ from sandbox.wire.exchange import (
     digest_request,
 )
 from sandbox.wire.policy import SAFE_METHODS, Policy, RequestRule
+from sandbox.wire.redaction import Redaction
 
 ACTING = (
     "its query says that it does more than read, and this code's author is not believed that it "
@@ -126,16 +129,20 @@ class Broker:
             return answer
         return redact_tool_answer(answer, self._credentials.build_redaction())
 
+    def build_redaction(self) -> Redaction | None:
+        """What hides the secrets of this session's requests; None where none was signed."""
+        return self._credentials.build_redaction() if self._used_credentials else None
+
     async def _judge_request(self, request: WireRequest, calls: ToolCalls | None) -> Exchange:
         if self.kill_switch.engaged:
             return build_refused_exchange(request, "frozen", "Toolwright is frozen")
-        problem = find_request_problem(request, self.caps)
-        # By call; without one, by session.
-        call = CALL.get()
-        if call is None:
-            asked = self._count = self._count + 1
-        else:
-            asked = call.asked = call.asked + 1
+        asked = self._count_request()
+        large = len(request.body) > INLINE_BYTES
+        problem = (
+            await asyncio.to_thread(find_request_problem, request, self.caps)
+            if large
+            else find_request_problem(request, self.caps)
+        )
         if problem or asked > self.caps.exchanges:
             return build_refused_exchange(
                 request, "refused", problem or "too many requests in one call"
@@ -145,7 +152,8 @@ class Broker:
                 return await self._call_tool(request, calls)
             if is_local(request) or is_network(request):
                 return await self._ask_host(request)
-        rule = self.policy.find_rule(request)
+        find_rule = self.policy.find_rule
+        rule = await asyncio.to_thread(find_rule, request) if large else find_rule(request)
         if rule is None:
             reason = f"{request.method} {request.url[:200]} is not among the declared requests"
             return build_refused_exchange(request, "refused", reason)
@@ -154,6 +162,15 @@ class Broker:
         if self._writes is not None and self._is_write(request):
             return self._withhold_write(request) or await self._send_write(request, rule)
         return await self._send_allowed(request, rule)
+
+    def _count_request(self) -> int:
+        """Count this request; how many the call, or else the session, has asked for by now."""
+        call = CALL.get()
+        if call is None:
+            self._count += 1
+            return self._count
+        call.asked += 1
+        return call.asked
 
     async def _ask_host(self, request: WireRequest) -> Exchange:
         """Ask `local` for a file or value of this machine, or the network beside HTTP."""

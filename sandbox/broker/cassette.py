@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 from collections import defaultdict, deque
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, quote_plus
 
 from sandbox.broker.broker import Broker
 from sandbox.broker.host.tools import ToolCalls
@@ -26,9 +24,9 @@ from sandbox.wire.exchange import (
     response_to_json,
 )
 from sandbox.wire.policy import Policy
+from sandbox.wire.redaction import Redaction
 
 MAX_BYTES = 256 * 1024 * 1024
-REDACTED = "[redacted]"
 
 
 @dataclass(frozen=True)
@@ -70,19 +68,18 @@ class Cassette:
 class CassetteRecorder:
     """An upstream that forwards to another one and records its answers.
 
-    `secrets` are redacted in the recording, plain, percent-encoded and in base64: the requests that
-    reach an upstream carry credentials.
+    `secrets` are redacted in the recording: the requests that reach an upstream carry credentials.
     """
 
     def __init__(self, upstream: Upstream, secrets: Iterable[str] = ()) -> None:
         self._upstream = upstream
-        self._secrets = tuple(form for secret in secrets if secret for form in _list_forms(secret))
+        self._hide = Redaction(secrets)
         self._takes: list[RecordedExchange] = []
 
     async def send(self, request: WireRequest) -> WireResponse:
         response = await self._upstream.send(request)
         self._takes.append(
-            RecordedExchange(self._clean_request(request), self._clean_response(response))
+            RecordedExchange(self._clean_request(request), self._hide.redact_response(response))
         )
         return response
 
@@ -93,29 +90,10 @@ class CassetteRecorder:
     def _clean_request(self, request: WireRequest) -> WireRequest:
         return WireRequest(
             request.method,
-            self._clean_text(request.url),
-            tuple((name, self._clean_text(value)) for name, value in request.headers),
-            self._clean_bytes(request.body),
+            self._hide.redact_text(request.url),
+            self._hide.redact_headers(request.headers),
+            self._hide.redact_bytes(request.body),
         )
-
-    def _clean_response(self, response: WireResponse) -> WireResponse:
-        headers = tuple((name, self._clean_text(value)) for name, value in response.headers)
-        return replace(response, headers=headers, body=self._clean_bytes(response.body))
-
-    def _clean_text(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, REDACTED)
-        return text
-
-    def _clean_bytes(self, content: bytes) -> bytes:
-        for secret in self._secrets:
-            content = content.replace(secret.encode(), REDACTED.encode())
-        return content
-
-
-def _list_forms(secret: str) -> tuple[str, ...]:
-    basic = base64.b64encode(secret.encode()).decode()
-    return secret, quote(secret, safe=""), quote_plus(secret), basic
 
 
 def save_cassette(cassette: Cassette, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -22,6 +23,7 @@ from sandbox.errors import (
     UpstreamUnreachable,
 )
 from sandbox.killswitch import KillSwitch
+from sandbox.offload import INLINE_BYTES
 from sandbox.wire.exchange import Caps, Exchange, Upstream, WireRequest, WireResponse
 from sandbox.wire.policy import RequestRule, parse_origin
 
@@ -91,7 +93,11 @@ class Sender:
         delivery = _Delivery(self, request, rule, credentials, names)
         exchange = await self._deliver_request(delivery)
         hide = credentials.build_redaction(delivery.passing)
-        response = exchange.response and hide.redact_response(exchange.response)
+        response = exchange.response
+        if response is not None:
+            redact = hide.redact_response
+            large = len(response.body) > INLINE_BYTES
+            response = await asyncio.to_thread(redact, response) if large else redact(response)
         if response and response is exchange.response:
             return exchange
         return Exchange(

@@ -52,13 +52,16 @@ class Failure:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a tool call: an MCP `CallToolResult`, its failure if any, and its exchanges."""
+    """The result of a tool call: an MCP `CallToolResult`, its failure if any, and its exchanges.
+    `size` is the number of bytes of a large answer, 0 for all others.
+    """
 
     tool: str
     result: Mapping[str, Any]
     failure: Failure | None
     exchanges: tuple[Exchange, ...] = ()
     elapsed_ms: float = 0.0
+    size: int = 0
 
     @property
     def ok(self) -> bool:

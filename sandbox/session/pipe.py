@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -25,18 +26,26 @@ from sandbox.budget import (
 from sandbox.bundle.model import Bundle
 from sandbox.errors import BytesExhausted, CallTimedOut, Frozen, LoadFailed, SessionBroken
 from sandbox.killswitch import KillSwitch
+from sandbox.offload import INLINE_BYTES, Workbench
 from sandbox.schemas.validator import SchemaChecker, get_checker
 from sandbox.session.interface import Failure, Limits, Outcome
 from sandbox.session.recording import CallLog
 from sandbox.wire.content import find_content_problem, join_texts, redact_tool_answer
 from sandbox.wire.exchange import Exchange, WireResponse, measure_request, measure_response
-from sandbox.wire.framing import LineGuard, find_answered, parse_message
+from sandbox.wire.framing import LineGuard, Message, find_answered, is_id, parse_message
 from sandbox.wire.redaction import Redaction
 
 PROTOCOL = "2025-11-25"
 ERROR_META = "toolwright/error"
 MAX_MESSAGE = 2000
+MAX_WAIT = 10.0**7
+"""Seconds of a `retry_after`; a longer one is ignored as nonsense."""
 MAX_EXCHANGES_AT_ONCE = 16
+MAX_NOTICE = 256 * 1024
+"""Bytes of a message that asks or tells something without being an answer; a larger one counts as a
+stray. A request carries a body of 8 MiB at most, which may be base64.
+"""
+MAX_REQUEST = 16 * 1024 * 1024
 SERVER_FULL = (
     "the calls of this server hold as much as one server's may. Call again when others have ended, "
     "or ask for less at once."
@@ -94,15 +103,23 @@ class PipeSession:
         self._pipe = pipe
         self._guard = LineGuard(limits.line_bytes, limits.session_bytes)
         self._ids = itertools.count(1)
-        self._waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
+        self._waiting: dict[str, asyncio.Future[Message]] = {}
         self._tasks: dict[asyncio.Task[None], str] = {}
         self._memory = ByteBudget(2 * limits.call_bytes, SERVER_FULL, broker.memory)
         """What is held of all its calls."""
         room = limits.call_bytes + limits.line_bytes
         self._buffers = ByteBudget(room, UNREAD, broker.memory, SMALL_BYTES)
-        """What was written and not read, and of a line that is coming in."""
+        """What was written and not read, and of lines that are coming in or wait to be parsed."""
         self._checked: dict[str, tuple[SchemaChecker, SchemaChecker]] = {}
         self._broken: Exception | None = None
+        self._backlog: deque[tuple[bytes, str | None]] = deque()
+        """Lines that wait for a large one before them to be parsed, with the request that each is
+        known to answer."""
+        self._unparsed = 0
+        """Bytes of those lines, and of the one that is being parsed."""
+        self._parsing: asyncio.Task[None] | None = None
+        self._workbench = Workbench()
+        self._ended_meanwhile = False
         self._secrets: set[str] = set()
         """Values of `env:` permissions that the server was given, which must not come back."""
 
@@ -118,6 +135,8 @@ class PipeSession:
                 await self.start()
                 yield
         finally:
+            self._backlog.clear()
+            self._parsing = None
             self.end()
 
     async def start(self) -> None:
@@ -142,10 +161,10 @@ class PipeSession:
             self.end(SessionBroken("the server did not start in time; it was stopped"))
             raise SessionBroken("the server did not start in time; it was stopped") from error
         if "error" in answer:
-            raise LoadFailed(_read_error_message(answer["error"]))
+            raise LoadFailed(read_error_message(answer["error"]))
         if "error" in greeting:
             raise SessionBroken(
-                f"the server refused to start: {_read_error_message(greeting['error'])}"
+                f"the server refused to start: {read_error_message(greeting['error'])}"
             )
 
     async def list_tools(self) -> tuple[Mapping[str, Any], ...]:
@@ -175,7 +194,18 @@ class PipeSession:
         except BytesExhausted as error:
             failure = Failure("too_large", str(error))
             return _build_failed_outcome(tool, failure, tuple(tape.exchanges), started)
-        return self._build_outcome(tool, answer, tuple(tape.exchanges), started)
+        exchanges = tuple(tape.exchanges)
+        if answer.size <= INLINE_BYTES:
+            return self._build_outcome(tool, answer, exchanges, started)
+        patience = seconds or self.limits.call_seconds
+        try:
+            async with asyncio.timeout(patience - (time.perf_counter() - started)):
+                work = partial(self._build_outcome, tool, answer, exchanges, started)
+                outcome = await self._workbench.run_sized(answer.size, work)
+        except TimeoutError as error:
+            self.end(SessionBroken(f"{tool} did not answer in time"))
+            raise CallTimedOut(tool, patience) from error
+        return replace(outcome, size=answer.size)
 
     async def _await_answer(
         self,
@@ -184,7 +214,7 @@ class PipeSession:
         what: str,
         tape: CallLog,
         seconds: float | None = None,
-    ) -> dict[str, Any]:
+    ) -> Message:
         """The answer to a request; the request is cancelled with the task that waits for it.
 
         Raises CallTimedOut, which ends the session, SessionBroken, or BytesExhausted.
@@ -199,7 +229,7 @@ class PipeSession:
             tape.usage = CallUsage(memory, self.bundle.name, allowed, CALL.get())
         patience = seconds or self.limits.call_seconds
         timer: asyncio.TimerHandle | None = None
-        future: asyncio.Future[dict[str, Any]] | None = None
+        future: asyncio.Future[Message] | None = None
         try:
             future = self._send_request(method, params, identity)
             timer = future.get_loop().call_later(patience, _time_out, future)
@@ -236,9 +266,8 @@ class PipeSession:
         """
         try:
             self._guard.admit_line(line)
-            message = parse_message(line, self.limits.nesting) or {}
-            fits = str(message.get("id")) == identity and is_answer(message)
-            self._settle_request(identity, message if fits else _UNREADABLE, len(line))
+            self._receive_line(line, identity)
+            self._count_buffers(0)
         except SessionBroken as error:
             self.end(error)
 
@@ -250,6 +279,13 @@ class PipeSession:
         """Fail the waiting calls, cancel the exchanges and kill the sandbox. Idempotent."""
         if self._broken:
             return
+        if reason is None and self._parsing:
+            # Its last words are being parsed; who waits for them may have them.
+            self._ended_meanwhile = True
+            return
+        self._backlog.clear()
+        if self._workbench.thread is not None:
+            self._workbench.close()
         self._broken = reason or SessionBroken("its sandbox ended; call again to start another")
         for future in self._waiting.values():
             if not future.done():
@@ -269,9 +305,9 @@ class PipeSession:
 
     def _send_request(
         self, method: str, params: Mapping[str, Any], identity: str | None = None
-    ) -> asyncio.Future[dict[str, Any]]:
+    ) -> asyncio.Future[Message]:
         identity = identity or str(next(self._ids))
-        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         if self._broken:
             future.set_exception(_renew_error(self._broken))
             return future
@@ -307,20 +343,53 @@ class PipeSession:
     def _count_buffers(self, more: int) -> None:
         """Raises BytesExhausted."""
         if not self._broken:
-            self._buffers.hold(self._pipe.count_unread() + self._guard.pending + more)
+            waiting = self._guard.pending + self._unparsed
+            self._buffers.hold(self._pipe.count_unread() + waiting + more)
 
-    def _receive_line(self, line: bytes) -> None:
-        message = parse_message(line, self.limits.nesting)
-        if message is None:
-            self._settle_request(find_answered(line), _UNREADABLE, 0)
-        elif "method" in message:
+    def _receive_line(self, line: bytes, asked: str | None = None) -> None:
+        """Take a line up: a large one, and all that come while one is read, after those that wait.
+        Raises SessionBroken.
+        """
+        if self._parsing is None and len(line) <= INLINE_BYTES:
+            self._receive_message(_read_line(line, self.limits.nesting, asked))
+            return
+        if self._broken:
+            return
+        self._backlog.append((line, asked))
+        self._unparsed += len(line)
+        if self._parsing is None:
+            self._parsing = asyncio.get_running_loop().create_task(self._parse_backlog())
+
+    async def _parse_backlog(self) -> None:
+        """Parse the waiting lines in their order, large ones beside the event loop."""
+        try:
+            while self._backlog and not self._broken:
+                line, asked = self._backlog.popleft()
+                read = partial(_read_line, line, self.limits.nesting, asked)
+                message = await self._workbench.run_sized(len(line), read)
+                self._unparsed -= len(line)
+                if not self._broken:
+                    self._count_buffers(0)
+                    self._receive_message(message)
+        except SessionBroken as error:
+            self.end(error)
+        except BytesExhausted as error:
+            self.end(SessionBroken(str(error)))
+        finally:
+            self._parsing = None
+            if self._ended_meanwhile:
+                self.end()
+
+    def _receive_message(self, message: Message) -> None:
+        if "method" in message:
             self._handle_request(message)
         else:
-            answer = message if is_answer(message) else _UNREADABLE
-            self._settle_request(str(message.get("id")), answer, len(line))
+            answer = message if is_answer(message) else _build_unreadable("")
+            identity = message.get("id")
+            self._settle_request(str(identity) if is_id(identity) else "", answer)
 
-    def _settle_request(self, identity: str, answer: dict[str, Any], size: int) -> None:
-        """Give a waiting request its answer, of `size` bytes; what nobody waits for is a stray."""
+    def _settle_request(self, identity: str, answer: Message) -> None:
+        """Give a waiting request its answer; what nobody waits for is a stray."""
         future = self._waiting.get(identity)
         if future is None or future.done():
             self._count_stray()
@@ -329,7 +398,7 @@ class PipeSession:
             tape = self.tapes.get(identity)
             try:
                 if tape is not None and tape.usage is not None:
-                    tape.usage.memory.take(size)
+                    tape.usage.memory.take(answer.size)
             except BytesExhausted as error:
                 future.set_exception(error)
             else:
@@ -340,26 +409,30 @@ class PipeSession:
         if self.strays > self.limits.strays:
             raise SessionBroken("the server sent too much that nobody asked for; it was stopped")
 
-    def _handle_request(self, message: Mapping[str, Any]) -> None:
+    def _handle_request(self, message: Message) -> None:
         identity, params = message.get("id"), message.get("params")
         if (
             message["method"] != "toolwright/request"
-            or not isinstance(identity, str | int)
+            or message.size > MAX_REQUEST
+            or not is_id(identity)
             or not isinstance(params, dict)
             or len(self._tasks) >= MAX_EXCHANGES_AT_ONCE
         ):
             self._count_stray()
-            if identity is not None:
+            if is_id(identity):
                 self._send_reply(
                     identity, encode_refusal("unsupported", "not what the host answers")
                 )
             return
-        task = asyncio.get_running_loop().create_task(self._answer_exchange(identity, params))
-        self._tasks[task] = str(params.get("call"))
+        work = self._answer_exchange(identity, params, message.size)
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks[task] = _read_call(params)
         task.add_done_callback(partial(self._finish_exchange, identity))
 
-    async def _answer_exchange(self, identity: str | int, params: Mapping[str, Any]) -> None:
-        self._send_reply(identity, await self.answer_request(params))
+    async def _answer_exchange(
+        self, identity: str | int, params: Mapping[str, Any], size: int
+    ) -> None:
+        self._send_reply(identity, await self.answer_request(params, size))
 
     def _finish_exchange(self, identity: str | int, task: asyncio.Task[None]) -> None:
         del self._tasks[task]
@@ -369,13 +442,19 @@ class PipeSession:
                 identity, encode_refusal("refused", f"no answer: {type(error).__name__}")
             )
 
-    async def answer_request(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer a `toolwright/request`: an object with a `result` or an `error`."""
-        tape = self.tapes.get(str(params.get("call")))
+    async def answer_request(self, params: Mapping[str, Any], size: int = 0) -> dict[str, Any]:
+        """Answer a `toolwright/request` that came in `size` bytes: an object with a `result` or an
+        `error`.
+        """
+        tape = self.tapes.get(_read_call(params))
         if params.get("kind") == "progress" and tape is not None:
-            tape.report_progress(params)
+            tape.report_progress(self._hide_progress(tape, params))
             return {"result": {"status": 204, "headers": []}}
-        request = read_request(params)
+        request = (
+            read_request(params)
+            if size <= INLINE_BYTES
+            else await self._workbench.run_sized(size, partial(read_request, params))
+        )
         if tape is None or tape.usage is None or request is None:
             reason = "no such call" if tape is None else "not a well-formed request"
             return encode_refusal("unsupported", reason)
@@ -402,6 +481,7 @@ class PipeSession:
         if is_secret(request):
             tape.exchanges[place] = replace(exchange, response=WireResponse(200, (), WITHHELD))
             self._secrets.add(exchange.response.body.decode())
+            tape.hide = Redaction(self._secrets)
         return {"result": encode_answer(exchange.response)}
 
     def _send_reply(self, identity: Any, answer: Mapping[str, Any]) -> None:
@@ -424,7 +504,7 @@ class PipeSession:
             answer = redact_tool_answer(answer, Redaction(self._secrets))
         answer = self.broker.redact_answer(answer)
         if "error" in answer:
-            failure = Failure("bug", _read_error_message(answer["error"]))
+            failure = Failure("bug", read_error_message(answer["error"]))
             return _build_failed_outcome(tool, failure, exchanges, started)
         result = answer["result"]
         problem = find_content_problem(result.get("content") if isinstance(result, dict) else None)
@@ -433,6 +513,23 @@ class PipeSession:
             return _build_failed_outcome(tool, failure, exchanges, started)
         elapsed = (time.perf_counter() - started) * 1000
         return Outcome(tool, result, self._find_failure(tool, result), exchanges, elapsed)
+
+    def _list_redactions(self) -> tuple[Redaction, ...]:
+        """What hides the secrets that may come back: values that the server was given, and what its
+        requests were signed with. Answers of APIs were redacted one by one, but code may have
+        joined parts of a secret from several.
+        """
+        own = (Redaction(self._secrets),) if self._secrets else ()
+        used = self.broker.build_redaction()
+        return own if used is None else (*own, used)
+
+    def _hide_progress(self, tape: CallLog, said: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A progress notice as its reader may have it: cleaned, then redacted."""
+        message = said.get("message")
+        if not isinstance(message, str):
+            return said
+        hides = self._list_redactions()
+        return {**said, "message": tape.hide_next(message, hides)} if hides else said
 
     def _get_checkers(self, tool: str) -> tuple[SchemaChecker, SchemaChecker]:
         """The validators of the tool's arguments and of its results. Raises KeyError."""
@@ -454,12 +551,26 @@ class PipeSession:
         return None
 
 
-_UNREADABLE: dict[str, Any] = {"error": {"code": -32700, "message": NO_ANSWER}}
-
-
 def is_answer(message: Mapping[str, Any]) -> bool:
     """Whether a message is a JSON-RPC answer: a result or an error, and no request."""
     return "method" not in message and ("result" in message) != ("error" in message)
+
+
+def _read_line(line: bytes, nesting: int, asked: str | None = None) -> Message:
+    """The message of a line. What cannot be read as one is an error in answer to the request whose
+    id it carries; with `asked`, to that one, as is all that does not answer it.
+    """
+    message = parse_message(line, nesting)
+    if asked is None:
+        return message if message is not None else _build_unreadable(find_answered(line))
+    if message is None or not is_answer(message):
+        return _build_unreadable(asked)
+    identity = message.get("id")
+    return message if is_id(identity) and str(identity) == asked else _build_unreadable(asked)
+
+
+def _build_unreadable(identity: str) -> Message:
+    return Message(id=identity, error={"code": -32700, "message": NO_ANSWER})
 
 
 def _renew_error(error: Exception) -> Exception:
@@ -469,7 +580,13 @@ def _renew_error(error: Exception) -> Exception:
     return made
 
 
-def _time_out(future: asyncio.Future[dict[str, Any]]) -> None:
+def _read_call(params: Mapping[str, Any]) -> str:
+    """The id of the call that a request is for; "" where it names none."""
+    call = params.get("call")
+    return str(call) if is_id(call) else ""
+
+
+def _time_out(future: asyncio.Future[Message]) -> None:
     if not future.done():
         future.set_exception(TimeoutError())
 
@@ -482,11 +599,13 @@ def _read_failure(result: Mapping[str, Any]) -> Failure:
     status, wait = said.get("status"), said.get("retry_after")
     text = join_texts(result["content"])
     return Failure(
-        kind=str(said.get("kind") or "tool")[:40],
+        kind=_read_text(said.get("kind"), 40) or "tool",
         message=text[:MAX_MESSAGE],
-        status=status if isinstance(status, int) else None,
-        retry_after=float(wait) if isinstance(wait, int | float) else None,
-        where=str(said.get("where") or "")[:200],
+        status=status if isinstance(status, int) and 100 <= status <= 599 else None,
+        retry_after=float(wait)
+        if isinstance(wait, int | float) and 0 <= wait <= MAX_WAIT
+        else None,
+        where=_read_text(said.get("where"), 200),
     )
 
 
@@ -501,6 +620,11 @@ def _build_failed_outcome(
     return Outcome(tool, result, failure, exchanges, (time.perf_counter() - started) * 1000)
 
 
-def _read_error_message(error: Any) -> str:
+def read_error_message(error: Any) -> str:
     message = error.get("message") if isinstance(error, dict) else error
-    return str(message)[:MAX_MESSAGE]
+    return _read_text(message, MAX_MESSAGE) or "the server refused, without a word"
+
+
+def _read_text(value: Any, limit: int) -> str:
+    """A foreign text, cut; "" for what is none: to write it out could take long."""
+    return value[:limit] if isinstance(value, str) else ""

@@ -8,8 +8,8 @@ import math
 import os
 import time
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -18,10 +18,14 @@ from sandbox.broker.host.tools import ToolCalls
 from sandbox.budget import CallUsage
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.permissions import CLOCK, RANDOM
+from sandbox.sanitize import clean_text
 from sandbox.wire import exchange as exchange_json
-from sandbox.wire.exchange import Exchange, measure_exchange
+from sandbox.wire.exchange import Exchange, WireRequest, measure_exchange
 from sandbox.wire.notifications import MAX_TOLD, Hearer, LogListener, ignore_progress, read_progress
+from sandbox.wire.redaction import Redaction
 
+MAX_HEARD = 16 * 1024
+"""Characters of a notice that are looked at; far fewer are told."""
 MAX_BYTES = 64 * 1024 * 1024
 """Uncompressed size past which a recording is not kept."""
 FROZEN_TIME_NS = 946_684_800 * 1_000_000_000
@@ -78,8 +82,29 @@ class CallLog:
     logged: LogListener | None = None
     calls: ToolCalls | None = None
     usage: CallUsage | None = None
+    hide: Redaction | None = None
+    """What has to be kept out of the call's records: values that the server was given."""
     _told: int = 0
     _latest: float = -math.inf
+    _shown: str = ""
+    """The end of what was told meanwhile: a secret may come in parts."""
+
+    def list_safe_exchanges(self) -> tuple[Exchange, ...]:
+        """The exchanges as they may be written down."""
+        hide = self.hide
+        return (
+            tuple(_hide_exchange(e, hide) for e in self.exchanges) if hide else (*self.exchanges,)
+        )
+
+    def hide_next(self, text: str, hides: Iterable[Redaction]) -> str:
+        """The next text that is told during the call, cleaned and without secrets, nor the rest of
+        one whose beginning was told before.
+        """
+        told = clean_text(text[:MAX_HEARD])
+        for hide in hides:
+            told = hide.redact_continued(self._shown, told)
+        self._shown = (self._shown + told)[-MAX_HEARD:]
+        return told
 
     def report_progress(self, said: Mapping[str, Any]) -> None:
         """Pass on a progress notice if it advances, at most `MAX_TOLD` of them."""
@@ -174,3 +199,18 @@ def from_json(data: Mapping[str, Any]) -> CallRecording:
 def _derive_seed(bundle: Bundle, tool: str, arguments: Mapping[str, Any]) -> str:
     said = json.dumps([bundle.source_code, tool, arguments], sort_keys=True)
     return hashlib.sha256(said.encode()).hexdigest()
+
+
+def _hide_exchange(exchange: Exchange, hide: Redaction) -> Exchange:
+    request, response = exchange.request, exchange.response
+    return replace(
+        exchange,
+        request=WireRequest(
+            request.method,
+            hide.redact_text(request.url),
+            hide.redact_headers(request.headers),
+            hide.redact_bytes(request.body),
+        ),
+        response=response and hide.redact_response(response),
+        reason=hide.redact_text(exchange.reason),
+    )

@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
-from sandbox import exactjson
 from sandbox.broker.broker import Broker
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.offer import KINDS, RESOURCE, DefinitionKind, ListedDefinitions
 from sandbox.errors import DefinitionsChanged, SessionBroken
-from sandbox.sanitize import clean_json, clean_text
+from sandbox.sanitize import clean_json, clean_text, is_large
 from sandbox.session.interface import Failure, Limits, Outcome
-from sandbox.session.pipe import MAX_MESSAGE, Pipe, PipeSession
+from sandbox.session.pipe import (
+    MAX_MESSAGE,
+    MAX_NOTICE,
+    Pipe,
+    PipeSession,
+    read_error_message,
+)
 from sandbox.session.recording import CallLog
 from sandbox.thirdparty.answers import (
     METHOD_NOT_FOUND,
@@ -39,7 +45,8 @@ from sandbox.thirdparty.subscriptions import (
 from sandbox.thirdparty.tools import list_changes
 from sandbox.wire.content import redact_tool_answer
 from sandbox.wire.exchange import Exchange
-from sandbox.wire.notifications import ignore_progress, read_log_message
+from sandbox.wire.framing import Message, is_id
+from sandbox.wire.notifications import LogMessage, ignore_progress, read_log_message
 from sandbox.wire.redaction import Redaction
 
 T = TypeVar("T")
@@ -111,7 +118,7 @@ class McpSession(PipeSession):
 
     async def list_tools(self) -> tuple[Mapping[str, Any], ...]:
         """All tool definitions, as sent, over all pages. Raises SessionBroken."""
-        return await self._list_pages("tools/list", "tools", MAX_TOOLS)
+        return (await self._list_pages("tools/list", "tools", MAX_TOOLS))[0]
 
     async def list_offers(self) -> ListedDefinitions:
         """Prompts, resources and templates, redacted but else as sent. Raises SessionBroken."""
@@ -126,11 +133,9 @@ class McpSession(PipeSession):
         """
         await self._refresh_stale()
         found = await self._limit_time(self._list_definitions(RESOURCE))
-        self._end_if_changed(
-            list_offer_changes(
-                self._select_pins(RESOURCE), ListedDefinitions(self.abilities, {"resource": found})
-            )
-        )
+        listed = ListedDefinitions(self.abilities, {"resource": found})
+        compare = partial(list_offer_changes, self._select_pins(RESOURCE), listed)
+        self._end_if_changed(await asyncio.to_thread(compare) if is_large(found) else compare())
         return found
 
     async def fetch_answer(
@@ -142,7 +147,8 @@ class McpSession(PipeSession):
         """
         await self._refresh_stale()
         answer = await self._await_answer(method, params, method, tape)
-        return read_answer(method, answer, self._redaction)
+        work = partial(read_answer, method, answer, self._redaction)
+        return await self._workbench.run_sized(answer.size, work)
 
     async def watch_resource(self, uri: str, hear: Callable[[str], None]) -> RemoteAnswer:
         """Subscribe to a resource: `hear` is called when it changes and when the session ends."""
@@ -199,26 +205,28 @@ class McpSession(PipeSession):
 
     async def _list_definitions(self, kind: DefinitionKind) -> tuple[Mapping[str, Any], ...]:
         most = MAX_RESOURCES if kind is RESOURCE else MAX_TOOLS
-        found = await self._list_pages(kind.method, kind.member, most)
-        return tuple(self._redaction.redact_json(item) for item in found)
+        found, size = await self._list_pages(kind.method, kind.member, most)
+        redact = self._redaction.redact_json
+        return await self._workbench.run_sized(size, lambda: tuple(map(redact, found)))
 
     async def _list_pages(
         self, method: str, member: str, most: int
-    ) -> tuple[Mapping[str, Any], ...]:
+    ) -> tuple[tuple[Mapping[str, Any], ...], int]:
+        """The items of all pages, and the bytes that they came in."""
         items: list[Mapping[str, Any]] = []
         size, cursors = 0, {""}
         cursor = ""
         for _ in range(MAX_PAGES):
             answer = await self._send_request(method, {"cursor": cursor} if cursor else {})
             if not items and is_unknown(answer):
-                return ()
+                return (), 0
             page, cursor = read_page(answer, member)
-            size += len(exactjson.dumps(page))
+            size += answer.size
             items += page
             if len(items) > most or size > MAX_LIST_BYTES:
                 raise self._end_broken(f"the server lists more {member} than allowed")
             if not cursor:
-                return tuple(items)
+                return tuple(items), size
             if cursor in cursors:
                 break
             cursors.add(cursor)
@@ -261,7 +269,7 @@ class McpSession(PipeSession):
         found = (await self._send_request("server/discover", {})).get("result")
         versions = found.get("supportedVersions") if isinstance(found, dict) else None
         if not isinstance(versions, list) or MODERN not in versions:
-            told = clean_text(str(greeting.get("error")))[:200]
+            told = self._clean_value(read_error_message(greeting.get("error")))[:200]
             raise self._end_broken(f"the server refused to start: {told}")
         self.abilities = read_abilities(
             found.get("capabilities") if isinstance(found, dict) else None
@@ -273,13 +281,15 @@ class McpSession(PipeSession):
         launch = self.bundle.launch
         if launch is None or not (launch.pins or launch.offer.pins):
             return
-        differing = list_changes(launch.pins, await self.list_tools())
+        tools, size = await self._list_pages("tools/list", "tools", MAX_TOOLS)
+        differing = await self._workbench.run_sized(size, partial(list_changes, launch.pins, tools))
         kinds = [kind for kind in KINDS if self._select_pins(kind)]
         found = {kind.name: await self._list_definitions(kind) for kind in kinds}
         pins = {key: pin for kind in kinds for key, pin in self._select_pins(kind).items()}
-        self._end_if_changed(
-            (*differing, *list_offer_changes(pins, ListedDefinitions(self.abilities, found)))
-        )
+        listed = ListedDefinitions(self.abilities, found)
+        compare = partial(list_offer_changes, pins, listed)
+        offers = await asyncio.to_thread(compare) if is_large(found) else compare()
+        self._end_if_changed((*differing, *offers))
 
     def _select_pins(self, kind: DefinitionKind) -> dict[str, str]:
         pins = self.bundle.launch.offer.pins if self.bundle.launch else {}
@@ -293,7 +303,7 @@ class McpSession(PipeSession):
 
     def _send_request(
         self, method: str, params: Mapping[str, Any], identity: str | None = None
-    ) -> asyncio.Future[dict[str, Any]]:
+    ) -> asyncio.Future[Message]:
         if method == "tools/call" and self.bundle.launch is not None:
             params = {**params, "name": self.bundle.launch.get_tool(params["name"]).original}
         meta: dict[str, Any] = dict(_META) if self._modern else {}
@@ -316,20 +326,22 @@ class McpSession(PipeSession):
             told.add_done_callback(lambda future: future.cancelled() or future.exception())
         return {}
 
-    def _handle_request(self, message: Mapping[str, Any]) -> None:
+    def _handle_request(self, message: Message) -> None:
         method, identity = message["method"], message.get("id")
         if self.notices > MAX_NOTICES:
             raise SessionBroken("the server sent too many notifications; it was stopped")
-        if identity is None and method in NOTICES:
+        if not isinstance(method, str) or message.size > MAX_NOTICE:
+            self._count_stray()
+        elif identity is None and method in NOTICES:
             self.notices += 1
             self._handle_notice(method, message.get("params"))
-        elif method == "ping" and isinstance(identity, str | int):
+        elif method == "ping" and is_id(identity):
             self.notices += 1
             self._send_reply(identity, {"result": {}})
         else:
             self.refused += 1
             self._count_stray()
-            if isinstance(identity, str | int):
+            if is_id(identity):
                 error = {"code": METHOD_NOT_FOUND, "message": "the client does not offer this"}
                 self._send_reply(identity, {"error": error})
 
@@ -347,18 +359,24 @@ class McpSession(PipeSession):
     def _pass_log(self, params: Any) -> None:
         """Pass a log message on if one call alone is running: messages do not name their call."""
         ears = [tape.logged for tape in self.tapes.values()]
-        message = read_log_message(self._redaction.redact_json(params)) if ears else None
+        message = read_log_message(self._clean_value(params)) if ears else None
         if message is None or any(ear is None for ear in ears):
             self.dropped += 1
             return
         if ears[0] is not None:
+            if isinstance(message.data, str):
+                tape = next(iter(self.tapes.values()))
+                said = tape.hide_next(message.data, (self._redaction,))
+                message = LogMessage(message.level, said, message.logger)
             ears[0].deliver_message(message)
 
     def _pass_progress(self, params: Any) -> None:
         token = params.get("progressToken") if isinstance(params, dict) else None
         tape = self.tapes.get(token) if isinstance(token, str) else None
         if tape is not None:
-            tape.report_progress(self._clean_value(params))
+            said = params.get("message")
+            told = tape.hide_next(said, (self._redaction,)) if isinstance(said, str) else ""
+            tape.report_progress({**params, "message": told})
 
     def _build_outcome(
         self,
@@ -368,7 +386,7 @@ class McpSession(PipeSession):
         started: float,
     ) -> Outcome:
         said = {key: value for key, value in answer.items() if key != "id"}
-        told = clean_json(redact_tool_answer(said, self._redaction))
+        told = dict(redact_tool_answer(clean_json(said), self._redaction))
         if isinstance(told.get("result"), dict):
             told["result"] = filter_result(told["result"])
         return super()._build_outcome(tool, told, exchanges, started)
@@ -380,12 +398,12 @@ class McpSession(PipeSession):
         return None
 
     def _clean_value(self, value: Any) -> Any:
-        return clean_json(self._redaction.redact_json(value))
+        return self._redaction.redact_json(clean_json(value))
 
     def _read_stderr_end(self) -> str:
         """The end of the server's stderr as a sentence for an error message; "" if it is empty."""
-        text = self._redaction.redact_text(bytes(self.stderr[-4096:]).decode(errors="replace"))
-        told = clean_text(text).strip()[-MAX_MESSAGE:]
+        said = clean_text(bytes(self.stderr).decode(errors="replace"))
+        told = self._redaction.redact_text(said).strip()[-MAX_MESSAGE:]
         return f". It said:\n{told}" if told else ""
 
     def _end_broken(self, reason: str) -> SessionBroken:

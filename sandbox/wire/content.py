@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from sandbox import exactjson
-from sandbox.wire.redaction import Redaction
+from sandbox.sanitize import is_plain_json
+from sandbox.wire.redaction import MARK, Redaction
 
 MAX_BLOCKS = 1000
 MAX_MEDIA = 16 * 1024 * 1024
@@ -61,32 +62,68 @@ def redact_tool_answer(answer: Mapping[str, Any], hide: Redaction) -> Mapping[st
     """A server's answer to `tools/call` without the secrets; the same object if it holds none.
 
     Base64 data is searched in its decoded bytes and stays base64: searched as text, a long one
-    contains any four letters somewhere.
+    contains any four letters somewhere. Texts that hold a secret only together lose their parts.
     """
     result = answer.get("result")
     content = result.get("content") if isinstance(result, Mapping) else None
     blocks = content if isinstance(content, list) else []
     held = [get_media_data(block) if isinstance(block, Mapping) else None for block in blocks]
-    if not isinstance(result, Mapping) or not any(held):
-        return _redact_json(answer, hide)
-    bare = [_replace_media(*pair, "") for pair in zip(blocks, held, strict=True)]
-    left = _redact_json({**answer, "result": {**result, "content": bare}}, hide)
-    kept = [data and hide.redact_base64(data) for data in held]
-    if left["result"]["content"] is bare and kept == held:
+    if isinstance(result, Mapping) and any(held):
+        bare = [_replace_media(*pair, "") for pair in zip(blocks, held, strict=True)]
+        left = _redact_json({**answer, "result": {**result, "content": bare}}, hide)
+        kept = [data and hide.redact_base64(data) for data in held]
+        if left["result"]["content"] is bare and kept == held:
+            return _redact_split(answer, hide)
+        full = zip(left["result"]["content"], kept, kept, strict=True)
+        answer = {
+            **left,
+            "result": {**left["result"], "content": [_replace_media(*each) for each in full]},
+        }
+        return _redact_split(answer, hide)
+    return _redact_split(_redact_json(answer, hide), hide)
+
+
+def _redact_split(answer: Mapping[str, Any], hide: Redaction) -> Mapping[str, Any]:
+    """The answer without the text blocks that hold a secret together."""
+    result = answer.get("result")
+    blocks = result.get("content") if isinstance(result, Mapping) else None
+    if not isinstance(result, Mapping) or not isinstance(blocks, list) or len(blocks) < 2:
         return answer
-    full = zip(left["result"]["content"], kept, kept, strict=True)
-    return {
-        **left,
-        "result": {**left["result"], "content": [_replace_media(*each) for each in full]},
-    }
+    texts = [block.get("text") if isinstance(block, Mapping) else "" for block in blocks]
+    touched = hide.find_split([text if isinstance(text, str) else "" for text in texts])
+    if not touched:
+        return answer
+    made = [
+        {**block, "text": MARK} if number in touched else block
+        for number, block in enumerate(blocks)
+    ]
+    return {**answer, "result": {**result, "content": made}}
 
 
 def _redact_json(answer: Mapping[str, Any], hide: Redaction) -> Mapping[str, Any]:
     written = exactjson.dumps(answer)
-    if hide.redact_bytes(written) == written:
+    if hide.redact_bytes(written) is written and (
+        is_plain_json(written) or not _shows_secret(answer, hide)
+    ):
         return answer
     clean: Mapping[str, Any] = hide.redact_json(answer)
     return clean
+
+
+def _shows_secret(value: Any, hide: Redaction) -> bool:
+    """Whether a string or name in a JSON value shows a secret once it is cleaned."""
+    left = [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, str):
+            if hide.shows_secret(item):
+                return True
+        elif isinstance(item, Mapping):
+            left += item
+            left += item.values()
+        elif isinstance(item, list | tuple):
+            left += item
+    return False
 
 
 def _replace_media(block: Any, held: str | None, data: str | None) -> Any:

@@ -1,4 +1,7 @@
-"""Redaction of secrets in answers, in every encoding in which an API may echo one."""
+"""Redaction of secrets in answers, in every encoding in which an API may echo one.
+
+The search is one pass of RE2 in linear time, which lets other threads run.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,15 @@ import binascii
 import html
 import json
 import re
-from collections.abc import Iterable, Mapping
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
+import re2  # type: ignore[import-untyped]
+
+from sandbox.sanitize import find_readings, is_plain
 from sandbox.wire.exchange import Headers, WireResponse
 
 MARK = "[redacted]"
@@ -20,20 +27,56 @@ ANYWHERE = 4
 UNLIKELY = 12
 """A text of this length does not occur in megabytes of base64 by chance."""
 MAX_SECRET = 32 * 1024
+MAX_SPANS = 10_000
+"""Occurrences that are replaced one by one; of a content with more the rest is withheld."""
+MAX_UNPACKED = 128 * 1024 * 1024
+"""Bytes that are searched of what a content's packed parts hold; a part beyond that is withheld."""
+_PIECE = 256
+"""Characters of a longer secret that are searched together, wherever they are."""
+_AT_ONCE = 256
+"""Characters of the secrets of one pattern, whose automaton is to stay small."""
 _MIN_ENCODED = 6
 _JOINED = 64 * 1024
+_GZIP, _GZIP_BASE64 = b"\x1f\x8b", b"H4sI"
+_BASE64_RUN = re.compile(rb"(?:[A-Za-z0-9+/_=\r\n-]|\\[rn/]|%2[bBfF]|%3[dD])+")
+_CHUNK = 256 * 1024
+
+Span = tuple[int, int]
+
+
+class _Finder:
+    """A pattern of RE2; where it has a group, that is what is found."""
+
+    def __init__(self, pattern: bytes) -> None:
+        options = re2.Options()
+        options.max_mem, options.log_errors = 64 << 20, False
+        options.encoding = re2.Options.Encoding.LATIN1
+        self._regex = re2.compile(pattern, options)
+        self._group = self._regex.groups
+
+    def find_spans(self, content: bytes) -> Iterator[Span]:
+        """Where it is found, overlapping ones too."""
+        found = self._regex.search(content)
+        while found:
+            start, end = found.span(self._group)
+            yield start, end
+            found = self._regex.search(content, start + 1)
 
 
 class Redaction:
     """Replaces secrets by `MARK`: as they are, in any letter case, and with any character escaped
-    as in URLs, JSON, HTML or C; in base64 at any alignment, plain or URL-safe; in hex; and split
-    over several headers.
+    as in URLs, JSON, HTML or C; in base64 at any alignment, plain or URL-safe, with line breaks; in
+    hex; in gzip, also as base64; split over several headers; and with invisible characters or
+    escape sequences anywhere between their letters.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
         kept = sorted({s for s in secrets if s and len(s) <= MAX_SECRET}, key=len, reverse=True)
-        self._patterns = tuple(pattern for secret in kept for pattern in _compile_patterns(secret))
+        self._finders = tuple(_compile_finders(kept))
         self._long = tuple(secret for secret in kept if len(secret) >= UNLIKELY)
+        self._numbers = frozenset(
+            int(s) for s in kept if s.isascii() and s.isdigit() and len(s) < 40
+        )
 
     def extend_with(self, passing: Iterable[str]) -> Redaction:
         """This redaction extended by values of one request, plain or percent-encoded."""
@@ -43,24 +86,43 @@ class Redaction:
         forms = {form for text in values for form in (text, quote(text, safe=""))}
         longest = sorted(forms, key=len, reverse=True)
         made = Redaction(())
-        joined = b"|".join(re.escape(form.encode()) for form in longest)
-        made._patterns = (*self._patterns, re.compile(joined))
+        made._finders = (
+            *self._finders,
+            _Finder(b"|".join(re2.escape(f.encode()) for f in longest)),
+        )
         made._long = (*self._long, *(text for text in values if len(text) >= UNLIKELY))
+        made._numbers = self._numbers
         return made
 
     def redact_bytes(self, content: bytes) -> bytes:
-        """Bytes without the secrets."""
-        for pattern in self._patterns:
-            content = pattern.sub(MARK.encode(), content)
-        return content
+        """Bytes without the secrets; the same object if they hold none.
+
+        Where one shows only to a reader who does not see what is invisible, what that reader sees
+        is returned, redacted.
+        """
+        if not self._finders or not content:
+            return content
+        clean = self._replace(content)
+        for reading in find_readings(clean):
+            told = self._replace(reading)
+            if told != reading:
+                return told
+        return clean
 
     def redact_text(self, text: str) -> str:
         """A text without the secrets; the same object if it holds none."""
-        if not self._patterns or not text:
+        if not self._finders or not text:
             return text
         raw = text.encode("utf-8", "surrogatepass")
         clean = self.redact_bytes(raw)
-        return text if clean == raw else clean.decode("utf-8", "replace")
+        return text if clean is raw else clean.decode("utf-8", "replace")
+
+    def redact_continued(self, before: str, text: str) -> str:
+        """A text without the secrets, and without the rest of one that began in `before`, which was
+        told already.
+        """
+        clean = self.redact_text(text)
+        return MARK if 1 in self.find_split([before, clean]) else clean
 
     def redact_base64(self, text: str) -> str:
         """Base64 without the secrets, searched in its bytes, and in its letters for secrets too
@@ -74,21 +136,44 @@ class Redaction:
         letters = text.casefold()
         is_told = any(secret.casefold() in letters for secret in self._long)
         clean = MARK.encode() if is_told else self.redact_bytes(raw)
-        return text if clean == raw else binascii.b2a_base64(clean, newline=False).decode()
+        return text if clean is raw else binascii.b2a_base64(clean, newline=False).decode()
+
+    def shows_secret(self, text: str) -> bool:
+        """Whether a text without a plain secret has one for a reader who does not see what is
+        invisible.
+        """
+        return not is_plain(text) and self.redact_text(text) is not text
 
     def redact_headers(self, headers: Headers) -> Headers:
         """Headers without the secrets, including one that is split over several values."""
+        if not self._finders:
+            return headers
         cleaned = tuple(
             (self.redact_text(name), self.redact_text(value)) for name, value in headers
         )
-        whole = "".join(value for _, value in cleaned)
-        if len(whole) > _JOINED or self.redact_text(whole) == whole:
-            return cleaned
-        return self._redact_split(cleaned, whole)
+        touched = self.find_split([value for _, value in cleaned])
+        return tuple(
+            (name, MARK if number in touched else value)
+            for number, (name, value) in enumerate(cleaned)
+        )
+
+    def find_split(self, texts: Sequence[str]) -> frozenset[int]:
+        """The numbers of the texts that together hold a secret which none of them holds alone."""
+        if len(texts) < 2 or not self._finders or sum(map(len, texts)) > _JOINED:
+            return frozenset()
+        raw = [text.encode("utf-8", "surrogatepass") for text in texts]
+        spans = self._find_spans(b"".join(raw))
+        touched, start = set(), 0
+        for number, part in enumerate(raw):
+            end = start + len(part)
+            if part and any(left < end and right > start for left, right in spans):
+                touched.add(number)
+            start = end
+        return frozenset(touched)
 
     def redact_response(self, response: WireResponse) -> WireResponse:
         """A response without the secrets, in its headers and its body."""
-        if not self._patterns:
+        if not self._finders:
             return response
         body = self.redact_bytes(response.body)
         return replace(response, headers=self.redact_headers(response.headers), body=body)
@@ -101,21 +186,81 @@ class Redaction:
             return {self.redact_json(key): self.redact_json(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return [self.redact_json(item) for item in value]
+        if isinstance(value, int | float) and value in self._numbers:
+            return value if isinstance(value, bool) else MARK
         return value
 
-    def _redact_split(self, headers: Headers, whole: str) -> Headers:
-        """The headers, with each value that holds a part of a split secret replaced by `MARK`."""
-        raw = [value.encode("utf-8", "surrogatepass") for _, value in headers]
-        joined, spans = b"".join(raw), []
-        for pattern in self._patterns:
-            spans += [found.span() for found in pattern.finditer(joined)]
-        made, start = [], 0
-        for (name, value), part in zip(headers, raw, strict=True):
-            end = start + len(part)
-            touched = any(left < end and right > start for left, right in spans)
-            made.append((name, MARK if touched and part else value))
-            start = end
-        return tuple(made)
+    def _replace(self, content: bytes) -> bytes:
+        """The content with every secret replaced; the same object if it holds none."""
+        if content.startswith(_GZIP) and self._holds_packed(content):
+            return MARK.encode()
+        spans = self._find_spans(content)
+        if not spans:
+            return content
+        made, at = [], 0
+        for start, end in spans:
+            made += [content[at:start], MARK.encode()]
+            at = end
+        return b"".join([*made, content[at:]])
+
+    def _find_spans(self, content: bytes) -> list[Span]:
+        """Where the content holds secrets, in order and without overlaps."""
+        found: list[Span] = []
+        for finder in self._finders:
+            for count, span in enumerate(finder.find_spans(content)):
+                found.append(span)
+                if count >= MAX_SPANS:
+                    found.append((span[0], len(content)))
+                    break
+        found += self._find_packed(content)
+        merged: list[Span] = []
+        for start, end in sorted(found):
+            if merged and start < merged[-1][1]:
+                merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+            else:
+                merged.append((start, end))
+        return merged
+
+    def _find_packed(self, content: bytes) -> Iterator[Span]:
+        """Where the content holds gzip as base64 with a secret in it."""
+        at = content.find(_GZIP_BASE64)
+        while at >= 0:
+            run = _BASE64_RUN.match(content, at)
+            end = run.end() if run else at + 1
+            if self._holds_packed(_decode_loosely(content[at:end])):
+                yield at, end
+            at = content.find(_GZIP_BASE64, end)
+
+    def _holds_packed(self, packed: bytes) -> bool:
+        """Whether gzip holds a secret, or more than is searched."""
+        unpack, tail, size = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32), b"", 0
+        try:
+            while packed:
+                chunk = unpack.decompress(packed, _CHUNK)
+                packed, size = unpack.unconsumed_tail, size + len(chunk)
+                tail = tail[-_CHUNK:] + chunk
+                if size > MAX_UNPACKED or any(
+                    next(finder.find_spans(tail), None) for finder in self._finders
+                ):
+                    return True
+                if not chunk and not packed:
+                    packed = unpack.unused_data
+                    unpack = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
+        except zlib.error:
+            return False
+        return False
+
+
+def _decode_loosely(text: bytes) -> bytes:
+    """The bytes of base64 in either alphabet, with line breaks or escapes, as far as it goes."""
+    text = re.sub(rb"\\[rn]|[\r\n\\]", b"", text)
+    for escaped, letter in ((b"%2b", b"+"), (b"%2f", b"/"), (b"%3d", b"=")):
+        text = text.replace(escaped, letter).replace(escaped.upper(), letter)
+    text = text.translate(bytes.maketrans(b"-_", b"+/")).partition(b"=")[0]
+    try:
+        return binascii.a2b_base64(text[: len(text) // 4 * 4])
+    except binascii.Error:
+        return b""
 
 
 def list_sensitive_parts(secret: str) -> tuple[str, ...]:
@@ -158,21 +303,43 @@ _PUBLIC = frozenset(
 )
 
 
-def _compile_patterns(secret: str) -> tuple[re.Pattern[bytes], ...]:
-    raw = secret.encode("utf-8", "surrogatepass")
-    escaped = b"".join(map(_build_character_pattern, secret))
-    if len(secret) < ANYWHERE or (secret.isdigit() and len(secret) < 8):
-        escaped = rb"(?<![A-Za-z0-9])(?:" + escaped + rb")(?![A-Za-z0-9])"
-    made = [re.compile(escaped)]
+def _compile_finders(secrets: Iterable[str]) -> Iterator[_Finder]:
+    """The finders of secrets, of which each searches for many."""
+    patterns: list[bytes] = []
+    words: list[bytes] = []
+    size = 0
+    for secret in secrets:
+        for piece in (secret[at : at + _PIECE] for at in range(0, len(secret), _PIECE)):
+            if patterns and size + len(piece) > _AT_ONCE:
+                yield _Finder(b"|".join(patterns))
+                patterns, size = [], 0
+            short = len(secret) < ANYWHERE or (secret.isdigit() and len(secret) < 8)
+            (words if short else patterns).append(b"".join(map(_build_character_pattern, piece)))
+            patterns += _build_encoded_patterns(piece.encode("utf-8", "surrogatepass"))
+            size += len(piece)
+    if patterns:
+        yield _Finder(b"|".join(patterns))
+    if words:
+        yield _Finder(rb"(?:\A|[^A-Za-z0-9])(" + b"|".join(words) + rb")(?:[^A-Za-z0-9]|\z)")
+
+
+def _build_encoded_patterns(raw: bytes) -> list[bytes]:
+    """Patterns of bytes in base64 at each alignment, and in hex."""
+    made = []
     encoded = {form for form in _encode_alignments(raw) if len(form) >= _MIN_ENCODED}
     for form in sorted(encoded, key=len, reverse=True):
-        made.append(
-            re.compile(b"".join(map(_build_symbol_pattern, form)) + rb"(?:=|%3[dD]|\\u003[dD])*")
-        )
+        symbols = _BREAK.join(map(_build_symbol_pattern, form))
+        made.append(symbols + rb"(?:=|%3[dD]|\\u003[dD])*")
     if len(raw) >= ANYWHERE:
         pairs = (b"%02x" % byte for byte in raw)
-        made.append(re.compile(rb"(?:[:\- ]|%3[aA]|0x|\\x)?".join(pairs), re.IGNORECASE))
-    return tuple(made)
+        made.append(b"(?i:" + _GAP.join(pairs) + b")")
+    return made
+
+
+_BREAK = rb"(?:[\r\n\t ]|\\+[rnt]|%0[aAdD]|&#1[03];)*"
+"""What may be between the symbols of base64."""
+_GAP = rb"(?:[:\-, \r\n\t]|%3a|%20|0x|\\+x|\\+[rnt])*"
+"""What may be between the bytes of hex."""
 
 
 def _build_character_pattern(character: str) -> bytes:
@@ -187,7 +354,7 @@ def _build_character_pattern(character: str) -> bytes:
         escapes = "".join("\\u" + units[at : at + 4] for at in range(0, len(units), 4)).encode()
         code = ord(form)
         forms += [
-            re.escape(raw),
+            re2.escape(raw),
             _build_anycase_pattern(percent),
             _build_anycase_pattern(percent.replace(b"%", b"%25")),
         ]
@@ -199,11 +366,11 @@ def _build_character_pattern(character: str) -> bytes:
         if code < 256:
             forms.append(_build_anycase_pattern(b"\\x%02x" % code))
         if code < 128 and not form.isalnum():
-            forms += [b"\\\\" + re.escape(raw), re.escape(html.escape(form).encode())]
+            forms += [b"\\\\" + re2.escape(raw), re2.escape(html.escape(form).encode())]
     if character == " ":
         forms.append(rb"\+")
     if character in _NAMED:
-        forms.append(re.escape(_NAMED[character]))
+        forms.append(re2.escape(_NAMED[character]))
     return b"(?:" + b"|".join(dict.fromkeys(forms)) + b")"
 
 
@@ -217,7 +384,7 @@ def _build_anycase_pattern(text: bytes) -> bytes:
         letter = bytes([byte])
         both = letter.lower() + letter.upper()
         is_hex = letter in b"abcdefABCDEF"
-        made.append(b"[" + both + b"]" if is_hex else re.escape(letter))
+        made.append(b"[" + both + b"]" if is_hex else re2.escape(letter))
     return b"".join(made)
 
 

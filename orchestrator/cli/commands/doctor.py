@@ -34,6 +34,9 @@ from sandbox.engines.docker.engine import Client, connect_engine, list_container
 from sandbox.engines.docker.image import find_base_image
 from sandbox.errors import ComponentMissing, EngineUnavailable
 
+SLOW_SECONDS = 1.0
+"""For so long nobody should have to wait for another server's call."""
+
 
 @dataclass(frozen=True)
 class DoctorCheck:
@@ -111,6 +114,13 @@ def _check_rows(store: Store) -> Iterator[DoctorCheck]:
     ]
     hint = "start `toolwright serve` once: it cleans up after dead processes"
     yield _build_count_check("processes", f"{len(alive)} alive", dead, "dead, not yet swept", hint)
+    late = [
+        f"{process.kind} {process.pid} ({process.stalls} times, up to {process.longest_stall:.1f}s)"
+        for process in store.processes.find()
+        if process.id in alive and process.longest_stall >= SLOW_SECONDS
+    ]
+    slow = "other calls waited meanwhile; please report what was called then"
+    yield _build_count_check("event loops", "none was held up for long", late, "held up", slow)
     yield _build_count_check("jobs", "none is orphaned", lost, "orphaned", hint)
     yield _build_count_check(
         "calls", "every intent is settled", intended, "with an unknown outcome", hint

@@ -19,6 +19,7 @@ from orchestrator.approvals.text import (
 )
 from registry.models import Approval
 from registry.trust import Standing
+from sandbox.wire.redaction import Redaction
 
 MAX_ARGUMENTS = 900
 MAX_WHOLE = 2_000
@@ -57,22 +58,28 @@ class ApprovalBackground:
 def build_approval_message(
     approval: Approval, background: ApprovalBackground, secrets: Iterable[str] = ()
 ) -> PushMessage:
-    """The message about a waiting request, as plain text with the secrets redacted. One that is
-    short and holds no secret has the approval's text, as every other channel shows it.
+    """The message about a waiting request, as plain text: redacted, then cut, then with what is
+    invisible written out. One that is short and holds no secret has the approval's text, as every
+    other channel shows it.
     """
-    known = tuple(secrets)
-    shown = redact_value(dict(approval.arguments), known)
-    whole = is_glanceable(approval) and _find_whole_text(approval, shown, known)
-    host = urlsplit(approval.wire.url).netloc
+    hide = Redaction(secret for secret in secrets if len(secret) >= MIN_SECRET)
+    shown = redact_value(dict(approval.arguments), hide)
+    whole = is_glanceable(approval) and _find_whole_text(approval, shown, hide)
+
+    def show(text: str) -> str:
+        return _shorten_line(_hide_text(text, hide))
+
+    url = urlsplit(approval.wire.url)
+    arguments = _hide_text(json.dumps(shown, ensure_ascii=False), hide)
     lines = [
-        f"{_render_caller(approval)} wants to "
-        f"{'DELETE something' if background.erases else 'write'} at {_shorten_line(host)}:",
-        f"{approval.wire.method} {_shorten_line(_strip_query(approval.wire.url))}",
-        f"arguments: {_shorten_text(json.dumps(shown, ensure_ascii=False), MAX_ARGUMENTS)}",
-        *([f"task: {_shorten_line(approval.task)}"] if approval.task else []),
-        *([f"why: {_shorten_line(approval.reason)}"] if approval.reason else []),
+        f"{show(_render_caller(approval))} wants to "
+        f"{'DELETE something' if background.erases else 'write'} at {show(url.netloc)}:",
+        f"{approval.wire.method} {show(_strip_query(approval.wire.url))}",
+        f"arguments: {_shorten_text(arguments, MAX_ARGUMENTS)}",
+        *([f"task: {show(approval.task)}"] if approval.task else []),
+        *([f"why: {show(approval.reason)}"] if approval.reason else []),
         f"risk: {'deletes' if background.erases else 'writes'}, a {background.server.level} server",
-        f"history: {_render_history(background.operation)}",
+        f"history: {show(_render_history(background.operation))}",
         f"approval {approval.id}, request {hash_approval(approval)[:12]}",
         *(["", whole] if whole else ["This is a summary: a link or the page shows the whole."]),
     ]
@@ -80,7 +87,7 @@ def build_approval_message(
     return PushMessage(escape_line(title), escape_invisible("\n".join(lines)), bool(whole))
 
 
-def _find_whole_text(approval: Approval, redacted: Any, secrets: tuple[str, ...]) -> str:
+def _find_whole_text(approval: Approval, redacted: Any, hide: Redaction) -> str:
     """The approval's text; "" where it is too long for a message or has something to redact."""
     text, wire = render_approval(approval), approval.wire
     try:
@@ -89,27 +96,38 @@ def _find_whole_text(approval: Approval, redacted: Any, secrets: tuple[str, ...]
         body = wire.body.decode("utf-8", "replace")
     named = _SECRET_NAME.search(" ".join([urlsplit(wire.url).query, *map(_get_name, wire.headers)]))
     said = isinstance(body, str) and _SECRET_NAME.search(body)
-    hidden = redacted != dict(approval.arguments) or _redact_text(text, secrets) != text
-    hidden = hidden or redact_value(body, secrets) != body
+    hidden = redacted != dict(approval.arguments) or redact_value(body, hide) != body
+    # As they were before invisible characters were written out between a secret's letters.
+    raw = [text, wire.url, wire.body.decode("utf-8", "replace"), approval.task, approval.reason]
+    raw += [value for _, value in wire.headers]
+    hidden = hidden or any(_hide_text(each, hide) != each for each in raw if each)
     return "" if hidden or named or said or len(text) > MAX_WHOLE else text
+
+
+def _hide_text(text: str, hide: Redaction) -> str:
+    """The text without secrets, and without what is invisible where that stands in a secret."""
+    redacted, bare = hide.redact_text(text), strip_unprintable(text)
+    found = hide.redact_text(bare)
+    return found if found != bare else redacted
 
 
 def _get_name(header: tuple[str, str]) -> str:
     return header[0]
 
 
-def redact_value(value: Any, secrets: tuple[str, ...] = ()) -> Any:
-    """A JSON value with these secrets, and all values under a secret's name, redacted."""
+def redact_value(value: Any, hide: Redaction | None = None) -> Any:
+    """A JSON value with the secrets, and all values under a secret's name, redacted."""
+    hide = hide or Redaction(())
     if isinstance(value, Mapping):
         return {
-            _redact_text(str(key), secrets): REDACTED
-            if _SECRET_NAME.search(str(key))
-            else redact_value(item, secrets)
+            hide.redact_text(str(key)): REDACTED
+            if _SECRET_NAME.search(strip_unprintable(str(key)))
+            else redact_value(item, hide)
             for key, item in value.items()
         }
     if isinstance(value, list | tuple):
-        return [redact_value(item, secrets) for item in value]
-    return _redact_text(value, secrets) if isinstance(value, str) else value
+        return [redact_value(item, hide) for item in value]
+    return hide.redact_json(value)
 
 
 def strip_unprintable(text: str) -> str:
@@ -122,9 +140,7 @@ def strip_unprintable(text: str) -> str:
 
 
 def _render_caller(approval: Approval) -> str:
-    return (
-        f"A client (session {_shorten_line(approval.session)})" if approval.session else "A client"
-    )
+    return f"A client (session {approval.session})" if approval.session else "A client"
 
 
 def _strip_query(url: str) -> str:
@@ -148,10 +164,3 @@ def _shorten_line(text: str) -> str:
 
 def _shorten_text(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
-
-
-def _redact_text(text: str, secrets: Iterable[str]) -> str:
-    for secret in secrets:
-        if len(secret) >= MIN_SECRET:
-            text = text.replace(secret, REDACTED)
-    return text

@@ -21,8 +21,9 @@ from sandbox.engines.wasm.guest import (
 )
 from sandbox.engines.wasm.pool import MAX_PRINTS, GuestPool, is_loaded, send_opening_lines
 from sandbox.engines.wasm.purity import keeps_state
+from sandbox.offload import run_sized
 from sandbox.session.interface import Limits
-from sandbox.session.pipe import ERROR_META, PipeSession
+from sandbox.session.pipe import ERROR_META, MAX_REQUEST, PipeSession
 from sandbox.session.recording import LOADING, CallInputs, choose_inputs
 from sandbox.wire.framing import is_deep
 
@@ -50,15 +51,13 @@ class GuestJob:
     async def exchange_request(self, params: str) -> str:
         session, limits = self._pipe.session, self._pipe.limits
         content = params.encode()
-        if len(content) > limits.line_bytes:
-            raise GuestTrapped("the code asked for something longer than a line may be")
-        try:
-            asked = exactjson.loads(content)
-        except (ValueError, RecursionError):
-            asked = None
-        if not isinstance(asked, dict) or is_deep(content, asked, limits.nesting):
+        if len(content) > MAX_REQUEST:
+            raise GuestTrapped("the code asked for something longer than a request may be")
+        asked = await run_sized(len(content), partial(_parse_params, content, limits.nesting))
+        if asked is None:
             raise GuestTrapped("what the code asked for is not the params of a request")
-        answer = exactjson.dumps(await session.answer_request(asked)).decode()
+        answered = await session.answer_request(asked, len(content))
+        answer = exactjson.dumps(answered).decode()
         self.carried += len(content) + len(answer)
         return answer
 
@@ -246,6 +245,15 @@ class GuestPipe:
 
     def _deliver_answer(self, identity: str, answer: str) -> None:
         self.session.feed_answer(identity, answer.encode())
+
+
+def _parse_params(content: bytes, nesting: int) -> dict[str, Any] | None:
+    """The params of a request that the code made; None where they are none."""
+    try:
+        asked = exactjson.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return asked if isinstance(asked, dict) and not is_deep(content, asked, nesting) else None
 
 
 def _encode_stopped(identity: str, reason: str) -> str:

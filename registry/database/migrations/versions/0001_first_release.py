@@ -115,6 +115,7 @@ Table(
     Column("failure_status", Integer),
     Column("latency_ms", Float, nullable=False),
     Column("exchanges", Text, nullable=False),
+    Column("unstorable", Text, nullable=False, server_default=""),
     Column("approval", ForeignKey("approvals.id"), unique=True),
     Column("process", String(32), nullable=False),
     Column("state", String(8), nullable=False),
@@ -287,6 +288,8 @@ Table(
     Column("started", Float, nullable=False),
     Column("heartbeat", Float, nullable=False),
     Column("acknowledged_epoch", Integer, nullable=False),
+    Column("stalls", Integer, nullable=False, server_default="0"),
+    Column("longest_stall", Float, nullable=False, server_default="0"),
 )
 
 Table(

@@ -1,0 +1,205 @@
+"""Answers that take long to read, and the other servers' calls that must not wait for them."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sandbox import exactjson
+from sandbox.offload import INLINE_BYTES
+from sandbox.session.interface import Outcome
+from sandbox.session.pipe import MAX_NOTICE
+from sandbox.session.recording import CallLog
+from sandbox.wire.framing import measure_depth, parse_message
+from sandbox.wire.notifications import LogListener, LogMessage, ProgressNotice
+from sandbox.wire.redaction import Redaction
+from tests.attacks.answering import Say, answering, result_line, text_result
+
+SECRET = "canary-7731-secret"
+MEGABYTE = 1024 * 1024
+HONEST = 5
+"""Calls of an honest server that end before the hostile answer is read."""
+
+
+def structured(value: str) -> bytes:
+    return b'{"content":[],"structuredContent":{"a":%s}}' % value.encode()
+
+
+def escaped(text: str) -> bytes:
+    """A result with a text that is escaped already, so that nothing is written out twice."""
+    return b'{"content":[{"type":"text","text":"%s"}]}' % text.encode()
+
+
+HOSTILE: dict[str, Callable[[], bytes]] = {
+    "invisible characters": lambda: escaped("\u200b" * (8 * MEGABYTE)),
+    "invisible characters between others": lambda: escaped("a\u200b" * (6 * MEGABYTE)),
+    "selectors": lambda: escaped("\u00e9\ufe0f\ufe0f" * (3 * MEGABYTE)),
+    "open escapes": lambda: escaped("\\u001b]" * (4 * MEGABYTE)),
+    "a million containers": lambda: structured("[" + "[]," * 900_000 + "1]"),
+    "a million objects": lambda: structured("[" + '{"a":1},' * 900_000 + "1]"),
+    "four million numbers": lambda: structured("[" + "1," * 3_900_000 + "1]"),
+    "numbers of 19 digits": lambda: structured("[" + "1234567890123456789," * 1_500_000 + "1]"),
+    "numbers of 21 digits": lambda: structured("[" + "123456789012345678901," * 800_000 + "1]"),
+    "keys": lambda: structured("{" + ",".join(f'"k{n}":1' for n in range(900_000)) + "}"),
+    "a secret again and again": lambda: escaped((SECRET + ".") * 600_000),
+    "nearly a secret": lambda: escaped(SECRET[:-1] * 1_000_000),
+    "much text": lambda: escaped("plain text and nothing else, " * 1_000_000),
+}
+
+
+def hostile(what: str) -> Say:
+    result = HOSTILE[what]()
+    return lambda identity, _: [result_line(identity, result)]
+
+
+def honest(identity: str, _: dict[str, Any]) -> list[bytes]:
+    return [result_line(identity, text_result("fine"))]
+
+
+async def race(say: Say, secrets: Redaction | None) -> tuple[int, Outcome]:
+    """The honest calls that ended before a hostile one, which was there first, and its outcome."""
+    async with answering(say, secrets) as slow, answering(honest) as quick:
+        running = asyncio.create_task(slow.call("say", {}))
+        await asyncio.sleep(0)
+        ended = 0
+        while ended < HONEST and not running.done():
+            assert (await quick.call("say", {})).ok
+            # A turn of the loop, in which the hostile one ends if it can.
+            await asyncio.sleep(0)
+            ended += not running.done()
+        return ended, await running
+
+
+@pytest.mark.parametrize("secrets", [None, Redaction([SECRET])], ids=["forged", "third-party"])
+@pytest.mark.parametrize("what", HOSTILE)
+def test_an_honest_call_does_not_wait_for_a_hostile_answer(
+    what: str, secrets: Redaction | None
+) -> None:
+    ended, outcome = asyncio.run(race(hostile(what), secrets))
+    assert ended == HONEST
+    assert SECRET not in outcome.text or secrets is None
+
+
+def test_a_large_answer_comes_whole_and_in_its_order() -> None:
+    items = [{"id": n, "name": f"item {n}", "big": 10**25 + n} for n in range(20_000)]
+    large = {"content": [{"type": "text", "text": "x"}], "structuredContent": {"items": items}}
+    results = itertools.cycle([json.dumps(large).encode(), text_result("small")])
+
+    async def run() -> list[Outcome]:
+        async with answering(lambda id, _: [result_line(id, next(results))]) as session:
+            return list(await asyncio.gather(*(session.call("say", {}) for _ in range(6))))
+
+    outcomes = asyncio.run(run())
+    assert [outcome.structured for outcome in outcomes[::2]] == [{"items": items}] * 3
+    assert [outcome.text for outcome in outcomes[1::2]] == ["small"] * 3
+    assert outcomes[0].size > INLINE_BYTES
+
+
+def test_an_answer_counts_whose_server_ends_right_after_it() -> None:
+    result = text_result("x" * MEGABYTE)
+
+    async def run() -> Outcome:
+        def say(identity: str, _: dict[str, Any]) -> list[bytes]:
+            asyncio.get_running_loop().call_soon(lambda: session.end())
+            return [result_line(identity, result)]
+
+        async with answering(say) as session:
+            return await session.call("say", {})
+
+    assert len(asyncio.run(run()).text) == MEGABYTE
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","id":[' + b"1," * 3_000_000 + b'1],"result":{}}',
+        b'{"jsonrpc":"2.0","id":"' + b"1" * 3_000_000 + b'","result":{}}',
+        b'{"jsonrpc":"2.0","id":' + b"1" * 3000 + b',"result":{}}',
+        b'{"jsonrpc":"2.0","id":[' + b"1," * 3_000_000 + b'1],"method":"toolwright/request"}',
+        b'{"jsonrpc":"2.0","method":"toolwright/request","id":1,"params":{"call":['
+        + b"1," * 3_000_000
+        + b"1]}}",
+        b'{"jsonrpc":"2.0","method":["' + b"a" * MEGABYTE + b'"],"id":1}',
+    ],
+    ids=["list as id", "long id", "long number", "id of a request", "call", "method"],
+)
+@pytest.mark.parametrize("secrets", [None, Redaction([SECRET])], ids=["forged", "third-party"])
+def test_what_is_no_id_is_never_written_out(line: bytes, secrets: Redaction | None) -> None:
+    async def run() -> tuple[Outcome, int]:
+        def say(identity: str, _: dict[str, Any]) -> list[bytes]:
+            return [line, result_line(identity, text_result("fine"))]
+
+        async with answering(say, secrets) as session:
+            return await session.call("say", {}), session.strays
+
+    outcome, strays = asyncio.run(run())
+    assert outcome.text == "fine"
+    assert strays <= 1
+
+
+def notice(method: str, **params: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "method": method, "params": params}).encode()
+
+
+def test_a_notice_without_end_is_dropped_and_a_short_one_heard() -> None:
+    heard: list[LogMessage] = []
+    told: list[ProgressNotice] = []
+
+    def say(identity: str, _: dict[str, Any]) -> list[bytes]:
+        return [
+            notice("notifications/message", level="info", data="x" * (MAX_NOTICE + 1)),
+            notice("notifications/message", level="info", data=["short", 1]),
+            notice("notifications/progress", progressToken=identity, progress=1, message="a"),
+            notice(
+                "notifications/progress",
+                progressToken=identity,
+                progress=2,
+                message="\u200b" * MAX_NOTICE,
+            ),
+            result_line(identity, text_result("fine")),
+        ]
+
+    async def run() -> None:
+        async with answering(say, Redaction([SECRET])) as session:
+            tape = CallLog(heard=told.append, logged=LogListener(heard.append))
+            assert (await session.call("say", {}, tape=tape)).text == "fine"
+
+    asyncio.run(run())
+    assert [message.data for message in heard] == [["short", 1]]
+    assert [progress.message for progress in told] == ["a"]
+
+
+@pytest.mark.parametrize("levels", [1, 64, 128, 129, 1000])
+def test_depth_is_measured_level_by_level(levels: int) -> None:
+    value: Any = 1
+    for _ in range(levels):
+        value = {"a": [0, value]} if levels < 3 else [value, value] if levels < 10 else [value]
+    assert (measure_depth(value, 128) > 128) == (levels > 128)
+
+
+@pytest.mark.parametrize("token", [b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-1e999"])
+@pytest.mark.parametrize("beside", [b"1", b"123456789012345678901234"])
+def test_what_is_no_number_is_not_read_whatever_stands_beside_it(
+    token: bytes, beside: bytes
+) -> None:
+    line = b'{"jsonrpc":"2.0","id":"1","result":[' + beside + b"," + token + b"]}"
+    assert parse_message(line, 128) is None
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan")])
+def test_what_is_no_number_is_written_as_null(number: float) -> None:
+    for beside in (1, 10**30, "\ud800"):
+        written = exactjson.dumps({"a": [number, beside]})
+        assert json.loads(written, parse_constant=pytest.fail)["a"][0] is None
+
+
+@pytest.mark.parametrize(
+    "number", [2**63 - 1, 2**63, 2**64 - 1, 2**64, -(2**63), -(2**63) - 1, 10**18, 10**40, 1.5]
+)
+def test_every_integer_is_kept_exactly(number: float) -> None:
+    assert exactjson.loads(exactjson.dumps([number, -1])) == [number, -1]
