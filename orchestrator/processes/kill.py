@@ -172,10 +172,12 @@ def _wait_for_silent(
     """The live processes that stay silent for so long."""
     end = clock.now() + seconds
     while True:
+        # Looked at first: who acknowledged until then is seen below.
+        over = clock.now() > end
         silent = [
             process for process in _find_active(processes) if process.acknowledged_epoch < epoch
         ]
-        if not silent or clock.now() > end:
+        if not silent or over:
             return silent
         time.sleep(POLL_SECONDS)
 

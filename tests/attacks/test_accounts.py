@@ -26,7 +26,7 @@ from sandbox.bundle.credential import Credential
 from sandbox.bundle.model import Bundle, RequestPattern, ToolDefinition
 from sandbox.bundle.permissions import build_request_pattern
 from tests.engine.samples import OBJECT, bundle
-from tests.granted import PIN, allow, person
+from tests.granted import PIN, allow, bind, person
 from tests.world.loopback import Answering, served
 
 POST = """
@@ -166,7 +166,9 @@ def _accounts(place: Place) -> None:
     for name in ("ours", "theirs"):
         place.app.vault.put(name, "key", Secret(f"the key of {name}"))
         if name not in held:
-            place.publish(letters(name, place.world.url))
+            made = letters(name, place.world.url)
+            place.publish(made)
+            bind(place.settings, place.app.store, made)
     if "relay" not in held:
         place.publish(relay(*CALLS))
         for call in CALLS:

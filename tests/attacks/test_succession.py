@@ -194,6 +194,7 @@ def test_a_changed_file_waits_for_what_it_gained_and_for_nothing_else(
     bank: Bank, tmp_path: Path
 ) -> None:
     path = tmp_path / "bank.json"
+    bank.home.person("source", "allow", str(tmp_path))
 
     def forged(path: Path, **paths: Any) -> str:
         made = {**document(**paths), "servers": [{"url": bank.own.url}]}

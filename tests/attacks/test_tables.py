@@ -4,6 +4,7 @@ judged by a process that saw what was there before and by one that starts afterw
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 import time
@@ -35,6 +36,7 @@ from sandbox.bundle.model import (
     compute_operation_digest,
 )
 from sandbox.errors import BundleInvalid
+from sandbox.wire.exchange import WireRequest
 from tests.orchestrator.approvals.test_gate import BLANK
 from tests.orchestrator.conftest import PIN
 from tests.registry.samples import OBJECT, REPORTS, approval, bundle, entry
@@ -168,7 +170,8 @@ def covers(store: Store, person: Signer, of: Bundle) -> bool:
     digest = compute_operation_digest(of.tools[0])
     arguments = asked.arguments
     write = WriteFacts(BLANK, tool="dns.zones", version=9, digest="x", operation_digest=digest,
-                       arguments=arguments, erases=False, now=time.time())  # fmt: skip
+                       arguments=arguments, erases=False, now=time.time(), author="client",
+                       requests=of.tools[0].requests)  # fmt: skip
     return covers_write(rule, write)
 
 
@@ -176,7 +179,8 @@ def covers(store: Store, person: Signer, of: Bundle) -> bool:
 def asked(store: Store) -> Approval:
     published(store, asking())
     now = time.time()
-    waiting = approval(tool="zones", created=now, expires=now + 3600)
+    wire = WireRequest("POST", URL, (), json.dumps({"query": QUERY}).encode())
+    waiting = approval(tool="zones", created=now, expires=now + 3600, wire=wire)
     store.approvals.add_pending(waiting)
     return waiting
 

@@ -135,15 +135,15 @@ def test_an_approved_call_of_a_server_that_has_changed_since_is_not_carried_out(
     path.touch()
     toolwright_home.person("source", "allow", str(path))
     assert forged(served, document, path)["version"] == 1
-    approval = book(served, "Overtaken", "quay")["approval"]
+    approval = book(served, "Overtaken", "pier")["approval"]
     document["paths"]["/bookings"]["post"]["summary"] = "Book a berth, or so"
     assert forged(served, document, path)["version"] == 2
     toolwright_home.approve(approval)
     assert closed(toolwright_home, approval) == "failed"
     told = served.value("status", approval=approval)
     assert "version 2" in told["outcome"]["error"]
-    archived = book(served, "Archived", "quay")["approval"]
-    assert toolwright_home.run("archive", "quay").returncode == 0
+    archived = book(served, "Archived", "pier")["approval"]
+    assert toolwright_home.run("archive", "pier").returncode == 0
     toolwright_home.approve(archived)
     assert closed(toolwright_home, archived) == "failed"
     told = served.value("status", approval=archived)
@@ -152,9 +152,9 @@ def test_an_approved_call_of_a_server_that_has_changed_since_is_not_carried_out(
 
 
 def forged(peer: Peer, document: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The result of forging the server `quay` from a document."""
+    """The result of forging the server `pier` from a document."""
     path.write_text(json.dumps(document))
-    job = peer.value("forge", task="berths", source=str(path), name="quay")["job"]
+    job = peer.value("forge", task="berths", source=str(path), name="pier")["job"]
     done = peer.settled(job=job)
     assert done["state"] == "done", done["message"]
     return dict(done["result"])

@@ -282,6 +282,9 @@ def test_a_rule_of_its_own(client: Peer, home: Home, letters: Letters) -> None:
         "max_uses": None,
         "by": "terminal",
         "approval": "",
+        "author": "compiler",
+        "request": {"method": "POST", "url": f"{letters.url}/letters", "document": ""},
+        "operation": "",
     }
     sql(
         home,
