@@ -221,7 +221,7 @@ def is_on_disk(home: Path, text: str) -> bool:
 
 
 def test_a_secret_that_a_client_submits_is_on_no_disk(client: Peer, toolwright_home: Home) -> None:
-    job = client.value("forge", task="convert Roman numerals", name="numerals", source="none")
+    job = client.value("forge", task="convert Roman numerals", name="handed_in", source="none")
     client.settled(job=job["job"])
     content = {**with_code(f"KEY = {GITHUB!r}"), "why": "x"}
     refused = client.call("submit", job=job["job"], **content)
