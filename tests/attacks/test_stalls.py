@@ -203,3 +203,47 @@ def test_what_is_no_number_is_written_as_null(number: float) -> None:
 )
 def test_every_integer_is_kept_exactly(number: float) -> None:
     assert exactjson.loads(exactjson.dumps([number, -1])) == [number, -1]
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        b"[" * INLINE_BYTES + b"]" * INLINE_BYTES,
+        b"[" + b"[]," * 1_000_000 + b"1]",
+        b"x" * (2 * INLINE_BYTES),
+    ],
+    ids=["too deep", "too many values", "no JSON"],
+)
+def test_a_large_line_that_is_no_answer_fails_its_call_and_no_other(result: bytes) -> None:
+    def say(identity: str, arguments: dict[str, Any]) -> list[bytes]:
+        return [result_line(identity, result if arguments else text_result("well"))]
+
+    async def run() -> tuple[Outcome, Outcome, int]:
+        async with answering(say) as session:
+            failed, well = await asyncio.gather(
+                session.call("say", {"a": 1}), session.call("say", {})
+            )
+            return failed, well, session.strays
+
+    failed, well, strays = asyncio.run(run())
+    assert failed.failure is not None
+    assert "cannot be read" in failed.failure.message
+    assert well.ok
+    assert strays == 0
+
+
+@pytest.mark.parametrize(("named", "fits"), [("", True), ("0", False)], ids=["its", "another"])
+def test_a_large_answer_that_an_engine_hands_over_is_to_what_was_asked(
+    named: str, fits: bool
+) -> None:
+    async def run() -> Outcome:
+        async with answering(lambda identity, _: []) as session:
+            call = asyncio.ensure_future(session.call("say", {}))
+            while not session.tapes:
+                await asyncio.sleep(0)
+            (asked,) = session.tapes
+            line = result_line(named or asked, text_result("x" * (2 * INLINE_BYTES)))
+            session.feed_answer(asked, line)
+            return await call
+
+    assert asyncio.run(run()).ok is fits

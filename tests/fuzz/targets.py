@@ -94,7 +94,7 @@ def judge_request(data: bytes) -> None:
     request = WireRequest(method, url, headers, body)
     problem = find_request_problem(request, Caps())
     for policy in _build_policies():
-        rule = policy.find_rule(method, url, body)
+        rule = policy.find_rule(request)
         if problem or rule is None:
             continue
         assert rule.method == method
