@@ -219,6 +219,8 @@ class ToolFront:
     async def _show_call(self, identity: str, wait: float) -> Result:
         running = self._app.dispatch.running.get(identity)
         if running is None:
+            # One that has just ended may not be on disk yet.
+            await self._app.dispatch.ledger.wait_written()
             ended = await asyncio.to_thread(self._app.store.calls.get, identity)
             return views.build_answer(views.encode_call(ended))
         call, task = running

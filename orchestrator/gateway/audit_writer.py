@@ -79,6 +79,11 @@ class CallWriter:
         payload = {"tool": call.name, "reason": reason, "task": call.task, "session": call.session}
         self.store.audit.add_note(kind, call.name, payload, time.time())
 
+    async def wait_written(self) -> None:
+        """Return when every call that has ended is on disk, or could not be for a while."""
+        if self._flush is not None:
+            await asyncio.wait({self._flush}, timeout=CLOSE_SECONDS)
+
     async def close(self) -> None:
         """Return when everything is written, or could not be for a while."""
         try:
