@@ -94,11 +94,12 @@ class CallWriter:
             log.error("calls were not recorded", calls=len(self._waiting))
 
     async def write_count(self) -> None:
-        """Note at the end of the process how many calls it began, so that the last are not missed
-        either.
+        """Note at the end of the process how far its calls have rows, so that the last are not
+        missed either. One that still ends may yet get its row after that.
         """
+        await self.wait_written()
         if self._begun:
-            await self._add_note(COUNTED, "calls", {"complete": self._begun + 1})
+            await self._add_note(COUNTED, "calls", {"complete": self._complete})
 
     @property
     def _complete(self) -> int:

@@ -192,6 +192,7 @@ class Dispatch:
                 f"its arguments are nested deeper than {MAX_NESTING}: nobody could be shown them"
             )
             self.ledger.note_refusal("refused", call, reason)
+            self.ledger.account_call(invocation, "refused")
             return RefusedCall(call, reason)
         bundle = member.bundle
         tape = self.build_call_log(

@@ -127,6 +127,22 @@ def test_every_call_of_a_process_is_counted_and_none_is_missed(
     assert not store.processes.get_freeze().frozen
 
 
+def test_a_call_that_ends_after_its_process_has_counted_is_not_missed(
+    store: Store, tmp_path: Path
+) -> None:
+    async def run() -> None:
+        writer = CallWriter(store, lambda name, standing: None)
+        late = replace(invocation("late"), serial=writer.count_call())
+        writer.queue_call(replace(invocation("c2"), serial=writer.count_call()))
+        await writer.write_count()
+        writer.queue_call(late)
+        await writer.close()
+
+    asyncio.run(run())
+    assert {call.id for call in store.calls.find()} == {"late", "c2"}
+    assert HeadSigner(tmp_path / "heads").verify_audit(store.audit) is None
+
+
 def test_a_call_whose_row_never_came_is_told_by_the_next_one(store: Store, tmp_path: Path) -> None:
     store.calls.record(invocation("c1", serial=1), 100.0, complete=1)
     store.calls.record(invocation("c3", serial=3), 100.0, complete=3)
