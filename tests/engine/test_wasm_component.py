@@ -126,8 +126,7 @@ def test_a_cache_that_is_a_link_is_neither_read_nor_written(
 def test_what_lay_where_others_could_write_is_compiled_anew(
     component: LoadedComponent, tmp_path: Path
 ) -> None:
-    path = copied(component, tmp_path)
-    before, content = path.stat().st_ino, changed(path)
+    content = changed(copied(component, tmp_path))
     tmp_path.chmod(0o777)
     steps: list[str] = []
     build_component(tmp_path, steps.append)
@@ -135,7 +134,7 @@ def test_what_lay_where_others_could_write_is_compiled_anew(
     assert tmp_path.stat().st_mode & 0o777 == 0o700
     (kept,) = tmp_path.glob("*.cwasm")
     assert kept.read_bytes() != content
-    assert (kept.stat().st_mode & 0o777, kept.stat().st_ino == before) == (0o600, False)
+    assert kept.stat().st_mode & 0o777 == 0o600
 
 
 def test_what_is_whole_and_private_is_mapped(component: LoadedComponent, tmp_path: Path) -> None:
