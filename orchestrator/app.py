@@ -18,7 +18,6 @@ from orchestrator.approvals.grants import Grants
 from orchestrator.approvals.needs import is_met
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import sign_audit
-from orchestrator.calls import Call
 from orchestrator.chores import (
     clean_up_dead,
     run_chores,
@@ -97,10 +96,6 @@ class App:
     suggestions: Suggestions
     jobs: JobRunner = field(init=False)
     submissions: Submissions = field(init=False)
-
-    def find_access(self, call: Call) -> str:
-        """`read` or `write`. Raises UnknownTool, BundleInvalid."""
-        return self.roster.find_server(call.server, call.tool).bundle.get_tool(call.tool).access
 
     def watch_changes(self, seconds: float) -> AsyncIterator[None]:
         return self.pulse.follow_changes(seconds)

@@ -72,11 +72,6 @@ def build_process_budget(megabytes: int) -> ByteBudget:
     return ByteBudget(megabytes * MEGABYTE, PROCESS_FULL)
 
 
-def build_call_budget(limit: int, within: ByteBudget | None) -> ByteBudget:
-    """The budget of one call: its arguments, requests, answers and result."""
-    return ByteBudget(limit, CALL_FULL, within, SMALL_BYTES)
-
-
 @dataclass
 class HostUsage:
     """`sent` requests of a call went to a host; at `due` the next one would, were all spread."""

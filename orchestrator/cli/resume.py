@@ -7,8 +7,7 @@ import time
 from types import TracebackType
 
 from orchestrator.app import App, open_app
-from orchestrator.approvals.needs import allow_needs as allow_needs
-from orchestrator.approvals.needs import check_allowable, hash_needs
+from orchestrator.approvals.needs import allow_needs, check_allowable, hash_needs
 from orchestrator.cli.terminal import err
 from orchestrator.errors import OrchestratorError
 from orchestrator.settings import Settings

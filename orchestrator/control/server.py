@@ -29,8 +29,7 @@ from starlette.routing import Route
 from orchestrator import views
 from orchestrator.approvals.decide import Decision, decide_with_pin
 from orchestrator.approvals.grants import open_grants
-from orchestrator.approvals.needs import allow_needs as allow_needs
-from orchestrator.approvals.needs import hash_needs
+from orchestrator.approvals.needs import allow_needs, hash_needs
 from orchestrator.approvals.rules import encode_rule, parse_rule_request
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority, open_key, sign_audit

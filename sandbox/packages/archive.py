@@ -311,9 +311,7 @@ def _safe_parts(name: str) -> list[str]:
         raise ArchiveRefused(name, "its name is too long or too deep")
     for part in parts:
         plain = part not in ("", ".", "..") and part == part.strip() and not part.endswith(".")
-        if stripped != "." and (
-            not plain or not part.isprintable() or set(part) & set('\\:*?"<>|')
-        ):
+        if stripped != "." and (not plain or not part.isprintable() or set(part) & _NOT_IN_NAMES):
             raise ArchiveRefused(name, "its name leads elsewhere, or is no plain one")
         if part.partition(".")[0].lower() in _RESERVED:
             raise ArchiveRefused(name, "its name is a device's on some systems")

@@ -18,9 +18,10 @@ from sandbox.broker.broker import Broker
 from sandbox.broker.sender import ServerPaces
 from sandbox.broker.throttle import Throttle, find_overrun
 from sandbox.budget import (
+    CALL_FULL,
     MEGABYTE,
+    ByteBudget,
     CallUsage,
-    build_call_budget,
     build_process_budget,
     work_for,
 )
@@ -255,7 +256,7 @@ def test_an_answer_is_counted_while_it_is_read(begun: bytes) -> None:
             await writer.drain()
 
     async def run() -> tuple[str, str, int]:
-        call = CallUsage(build_call_budget(MEGABYTE, None))
+        call = CallUsage(ByteBudget(MEGABYTE, CALL_FULL))
         async with listener(write) as api:
             async with brokered(rule(api.origin), granted=[api.origin]) as of:
                 with work_for(call):
@@ -273,7 +274,7 @@ def test_an_answer_within_the_budget_is_read_whole() -> None:
         writer.write(whole(content))
 
     async def run() -> bytes:
-        call = CallUsage(build_call_budget(MEGABYTE, None))
+        call = CallUsage(ByteBudget(MEGABYTE, CALL_FULL))
         async with listener(write) as api:
             async with brokered(rule(api.origin), granted=[api.origin]) as of:
                 with work_for(call):
@@ -339,10 +340,10 @@ def test_a_person_lets_the_calls_of_a_server_send_more(wasm: Callable[..., Any])
 
 
 def test_what_the_tools_send_that_a_call_called_counts_as_its_own() -> None:
-    outer = CallUsage(build_call_budget(MEGABYTE, None), "outer", 10)
+    outer = CallUsage(ByteBudget(MEGABYTE, CALL_FULL), "outer", 10)
     for number in range(10):
-        inner = CallUsage(build_call_budget(MEGABYTE, None), f"inner{number}", 10, outer)
+        inner = CallUsage(ByteBudget(MEGABYTE, CALL_FULL), f"inner{number}", 10, outer)
         assert find_overrun(inner, "api.test") == ""
-    inner = CallUsage(build_call_budget(MEGABYTE, None), "inner", 10, outer)
+    inner = CallUsage(ByteBudget(MEGABYTE, CALL_FULL), "inner", 10, outer)
     assert "call of outer" in find_overrun(inner, "api.test")
     assert find_overrun(inner, "other.test") == ""
