@@ -105,10 +105,9 @@ def download(job: dict[str, Any], refused: Refusals) -> int:
     if not os.path.exists(trusted):
         trusted = importlib.import_module("pip._vendor.certifi").where()
     context = ssl.create_default_context(cafile=trusted)
-    with (
-        urllib.request.urlopen(job["url"], timeout=60, context=context) as answer,
-        open(f"{TREE}/file", "wb") as file,
-    ):
+    # The host made the address, and no file of a person is in here.
+    answer = urllib.request.urlopen(job["url"], timeout=60, context=context)  # nosec B310
+    with answer, open(f"{TREE}/file", "wb") as file:
         shutil.copyfileobj(answer, file, CHUNK)
     return 0
 

@@ -48,7 +48,7 @@ CAPS = EgressCaps(
 MAX_PLAIN_BYTES = 256 * 1024 * 1024
 SETTINGS: Mapping[str, str] = {
     "HOME": f"{WORK}/home",
-    "TMPDIR": f"{WORK}/tmp",
+    "TMPDIR": f"{WORK}/scratch",
     "PYTHONDONTWRITEBYTECODE": "1",
     "UV_USE_IO_URING": "0",
     "PIP_CONFIG_FILE": "/dev/null",
