@@ -10,7 +10,13 @@ import pytest
 from wasmtime.component import Component
 
 from orchestrator.settings import load_engine_settings
-from sandbox.engines.wasm.component import LoadedComponent, build_component, load_component
+from sandbox.engines.wasm.component import (
+    MAX_COMPONENTS,
+    LoadedComponent,
+    build_component,
+    load_component,
+    remove_older_components,
+)
 from sandbox.errors import ComponentBuildFailed, ComponentMissing
 
 CACHE = load_engine_settings().cache
@@ -28,6 +34,16 @@ def test_what_is_in_the_cache_is_not_built_again(component: LoadedComponent) -> 
     steps: list[str] = []
     assert build_component(CACHE, steps.append).digest == component.digest
     assert not steps
+
+
+def test_the_newest_of_a_few_versions_stay_beside_this_one(tmp_path: Path) -> None:
+    others = [tmp_path / f"other{number}-{number}.cwasm" for number in range(MAX_COMPONENTS + 1)]
+    earlier, kept = tmp_path / "this-1.cwasm", tmp_path / "this-2.cwasm"
+    for age, file in enumerate((earlier, *others, kept)):
+        file.touch()
+        os.utime(file, (age, age))
+    remove_older_components(tmp_path, kept)
+    assert set(tmp_path.iterdir()) == {kept, *others[2:]}
 
 
 def copied(component: LoadedComponent, directory: Path) -> Path:

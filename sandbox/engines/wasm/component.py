@@ -31,6 +31,8 @@ EXTRA_MODULES = frozenset({"random", "time"})
 """Not allowed by the static stage, but harmless here: the host gives recorded inputs."""
 BUILD_SECONDS = 300.0
 MAX_OUTPUT = 4000
+MAX_COMPONENTS = 4
+"""Of so many versions the cache keeps a component, 40 MB each."""
 MAX_WASM_STACK = 2 * 1024 * 1024
 """About what CPython needs to reach its own limit of C recursion."""
 HOST_STACK = 1024 * 1024
@@ -62,7 +64,7 @@ class LoadedComponent:
 
 
 def build_component(cache: Path, progress: Progress) -> LoadedComponent:
-    """Build and compile the component unless the cache has it; older ones are removed from it.
+    """Build and compile the component unless the cache has it.
 
     Takes 20 s of CPU and no network. `progress` gets one line per step. Raises
     ComponentBuildFailed.
@@ -80,11 +82,29 @@ def build_component(cache: Path, progress: Progress) -> LoadedComponent:
         kept = _store_machine_code(cache, machine_code)
     except OSError as error:
         raise ComponentBuildFailed(str(cache), str(error)) from error
-    for other in cache.glob("*.cwasm"):
-        if other != kept:
-            with contextlib.suppress(OSError):
-                other.unlink()
+    remove_older_components(cache, kept)
     return load_component(cache)
+
+
+def remove_older_components(cache: Path, kept: Path) -> None:
+    """Keep the component of this version and the newest of a few others: installations of several
+    versions share a cache, and none takes another's away.
+    """
+    version = _get_version(kept)
+    found: dict[str, list[tuple[float, Path]]] = {}
+    for other in cache.glob("*.cwasm"):
+        with contextlib.suppress(OSError):
+            found.setdefault(_get_version(other), []).append((other.stat().st_mtime, other))
+    own = {path for _, path in found.pop(version, []) if path != kept}
+    newest = sorted((max(files) for files in found.values()), reverse=True)
+    stay = {path for _, path in newest[: MAX_COMPONENTS - 1]}
+    for other in own | {path for files in found.values() for _, path in files} - stay:
+        with contextlib.suppress(OSError):
+            other.unlink()
+
+
+def _get_version(path: Path) -> str:
+    return path.name.partition("-")[0]
 
 
 def load_component(cache: Path) -> LoadedComponent:
