@@ -195,7 +195,7 @@ class Soak:
         before: list[tuple[int, int]] = []
         for _ in range(CALM_LOOKS):
             await asyncio.sleep(0.5)
-            found = [(f.fds, round(f.rss / 2)) for f in measure.figures(pids).values()]
+            found = [(f.fds, round(f.own_mb / 2)) for f in measure.figures(pids).values()]
             if found == before:
                 return
             before = found
@@ -327,7 +327,7 @@ async def _killed_in_turns(running: Soak, given: argparse.Namespace) -> None:
 def line(sample: Sample) -> str:
     """A sample in a line."""
     processes = "  ".join(
-        f"{name} {figures.fds} fds {figures.rss:.0f} MB {figures.threads} threads"
+        f"{name} {figures.fds} fds {figures.own_mb:.0f} MB {figures.threads} threads"
         for name, figures in sorted(sample.processes.items())
     )
     rows = " ".join(f"{name} {sample.rows.get(name, 0)}" for name in SHOWN)

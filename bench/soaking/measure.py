@@ -68,8 +68,10 @@ def figures(pids: Mapping[str, int]) -> Mapping[str, Figures]:
         with suppress(psutil.NoSuchProcess):
             process = psutil.Process(pid)
             with process.oneshot():
-                rss = process.memory_info().rss / MEGABYTE
-                found[name] = Figures(pid, process.num_fds(), rss, process.num_threads())
+                # Not the resident set: it has a mapped component's pages once for each instance,
+                # and they are the kernel's cache.
+                own = process.memory_full_info().uss / MEGABYTE
+                found[name] = Figures(pid, process.num_fds(), own, process.num_threads())
     return found
 
 

@@ -22,11 +22,13 @@ KILL_MS = 10_000.0
 
 @dataclass(frozen=True)
 class Figures:
-    """One process: `fds` open files, `rss` MB, `threads`. Another pid is another process."""
+    """One process: `fds` open files, `own_mb` of memory that no other process has
+    (its unique set), `threads`. Another pid is another process.
+    """
 
     pid: int
     fds: int
-    rss: float
+    own_mb: float
     threads: int
 
 
@@ -132,10 +134,10 @@ def _memory(samples: Sequence[Sample]) -> Iterator[str]:
             continue
         (start, first), (end, last) = series[0], series[-1]
         allowed = FIRST_MB + SLOPE_MB * (end - start)
-        if last.rss - first.rss > allowed:
+        if last.own_mb - first.own_mb > allowed:
             yield (
-                f"{name}: grew from {first.rss:.0f} to {last.rss:.0f} MB in {end - start:.1f} min, "
-                f"more than {allowed:.0f} MB"
+                f"{name}: grew from {first.own_mb:.0f} to {last.own_mb:.0f} MB of its own in "
+                f"{end - start:.1f} min, more than {allowed:.0f} MB"
             )
 
 

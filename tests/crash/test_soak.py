@@ -18,11 +18,11 @@ WRITES = Writes({1: "done", 2: "unknown", 3: "failed", 4: "unknown", 5: "pending
 WELL = Ending("")
 
 
-def sample(minute: float, fds: int = 40, rss: float = 120.0, pid: int = 7) -> Sample:
+def sample(minute: float, fds: int = 40, own_mb: float = 120.0, pid: int = 7) -> Sample:
     return Sample(
         minute,
         "still",
-        {"serve-b": Figures(pid, fds, rss, 9)},
+        {"serve-b": Figures(pid, fds, own_mb, 9)},
         {**ROWS, "audit": int(100 * minute)},
         calls=int(100 * minute),
         kill="POST /kill",
@@ -32,8 +32,8 @@ def sample(minute: float, fds: int = 40, rss: float = 120.0, pid: int = 7) -> Sa
 
 def series(**last: float) -> list[Sample]:
     """Six minutes in which nothing happens but in the last three."""
-    figures = {"fds": 40, "rss": 120.0, **last}
-    late = [sample(m, int(figures["fds"]), figures["rss"]) for m in (4.0, 5.0, 6.0)]
+    figures = {"fds": 40, "own_mb": 120.0, **last}
+    late = [sample(m, int(figures["fds"]), figures["own_mb"]) for m in (4.0, 5.0, 6.0)]
     return [*(sample(m) for m in (1.0, 2.0, 3.0)), *late]
 
 
@@ -45,7 +45,7 @@ def test_a_soak_in_which_nothing_leaks_holds() -> None:
     ("samples", "told"),
     [
         (series(fds=40 + FD_SLACK + 1), "open files"),
-        (series(rss=160.0), "grew from 120 to 160 MB"),
+        (series(own_mb=160.0), "grew from 120 to 160 MB of its own"),
         ([*series(), replace(sample(7), containers=1)], "1 containers were left after the kill"),
         ([*series(), replace(sample(7), foreign=2)], "2 containers of a dead process"),
         ([*series(), replace(sample(7), left=1)], "mounts or network namespaces"),
