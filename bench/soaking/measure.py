@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -65,14 +66,21 @@ def figures(pids: Mapping[str, int]) -> Mapping[str, Figures]:
     """Those of the processes that still run, by name."""
     found = {}
     for name, pid in pids.items():
-        with suppress(psutil.NoSuchProcess):
+        with suppress(psutil.NoSuchProcess, OSError):
             process = psutil.Process(pid)
             with process.oneshot():
-                # Not the resident set: it has a mapped component's pages once for each instance,
-                # and they are the kernel's cache.
-                own = process.memory_full_info().uss / MEGABYTE
+                own = _read_own_memory(pid) / MEGABYTE
                 found[name] = Figures(pid, process.num_fds(), own, process.num_threads())
     return found
+
+
+def _read_own_memory(pid: int) -> int:
+    """Bytes that a process wrote and no other has. A mapped component is left out: its pages are
+    the kernel's cache, and each instance that maps them would count them again.
+    """
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    found = re.search(r"^Private_Dirty:\s+(\d+) kB$", rollup, re.MULTILINE)
+    return int(found[1]) * 1024 if found else 0
 
 
 def rows(database: Path) -> Mapping[str, int]:

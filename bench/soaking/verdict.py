@@ -22,8 +22,8 @@ KILL_MS = 10_000.0
 
 @dataclass(frozen=True)
 class Figures:
-    """One process: `fds` open files, `own_mb` of memory that no other process has
-    (its unique set), `threads`. Another pid is another process.
+    """One process: `fds` open files, `own_mb` of memory that it wrote and no other
+    process has, `threads`. Another pid is another process.
     """
 
     pid: int
