@@ -42,7 +42,6 @@ from sandbox.killswitch import KillSwitch
 from sandbox.wire.exchange import CredentialUse, Upstream, WriteMode, WriteStep
 from sandbox.wire.policy import (
     Origin,
-    Policy,
     build_read_policy,
     build_tool_policy,
     list_token_origins,
@@ -96,13 +95,11 @@ class BrokerFactory:
 
     def build_tool_broker(self, bundle: Bundle, tool: str, writes: WriteMode) -> Broker:
         """The broker of a single-use session for one tool. Its step names the secrets that it read,
-        and it reads no others. Nothing it sends is sent again by itself, even where the tool is one
-        that reads: what is asked about may act.
+        and it reads no others.
         """
         credentials = self.build_credentials(bundle).hold_secrets()
-        rules = build_tool_policy(bundle, tool).rules
         return Broker(
-            Policy(tuple(replace(rule, access="write") for rule in rules)),
+            build_tool_policy(bundle, tool),
             self._load_held_grants(bundle).upstream,
             credentials=credentials,
             step=self.build_step(bundle, tool, credentials),

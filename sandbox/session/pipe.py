@@ -201,7 +201,7 @@ class PipeSession:
         exchanges = tuple(tape.exchanges)
         if answer.size <= INLINE_BYTES:
             outcome = self._build_outcome(tool, answer, exchanges, started)
-            return outcome if outcome.ok else self._add_claims(outcome, arguments)
+            return self._add_claims(outcome, arguments) if outcome.failure else outcome
         patience = seconds or self.limits.call_seconds
         try:
             async with asyncio.timeout(patience - (time.perf_counter() - started)):
