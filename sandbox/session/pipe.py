@@ -29,7 +29,7 @@ from sandbox.killswitch import KillSwitch
 from sandbox.offload import INLINE_BYTES, Workbench
 from sandbox.schemas.accepted import build_accepted_schema, is_claim
 from sandbox.schemas.coercion import coerce_arguments, render_claims
-from sandbox.schemas.validator import SchemaChecker, SchemaViolation, get_checker
+from sandbox.schemas.validator import SchemaChecker, get_checker
 from sandbox.session.interface import Failure, Limits, Outcome
 from sandbox.session.recording import CallLog
 from sandbox.wire.content import find_content_problem, join_texts, redact_tool_answer
@@ -187,10 +187,10 @@ class PipeSession:
         tape: CallLog | None = None,
     ) -> Outcome:
         started = time.perf_counter()
-        problem = self._get_checkers(tool)[0].find_problem(arguments)
-        if problem:
-            failure = Failure("arguments", self._describe_refusal(tool, arguments, problem))
-            return _build_failed_outcome(tool, failure, (), started)
+        if self._get_checkers(tool)[0].find_problem(arguments):
+            refusal = self._find_refusal(tool, arguments)
+            if refusal:
+                return _build_failed_outcome(tool, Failure("arguments", refusal), (), started)
         tape = tape or CallLog()
         params = {"name": tool, "arguments": arguments}
         try:
@@ -533,11 +533,14 @@ class PipeSession:
         said = replace(failure, message=f"{failure.message}\n\n{claims}")
         return replace(outcome, result={**outcome.result, "content": content}, failure=said)
 
-    def _describe_refusal(
-        self, tool: str, arguments: Mapping[str, Any], problem: SchemaViolation
-    ) -> str:
-        """Why arguments are refused, with both readings of a value that has two."""
+    def _find_refusal(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        """Why arguments that break the tool's schema are refused, with both readings of a value
+        that has two; "" where they are accepted all the same.
+        """
         accepted = build_accepted_schema(self.bundle, self.bundle.get_tool(tool))
+        problem = get_checker(accepted).find_problem(arguments)
+        if problem is None:
+            return ""
         doubts = coerce_arguments(accepted, arguments).doubts
         return "; ".join(doubts) or f"{problem.where or '/'}: {problem.reason}"
 
@@ -563,7 +566,7 @@ class PipeSession:
         if tool not in self._checked:
             definition = self.bundle.get_tool(tool)
             takes, gives = (
-                get_checker(build_accepted_schema(self.bundle, definition)),
+                get_checker(definition.input_schema),
                 get_checker(definition.output_schema),
             )
             self._checked[tool] = (takes, gives)
