@@ -9,7 +9,7 @@ another operation, so a call with it is a write.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from sandbox.bundle.apispec import Schema
@@ -42,7 +42,7 @@ def find_other_class(bundle: Bundle, tool: ToolDefinition, arguments: Mapping[st
         location, sent = get_place(part)
         if name not in arguments:
             needed = name in claimed.get("required", ()) and location in _WRITTEN
-            if needed and _is_choosing(sent, part, claimed):
+            if needed and _is_choosing(sent):
                 return f"/{name} is not given, and it says what is done"
             continue
         problem = get_checker({**part, "$defs": claimed.get("$defs", {})}).find_problem(
@@ -73,38 +73,31 @@ def _may_act(
         return _has_listed(part, claimed) or _names_act(value) or _is_route(bundle, value)
     if location not in _WRITTEN:
         return location == "body"
-    return _is_choosing(sent, part, claimed) or (_has_listed(part, claimed) and _names_act(value))
+    return _is_choosing(sent) or (_has_listed(part, claimed) and _names_act(value))
 
 
-def _is_choosing(sent: str, part: Mapping[str, Any], claimed: Mapping[str, Any]) -> bool:
-    """Whether a parameter says what is done: by its name, or as the one value that it has."""
-    if _CHOOSING & {*split_words(sent)}:
-        return True
-    return any(len(listed) == 1 for listed in _find_listed(part, claimed))
+def _is_choosing(sent: str) -> bool:
+    """Whether a parameter says what is done, by its name."""
+    return bool(_CHOOSING & {*split_words(sent)})
 
 
-def _has_listed(part: Mapping[str, Any], claimed: Mapping[str, Any]) -> bool:
-    return any(True for _ in _find_listed(part, claimed))
-
-
-def _find_listed(part: Schema, claimed: Mapping[str, Any]) -> Iterator[list[Any]]:
-    """The lists of values that a schema and its parts name."""
+def _has_listed(part: Schema, claimed: Mapping[str, Any]) -> bool:
+    """Whether a schema or a part of it lists the values that there are."""
     waiting, seen = [part], set[str]()
     for _ in range(MAX_LOOKED_AT):
         if not waiting:
-            return
+            return False
         schema = waiting.pop()
         if not isinstance(schema, Mapping):
             continue
-        if "const" in schema:
-            yield [schema["const"]]
-        if isinstance(schema.get("enum"), list):
-            yield schema["enum"]
+        if "const" in schema or "enum" in schema:
+            return True
         reference = str(schema.get("$ref", ""))
         if reference and reference not in seen:
             seen.add(reference)
             waiting.append(claimed.get("$defs", {}).get(reference.removeprefix("#/$defs/"), True))
         waiting += parts(schema)
+    return True
 
 
 def _names_act(value: Any) -> bool:

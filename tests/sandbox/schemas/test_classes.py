@@ -18,7 +18,6 @@ PATHS = """
     summary: Get things
     parameters:
     - {name: action, in: query, required: true, schema: {type: string, enum: [list, show]}}
-    - {name: kind, in: query, schema: {type: string, enum: [fixed]}}
     - {name: sort, in: query, schema: {type: string, enum: [name, age]}}
     - {name: n, in: query, schema: {type: integer, maximum: 9}}
 /things/{word}:
@@ -58,7 +57,6 @@ def tool(made: Bundle, operation: str) -> ToolDefinition:
         ("getThings", {"action": "delete"}),
         ("getThings", {"action": "other"}),
         ("getThings", {}),
-        ("getThings", {"action": "list", "kind": "other"}),
         ("getThings", {"action": "list", "sort": "deleteAll"}),
         ("getWord", {"word": "erase"}),
         ("getWord", {"word": "height"}),
@@ -76,7 +74,7 @@ def test_a_value_that_may_choose_another_act_is_not_the_read(
     ("operation", "arguments"),
     [
         ("getThings", {"action": "list"}),
-        ("getThings", {"action": "show", "kind": "fixed", "sort": "age"}),
+        ("getThings", {"action": "show", "sort": "age"}),
         ("getThings", {"action": "list", "sort": "height"}),
         ("getThings", {"action": "list", "n": 10}),
         ("getWord", {"word": "size"}),
