@@ -13,6 +13,7 @@ from registry.needs import Need
 from sandbox.bundle.apispec import Access
 from sandbox.bundle.model import Bundle, compute_operation_digest
 from sandbox.bundle.report import StageReport
+from sandbox.schemas.accepted import build_tool_listing
 from sandbox.session.recording import CallRecording
 from sandbox.wire.exchange import WireRequest, WriteStep
 
@@ -144,7 +145,7 @@ def build_entry(
                 tool.name,
                 tool.access,
                 tool.destructive,
-                json.dumps(tool.build_listing(bundle.base_url)),
+                json.dumps(build_tool_listing(bundle, tool)),
                 compute_operation_digest(tool),
             )
             for tool in bundle.tools

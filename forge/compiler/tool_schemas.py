@@ -7,11 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from forge.compiler import paging
-from forge.compiler.bodies import find_wrappers
+from forge.compiler.bodies import find_file_form, find_wrappers
 from forge.schemas import media
 from forge.schemas.concise import SchemaShortener
 from forge.schemas.media import BodyKind
-from forge.schemas.projection import Projection, SchemaSelection, resolve_schema
+from forge.schemas.projection import (
+    Projection,
+    SchemaSelection,
+    list_applied_schemas,
+    merge_properties,
+    resolve_schema,
+)
 from forge.schemas.tolerance import relax_list_bounds
 from sandbox.bundle.apispec import MediaType, Operation, Parameter, Schema
 from sandbox.bundle.model import Paging
@@ -225,21 +231,31 @@ def _replace_file_fields(
 ) -> dict[str, Any]:
     """Replace the file fields of a multipart body's schema by the form that the runtime takes."""
     root = resolve_schema(schema, schemas)
-    fields = root.get("properties", {})
+    fields = merge_properties(schema, schemas)
     own = {
         name: _build_file_field(fields[name], schemas)
         for name, wrapper in find_wrappers(written, schemas).items()
         if wrapper.function == "file" and name in fields
     }
     notes = {key: value for key, value in schema.items() if key != "$ref"}
-    return {**root, **notes, "properties": {**fields, **own}} if own else schema
+    if not own:
+        return schema
+    if "allOf" not in root:
+        return {**root, **notes, "properties": {**fields, **own}}
+    # A file's own form breaks what a part of the whole says of it, so all parts become one object.
+    needed = [
+        name for part in list_applied_schemas(schema, schemas) for name in part.get("required", ())
+    ]
+    made = {"type": "object", **notes, "properties": {**fields, **own}}
+    made.pop("allOf", None)
+    return {**made, "required": list(dict.fromkeys(needed))} if needed else made
 
 
 def _build_file_field(schema: Schema, schemas: Mapping[str, Schema]) -> dict[str, Any]:
     found = resolve_schema(schema, schemas)
     told = {**found, **(schema if isinstance(schema, Mapping) else {})}
     notes = {"description": told["description"]} if "description" in told else {}
-    if found.get("type") == "array":
+    if find_file_form(schema, schemas) == "list":
         bounds = {key: found[key] for key in ("minItems", "maxItems") if key in found}
         return {"type": "array", "items": _FILE, **bounds, **notes}
     return {**_FILE, **notes}

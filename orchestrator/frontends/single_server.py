@@ -35,6 +35,7 @@ from sandbox.bundle.model import Bundle
 from sandbox.errors import SandboxError
 from sandbox.offload import run_sized
 from sandbox.sanitize import clean_json, clean_text
+from sandbox.schemas.accepted import build_listed_schema
 
 
 class SingleServer:
@@ -93,7 +94,10 @@ async def serve_one(app: App, name: str) -> None:
         asked = Call(name, tool, arguments, session="run", heard=asker.heard, logged=asker.logged)
         return await _call_tool(app, asked, tasks if has_declared_tasks(asker) else None)
 
-    listed = [flatten_tool(tool, bundle.base_url) for tool in bundle.tools]
+    listed = [
+        flatten_tool(tool, bundle.base_url, build_listed_schema(bundle, tool))
+        for tool in bundle.tools
+    ]
     card = ServerCard(bundle.name, str(bundle.version), bundle.title, _render_instructions(bundle))
     readings = ClientResources(app.dispatch, name)
     try:

@@ -12,6 +12,7 @@ from orchestrator.calls import Call, Done, RefusedCall, Reply
 from orchestrator.errors import UnknownTool
 from orchestrator.gateway.admission import Admission
 from orchestrator.gateway.approved_writes import ApprovalRequester, InFlight
+from orchestrator.gateway.arguments import add_note
 from orchestrator.gateway.audit_writer import CallWriter
 from orchestrator.gateway.catalog import Catalog, RegisteredServer
 from orchestrator.gateway.execute import Execution
@@ -24,6 +25,7 @@ from registry.health.causes import find_cause
 from registry.models import Approval, Invocation, generate_id
 from registry.store import Store
 from sandbox.broker.broker import Broker
+from sandbox.bundle.apispec import Access
 from sandbox.bundle.model import Bundle
 from sandbox.errors import BundleInvalid
 from sandbox.killswitch import KillSwitch
@@ -88,6 +90,10 @@ class Dispatch:
     ) -> Reply:
         """The same under an id that is given, in the task of whoever awaits it."""
         member = member or self.roster.find_server(call.server, call.tool)
+        call = self.admission.read_arguments(call, member)
+        if call.note:
+            reply = await self.answer_call(identity, replace(call, note=""), member)
+            return add_note(reply, call.note)
         question = self.admission.build_question(call, member)
         ruling = self.admission.count_rule_use(identity, call, judge_call(question))
         if isinstance(ruling, Deny):
@@ -96,7 +102,8 @@ class Dispatch:
         invocation = self.recorder.begin_call(identity, call, member.entry, question.access)
         if isinstance(ruling, Ask):
             with self.recorder.account_unrecorded(invocation):
-                return await self._request_approval(invocation, call, member, ruling.reason)
+                reason = _describe_asking(call) or ruling.reason
+                return await self._request_approval(invocation, call, member, reason)
         if question.access == "read":
             with self.recorder.account_unrecorded(invocation):
                 return await self._call_read(invocation, call, member)
@@ -116,7 +123,8 @@ class Dispatch:
         if entry.version != approval.version:
             reason = f"{call.server} is at version {entry.version} now; ask again"
             return self._refuse_approval(approval, call, reason)
-        access = member.tools[call.tool].access
+        # Also of a tool that reads: what a person approved is a write (`Call.asks`).
+        access: Access = "write"
         ruling = judge_call(GateQuestion(entry.state, access, member.standing, None, frozen=False))
         if isinstance(ruling, Deny):
             return self._refuse_approval(approval, call, ruling.reason)
@@ -249,6 +257,15 @@ def _find_cause_text(ended: Invocation, bundle: Bundle) -> str:
         return ""
     cause = find_cause(ended, bundle.get_tool(ended.tool))
     return cause.text if cause else ""
+
+
+def _describe_asking(call: Call) -> str:
+    """Why a person is asked about a call of a tool that reads; "" for any other."""
+    if not call.asks:
+        return ""
+    return (
+        f"{call.name} reads with the arguments that are documented, and may not here: {call.asks}"
+    )
 
 
 def _describe_change(part: str) -> str:

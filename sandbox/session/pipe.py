@@ -27,6 +27,8 @@ from sandbox.bundle.model import Bundle
 from sandbox.errors import BytesExhausted, CallTimedOut, Frozen, LoadFailed, SessionBroken
 from sandbox.killswitch import KillSwitch
 from sandbox.offload import INLINE_BYTES, Workbench
+from sandbox.schemas.accepted import build_accepted_schema, is_claim
+from sandbox.schemas.coercion import coerce_arguments, render_claims
 from sandbox.schemas.validator import SchemaChecker, get_checker
 from sandbox.session.interface import Failure, Limits, Outcome
 from sandbox.session.recording import CallLog
@@ -56,6 +58,8 @@ UNREAD = (
 )
 CUT = "cut"
 """The refusal of an exchange whose call ended before the answer: it may have been sent."""
+_REFUSED_ARGUMENTS = frozenset(range(400, 500)) - {401, 403, 407, 408, 425, 429}
+"""Statuses by which an API may refuse what it was sent."""
 NO_ANSWER = (
     "what the server sent in place of an answer cannot be read as one: it is no JSON-RPC answer to "
     "this call, is nested too deep or holds too many values. Change the tool so that it returns "
@@ -183,10 +187,10 @@ class PipeSession:
         tape: CallLog | None = None,
     ) -> Outcome:
         started = time.perf_counter()
-        problem = self._get_checkers(tool)[0].find_problem(arguments)
-        if problem:
-            failure = Failure("arguments", f"{problem.where or '/'}: {problem.reason}")
-            return _build_failed_outcome(tool, failure, (), started)
+        if self._get_checkers(tool)[0].find_problem(arguments):
+            refusal = self._find_refusal(tool, arguments)
+            if refusal:
+                return _build_failed_outcome(tool, Failure("arguments", refusal), (), started)
         tape = tape or CallLog()
         params = {"name": tool, "arguments": arguments}
         try:
@@ -196,7 +200,8 @@ class PipeSession:
             return _build_failed_outcome(tool, failure, tuple(tape.exchanges), started)
         exchanges = tuple(tape.exchanges)
         if answer.size <= INLINE_BYTES:
-            return self._build_outcome(tool, answer, exchanges, started)
+            outcome = self._build_outcome(tool, answer, exchanges, started)
+            return self._add_claims(outcome, arguments) if outcome.failure else outcome
         patience = seconds or self.limits.call_seconds
         try:
             async with asyncio.timeout(patience - (time.perf_counter() - started)):
@@ -205,7 +210,7 @@ class PipeSession:
         except TimeoutError as error:
             self.end(SessionBroken(f"{tool} did not answer in time"))
             raise CallTimedOut(tool, patience) from error
-        return replace(outcome, size=answer.size)
+        return replace(self._add_claims(outcome, arguments), size=answer.size)
 
     async def _await_answer(
         self,
@@ -513,6 +518,31 @@ class PipeSession:
             return _build_failed_outcome(tool, failure, exchanges, started)
         elapsed = (time.perf_counter() - started) * 1000
         return Outcome(tool, result, self._find_failure(tool, result), exchanges, elapsed)
+
+    def _add_claims(self, outcome: Outcome, arguments: Mapping[str, Any]) -> Outcome:
+        """The outcome; behind an API's refusal of the arguments stands what its document says of
+        them, where that differs.
+        """
+        failure, tool = outcome.failure, self.bundle.get_tool(outcome.tool)
+        if failure is None or failure.status not in _REFUSED_ARGUMENTS:
+            return outcome
+        claims = render_claims(tool.input_schema, arguments) if is_claim(self.bundle, tool) else ""
+        if not claims:
+            return outcome
+        content = [*outcome.result["content"], {"type": "text", "text": claims}]
+        said = replace(failure, message=f"{failure.message}\n\n{claims}")
+        return replace(outcome, result={**outcome.result, "content": content}, failure=said)
+
+    def _find_refusal(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        """Why arguments that break the tool's schema are refused, with both readings of a value
+        that has two; "" where they are accepted all the same.
+        """
+        accepted = build_accepted_schema(self.bundle, self.bundle.get_tool(tool))
+        problem = get_checker(accepted).find_problem(arguments)
+        if problem is None:
+            return ""
+        doubts = coerce_arguments(accepted, arguments).doubts
+        return "; ".join(doubts) or f"{problem.where or '/'}: {problem.reason}"
 
     def _list_redactions(self) -> tuple[Redaction, ...]:
         """What hides the secrets that may come back: values that the server was given, and what its

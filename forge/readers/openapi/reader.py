@@ -227,7 +227,9 @@ def _read_operation(
     nodes = parameters.collect_parameters(context, item, node)
     written, path = path, paths.rename_placeholders(path, nodes)
     template, query = paths.parse_template(path, node)
-    required = security.read_requirements(context, node, known.schemes)
+    required = security.join_required_credentials(
+        security.read_requirements(context, node, known.schemes), nodes, known
+    )
     placeholders = paths.list_placeholders(path)
     read = parameters.read_parameters(
         context, nodes, placeholders, security.find_credential_places(required, known)

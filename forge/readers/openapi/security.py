@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 from forge.readers.openapi import servers
 from forge.readers.openapi.context import ReaderContext
+from forge.readers.openapi.parameters import is_true
 from forge.readers.openapi.references import Node, UnresolvedReference
 from forge.text import sanitize_line
 from sandbox.bundle.apispec import SecurityScheme
@@ -175,6 +176,29 @@ def find_credential_places(
     used = {name for names in required for name in names}
     schemes = known.schemes.values()
     return {_locate_credential(s) for s in schemes if s.name in used and s.kind == "apiKey"}
+
+
+def join_required_credentials(
+    required: tuple[tuple[str, ...], ...], nodes: list[Node], known: KnownSchemes
+) -> tuple[tuple[str, ...], ...]:
+    """Return the alternatives of an operation, before them all of its credentials together that
+    it also declares as required parameters.
+
+    A document that requires both parameters and offers their schemes as alternatives means both: a
+    required parameter is always sent.
+    """
+    named = {
+        (node.value["in"], str(node.value["name"]).lower())
+        for node in nodes
+        if is_true(node.get("required").value)
+    }
+    used = {name for names in required for name in names}
+    keys = (s for s in known.schemes.values() if s.kind == "apiKey" and s.name in used)
+    found = (scheme.name for scheme in keys if _locate_credential(scheme) in named)
+    together = tuple(dict.fromkeys(found))
+    if len(together) < 2 or any({*together} <= {*names} for names in required):
+        return required
+    return (together, *required)
 
 
 def find_forgotten_requirements(

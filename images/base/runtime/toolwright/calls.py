@@ -73,7 +73,7 @@ class Call:
         try:
             schema = self.tool.definition["input_schema"]
             if not self.transport.checks_arguments:
-                _check(schema, arguments)
+                _check(self.tool.definition.get("accepted_schema", schema), arguments)
             given = {**whole(schema, arguments), **contents(self, self.tool.files, arguments)}
             value = self.tool.function(**_bound(self.tool, given))
             definition = self.tool.definition
