@@ -46,8 +46,9 @@ auth_option = click.option(
     "--auth",
     multiple=True,
     metavar="PLACE=@SECRET",
-    help="A credential that the description forgot: header:X-Token=@SECRET, query:…, cookie:…, "
-    "bearer, basic or digest. SECRET is its name, never its value.",
+    help="A credential that the description forgot: header:X-Token=@SECRET, "
+    "header:Authorization:token=@SECRET, query:…, cookie:…, bearer, basic or digest. SECRET is its "
+    "name, never its value.",
 )
 
 
