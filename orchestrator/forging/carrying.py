@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from forge.compiler.compile import declare_credentials
+from forge.compiler.design import build_credential
 from forge.compiler.widening import WideningRefused, apply_widenings
 from forge.errors import CredentialTaken
 from orchestrator.errors import ForgeFailed
@@ -17,6 +18,7 @@ from sandbox.bundle.apispec import SecurityScheme
 from sandbox.bundle.credential import Credential
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.ratelimit import add_slower_pace
+from sandbox.credentials.uses import describe_place
 from sandbox.wire.policy import list_granted_hosts
 
 _PLAIN = ("apiKey", "bearer", "basic", "digest")
@@ -103,7 +105,10 @@ def declare_for(bundle: Bundle, scheme: SecurityScheme) -> Bundle:
         raise ForgeFailed(
             f"{bundle.name} speaks to no API over HTTP that a credential could be sent to."
         )
-    if any(own.name == scheme.name and not own.given for own in bundle.credentials):
-        raise CredentialTaken(bundle.name, scheme.name)
+    wanted = describe_place(build_credential(scheme))
+    for own in bundle.credentials:
+        # The description's own may be sent with other operations too, but not to another place.
+        if own.name == scheme.name and not own.given and describe_place(own) != wanted:
+            raise CredentialTaken(bundle.name, scheme.name)
     made = declare_credentials(bundle, (scheme,))
     return carry_over_learned(made, bundle)

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -40,6 +41,16 @@ from sandbox.credentials.uses import SecretUse, render_origin
 from sandbox.wire.policy import parse_origin
 from sandbox.wire.redaction import ANYWHERE, MAX_SECRET
 
+_place_option = click.option(
+    "--auth",
+    "place",
+    default="",
+    metavar="PLACE",
+    help="For a credential that SERVER's description forgot: where it goes. header:X-Token, "
+    "header:Authorization:token, query:key, cookie:sid, bearer, basic or digest. Makes its next "
+    "version.",
+)
+
 
 @click.group("secret")
 def secret_command() -> None:
@@ -53,15 +64,7 @@ def secret_command() -> None:
     type=click.Path(path_type=Path, allow_dash=True),
     help="Read the value from a file, or from standard input with `-`.",
 )
-@click.option(
-    "--auth",
-    "place",
-    default="",
-    metavar="PLACE",
-    help="For a credential that SERVER's description forgot: where it goes. header:X-Token, "
-    "header:Authorization:token, query:key, cookie:sid, bearer, basic or digest. Makes its next "
-    "version.",
-)
+@_place_option
 @pin_option
 @engine_option
 @report_errors
@@ -86,8 +89,7 @@ def set_secret(
     server, own = _split_name(name)
     if place and server == SOURCES:
         raise OrchestratorError(f"--auth belongs to a server's secret: SERVER.{name}.")
-    # It needs the compiler, which other secrets are set without.
-    declaring = importlib.import_module("orchestrator.cli.declaring") if place else None
+    declaring = _load_declaring(place)
     declared = declaring.find_uses(settings, server, own, place) if declaring else None
     uses = _show_uses(settings, server, own, declared=declared)
     signer = ask_pin(settings, pin_file)
@@ -113,20 +115,26 @@ def set_secret(
 @secret_command.command("bind")
 @click.argument("name")
 @click.option("--to", "origins", multiple=True, help="Only to this origin, such as https://host.")
+@_place_option
 @pin_option
+@engine_option
 @report_errors
-def bind_secret_command(name: str, origins: tuple[str, ...], pin_file: Path | None) -> None:
+def bind_secret_command(
+    name: str, origins: tuple[str, ...], place: str, pin_file: Path | None, engine: str | None
+) -> None:
     """Let the secret SERVER.NAME go where the registered server would take it: shows where it goes
     now and where then, and asks for the PIN.
     """
-    settings = load_settings()
+    settings = load_settings(engine=engine)
     server, own = _split_name(name)
     if server == SOURCES:
         raise OrchestratorError(
             f"{name} is no server's secret: `toolwright source add URL --header NAME=@{name}` says "
             "where it goes."
         )
-    uses = _show_uses(settings, server, own, origins)
+    declaring = _load_declaring(place)
+    declared = declaring.find_uses(settings, server, own, place) if declaring else None
+    uses = _show_uses(settings, server, own, origins, declared)
     if not uses:
         raise OrchestratorError(f"no registered server asks for {name}. `toolwright list`")
     if open_vault(settings).get(server, own) is None:
@@ -135,6 +143,9 @@ def bind_secret_command(name: str, origins: tuple[str, ...], pin_file: Path | No
     with Store.open(settings.database_url) as store:
         bind_secret(store.grants, server, own, uses, "terminal", signer)
     print_text(f"{name} goes there and nowhere else.")
+    if declaring is not None:
+        made = run_coroutine(declaring.publish_declaring(settings, server, own, place))
+        print_text(f"{made.name} version {made.version} sends it.", "bold green")
 
 
 @secret_command.command("list")
@@ -167,6 +178,13 @@ def remove_secret(name: str, pin_file: Path | None) -> None:
             unbind_secret(store.grants, server, own, "terminal", time.time())
         store.audit.add_note("secret.remove", name, {}, time.time())
     print_text(f"{name} is removed." if removed else f"There was no {name}.")
+
+
+def _load_declaring(place: str) -> Any:
+    """`orchestrator.cli.declaring` where a place is given: it needs the compiler and an engine,
+    which other secrets are set without.
+    """
+    return importlib.import_module("orchestrator.cli.declaring") if place else None
 
 
 def _read_value(path: Path) -> str:
