@@ -33,7 +33,7 @@ from forge.schemas.concise import SchemaShortener
 from forge.schemas.projection import Projection
 from forge.text import extract_first_sentence, sanitize_prose, shorten_text
 from sandbox.bundle.apispec import APISpec, Operation, Parameter, SecurityScheme
-from sandbox.bundle.credential import Credential, TokenEndpoint
+from sandbox.bundle.credential import Credential, CredentialPlace, TokenEndpoint
 from sandbox.bundle.model import RequestPattern, ToolDefinition
 from sandbox.bundle.verbs import is_creation
 from sandbox.wire.graphql import classify_document
@@ -87,12 +87,16 @@ def design_server(api: APISpec, name: str | None = None) -> ServerSpec:
         tools=tools,
         permissions=_list_permissions(api),
         credentials=tuple(
-            _build_credential(scheme) for scheme in api.security_schemes if scheme.name in used
+            build_credential(scheme) for scheme in api.security_schemes if scheme.name in used
         ),
     )
 
 
-def _build_credential(scheme: SecurityScheme) -> Credential:
+def build_credential(scheme: SecurityScheme) -> Credential:
+    """What the broker has to know of a scheme to use it."""
+    if scheme.prefix:
+        place = CredentialPlace("header", scheme.parameter, f"{scheme.prefix} {{secret}}")
+        return Credential(scheme.name, "template", places=(place,), given=scheme.given)
     known = scheme.token_url or scheme.discovery
     return Credential(
         scheme.name,

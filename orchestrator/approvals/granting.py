@@ -128,6 +128,15 @@ def find_declared_uses(
     return list_secret_uses(bundle).get(name, ())
 
 
+def find_credential_names(servers: ServerTable, shelf: Bundles, server: str) -> tuple[str, ...]:
+    """The names of the secrets that the registered version of a server asks for."""
+    try:
+        bundle = shelf.load_bundle(servers.get(server))
+    except (RowNotFound, BundleInvalid):
+        return ()
+    return tuple(credential.name for credential in bundle.credentials)
+
+
 def find_confirmable(
     servers: ServerTable, shelf: Bundles, void: Iterable[tuple[Grant, Flaw]], what: str = ""
 ) -> tuple[Grant, ...]:

@@ -4,87 +4,50 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
 
-from forge.compiler.compile import Compilation, compile_document, remove_operations
+from forge.compiler.compile import (
+    Compilation,
+    compile_document,
+    remove_operations,
+)
 from forge.compiler.selection import parse_credential
-from forge.compiler.widening import WideningRefused, apply_widenings
 from forge.documentation.to_openapi import DerivedDocument, compile_derived
 from forge.readers.document import Document
 from forge.sources import FILE
 from orchestrator.approvals.grants import Grants
 from orchestrator.errors import ForgeFailed, SuccessionUndecided
+from orchestrator.forging.carrying import (
+    carry_over_credentials,
+    carry_over_given,
+    carry_over_learned,
+    declare_for,
+)
 from orchestrator.forging.descriptions import SUBMITTED, Descriptions, check_hosts
 from orchestrator.forging.order import MAX_REPAIRS, ForgeOrder, ForgeResult, ForgeStep, Report
 from orchestrator.forging.packages import check_packages
 from orchestrator.forging.progress import build_stage_listener, render_refusal, time_stage
 from orchestrator.forging.succession import find_undecided
-from orchestrator.gateway.brokers import RESERVED_NAMES, BrokerFactory, render_reserved
+from orchestrator.gateway.brokers import (
+    RESERVED_NAMES,
+    BrokerFactory,
+    render_reserved,
+)
 from orchestrator.gateway.engine import Engine
 from registry.errors import RowNotFound
 from registry.models import Entry, EntryState, build_entry
 from registry.servers.bundles import Bundles
 from registry.servers.entries import ServerTable
 from sandbox.bundle.apispec import SecurityScheme
-from sandbox.bundle.credential import Credential
 from sandbox.bundle.example import Example
 from sandbox.bundle.launch import AUTHOR
 from sandbox.bundle.model import Bundle
-from sandbox.bundle.ratelimit import add_slower_pace
 from sandbox.bundle.report import Proof
 from sandbox.errors import BundleInvalid
 from sandbox.killswitch import KillSwitch
 from sandbox.session.recorded_case import RecordedCase
 from sandbox.stages.prove import prove_bundle, prove_specification
-from sandbox.wire.policy import list_granted_hosts
-
-_PLAIN = ("apiKey", "bearer", "basic", "digest")
-
-
-def collect_given_schemes(earlier: Iterable[Credential]) -> tuple[SecurityScheme, ...]:
-    """The credentials that a person declared for the earlier version, because the API's description
-    forgot them.
-    """
-    return tuple(
-        SecurityScheme(
-            old.name, cast(Any, old.kind), cast(Any, old.location), old.parameter, given=True
-        )
-        for old in earlier
-        if old.given and old.kind in _PLAIN
-    )
-
-
-def carry_over_credentials(bundle: Bundle, earlier: Iterable[Credential]) -> Bundle:
-    """The bundle with what a person wrote into the earlier version's: templates, AWS signatures and
-    token endpoints that the description does not name.
-    """
-    by_name = {old.name: old for old in earlier}
-    kept = (_carry_over_credential(new, by_name.get(new.name)) for new in bundle.credentials)
-    return replace(bundle, credentials=tuple(kept))
-
-
-def carry_over_learned(bundle: Bundle, earlier: Bundle) -> Bundle:
-    """The bundle with the earlier version's paces, for the hosts that it still may ask, where they
-    are slower than its own, and what of its widenings still has a place.
-    """
-    hosts, paces = list_granted_hosts(bundle), bundle.paces
-    for pace in earlier.paces:
-        paces = add_slower_pace(paces, pace) if pace.host in hosts else paces
-    paced = replace(bundle, paces=paces)
-    try:
-        return apply_widenings(paced, earlier.widened)
-    except WideningRefused:
-        return paced
-
-
-def _carry_over_credential(new: Credential, old: Credential | None) -> Credential:
-    if old is None:
-        return new
-    if old.kind in ("template", "aws-sigv4"):
-        return old
-    return replace(new, tokens=old.tokens) if new.tokens is None and old.kind == new.kind else new
 
 
 @dataclass(frozen=True)
@@ -153,6 +116,32 @@ class Forge:
         entry = await self.register_bundle(versioned, proof, examples, None, report)
         return ForgeResult(entry, versioned, proof, (), timings)
 
+    async def declare_credential(
+        self, name: str, scheme: SecurityScheme, report: Report
+    ) -> ForgeResult:
+        """A registered server's next version, which takes a credential that its description forgot.
+        Proved as any other. Raises as `build_declaring`, and as `adopt_bundle`.
+        """
+        entry = self.servers.get(name)
+        timings: dict[str, float] = {}
+        versioned = self.assign_version(await asyncio.to_thread(self.build_declaring, name, scheme))
+        examples = await asyncio.to_thread(self.shelf.load_edited_examples, name)
+        check_hosts(self.consents, versioned)
+        proof = await self.prove_bundle(versioned, report, timings, examples or None)
+        if not proof.passed:
+            raise ForgeFailed(render_refusal(proof))
+        made = await self.register_bundle(
+            versioned, proof, examples, None, report, source=entry.source
+        )
+        return ForgeResult(made, versioned, proof, (), timings)
+
+    def build_declaring(self, name: str, scheme: SecurityScheme) -> Bundle:
+        """The bundle of a registered server with one more credential. Raises RowNotFound,
+        ForgeFailed for what speaks to no API over HTTP, CredentialTaken.
+        """
+        bundle = self.shelf.load_bundle(self.servers.get(name))
+        return declare_for(bundle, scheme)
+
     async def register_bundle(
         self,
         bundle: Bundle,
@@ -193,10 +182,8 @@ class Forge:
         earlier = self._load_earlier(made.bundle.name)
         if earlier is None:
             return made
-        remembered = collect_given_schemes(earlier.credentials)
-        if remembered and not auth:
-            made = _run_compiler(document, order, remembered)
-        written = carry_over_credentials(made.bundle, earlier.credentials)
+        fresh = made.bundle if auth else carry_over_given(made.bundle, earlier)
+        written = carry_over_credentials(fresh, earlier.credentials)
         return replace(made, bundle=carry_over_learned(written, earlier))
 
     def _load_earlier(self, name: str) -> Bundle | None:

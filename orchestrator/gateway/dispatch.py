@@ -15,6 +15,7 @@ from orchestrator.gateway.approved_writes import ApprovalRequester, InFlight
 from orchestrator.gateway.arguments import add_note
 from orchestrator.gateway.audit_writer import CallWriter
 from orchestrator.gateway.catalog import Catalog, RegisteredServer
+from orchestrator.gateway.denial import add_denial, explain_denial
 from orchestrator.gateway.execute import Execution
 from orchestrator.gateway.nested import InnerCalls, NestedCalls
 from orchestrator.gateway.record import CallRecorder, build_cancelled_outcome, find_write_state
@@ -168,9 +169,21 @@ class Dispatch:
             earlier = await self._retry_with_earlier(call, member, member.earlier)
             if earlier is not None:
                 return replace(earlier, standing=member.standing)
+        told = await self._explain(call, bundle, outcome)
         return Done(
-            call, invocation.id, outcome, member.standing, cause=_find_cause_text(ended, bundle)
+            call, invocation.id, told, member.standing, cause=_find_cause_text(ended, bundle)
         )
+
+    async def _explain(self, call: Call, bundle: Bundle, outcome: Outcome) -> Outcome:
+        """The outcome with what to do about a credential that it wanted for. The record has it as
+        it came.
+        """
+        if outcome.failure is None:
+            return outcome
+        source = self.execution.brokers.build_credentials(bundle)
+        # A vault may be slow.
+        denial = await asyncio.to_thread(explain_denial, bundle, call.tool, outcome, source)
+        return add_denial(outcome, denial) if denial else outcome
 
     async def _retry_with_earlier(
         self, call: Call, member: RegisteredServer, earlier: Bundle
@@ -212,8 +225,9 @@ class Dispatch:
             self.recorder.account_held(invocation)
             return held
         ended = self.recorder.record_later(invocation, outcome, tape)
+        told = await self._explain(call, bundle, outcome)
         return Done(
-            call, invocation.id, outcome, member.standing, cause=_find_cause_text(ended, bundle)
+            call, invocation.id, told, member.standing, cause=_find_cause_text(ended, bundle)
         )
 
     async def _call_write(
@@ -235,8 +249,9 @@ class Dispatch:
         if broker.captured is not None and not broker.released:
             reason = "the call would now send another request than the one approved"
             return await self.captures.request_approval(call, bundle, broker, reason)
+        told = await self._explain(call, bundle, outcome)
         return Done(
-            call, invocation.id, outcome, member.standing, rule, _find_cause_text(ended, bundle)
+            call, invocation.id, told, member.standing, rule, _find_cause_text(ended, bundle)
         )
 
     async def send_write(

@@ -92,7 +92,8 @@ class SecurityScheme:
 
     `token_url` and `grants` (RFC 6749: client_credentials, refresh_token, password) are what the
     document's OAuth flows allow without a browser, `discovery` is OpenID Connect's document; URLs
-    are absolute. `given` says that a person declared the scheme, not the document.
+    are absolute. `given` says that a person declared the scheme, not the document; `prefix` is then
+    the word before the secret in an apiKey's header, such as `token` in `Authorization: token …`.
     """
 
     name: str
@@ -105,6 +106,7 @@ class SecurityScheme:
     discovery: str = ""
     grants: tuple[Literal["client_credentials", "refresh_token", "password"], ...] = ()
     given: bool = False
+    prefix: str = ""
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,11 @@ def to_json(spec: APISpec) -> dict[str, Any]:
 def _to_plain(value: Any) -> Any:
     """A value of this module as JSON; schemas are JSON and stay the objects that they are."""
     if is_dataclass(value):
-        return {field.name: _to_plain(getattr(value, field.name)) for field in fields(value)}
+        made = {field.name: _to_plain(getattr(value, field.name)) for field in fields(value)}
+        if isinstance(value, SecurityScheme) and not value.prefix:
+            # Most have none, and a file's digest is not to depend on what is not there.
+            del made["prefix"]
+        return made
     if isinstance(value, tuple):
         return [_to_plain(item) for item in value]
     if isinstance(value, Mapping):

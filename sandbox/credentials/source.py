@@ -7,6 +7,7 @@ import base64
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from shlex import quote
 from urllib.parse import urlsplit
 
 from sandbox.bundle.credential import UNUSABLE, Credential
@@ -213,7 +214,18 @@ class CredentialSource:
         if not missed:
             return f"the API wants a credential that cannot be used: {wanted}"
         where = f"{self.server}." if self.server else ""
-        return f"the credential {wanted} (`toolwright secret set {where}{missed[0]}`)"
+        # The name is the description's: it is quoted, because somebody types this.
+        return f"the credential {wanted} (`toolwright secret set {quote(where + missed[0])}`)"
+
+    def find_blocked(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of these credentials whose secret is set and may not go to this exchange's
+        origin.
+        """
+        return tuple(n for n in names if self._is_usable(n) and not self._may_go(n))
+
+    def find_ready(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those whose secret is set and may go to this exchange's origin."""
+        return tuple(n for n in names if self._is_usable(n) and self._may_go(n))
 
     def _describe_lent(self, name: str) -> str:
         """Where the secret that fits a credential goes instead; "" where there is none such."""

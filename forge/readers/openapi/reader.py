@@ -262,7 +262,7 @@ def _read_operation(
         parameters=paths.merge_query(read, query, template),
         body=body,
         responses=answers,
-        security=required or security.find_forgotten_requirements(nodes, known),
+        security=required or security.find_forgotten_requirements(node, nodes, known),
         deprecated=parameters.is_true(node.get("deprecated").value),
         written=written,
     )

@@ -79,21 +79,26 @@ def read_requirements(
 def find_unapplied_schemes(
     context: ReaderContext, known: dict[str, SecurityScheme]
 ) -> tuple[tuple[str, ...], ...]:
-    """Return the alternatives for a document that declares schemes and requires none anywhere: each
-    scheme, or none.
+    """Return the alternatives for a document that declares schemes and requires none of them
+    anywhere: each scheme, or none.
 
-    The author forgot to require them, so a credential that is given is sent.
+    The author forgot to require them, so a credential that is given is sent. Requirements that are
+    empty (`security: []`) ask for nothing, so they are no sign that the author thought of it.
     """
     root = context.references.root
-    if not known or root.get("security").value is not None:
+    paths = [path for _, path in root.get("paths").list_items()]
+    operations = [operation for path in paths for _, operation in path.list_items()]
+    if not known or any(map(_requires_scheme, (root, *operations))):
         return ()
-    for _, path in root.get("paths").list_items():
-        if any(operation.get("security").value is not None for _, operation in path.list_items()):
-            return ()
     usable = [
         (scheme.name,) for scheme in known.values() if scheme.kind not in ("other", "mutualTLS")
     ]
     return (*dict.fromkeys(usable), ()) if usable else ()
+
+
+def _requires_scheme(node: Node) -> bool:
+    """Whether the security of a document or an operation names a scheme."""
+    return any(entry.value for entry in node.get("security").list_elements())
 
 
 def _read_scheme(context: ReaderContext, node: Node, name: str, base: str) -> SecurityScheme:
@@ -202,13 +207,16 @@ def join_required_credentials(
 
 
 def find_forgotten_requirements(
-    nodes: list[Node], known: KnownSchemes
+    operation: Node, nodes: list[Node], known: KnownSchemes
 ) -> tuple[tuple[str, ...], ...]:
     """Return the alternatives of an operation that requires no credential: that of its
-    Authorization header parameter where it has one, else those that the whole document forgot.
+    Authorization header parameter where it has one, else those that the whole document forgot. An
+    operation that says itself that it takes none gets none.
     """
     if any(map(_is_authorization, nodes)):
         return ((AUTHORIZATION.name,), ())
+    if operation.get("security").value is not None:
+        return ()
     named = {(n.value["in"], str(n.value["name"]).lower()) for n in nodes}
     keys = (s for s in known.schemes.values() if s.kind == "apiKey")
     taken = {scheme.name for scheme in keys if _locate_credential(scheme) in named}

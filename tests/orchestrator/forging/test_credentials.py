@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from forge.compiler.selection import parse_credential
+from orchestrator.forging.carrying import carry_over_credentials, collect_given_schemes
 from orchestrator.forging.fetch import GuardedFetch
-from orchestrator.forging.forge import carry_over_credentials, collect_given_schemes
 from orchestrator.gateway.audit_writer import AuditWriter
 from orchestrator.gateway.brokers import BrokerFactory
 from orchestrator.settings import load_settings

@@ -601,8 +601,16 @@ def test_schemes_that_no_operation_asks_for_are_used_where_their_secret_is_given
 
 def test_a_document_that_says_where_its_schemes_apply_is_believed() -> None:
     rest = "components: {securitySchemes: {token: {type: http, scheme: bearer}}}"
-    paths = "/a: {get: {security: []}}\n/b: {get: {}}"
-    assert [o.security for o in reading(paths, rest).spec.operations] == [(), ()]
+    paths = "/a: {get: {security: [{token: []}]}}\n/b: {get: {}}"
+    assert [o.security for o in reading(paths, rest).spec.operations] == [(("token",),), ()]
+
+
+@pytest.mark.parametrize("root", ["", "\nsecurity: []"])
+def test_an_operation_that_says_that_it_takes_no_credential_gets_none(root: str) -> None:
+    rest = f"components: {{securitySchemes: {{token: {{type: http, scheme: bearer}}}}}}{root}"
+    paths = "/login: {post: {security: []}}\n/open: {get: {security: [{}]}}\n/b: {get: {}}"
+    found = {o.path: o.security for o in reading(paths, rest).spec.operations}
+    assert found == {"/login": (), "/open": ((),), "/b": (("token",), ())}
 
 
 def test_a_parameter_at_the_place_of_an_unapplied_scheme_stays_an_argument() -> None:
