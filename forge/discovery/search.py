@@ -12,6 +12,7 @@ from urllib.parse import urljoin, urlsplit
 
 from forge.discovery.challenge import CredentialChallenge, read_challenge
 from forge.discovery.leads import decode_text, detect_dialect, find_leads, is_page
+from forge.discovery.telling import Attempt, describe_answer, render_attempts, render_urls
 from forge.errors import (
     DocumentEmpty,
     DocumentTooLarge,
@@ -19,7 +20,11 @@ from forge.errors import (
     NotAnApiDescription,
     SourceUnreachable,
 )
-from forge.readers.graphql.reader import build_introspection_url
+from forge.readers.graphql.reader import (
+    build_introspection_body,
+    build_introspection_url,
+    is_endpoint_hint,
+)
 from forge.readers.page import Page, parse_page
 from forge.readers.recorded import curl
 from forge.sources import ApiSource, Fetcher, FetchResponse
@@ -62,6 +67,7 @@ ACCEPT = (
     "application/openapi+json, application/vnd.oai.openapi+json, application/linkset+json, "
     "application/json;q=0.9, application/yaml;q=0.8, text/html;q=0.5, */*;q=0.4",
 )
+JSON = ("Content-Type", "application/json")
 
 
 @dataclass(frozen=True)
@@ -78,14 +84,6 @@ class FoundDocument:
 
 
 @dataclass(frozen=True)
-class Attempt:
-    """One request of a search, and its outcome in a few words."""
-
-    url: str
-    outcome: str
-
-
-@dataclass(frozen=True)
 class NotFound:
     """The result of a search without a machine-readable description. `pages` are the URLs of HTML
     pages that were found; `elsewhere` are descriptions that the host names on another origin, which
@@ -98,6 +96,24 @@ class NotFound:
     pages: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
     documentation: tuple[Page, ...] = ()
+
+    def render(self) -> str:
+        """Return what was tried and what came, and what the host names elsewhere."""
+        also = render_attempts(self.tried)
+        named = render_urls(self.elsewhere)
+        return ". ".join(
+            filter(
+                None,
+                (
+                    f"{self.location}: {self.reason}",
+                    f"Also tried: {also}" if also else "",
+                    f"On another host it names {named}, which only a person can choose as the "
+                    "source"
+                    if named
+                    else "",
+                ),
+            )
+        )
 
 
 Discovery = FoundDocument | CredentialChallenge | NotFound
@@ -160,8 +176,15 @@ def identify_document(location: str, content: bytes) -> FoundDocument | NotFound
 
 @dataclass(frozen=True)
 class _Candidate:
+    """A place to try; with a body it is sent there."""
+
     url: str
     depth: int = 0
+    body: bytes = b""
+
+    @property
+    def key(self) -> tuple[str, bool]:
+        return self.url, bool(self.body)
 
 
 class _Search:
@@ -170,7 +193,7 @@ class _Search:
     def __init__(self, source: ApiSource, fetch: Fetcher, seconds: float) -> None:
         self._source, self._fetch = source, fetch
         self._seconds = seconds
-        self._seen: set[str] = set()
+        self._seen: set[tuple[str, bool]] = set()
         self._tried: list[Attempt] = []
         self._answers = 0
         self._unreachable = ""
@@ -185,8 +208,11 @@ class _Search:
     async def try_places(self) -> None:
         """Try the location itself, then its well-known places; leads come before the latter."""
         for base in self._source.urls:
-            places = filter(None, (base, build_introspection_url(base)))
-            await self._fetch_batch(map(_Candidate, places), self._seconds / 2)
+            places = [_Candidate(base)]
+            asking = build_introspection_url(base)
+            if asking:
+                places = [_build_introspection(base), _Candidate(asking), *places]
+            await self._fetch_batch(places, self._seconds / 2)
             if self._answers:
                 break
         else:
@@ -199,7 +225,7 @@ class _Search:
                 return
             batch, self._waiting = self._waiting[:room], self._waiting[room:]
             # MAX_REQUESTS, MAX_AT_ONCE at a time, are six batches; a slow one must not take it all.
-            fresh = [item for item in batch if item.url not in self._seen]
+            fresh = [item for item in batch if item.key not in self._seen]
             await self._fetch_batch(fresh, self._seconds / 6)
 
     def find_documentation(self) -> tuple[tuple[Page, bool], ...]:
@@ -218,7 +244,7 @@ class _Search:
         if not self._answers:
             reason = self._unreachable or self.ended or "it gave no answer"
             raise SourceUnreachable(self._source.location, reason)
-        first = [attempt.outcome for attempt in self._tried[:1]]
+        first = map(str, self._tried[:1])
         return NotFound(
             location=self._source.location,
             reason="; ".join((*first, self.ended or "none where one is usually found")),
@@ -232,22 +258,25 @@ class _Search:
         """Fetch the candidates together and handle the answers in order, so that the result does
         not depend on which came first.
         """
-        unique = list({item.url: item for item in candidates}.values())
-        self._seen |= {item.url for item in unique}
+        unique = list({item.key: item for item in candidates}.values())
+        self._seen |= {item.key for item in unique}
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._fetch_url(item.url, patience)) for item in unique]
+                tasks = [group.create_task(self._fetch_place(item, patience)) for item in unique]
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from None
         for item, task in zip(unique, tasks, strict=True):
             self._handle_answer(item, task.result())
 
-    async def _fetch_url(self, url: str, patience: float) -> FetchResponse | str:
+    async def _fetch_place(self, item: _Candidate, patience: float) -> FetchResponse | str:
         """Return the response, or a sentence saying why there is none."""
         try:
             async with asyncio.timeout(patience):
-                own = parse_origin(url) in self._source.origins
-                return await self._fetch(url, (*(self._source.headers if own else ()), ACCEPT))
+                own = parse_origin(item.url) in self._source.origins
+                headers = (*(self._source.headers if own else ()), ACCEPT)
+                if item.body:
+                    return await self._fetch(item.url, (*headers, JSON), item.body)
+                return await self._fetch(item.url, headers)
         except UpstreamUnreachable as error:
             reason = str(error)[:300]
         except TimeoutError:
@@ -263,7 +292,7 @@ class _Search:
             self._tried.append(Attempt(item.url, answer))
             return
         self._answers += 1
-        outcome = f"HTTP {answer.status}"
+        outcome = f"HTTP {answer.status}{' to a query for its schema' if item.body else ''}"
         if answer.status in (401, 403):
             self._note_challenge(item, answer)
         elif answer.status == 429:
@@ -273,7 +302,9 @@ class _Search:
             self._queue_leads(item, _resolve_redirect(answer))
         elif 200 <= answer.status < 300:
             outcome = f"{outcome}, {self._accept_answer(item, answer)}"
-        self._tried.append(Attempt(item.url, outcome))
+        if item.url in self._source.urls and not item.body and is_endpoint_hint(answer.body):
+            self._waiting.insert(0, _build_introspection(item.url))
+        self._tried.append(Attempt(item.url, outcome, describe_answer(answer)))
 
     def _note_challenge(self, item: _Candidate, answer: FetchResponse) -> None:
         """Note the required credential. A bare 403 at a guessed place is ignored: a firewall is the
@@ -305,9 +336,13 @@ class _Search:
         for url in leads:
             if not is_same_site(item.url, url):
                 self._elsewhere[url] = None
-            elif item.depth < MAX_LEAD_DEPTH and url not in self._seen:
+            elif item.depth < MAX_LEAD_DEPTH and (url, False) not in self._seen:
                 own.append(_Candidate(url, item.depth + 1))
         self._waiting[:0] = own
+
+
+def _build_introspection(url: str) -> _Candidate:
+    return _Candidate(url, body=build_introspection_body())
 
 
 def list_well_known_urls(base: str) -> Iterator[str]:
