@@ -50,12 +50,14 @@ _GENERIC_TITLE = (
     _LEADING_NOISE
     | _TRAILING_NOISE
     | frozenset(
-        "app application backend default demo django doc express fast fastapi fastify flask gateway go "
-        "hello hono my nest ninja node server service snippets test title untitled web world "
-        "your project".split()
+        "app application backend default demo django doc express fast fastapi fastify flasgger "
+        "flask gateway go hello hono litestar my nest ninja node project server service "
+        "snippets test title untitled web world your".split()
     )
 )
 """Words of titles that frameworks give where nobody wrote one."""
+_BESIDES = frozenset("docs health healthz livez metrics openapi ping readyz schema status".split())
+"""Resources that any API has beside its own."""
 _HOST_NOISE = frozenset(
     "api apis app backend beta co com data dev development docs edge gateway internal local "
     "localhost net org prod production public rest sandbox server service staging svc test v1 v2 "
@@ -128,7 +130,8 @@ def _name_from_host(base_url: str) -> str:
 
 def _find_main_resource(resources: Iterable[str]) -> str:
     """The resource that more than half of the operations are about."""
-    counts = Counter(filter(None, map(to_snake_case, resources)))
+    named = filter(None, map(to_snake_case, resources))
+    counts = Counter(name for name in named if name not in _BESIDES)
     if not counts:
         return ""
     name, often = counts.most_common(1)[0]

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 from forge.discovery.challenge import CredentialChallenge, read_challenge
-from forge.discovery.leads import decode_text, detect_dialect, find_leads, is_page
+from forge.discovery.embedded import find_embedded_description
+from forge.discovery.leads import (
+    decode_text,
+    detect_dialect,
+    find_base,
+    find_leads,
+    is_configuration,
+    is_page,
+)
+from forge.discovery.places import GRAPHQL, list_well_known_urls
 from forge.discovery.telling import Attempt, describe_answer, render_attempts, render_urls
 from forge.errors import (
     DocumentEmpty,
@@ -32,36 +42,12 @@ from sandbox.errors import ResponseTooLarge, UpstreamUnreachable
 from sandbox.wire.exchange import find_header
 from sandbox.wire.policy import Origin, parse_origin
 
-MAX_REQUESTS = 24
+MAX_REQUESTS = 40
 MAX_AT_ONCE = 4
+NAMED_AT_ONCE = 2
 MAX_LEAD_DEPTH = 3
 MAX_TEXTS = 8
 MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
-WELL_KNOWN = (
-    "/openapi.json",
-    "/.well-known/api-catalog",
-    "/swagger.json",
-    "/api/docs",
-    "/openapi.yaml",
-    "/v3/api-docs",
-    "/api/openapi.json",
-    "/api-docs",
-    "/docs/openapi.json",
-    "/swagger.yaml",
-    "/v2/api-docs",
-    "/docs",
-    "/api/swagger.json",
-    "/swagger/v1/swagger.json",
-    "/.well-known/openapi.json",
-    "/api/v1/openapi.json",
-    "/api/schema/",
-    "/swagger/doc.json",
-    "/openapi.yml",
-    "/swagger-resources",
-    "/api-json",
-)
-BESIDE = ("openapi.json", "swagger.json", "api-docs", "docs")
-"""What is tried under the path of a base URL, before the host's well-known places."""
 ACCEPT = (
     "Accept",
     "application/openapi+json, application/vnd.oai.openapi+json, application/linkset+json, "
@@ -120,19 +106,20 @@ Discovery = FoundDocument | CredentialChallenge | NotFound
 
 
 async def discover_description(
-    source: ApiSource, fetch: Fetcher, *, seconds: float = 30.0
+    source: ApiSource, fetch: Fetcher, *, task: str = "", seconds: float = 30.0
 ) -> Discovery:
     """Search for the description that `source` means, with at most `MAX_REQUESTS` requests to its
     own origin, `MAX_AT_ONCE` at a time, within `seconds`.
 
-    A document takes precedence over a page. Raises DocumentError for a location or file that cannot
+    A document takes precedence over a page; of several that a page offers, the one that has words
+    of the task. Raises DocumentError for a location or file that cannot
     be used, SourceUnreachable where the host gives no answer at all.
     """
     if source.path is not None:
         return identify_document(str(source.path), _read_file(source.path))
     if not source.urls:
         raise DocumentUnreadable(source.location, "it is neither a file, an http(s) URL nor a host")
-    search = _Search(source, fetch, seconds)
+    search = _Search(source, fetch, task, seconds)
     try:
         async with asyncio.timeout(seconds):
             await search.try_places()
@@ -176,11 +163,12 @@ def identify_document(location: str, content: bytes) -> FoundDocument | NotFound
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A place to try; with a body it is sent there."""
+    """A place to try; with a body it is sent there. `page` is the page that loads it."""
 
     url: str
     depth: int = 0
     body: bytes = b""
+    page: str = ""
 
     @property
     def key(self) -> tuple[str, bool]:
@@ -190,15 +178,16 @@ class _Candidate:
 class _Search:
     """The state of one search on one host: the candidates left, and what was seen."""
 
-    def __init__(self, source: ApiSource, fetch: Fetcher, seconds: float) -> None:
+    def __init__(self, source: ApiSource, fetch: Fetcher, task: str, seconds: float) -> None:
         self._source, self._fetch = source, fetch
-        self._seconds = seconds
+        self._task, self._seconds = task, seconds
         self._seen: set[tuple[str, bool]] = set()
         self._tried: list[Attempt] = []
         self._answers = 0
         self._unreachable = ""
         self._found: FoundDocument | None = None
         self._challenges: list[CredentialChallenge] = []
+        self._more: list[str] = []
         self._pages: list[str] = []
         self._texts: list[tuple[FetchResponse, bool]] = []
         self._elsewhere: dict[str, None] = {}
@@ -218,15 +207,22 @@ class _Search:
         else:
             return
         self._waiting += [_Candidate(url) for url in list_well_known_urls(base)]
+        self._waiting.append(_build_introspection(urljoin(base, GRAPHQL)))
         while self._waiting and not self._found and not self.ended:
-            room = min(MAX_AT_ONCE, MAX_REQUESTS - len(self._seen))
-            if room <= 0:
+            left = MAX_REQUESTS - len(self._seen)
+            if left <= 0:
                 self.ended = f"{MAX_REQUESTS} requests were made"
                 return
+            room = min(self._count_next(), left)
             batch, self._waiting = self._waiting[:room], self._waiting[room:]
-            # MAX_REQUESTS, MAX_AT_ONCE at a time, are six batches; a slow one must not take it all.
+            # MAX_REQUESTS, MAX_AT_ONCE at a time, are ten batches; a slow one must not take it all.
             fresh = [item for item in batch if item.key not in self._seen]
             await self._fetch_batch(fresh, self._seconds / 6)
+
+    def _count_next(self) -> int:
+        """How many places to ask together: what a response named is asked before any guess."""
+        named = list(itertools.takewhile(lambda item: item.depth > 0, self._waiting))
+        return min(len(named), NAMED_AT_ONCE) or MAX_AT_ONCE
 
     def find_documentation(self) -> tuple[tuple[Page, bool], ...]:
         """Return the pages that document requests, each with whether the user named it."""
@@ -237,7 +233,7 @@ class _Search:
     def build_discovery(self, documentation: tuple[tuple[Page, bool], ...] = ()) -> Discovery:
         """Return the result. Raises SourceUnreachable where nothing answered."""
         if self._found:
-            also = tuple(lead.url for lead in self._waiting if lead.depth)
+            also = (*self._more, *(lead.url for lead in self._waiting if lead.depth))
             return replace(self._found, also=also)
         if self._challenges and not any(named for _, named in documentation):
             return min(self._challenges, key=_rank_challenge)
@@ -299,7 +295,7 @@ class _Search:
             after = find_header(answer.headers, "retry-after")
             self.ended = f"the host asks to wait{f' {after[:40]} s' if after else ''}"
         elif 300 <= answer.status < 400:
-            self._queue_leads(item, _resolve_redirect(answer))
+            self._queue_leads(item, _resolve_redirect(answer), item.page)
         elif 200 <= answer.status < 300:
             outcome = f"{outcome}, {self._accept_answer(item, answer)}"
         if item.url in self._source.urls and not item.body and is_endpoint_hint(answer.body):
@@ -316,9 +312,14 @@ class _Search:
 
     def _accept_answer(self, item: _Candidate, answer: FetchResponse) -> str:
         """Accept a successful response; returns what it was, in a few words."""
-        dialect = detect_dialect(answer.body)
+        content, dialect = answer.body, detect_dialect(answer.body)
+        if dialect is None and (is_page(answer) or is_configuration(answer.final_url)):
+            held = find_embedded_description(decode_text(answer.body))
+            content, dialect = (held, detect_dialect(held)) if held else (content, None)
         if dialect is None:
-            self._queue_leads(item, find_leads(answer))
+            page = item.page if is_configuration(answer.final_url) else ""
+            leads = find_leads(answer, self._task, page)
+            self._queue_leads(item, leads, page or find_base(answer))
             if len(self._texts) < MAX_TEXTS:
                 is_named = item.url in self._source.urls and urlsplit(item.url).path.strip("/")
                 self._texts.append((answer, bool(is_named)))
@@ -327,32 +328,24 @@ class _Search:
                 return "a page"
             return "no API description" if answer.body.strip() else "empty"
         if self._found is None:
-            self._found = FoundDocument(answer.final_url, answer.body, dialect)
+            self._found = FoundDocument(answer.final_url, content, dialect)
+        elif item.depth and content != self._found.content:
+            self._more.append(answer.final_url)
         return dialect
 
-    def _queue_leads(self, item: _Candidate, leads: Iterable[str]) -> None:
+    def _queue_leads(self, item: _Candidate, leads: Iterable[str], page: str) -> None:
         """Queue the leads of the same origin first, and note the others."""
         own = []
         for url in leads:
             if not is_same_site(item.url, url):
                 self._elsewhere[url] = None
             elif item.depth < MAX_LEAD_DEPTH and (url, False) not in self._seen:
-                own.append(_Candidate(url, item.depth + 1))
+                own.append(_Candidate(url, item.depth + 1, page=page))
         self._waiting[:0] = own
 
 
 def _build_introspection(url: str) -> _Candidate:
     return _Candidate(url, body=build_introspection_body())
-
-
-def list_well_known_urls(base: str) -> Iterator[str]:
-    """Yield the URLs to try for an API at `base`: below its path first, then on its host."""
-    path = urlsplit(base).path
-    if path.strip("/"):
-        directory = base.partition("?")[0].partition("#")[0].rstrip("/") + "/"
-        yield from (urljoin(directory, name) for name in BESIDE)
-        yield urljoin(base, "/")
-    yield from (urljoin(base, place) for place in WELL_KNOWN)
 
 
 def is_same_site(one: str, other: str) -> bool:

@@ -15,6 +15,7 @@ from forge.discovery.search import (
     discover_description,
     identify_document,
 )
+from forge.discovery.telling import render_urls
 from forge.documentation.gather import gather_pages, limit_pages
 from forge.errors import DocumentError, SourceUnreachable
 from forge.readers.document import Document, load_document, parse_document
@@ -123,7 +124,7 @@ class Descriptions:
         later: list[Exception] = []
         for place in places:
             try:
-                found = await self._search_place(place, order.files)
+                found = await self._search_place(place, order.files, order.task)
             except (DocumentError, SourceUnreachable, ForgeWaits) as error:
                 # Another of the task's addresses may be the one that has the description.
                 if len(places) == 1 or not _may_be_passed(error):
@@ -168,12 +169,14 @@ class Descriptions:
         """What a place on the network answers."""
         return await self._build_fetch(place)(place.urls[0], place.headers)
 
-    async def _search_place(self, place: Place, files: FileAccess) -> FoundDocument | NotFound:
+    async def _search_place(
+        self, place: Place, files: FileAccess, task: str = ""
+    ) -> FoundDocument | NotFound:
         if place.path is not None and files != "typed":
             path = check_file(self.consents, place.path, files)
             content = await asyncio.to_thread(read_plain_file, path, MAX_DOCUMENT_BYTES)
             return await asyncio.to_thread(identify_document, f"{FILE}{path}", content)
-        found = await discover_description(place, self._build_fetch(place))
+        found = await discover_description(place, self._build_fetch(place), task=task)
         if isinstance(found, CredentialChallenge):
             raise forge_waits(CredentialNeed(found.url, found.render_question()))
         return found
@@ -181,7 +184,8 @@ class Descriptions:
     async def _parse_found(
         self, found: FoundDocument, place: Place, files: FileAccess, report: Report
     ) -> Document:
-        report(ForgeStep("find", 0.15, f"found {found.dialect} at {found.location}"))
+        others = f"; it also names {render_urls(found.also)}" if found.also else ""
+        report(ForgeStep("find", 0.15, f"found {found.dialect} at {found.location}{others}"))
         if place.path is not None and files != "typed":
             path = Path(normalize_path(str(place.path)))
             return await asyncio.to_thread(parse_document, found.content, path.name, path=path)
