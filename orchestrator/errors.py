@@ -11,6 +11,7 @@ from registry.needs import (
     HostNeed,
     Need,
     PackageNeed,
+    SourceNeed,
     SuccessionNeed,
 )
 from sandbox.errors import SandboxError
@@ -155,6 +156,17 @@ class SuccessionUndecided(OrchestratorError):
         super().__init__(
             f"{need.server} is registered, and its next version would be another server: "
             f"{'; '.join(need.changes[:8])[:1000]}. Give another name, or let a person allow it."
+        )
+
+
+class SourceUnconfirmed(OrchestratorError):
+    """A task without an address may mean a registered source: `need` says which, and why."""
+
+    def __init__(self, need: SourceNeed) -> None:
+        self.need = need
+        super().__init__(
+            f"the task names no API; the registered source {need.url} may be meant. `forge` with "
+            "it as the source, or with the source `none`."
         )
 
 

@@ -35,6 +35,7 @@ GrantKind = Literal[
     "secret",
     "succession",
     "file",
+    "meant",
 ]
 
 ENDED_JOBS: tuple[JobState, ...] = ("done", "failed", "cancelled")
@@ -382,7 +383,8 @@ class Grant:
     of a `succession`, the server. `detail` names the secret that goes there: the vault's name
     behind an `env:NAME` ("" for NAME itself), `HEADER=@SECRET` of a source; of a `budget` it says
     how many more the job has; of a `secret` to which origins and in which place it goes, a line
-    each; of a `succession` it is the digest of the one change of version that it allows.
+    each; of a `succession` it is the digest of the one change of version that it allows. A `meant`
+    says that a task, whose sha256 `origin` is, means the registered source that `detail` is.
 
     It counts where the person's key signed it and `serial` is past `revoked`, the newest serial of
     this origin and kind that the audit says was taken away.

@@ -114,7 +114,21 @@ class SuccessionNeed:
     digest: str
 
 
-AllowedNeed = HostNeed | PackageNeed | BudgetNeed | PermissionNeed | TestsNeed | SuccessionNeed
+@dataclass(frozen=True)
+class SourceNeed:
+    """A registered source that a task may mean without giving an address. `words` of the task name
+    it; without any, what is known of the source fits. `task` is the task's sha256.
+    """
+
+    kind: ClassVar[str] = "source"
+    url: str
+    words: tuple[str, ...]
+    task: str
+
+
+AllowedNeed = (
+    HostNeed | PackageNeed | BudgetNeed | PermissionNeed | TestsNeed | SuccessionNeed | SourceNeed
+)
 """The needs that a person allows for the job itself."""
 Need = AllowedNeed | FileNeed | CredentialNeed | EngineNeed | UnfreezeNeed
 _KINDS: Mapping[str, Callable[..., Need]] = {
@@ -128,6 +142,7 @@ _KINDS: Mapping[str, Callable[..., Need]] = {
         PermissionNeed,
         TestsNeed,
         SuccessionNeed,
+        SourceNeed,
         EngineNeed,
         UnfreezeNeed,
     )

@@ -22,6 +22,7 @@ from forge.compiler.tool_schemas import (
     list_success_schemas,
 )
 from forge.naming import (
+    find_resource,
     name_arguments,
     name_body_argument,
     name_pager_argument,
@@ -78,11 +79,12 @@ def design_server(api: APISpec, name: str | None = None) -> ServerSpec:
     """Design the server for an API; `name` is by default derived from the title."""
     tools = _build_tools(api)
     used = {name for operation in api.operations for names in operation.security for name in names}
+    base_url = Counter(operation.server for operation in api.operations).most_common(1)[0][0]
     return ServerSpec(
-        name=name or name_server(api.title),
+        name=name or name_server(api.title, base_url, map(find_resource, api.operations)),
         title=api.title,
         description=api.description,
-        base_url=Counter(operation.server for operation in api.operations).most_common(1)[0][0],
+        base_url=base_url,
         api=api,
         tools=tools,
         permissions=_list_permissions(api),

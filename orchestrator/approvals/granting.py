@@ -159,7 +159,7 @@ def _resolve_declared(servers: ServerTable, shelf: Bundles, grant: Grant) -> Gra
     """The grant with the secret that its server declares for it; None where it is not declared, or
     is of a kind that says nothing to who only looks at it.
     """
-    if grant.kind == "succession":
+    if grant.kind in ("succession", "meant"):
         return None
     if grant.kind != "permission":
         return grant

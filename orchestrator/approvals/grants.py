@@ -161,6 +161,11 @@ class Grants:
         found = (g for g in self.find_grants("succession") if g.origin == server)
         return any(grant.detail == digest for grant in found)
 
+    def is_source_meant(self, task: str, url: str) -> bool:
+        """Whether a person said that the task with this sha256 means that registered source."""
+        found = (g for g in self.find_grants("meant") if g.origin == task)
+        return any(grant.detail == url for grant in found)
+
     def find_sources(self) -> tuple[DocumentationSource, ...]:
         """The sources without a secret, and those whose secret has an effective grant."""
         signed = {(grant.origin, grant.detail) for grant in self.find_grants("source")}

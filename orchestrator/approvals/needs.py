@@ -25,6 +25,7 @@ from registry.needs import (
     Need,
     PackageNeed,
     PermissionNeed,
+    SourceNeed,
     SuccessionNeed,
     TestsNeed,
     UnfreezeNeed,
@@ -79,6 +80,8 @@ def render_need(need: Need) -> str:
             return ", ".join(need.names)
         case SuccessionNeed():
             return f"{need.server} version {need.version + 1}: {'; '.join(need.changes)}"
+        case SourceNeed():
+            return need.url
         case EngineNeed():
             return need.reason
         case UnfreezeNeed():
@@ -102,6 +105,8 @@ def list_need_items(need: AllowedNeed) -> tuple[str, ...]:
             return (*need.names, f"tests with the sha256 {need.suite}")
         case SuccessionNeed():
             return (f"{need.server} version {need.version + 1}", *need.changes)
+        case SourceNeed():
+            return (f"the registered source {need.url}", _describe_fit(need))
         case _:
             assert_never(need)
 
@@ -118,7 +123,7 @@ def render_way(need: Need, job: str) -> str:
         case PackageNeed():
             names = " ".join(f"{PACKAGE}{name}" for name in need.names)
             return f"toolwright source allow {names} (of PyPI: {', '.join(need.specs)})"
-        case BudgetNeed() | PermissionNeed() | TestsNeed() | SuccessionNeed():
+        case BudgetNeed() | PermissionNeed() | TestsNeed() | SuccessionNeed() | SourceNeed():
             return f"toolwright jobs {job} --allow"
         case EngineNeed():
             return _MENDING[need.missing]
@@ -149,6 +154,17 @@ def describe_succession_wait(job: str, need: SuccessionNeed) -> str:
         f"would be another server than a person knows: {'; '.join(need.changes)}. Give another "
         f"name, or, if it is to take the place of version {need.version}, a person says so: "
         f"{render_way(need, job)}"
+    )
+
+
+def describe_source_wait(job: str, need: SourceNeed) -> str:
+    """Why a job asks whether a registered source is meant, and how it goes on either way."""
+    return (
+        f"the task names no API. The registered source {need.url} may be meant, because "
+        f"{_describe_fit(need)}; nothing was asked of it yet. If it is: "
+        f"`{render_way(need, job)}`, or `forge` again with it as the source. If not: `forge` again "
+        "with the path or URL of the API's description as the source, or with the source `none`, "
+        "where no API is needed."
     )
 
 
@@ -200,6 +216,8 @@ def is_met(consents: Grants, job: Job) -> bool:
             return _is_suite_allowed(consents, job.id, suite)
         case SuccessionNeed():
             return consents.is_succession_allowed(job.needs.server, job.needs.digest)
+        case SourceNeed(url, _, task):
+            return consents.is_source_meant(task, url)
         case PermissionNeed(server, permissions):
             return not find_ungranted(consents, server, permissions)
         case _:
@@ -238,12 +256,19 @@ def allow_needs(grants: GrantTable, consents: Grants, job: Job, by: str, signer:
             add_grant(grants, job.id, "tests", by, signer, suite)
         case SuccessionNeed():
             add_grant(grants, need.server, "succession", by, signer, need.digest)
+        case SourceNeed(url, _, task):
+            add_grant(grants, task, "meant", by, signer, url)
         case PermissionNeed(server, permissions):
             for permission in permissions:
                 add_grant(grants, f"{server} {permission}", "permission", by, signer)
         case _:
             assert_never(need)
     return f"{need.kind}: {render_need(need)}"
+
+
+def _describe_fit(need: SourceNeed) -> str:
+    named = ", ".join(map(repr, need.words))
+    return f"the task says {named}" if named else "what is known of it fits the task"
 
 
 def _is_suite_allowed(consents: Grants, job: str, suite: str) -> bool:

@@ -14,6 +14,7 @@ import structlog
 from forge.errors import ForgeError
 from orchestrator.approvals.needs import (
     describe_engine_wait,
+    describe_source_wait,
     describe_succession_wait,
     engine_need,
     show_need,
@@ -23,13 +24,14 @@ from orchestrator.errors import (
     EngineWanted,
     ForgeWaits,
     OrchestratorError,
+    SourceUnconfirmed,
     SuccessionUndecided,
 )
 from orchestrator.forging.order import ForgeStep, Report
 from registry.errors import DatabaseUnusable, JobLost, RegistryError
 from registry.jobs.pending import pending_json
 from registry.models import Job, JobKind, generate_id
-from registry.needs import EngineNeed, SuccessionNeed
+from registry.needs import EngineNeed, SourceNeed, SuccessionNeed
 from registry.store import Store
 from sandbox.errors import SandboxError
 
@@ -102,6 +104,8 @@ class JobRunner:
             self._park_for(job, need, describe_engine_wait(job.id, need))
         except SuccessionUndecided as wait:
             self._park_for(job, wait.need, describe_succession_wait(job.id, wait.need))
+        except SourceUnconfirmed as wait:
+            self._park_for(job, wait.need, describe_source_wait(job.id, wait.need))
         except KNOWN_FAILURES as error:
             told = show_need(error.need, job.id) if isinstance(error, ForgeWaits) else None
             await self._store_end(job, "failed", {"needs": told} if told else None, str(error))
@@ -129,7 +133,9 @@ class JobRunner:
         except JobLost:
             return
 
-    def _park_for(self, job: Job, need: EngineNeed | SuccessionNeed, told: str) -> None:
+    def _park_for(
+        self, job: Job, need: EngineNeed | SuccessionNeed | SourceNeed, told: str
+    ) -> None:
         """Let it wait as it is, as nobody's: whoever gives it what it needs resumes it."""
         try:
             kept = self.store.jobs.get(job.id).result
