@@ -186,7 +186,8 @@ def _check_size(file: str, manifest: Manifest, packed: int) -> None:
 def _unpack_member(stream: _Stream, member: BackupMember, directory: Path) -> None:
     stream.read_header(member.name, member.size)
     path = directory.joinpath(*member.name.split("/"))
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for parent in reversed(path.relative_to(directory).parents):
+        (directory / parent).mkdir(mode=0o700, exist_ok=True)
     total = hashlib.sha256()
     with _create_file(path) as opened:
         for chunk in stream.iterate_content(member.size):
