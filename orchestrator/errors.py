@@ -58,6 +58,13 @@ class WrongPin(OrchestratorError):
     """A step that only a person may take was tried without the right PIN."""
 
 
+class RestoreRefused(OrchestratorError):
+    """A backup is not restored as things are. Nothing was replaced."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason}. Nothing was replaced.")
+
+
 class ForgeFailed(OrchestratorError):
     """A forge job ended without a server. The message says at which step and why."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import uuid
 from collections.abc import Mapping
@@ -13,6 +14,8 @@ from orchestrator.errors import HomeUnusable, SettingInvalid, UnknownEngine
 from sandbox.budget import PROCESS_MB
 
 MILLION = 1_000_000
+RESTORING = Path(".restore", "commit")
+"""Is in a home where `registry.backup.swap` has not finished to put a restored one in its place."""
 
 
 @dataclass(frozen=True)
@@ -223,6 +226,9 @@ def load_settings(
     chosen = _choose_engine(given, engine)
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if (home / RESTORING).exists():
+            # A restore was interrupted after its point of no return; loaded only then.
+            importlib.import_module("registry.backup.swap").finish_swap(home)
         instance = _read_identity(home / "instance")
     except OSError as error:
         raise HomeUnusable(str(home), error.strerror or str(error)) from error

@@ -25,6 +25,17 @@ class SchemaTooNew(RegistryError):
         )
 
 
+class SchemaUnknown(RegistryError):
+    """The database's tables are those of another build, which this one cannot read."""
+
+    def __init__(self, url: str, made_by: str) -> None:
+        super().__init__(
+            f"{url} was made by {made_by}, whose tables are not those of this one. Nothing was "
+            "changed. Go on with the version that made it, or begin a new home with this one: "
+            "`TOOLWRIGHT_HOME=DIRECTORY toolwright setup`."
+        )
+
+
 class RowNotFound(RegistryError):
     """No row of that kind has that name or id."""
 
@@ -171,6 +182,20 @@ class AuditBroken(RegistryError):
             "database was put back, put back the directory audit/ of the same backup as well, or "
             "move audit/ away, which begins a new signed audit."
         )
+
+
+class BackupFailed(RegistryError):
+    """No backup was made; there is no half one."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason}. No backup was made.")
+
+
+class BackupRefused(RegistryError):
+    """A file is no backup that this home takes. Nothing was replaced."""
+
+    def __init__(self, file: str, reason: str) -> None:
+        super().__init__(f"{file} is not restored: {reason}. The home is as it was.")
 
 
 class RecordingMissing(RegistryError):

@@ -51,6 +51,8 @@ COMMANDS = {
     "control": ("control", "Run the control plane: page, approvals, kill switch, metrics."),
     "export": ("export", "Make an image of one server that runs without Toolwright."),
     "doctor": ("doctor", "Check files, rows, jobs, audit, containers and the engine."),
+    "backup": ("backup", "Write a backup of this home to a file, while it is in use."),
+    "restore": ("backup", "Put a backup in the place of this home."),
     "completion": ("completion", "Print the completion script of a shell."),
     "demo": ("demo", "Watch the whole story run against a small example API."),
 }

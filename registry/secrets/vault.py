@@ -140,6 +140,16 @@ class FileVault:
             self._beside.remove()
         return True
 
+    def export_key(self) -> bytes | None:
+        """The key that opens the vault; None where there is no vault, or it has a passphrase."""
+        key = self._read_vault().key
+        return None if key is None else key.load()
+
+    def move_to_key(self, key: VaultKey) -> None:
+        """Encrypt the vault with another key, which is created where there is none."""
+        with lock_file(self._path):
+            self._write_vault(_OpenedVault(self._read_vault().secrets, key))
+
     def _read_vault(self) -> _OpenedVault:
         try:
             with self._path.open("rb") as file:
@@ -238,6 +248,14 @@ class VaultSettings(Protocol):
     def instance(self) -> str: ...
 
 
+def read_key_place(path: Path) -> str:
+    """Where a vault's file says that its key is; "" where it says nothing."""
+    try:
+        return str(json.loads(path.read_bytes()).get("key", ""))
+    except (OSError, ValueError, AttributeError):
+        return ""
+
+
 def open_vault(settings: VaultSettings) -> FileVault:
     """Open a home's vault. A key that still lies beside it is replaced by one in the preferred
     place.
@@ -255,10 +273,18 @@ def find_key(settings: VaultSettings) -> VaultKey:
     where the extra `keyring` is installed and finds one, else a file of the user's configuration.
     """
     if not settings.own_key:
-        ring = _find_keyring()
-        if ring is not None:
-            return KeyringEntry(ring.get_keyring(), settings.instance, (ring.errors.KeyringError,))
+        entry = find_keyring_entry(settings.instance)
+        if entry is not None:
+            return entry
     return KeyFile(settings.vault_key)
+
+
+def find_keyring_entry(instance: str) -> VaultKey | None:
+    """The entry of another home in the system's keyring; None where there is no keyring."""
+    ring = _find_keyring()
+    if ring is None:
+        return None
+    return KeyringEntry(ring.get_keyring(), instance, (ring.errors.KeyringError,))
 
 
 def _find_keyring() -> Any:
