@@ -41,7 +41,7 @@ GOOD = read_bundle(BUNDLES / "good")
 BAD: Mapping[str, frozenset[str]] = {
     "swallowed_500": frozenset({"error:404", "401", "404", "429", "500"}),
     "wrong_path": frozenset({"ok:200:min", "ok:200:full", "error:404", "empty", "oversized"}),
-    "unvalidated_answer": frozenset({"wrong_type"}),
+    "unvalidated_answer": frozenset({"wrong_type", "malformed", "lines", "text"}),
     "lost_field": frozenset({"ok:200:full"}),
     "hard_coded_answer": frozenset({"ok:200:min", "ok:200:full", "500", "empty", "slow"}),
     "hidden_write": frozenset({"ok:200:min", "ok:200:full", "500", "empty", "slow"}),
