@@ -197,6 +197,17 @@ class CallFailure:
 
 
 @dataclass(frozen=True)
+class CallDifference:
+    """Where an answer that was given differs from the API's description: `kind` is `schema`,
+    `malformed` or `depth`, `where` a JSON pointer into the result.
+    """
+
+    kind: str
+    where: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class Invocation:
     """One tool call. Stored as `intended` before a write leaves, as `done` with what came of it.
 
@@ -220,6 +231,7 @@ class Invocation:
     session: str = ""
     result: Any = None
     failure: CallFailure | None = None
+    difference: CallDifference | None = None
     latency_ms: float = 0.0
     exchanges: tuple[Mapping[str, Any], ...] = ()
     approval: str | None = None

@@ -18,7 +18,7 @@ from forge.schemas.projection import (
     merge_properties,
     resolve_schema,
 )
-from forge.schemas.tolerance import relax_list_bounds
+from forge.schemas.tolerance import admit_null, relax_list_bounds
 from sandbox.bundle.apispec import MediaType, Operation, Parameter, Schema
 from sandbox.bundle.model import Paging
 
@@ -146,7 +146,8 @@ def build_output_schema(
     if draft.paging:
         defs = {name: relax_list_bounds(part) for name, part in chosen.defs.items()}
         chosen = replace(chosen, schemas=tuple(map(relax_list_bounds, chosen.schemas)), defs=defs)
-    kinds = chosen.schemas
+    kinds = tuple(map(admit_null, chosen.schemas))
+    defs = {name: admit_null(part) for name, part in chosen.defs.items()}
     known = bool(kinds) and True not in kinds
     body: Schema = {} if not known else kinds[0] if len(kinds) == 1 else {"anyOf": list(kinds)}
     root = {
@@ -161,7 +162,7 @@ def build_output_schema(
             "content_type": {"type": "string"},
         },
     }
-    return _add_defs(root, chosen if known else replace(chosen, defs={})), chosen
+    return _add_defs(root, replace(chosen, defs=defs if known else {})), chosen
 
 
 def _add_defs(root: dict[str, Any], chosen: SchemaSelection) -> dict[str, Any]:

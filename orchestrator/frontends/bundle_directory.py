@@ -210,7 +210,7 @@ def _find_origins(bundle: Bundle) -> frozenset[Origin]:
 
 
 def _build_result(outcome: Outcome) -> Result:
-    return clean_result(outcome.result, outcome.failure)
+    return clean_result(outcome.delivered, outcome.failure)
 
 
 def _build_refusal(reason: str) -> Result:

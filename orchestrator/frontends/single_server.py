@@ -133,7 +133,7 @@ def build_plain_result(reply: Reply) -> Result:
     """The tool's own result; what was not carried out is an error result that says why."""
     if isinstance(reply, Done):
         meta = views.build_reply_result(reply)["_meta"]
-        return {**clean_result(reply.outcome.result, reply.outcome.failure), "_meta": meta}
+        return {**clean_result(reply.outcome.delivered, reply.outcome.failure), "_meta": meta}
     content = clean_json(views.build_reply_result(reply)["content"])
     return {"isError": True, "content": content}
 

@@ -119,6 +119,7 @@ invocations = Table(
     Column("failure_kind", String(40)),
     Column("failure_message", Text, nullable=False),
     Column("failure_status", Integer),
+    Column("difference", Text),
     Column("latency_ms", Float, nullable=False),
     Column("exchanges", Text, nullable=False),
     # What of the row could not be stored and was replaced, by column, as JSON; "" for nothing.

@@ -16,6 +16,7 @@ from sandbox import exactjson
 from sandbox.broker.broker import Broker
 from sandbox.broker.host.local import WITHHELD
 from sandbox.broker.host.requests import encode_answer, encode_refusal, is_secret, read_request
+from sandbox.broker.sender import build_cut_exchange
 from sandbox.budget import (
     CALL,
     CALL_FULL,
@@ -30,6 +31,7 @@ from sandbox.offload import INLINE_BYTES, Workbench
 from sandbox.schemas.accepted import build_accepted_schema, is_claim
 from sandbox.schemas.coercion import coerce_arguments, render_claims
 from sandbox.schemas.validator import SchemaChecker, get_checker
+from sandbox.session.differences import judge_result
 from sandbox.session.interface import Failure, Limits, Outcome
 from sandbox.session.recording import CallLog
 from sandbox.wire.content import find_content_problem, join_texts, redact_tool_answer
@@ -477,7 +479,8 @@ class PipeSession:
             if exchange.response is not None:
                 tape.usage.memory.take(measure_response(exchange.response))
         except BytesExhausted as error:
-            exchange = replace(exchange, response=None, refusal="too_large", reason=str(error))
+            status = exchange.response.status if exchange.response else 0
+            exchange = build_cut_exchange(request, str(error), status, exchange.attempts)
         finally:
             CALL.reset(token)
         tape.exchanges[place] = exchange
@@ -517,7 +520,18 @@ class PipeSession:
             failure = Failure("bug", f"the server's result is not an MCP tool result: {problem}")
             return _build_failed_outcome(tool, failure, exchanges, started)
         elapsed = (time.perf_counter() - started) * 1000
-        return Outcome(tool, result, self._find_failure(tool, result), exchanges, elapsed)
+        if result.get("isError"):
+            return Outcome(tool, result, _read_failure(result), exchanges, elapsed)
+        problem = self._get_checkers(tool)[1].find_problem(result.get("structuredContent"))
+        judged = judge_result(self.bundle.get_tool(tool), result, problem)
+        return Outcome(
+            tool,
+            judged.result,
+            judged.failure,
+            exchanges,
+            elapsed,
+            difference=judged.difference,
+        )
 
     def _add_claims(self, outcome: Outcome, arguments: Mapping[str, Any]) -> Outcome:
         """The outcome; behind an API's refusal of the arguments stands what its document says of
@@ -571,14 +585,6 @@ class PipeSession:
             )
             self._checked[tool] = (takes, gives)
         return self._checked[tool]
-
-    def _find_failure(self, tool: str, result: Mapping[str, Any]) -> Failure | None:
-        if result.get("isError"):
-            return _read_failure(result)
-        problem = self._get_checkers(tool)[1].find_problem(result.get("structuredContent"))
-        if problem:
-            return Failure("schema", problem.reason, where=problem.where)
-        return None
 
 
 def is_answer(message: Mapping[str, Any]) -> bool:

@@ -113,6 +113,7 @@ Table(
     Column("failure_kind", String(40)),
     Column("failure_message", Text, nullable=False),
     Column("failure_status", Integer),
+    Column("difference", Text),
     Column("latency_ms", Float, nullable=False),
     Column("exchanges", Text, nullable=False),
     Column("unstorable", Text, nullable=False, server_default=""),
