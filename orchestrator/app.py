@@ -70,6 +70,7 @@ from registry.secrets.vault import Vault
 from registry.store import Store
 from sandbox.budget import build_process_budget
 from sandbox.killswitch import KillSwitch
+from sandbox.stages.probe.budget import ProbeBudget
 
 
 @dataclass
@@ -221,7 +222,15 @@ def _open_forge_parts(ground: Context, calling: _CallParts, stack: AsyncExitStac
     engine, kill_switch = calling.engine, ground.kill_switch
     descriptions = Descriptions(consents, vault, kill_switch, ground.network.open_upstream)
     forge = Forge(
-        store.servers, consents, shelf, engine, calling.brokers, kill_switch, descriptions
+        store.servers,
+        consents,
+        shelf,
+        engine,
+        calling.brokers,
+        kill_switch,
+        descriptions,
+        probe=ProbeBudget(ground.settings.probe_requests, ground.settings.probe_seconds),
+        classify=ground.signed_policy.classify_bundle,
     )
     authors = Authors(ground.settings.of_model, store, vault, consents, kill_switch, time.time)
     stack.push_async_callback(authors.close)

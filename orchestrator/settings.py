@@ -16,6 +16,8 @@ from sandbox.budget import PROCESS_MB
 MILLION = 1_000_000
 RESTORING = Path(".restore", "commit")
 """Is in a home where `registry.backup.swap` has not finished to put a restored one in its place."""
+PROBE_REQUESTS = 10
+PROBE_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
@@ -136,8 +138,9 @@ class Settings:
     `vault_key` is the file that the vault's key is in, which lies outside `home`, and `own_key`
     whether somebody named it; `recordings_mb` is how much is kept of what calls took in, for
     `toolwright replay`; `calls_mb` is what a process holds of all its calls at
-    once. `public_url` is where a phone reaches the control plane, for the links of
-    messages; by default its own URL.
+    once. `probe_requests` and `probe_seconds` bound what a forge asks of the API that it makes a
+    server for; 0 requests are none. `public_url` is where a phone reaches the control plane, for
+    the links of messages; by default its own URL.
     """
 
     home: Path
@@ -153,6 +156,8 @@ class Settings:
     cache: Path = Path("cache")
     recordings_mb: int = 256
     calls_mb: int = PROCESS_MB
+    probe_requests: int = PROBE_REQUESTS
+    probe_seconds: float = PROBE_SECONDS
     public_url: str = ""
     vault_key: Path = Path("vault.key")
     own_key: bool = False
@@ -248,6 +253,8 @@ def load_settings(
         engine=chosen,
         cache=_find_cache(given),
         calls_mb=int(_parse_number(given, "TOOLWRIGHT_CALLS_MB", Settings.calls_mb)),
+        probe_requests=int(_parse_number(given, "TOOLWRIGHT_PROBE_REQUESTS", PROBE_REQUESTS)),
+        probe_seconds=_parse_number(given, "TOOLWRIGHT_PROBE_SECONDS", PROBE_SECONDS),
         recordings_mb=int(given.get("TOOLWRIGHT_RECORDINGS_MB") or Settings.recordings_mb),
         public_url=(given.get("TOOLWRIGHT_PUBLIC_URL") or "").rstrip("/"),
         vault_key=_find_vault_key(given),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from forge.compiler.compile import (
     Compilation,
@@ -25,9 +25,15 @@ from orchestrator.forging.carrying import (
     declare_for,
 )
 from orchestrator.forging.descriptions import SUBMITTED, Descriptions, check_hosts
+from orchestrator.forging.learning import learn_from_probe
 from orchestrator.forging.order import MAX_REPAIRS, ForgeOrder, ForgeResult, ForgeStep, Report
 from orchestrator.forging.packages import check_packages
-from orchestrator.forging.progress import build_stage_listener, render_refusal, time_stage
+from orchestrator.forging.progress import (
+    PROGRESS,
+    build_stage_listener,
+    render_refusal,
+    time_stage,
+)
 from orchestrator.forging.succession import find_undecided
 from orchestrator.gateway.brokers import (
     RESERVED_NAMES,
@@ -47,7 +53,8 @@ from sandbox.bundle.report import Proof
 from sandbox.errors import BundleInvalid
 from sandbox.killswitch import KillSwitch
 from sandbox.session.recorded_case import RecordedCase
-from sandbox.stages.prove import prove_bundle, prove_specification
+from sandbox.stages.probe.budget import ProbeBudget
+from sandbox.stages.prove import prove_bundle, prove_specification, prove_widened
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,9 @@ class Forge:
     kill_switch: KillSwitch
     descriptions: Descriptions
     now: Callable[[], float] = time.time
+    probe: ProbeBudget = field(default_factory=ProbeBudget)
+    classify: Callable[[Bundle], Bundle] = lambda bundle: bundle
+    """A bundle with its tools' access as people classified them."""
 
     async def forge_server(
         self,
@@ -90,7 +100,10 @@ class Forge:
             left = len(compilation.problems)
             report(ForgeStep("compile", 0.25, f"{count} tools of {document.name}; {left} problems"))
         check_hosts(self.consents, bundle)
-        bundle, proof, left_out = await self._prove_with_repairs(bundle, report, timings)
+        probe = replace(self.probe, requests=0) if order.no_probe else self.probe
+        bundle, proof, left_out = await self._prove_with_repairs(bundle, report, timings, probe)
+        with time_stage(timings, "learn"):
+            bundle, proof = await self._learn_from_probe(bundle, proof, report)
         if not proof.passed and not (order.experimental and proof.admissible):
             raise ForgeFailed(render_refusal(proof))
         with time_stage(timings, "register"):
@@ -223,8 +236,31 @@ class Forge:
         if need and not self.consents.is_succession_allowed(need.server, need.digest):
             raise SuccessionUndecided(need)
 
+    async def _learn_from_probe(
+        self, bundle: Bundle, proof: Proof, report: Report
+    ) -> tuple[Bundle, Proof]:
+        """The bundle with what its live stage learned, and its proof; as they are where nothing
+        was, or where it would not pass so.
+        """
+        wider = await asyncio.to_thread(learn_from_probe, bundle, proof)
+        if wider == bundle:
+            return bundle, proof
+        wider = self.assign_version(wider)
+        recorded = await asyncio.to_thread(self.shelf.load_recorded_cases, bundle.name)
+        modules = self.engine.modules
+        made = await prove_widened(
+            proof, bundle, wider, self.engine, recorded=recorded, available=modules
+        )
+        if not made.passed:
+            report(ForgeStep("live", PROGRESS["live"], f"not learned: {render_refusal(made)}"))
+            return bundle, proof
+        new = len(wider.widened) - len(bundle.widened)
+        told = f"the answer schemas take what came in practice at {new} more places"
+        report(ForgeStep("live", PROGRESS["live"], told))
+        return wider, made
+
     async def _prove_with_repairs(
-        self, bundle: Bundle, report: Report, timings: dict[str, float]
+        self, bundle: Bundle, report: Report, timings: dict[str, float], probe: ProbeBudget
     ) -> tuple[Bundle, Proof, tuple[str, ...]]:
         """Prove; at most three times leave out the operations that failed, and prove again.
 
@@ -232,7 +268,7 @@ class Forge:
         """
         left_out: list[str] = []
         for repair in range(1, MAX_REPAIRS + 2):
-            proof = await self.prove_bundle(bundle, report, timings, suite="")
+            proof = await self.prove_bundle(bundle, report, timings, suite="", probe=probe)
             failures = [case for stage in proof.reports for case in stage.list_failures()]
             failed = {case.operation for case in failures}
             mended = await asyncio.to_thread(remove_operations, bundle, failed)
@@ -254,11 +290,15 @@ class Forge:
         examples: Sequence[Example] | None = None,
         recorded: Sequence[RecordedCase] | None = None,
         suite: str | None = None,
+        probe: ProbeBudget | None = None,
     ) -> Proof:
         """What the stages say of a bundle; with `examples`, those of code that somebody wrote; on
-        the `recorded` cases and the tests of its `suite`, by default those of its server.
+        the `recorded` cases and the tests of its `suite`, by default those of its server. With a
+        `probe` the live stage learns.
         """
         live = self.brokers.build_read_broker(bundle)
+        classified = await asyncio.to_thread(self.classify, bundle)
+        withheld = {tool.name for tool in classified.tools if tool.access != "read"}
         if recorded is None:
             recorded = await asyncio.to_thread(self.shelf.load_recorded_cases, bundle.name)
         if suite is None:
@@ -272,6 +312,8 @@ class Forge:
             recorded=recorded,
             available=self.engine.modules,
             on_stage=build_stage_listener(report, timings),
+            probe=probe,
+            withheld=withheld,
         )
 
     async def prove_spec(

@@ -34,7 +34,8 @@ class ForgeOrder:
     version count. `parent` is the server that the client's code is to change. `author` is who
     writes the code, "" for whoever can (`orchestrator.forging.authors.choice`). `failing` is a call
     of the parent whose recording has to come out; with `alike` so do the last calls that succeeded,
-    as they did. `files` says which files of this machine the source may be.
+    as they did. `files` says which files of this machine the source may be. With `no_probe` the API
+    itself is asked nothing.
     """
 
     task: str = ""
@@ -49,6 +50,7 @@ class ForgeOrder:
     alike: bool = False
     experimental: bool = False
     files: FileAccess = ""
+    no_probe: bool = False
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> ForgeOrder:

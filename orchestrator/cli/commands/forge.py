@@ -44,6 +44,7 @@ from registry.secrets.signing import Signer
     help="Who writes code where it is needed; by default the configured endpoint, else a client.",
 )
 @click.option("--experimental", is_flag=True, help="Register even where a stage fails.")
+@click.option("--no-probe", is_flag=True, help="Ask the API itself nothing while it is proved.")
 @click.option("--brief", is_flag=True, help="Print the whole brief where the job waits for code.")
 @pin_option
 @json_option
@@ -59,6 +60,7 @@ def forge_command(
     allow: tuple[str, ...],
     author: str | None,
     experimental: bool,
+    no_probe: bool,
     brief: bool,
     pin_file: Path | None,
     as_json: bool,
@@ -83,6 +85,7 @@ def forge_command(
         "auth": list(auth),
         "author": author or "",
         "experimental": experimental,
+        "no_probe": no_probe,
         "files": "typed",
     }
     job = run_coroutine(_forge_server(settings, request, allow, signer, as_json))
