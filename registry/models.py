@@ -34,6 +34,7 @@ GrantKind = Literal[
     "secret",
     "succession",
     "file",
+    "account",
 ]
 
 ENDED_JOBS: tuple[JobState, ...] = ("done", "failed", "cancelled")

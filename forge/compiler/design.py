@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from forge.compiler import paging
@@ -40,6 +40,7 @@ from sandbox.wire.graphql import classify_document
 from sandbox.wire.policy import DEFAULT_PORTS, parse_origin
 
 MAX_DESCRIPTION = 400
+MAX_SCOPES = 100
 _IDEMPOTENT = frozenset({"PUT", "DELETE"})
 
 
@@ -87,19 +88,30 @@ def design_server(api: APISpec, name: str | None = None) -> ServerSpec:
         tools=tools,
         permissions=_list_permissions(api),
         credentials=tuple(
-            _build_credential(scheme) for scheme in api.security_schemes if scheme.name in used
+            _build_credential(scheme, api.operations)
+            for scheme in api.security_schemes
+            if scheme.name in used
         ),
     )
 
 
-def _build_credential(scheme: SecurityScheme) -> Credential:
-    known = scheme.token_url or scheme.discovery
+def _build_credential(scheme: SecurityScheme, operations: Iterable[Operation]) -> Credential:
+    scopes = {scope for each in operations for name, scope in each.scopes if name == scheme.name}
+    endpoint = TokenEndpoint(
+        scheme.token_url,
+        scheme.discovery,
+        scheme.grants,
+        authorization_url=scheme.authorization_url,
+        device_url=scheme.device_url,
+        login_url=scheme.login_url,
+        needed_scopes=tuple(sorted(scopes)[:MAX_SCOPES]),
+    )
     return Credential(
         scheme.name,
         scheme.kind,
         scheme.location,
         scheme.parameter,
-        tokens=TokenEndpoint(scheme.token_url, scheme.discovery, scheme.grants) if known else None,
+        tokens=endpoint if endpoint != TokenEndpoint() else None,
         given=scheme.given,
     )
 
