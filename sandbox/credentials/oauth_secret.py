@@ -1,4 +1,4 @@
-"""The secrets of oauth2 and openIdConnect credentials: what a person set, and what a log-in left."""
+"""Secrets of oauth2 and openIdConnect credentials: those that a person set, and of log-ins."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _RENEWED = ("refresh_token", "access_token", "expires_at", _FIRST)
 class OAuthSecret:
     """The parsed secret of an oauth2 or openIdConnect credential; missing parts are "".
 
-    A secret that a log-in left has `grant`, the endpoint `token_url` that renews its tokens, how
-    the client shows itself there (`client_auth`), and `expires_at`: the time (seconds since 1970)
-    from which its access token is not used, 0.0 where that is not known.
+    A secret that a log-in left has `grant`, the endpoint `token_url` that renews its tokens, the
+    one that revokes them, how the client shows itself there (`client_auth`), and `expires_at`: the
+    time (seconds since 1970) from which its access token is not used, 0.0 where that is not known.
     """
 
     access_token: str = ""
@@ -34,6 +34,7 @@ class OAuthSecret:
     username: str = ""
     password: str = ""
     token_url: str = ""
+    revocation_url: str = ""
     client_auth: str = ""
     grant: str = ""
     expires_at: float = 0.0
