@@ -63,6 +63,7 @@ class Grants:
     _fitting: set[tuple[str, str, str]] = field(default_factory=set)
     _counted: _Counted = field(default_factory=lambda: _Counted(-1, "", "", ()))
     _uses: tuple[tuple[Grant, ...], Mapping[str, frozenset[str]]] = ((), MappingProxyType({}))
+    _accounts: tuple[tuple[Grant, ...], Mapping[str, str]] = ((), MappingProxyType({}))
 
     def find_grants(self, kind: GrantKind | None = None) -> tuple[Grant, ...]:
         """The grants that count, of one kind or of all, by origin; of all the very same tuple while
@@ -160,8 +161,11 @@ class Grants:
         """The account that a person made the default of a server's credential; "" for the one
         without a name.
         """
-        of = f"{server}.{credential}"
-        return next((g.detail for g in self.find_grants("account") if g.origin == of), "")
+        grants = self.find_grants()
+        if self._accounts[0] is not grants:
+            chosen = (grant for grant in grants if grant.kind == "account")
+            self._accounts = grants, {grant.origin: grant.detail for grant in chosen}
+        return self._accounts[1].get(f"{server}.{credential}", "")
 
     def find_use_origins(self, server: str) -> frozenset[Origin]:
         """Every origin that a person let secrets of a server go to."""

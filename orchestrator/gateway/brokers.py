@@ -209,8 +209,18 @@ class BrokerFactory:
         return LocalAccess(granted, value, self.private)
 
     def find_held_grants(self, bundle: Bundle) -> frozenset[object]:
-        """What of its grants a running session holds on to: once it differs, a new one is due."""
-        return self._load_held_grants(bundle).held
+        """What of its grants a running session holds on to, with the accounts that it goes out
+        with: once it differs, a new one is due.
+        """
+        held, located = self._load_held_grants(bundle).held, self._locate_secrets(bundle)
+        return held | {located} if located else held
+
+    def _locate_secrets(self, bundle: Bundle) -> tuple[tuple[str, str], ...]:
+        """The vault's names of the secrets that the bundle's credentials are taken from."""
+        return tuple(
+            (each.name, find_secret(self.vault, self.consents, bundle.name, each.name))
+            for each in bundle.credentials
+        )
 
     def _load_held_grants(self, bundle: Bundle) -> _Given:
         """Worked out again only where anything was granted or taken away since."""
@@ -225,12 +235,7 @@ class BrokerFactory:
 
     def _held(self, bundle: Bundle, private: frozenset[Origin]) -> frozenset[object]:
         if bundle.launch is None:
-            names = (credential.name for credential in bundle.credentials)
-            accounts = tuple(self.consents.find_account(bundle.name, name) for name in names)
-            return private | {
-                accounts,
-                find_allowed_requests(self.consents.find_permissions(bundle.name)),
-            }
+            return private | {find_allowed_requests(self.consents.find_permissions(bundle.name))}
         named = self.consents.find_private_hosts()
         return private | self.consents.find_permissions(bundle.name).items() | named
 
@@ -240,8 +245,11 @@ class BrokerFactory:
         """
         declared = {credential.name: credential for credential in bundle.credentials}
 
+        # Decided once: what a session sends later is in nobody's context, or in another call's.
+        names = dict(self._locate_secrets(bundle))
+
         def locate(name: str) -> str:
-            return find_secret(self.vault, self.consents, bundle.name, name)
+            return names.get(name, name)
 
         def secret(name: str) -> str | None:
             own = self.vault.get(bundle.name, locate(name))

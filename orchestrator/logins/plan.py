@@ -77,8 +77,8 @@ def choose_credential(bundle: Bundle, name: str) -> Credential:
         names = ", ".join(f"{bundle.name}.{each.name}" for each in fitting)
         raise LoginFailed(f"{bundle.name} has several log-ins; name one of {names}")
     raise LoginFailed(
-        f"{bundle.name} has no credential {name or 'that a log-in gives'}. One that its description "
-        "forgot: `toolwright forge … --auth bearer=@NAME`"
+        f"{bundle.name} has no credential {name or 'that a log-in gives'}. One that its "
+        "description forgot: `toolwright forge … --auth bearer=@NAME`"
     )
 
 
