@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
@@ -139,16 +140,19 @@ def _is_expired(token: AccessToken, now: float) -> bool:
 async def _hold_lock(
     hold: Callable[[], AbstractContextManager[None]] | None,
 ) -> AsyncIterator[None]:
-    """Hold a lock that blocks while it is taken, beside the event loop."""
+    """Hold a lock that blocks while it is taken, beside the event loop: in a thread of its own,
+    since whoever holds it needs the loop's threads to let it go.
+    """
     if hold is None:
         yield
         return
-    lock = hold()
-    taking = asyncio.ensure_future(asyncio.to_thread(lock.__enter__))
+    lock, waiting = hold(), ThreadPoolExecutor(1)
+    taking = asyncio.get_running_loop().run_in_executor(waiting, lock.__enter__)
+    waiting.shutdown(wait=False)
     try:
         await asyncio.shield(taking)
     except asyncio.CancelledError:
-        taking.add_done_callback(lambda _: lock.__exit__(None, None, None))
+        taking.add_done_callback(lambda done: done.exception() or lock.__exit__(None, None, None))
         raise
     try:
         yield
