@@ -203,6 +203,10 @@ class ConfigNotUnderstood(OrchestratorError):
         )
 
 
+class LoginFailed(OrchestratorError):
+    """A log-in at an API's authorization server did not work; nothing was kept of it."""
+
+
 class SettingInvalid(OrchestratorError):
     def __init__(self, name: str, value: str) -> None:
         super().__init__(

@@ -36,6 +36,7 @@ GrantKind = Literal[
     "succession",
     "file",
     "meant",
+    "account",
 ]
 
 ENDED_JOBS: tuple[JobState, ...] = ("done", "failed", "cancelled")

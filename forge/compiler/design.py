@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from forge.compiler import paging
@@ -41,6 +41,7 @@ from sandbox.wire.graphql import classify_document
 from sandbox.wire.policy import DEFAULT_PORTS, parse_origin
 
 MAX_DESCRIPTION = 400
+MAX_SCOPES = 100
 _IDEMPOTENT = frozenset({"PUT", "DELETE"})
 
 
@@ -89,23 +90,34 @@ def design_server(api: APISpec, name: str | None = None) -> ServerSpec:
         tools=tools,
         permissions=_list_permissions(api),
         credentials=tuple(
-            build_credential(scheme) for scheme in api.security_schemes if scheme.name in used
+            build_credential(scheme, api.operations)
+            for scheme in api.security_schemes
+            if scheme.name in used
         ),
     )
 
 
-def build_credential(scheme: SecurityScheme) -> Credential:
-    """What the broker has to know of a scheme to use it."""
+def build_credential(scheme: SecurityScheme, operations: Iterable[Operation] = ()) -> Credential:
+    """What the broker has to know of a scheme to use it; its scopes are what `operations` need."""
     if scheme.prefix:
         place = CredentialPlace("header", scheme.parameter, f"{scheme.prefix} {{secret}}")
         return Credential(scheme.name, "template", places=(place,), given=scheme.given)
-    known = scheme.token_url or scheme.discovery
+    scopes = {scope for each in operations for name, scope in each.scopes if name == scheme.name}
+    endpoint = TokenEndpoint(
+        scheme.token_url,
+        scheme.discovery,
+        scheme.grants,
+        authorization_url=scheme.authorization_url,
+        device_url=scheme.device_url,
+        login_url=scheme.login_url,
+        needed_scopes=tuple(sorted(scopes)[:MAX_SCOPES]),
+    )
     return Credential(
         scheme.name,
         scheme.kind,
         scheme.location,
         scheme.parameter,
-        tokens=TokenEndpoint(scheme.token_url, scheme.discovery, scheme.grants) if known else None,
+        tokens=endpoint if endpoint != TokenEndpoint() else None,
         given=scheme.given,
     )
 

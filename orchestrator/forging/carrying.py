@@ -94,7 +94,13 @@ def _carry_over_credential(new: Credential, old: Credential | None) -> Credentia
         return new
     if old.kind in ("template", "aws-sigv4"):
         return old
-    return replace(new, tokens=old.tokens) if new.tokens is None and old.kind == new.kind else new
+    if old.tokens is None or old.kind != new.kind or (new.tokens and new.tokens.is_known):
+        return new
+    if new.tokens is None:
+        return replace(new, tokens=old.tokens)
+    given = ("url", "discovery", "grants", "scopes", "client_auth")
+    kept = {name: getattr(old.tokens, name) for name in given}
+    return replace(new, tokens=replace(new.tokens, **kept))
 
 
 def declare_for(bundle: Bundle, scheme: SecurityScheme) -> Bundle:

@@ -11,6 +11,7 @@ from typing import Any
 
 from orchestrator import views
 from orchestrator.app import App, open_app
+from orchestrator.approvals.accounts import choose_account
 from orchestrator.calls import Call, Done, Reply
 from orchestrator.errors import OrchestratorError
 from orchestrator.frontends.flat import ServerCard, serve_flat
@@ -72,8 +73,17 @@ def has_declared_tasks(asker: Peer) -> bool:
 TOLD = (OrchestratorError, RegistryError, SandboxError)
 
 
-async def serve_registered(name: str, engine: str | None, with_control: bool) -> None:
-    """Serve the registered server of that name until end of file. Raises Unknown."""
+async def serve_registered(
+    name: str, engine: str | None, with_control: bool, account: str | None = None
+) -> None:
+    """Serve the registered server of that name until end of file, its calls with that account.
+    Raises Unknown.
+    """
+    with choose_account(name, account):
+        await _serve_registered(name, engine, with_control)
+
+
+async def _serve_registered(name: str, engine: str | None, with_control: bool) -> None:
     settings = load_settings(engine=engine)
     async with open_app(settings, "run", patient=True) as app:
         app.store.servers.get(name)

@@ -5,10 +5,12 @@ grants.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from orchestrator.approvals.accounts import find_secret, split_secret
 from orchestrator.approvals.grants import Grants
 from orchestrator.gateway.audit_writer import AuditWriter
 from registry.database.canonical import hash_text, to_canonical_json
@@ -125,7 +127,7 @@ class BrokerFactory:
         exchanges = [source.open_exchange(origin) for origin in sorted(origins, key=str)]
         uses = tuple(
             dict.fromkeys(
-                self._build_use(bundle, name, name, account)
+                self._build_use(bundle, name, source.locate(name), account)
                 for exchange in exchanges or [source]
                 for name, account in exchange.list_accounts(asked.security).items()
             )
@@ -207,8 +209,18 @@ class BrokerFactory:
         return LocalAccess(granted, value, self.private)
 
     def find_held_grants(self, bundle: Bundle) -> frozenset[object]:
-        """What of its grants a running session holds on to: once it differs, a new one is due."""
-        return self._load_held_grants(bundle).held
+        """What of its grants a running session holds on to, with the accounts that it goes out
+        with: once it differs, a new one is due.
+        """
+        held, located = self._load_held_grants(bundle).held, self._locate_secrets(bundle)
+        return held | {located} if located else held
+
+    def _locate_secrets(self, bundle: Bundle) -> tuple[tuple[str, str], ...]:
+        """The vault's names of the secrets that the bundle's credentials are taken from."""
+        return tuple(
+            (each.name, find_secret(self.vault, self.consents, bundle.name, each.name))
+            for each in bundle.credentials
+        )
 
     def _load_held_grants(self, bundle: Bundle) -> _Given:
         """Worked out again only where anything was granted or taken away since."""
@@ -233,21 +245,37 @@ class BrokerFactory:
         """
         declared = {credential.name: credential for credential in bundle.credentials}
 
+        # Decided once: what a session sends later is in nobody's context, or in another call's.
+        names = dict(self._locate_secrets(bundle))
+
+        def locate(name: str) -> str:
+            return names.get(name, name)
+
         def secret(name: str) -> str | None:
-            own = self.vault.get(bundle.name, name)
+            own = self.vault.get(bundle.name, locate(name))
             return own.reveal() if own is not None else None
 
         def find_obstacle(name: str, use: SecretUse) -> str:
-            bound = self.consents.find_secret_uses(bundle.name, name)
-            return "" if str(use) in bound else render_unbound(bundle.name, name, use, bound)
+            own = locate(name)
+            bound = self.consents.find_secret_uses(bundle.name, own)
+            return "" if str(use) in bound else render_unbound(bundle.name, own, use, bound)
+
+        def hold(name: str) -> AbstractContextManager[None]:
+            return self.vault.lock_secret(bundle.name, locate(name))
+
+        def again(name: str) -> str:
+            return render_login(bundle.name, locate(name))
 
         def lent(name: str) -> tuple[LentSecret, ...]:
             return self._find_lent_secrets(declared[name]) if name in declared else ()
 
         def keep(name: str, value: str) -> None:
-            before = self.vault.get(bundle.name, name)
-            kept = carry_account(before.reveal(), value) if before else value
-            self.vault.put(bundle.name, name, Secret(kept))
+            own = locate(name)
+            before = self.vault.get(bundle.name, own)
+            if before is not None:
+                # One that was removed in the meantime, as by `logout`, does not come back.
+                kept = carry_account(before.reveal(), value)
+                self.vault.put(bundle.name, own, Secret(kept))
 
         def may_ask(origin: Origin) -> bool:
             return f"{origin.host}:{origin.port}" in self.consents.find_hosts()
@@ -266,6 +294,9 @@ class BrokerFactory:
             told=told,
             find_obstacle=find_obstacle,
             lent=lent,
+            locate=locate,
+            hold=hold,
+            again=again,
         )
 
     def _find_lent_secrets(self, credential: Credential) -> tuple[LentSecret, ...]:
@@ -306,6 +337,12 @@ def render_unbound(server: str, name: str, use: SecretUse, bound: Collection[str
     )
 
 
+def render_login(server: str, secret: str) -> str:
+    """The command that logs in to a server's credential, by the vault's name of its secret."""
+    _, account = split_secret(secret)
+    return f"toolwright login {server}" + (f" --account {account}" if account else "")
+
+
 def find_origins(bundle: Bundle) -> frozenset[Origin]:
     """Every origin that the bundle's tools may ask for."""
     urls = [request.url for tool in bundle.tools for request in tool.requests]
@@ -314,7 +351,8 @@ def find_origins(bundle: Bundle) -> frozenset[Origin]:
 
 
 def find_granted_private(bundle: Bundle, consents: Grants) -> frozenset[Origin]:
-    """The bundle's origins that a person allowed though their address may be private."""
-    return frozenset(
-        filter(consents.is_private, find_origins(bundle) | list_token_origins(bundle.credentials))
-    )
+    """The bundle's origins, and those that its secrets go to, that a person allowed though their
+    address may be private.
+    """
+    asked = list_token_origins(bundle.credentials) | consents.find_use_origins(bundle.name)
+    return frozenset(filter(consents.is_private, find_origins(bundle) | asked))

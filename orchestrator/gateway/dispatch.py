@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from orchestrator.approvals.accounts import choose_approved
 from orchestrator.approvals.gate import Ask, Deny, GateQuestion, judge_call
 from orchestrator.calls import Call, Done, RefusedCall, Reply
 from orchestrator.errors import UnknownTool
@@ -115,6 +116,10 @@ class Dispatch:
 
     async def carry_out_approval(self, approval: Approval) -> Reply:
         """Run an approved call that this process has claimed, exactly as it was approved."""
+        with choose_approved((*approval.steps, *approval.uses)):
+            return await self._carry_out_chosen(approval)
+
+    async def _carry_out_chosen(self, approval: Approval) -> Reply:
         call = _build_call(approval)
         try:
             member = self.roster.find_server(call.server, call.tool)

@@ -9,7 +9,7 @@ import importlib
 import json
 import os
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -67,6 +67,12 @@ class Vault(Protocol):
         """Server and name of every secret, sorted."""
         ...
 
+    def lock_secret(self, server: str, name: str) -> AbstractContextManager[None]:
+        """A lock over all processes for what reads a secret, asks somebody else for the one that
+        follows it, and puts that one in its place. It blocks, and may be held for seconds.
+        """
+        ...
+
     def mark_text(self, text: str) -> str:
         """A short mark that another text does not have. Nobody without the vault's key can find the
         text by it, nor whether it is a certain one.
@@ -117,6 +123,10 @@ class FileVault:
     def list_names(self) -> tuple[tuple[str, str], ...]:
         secrets = self._read_vault().secrets
         return tuple(sorted((server, name) for server in secrets for name in secrets[server]))
+
+    def lock_secret(self, server: str, name: str) -> AbstractContextManager[None]:
+        digest = hashlib.sha256(json.dumps([server, name]).encode()).hexdigest()
+        return lock_file(self._path.with_name(f"{self._path.name}.{digest[:16]}"))
 
     def mark_text(self, text: str) -> str:
         opened = self._read_vault()

@@ -94,6 +94,9 @@ class SecurityScheme:
     document's OAuth flows allow without a browser, `discovery` is OpenID Connect's document; URLs
     are absolute. `given` says that a person declared the scheme, not the document; `prefix` is then
     the word before the secret in an apiKey's header, such as `token` in `Authorization: token …`.
+
+    `authorization_url`, `device_url` and `login_url` are the endpoints at which a person logs in
+    (RFC 6749 section 3.1, RFC 8628 section 3.1) and that of the tokens of such log-ins.
     """
 
     name: str
@@ -107,6 +110,9 @@ class SecurityScheme:
     grants: tuple[Literal["client_credentials", "refresh_token", "password"], ...] = ()
     given: bool = False
     prefix: str = ""
+    authorization_url: str = ""
+    device_url: str = ""
+    login_url: str = ""
 
 
 @dataclass(frozen=True)
@@ -115,8 +121,9 @@ class Operation:
     `written` is the path as its document has it, with what never goes on the wire.
 
     `security` lists alternatives; each is the scheme names that go together; an empty alternative
-    means that anonymous access is allowed, no alternatives that none is asked for. `document` is
-    the GraphQL document that the operation consists of; its parameters are its variables.
+    means that anonymous access is allowed, no alternatives that none is asked for. `scopes` are
+    those that it needs, each with its scheme's name. `document` is the GraphQL document that the
+    operation consists of; its parameters are its variables.
     """
 
     id: str
@@ -134,6 +141,7 @@ class Operation:
     deprecated: bool = False
     written: str = ""
     document: str = ""
+    scopes: tuple[tuple[str, str], ...] = ()
 
     @property
     def url(self) -> str:
@@ -217,6 +225,7 @@ def _parse_operation(data: Mapping[str, Any]) -> Operation:
                 for r in data["responses"]
             ),
             "security": tuple(tuple(names) for names in data["security"]),
+            "scopes": tuple((str(name), str(scope)) for name, scope in data.get("scopes", ())),
         }
     )
 

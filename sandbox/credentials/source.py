@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from shlex import quote
@@ -17,10 +18,9 @@ from sandbox.credentials.oauth import (
     Fetch,
     TokenCache,
     TokenRequest,
-    can_fetch_token,
-    identify_account,
 )
-from sandbox.credentials.oauth import carry_account as carry_account
+from sandbox.credentials.oauth_secret import can_fetch_token, identify_account, sends_token
+from sandbox.credentials.oauth_secret import carry_account as carry_account
 from sandbox.credentials.placement import place_credential, set_header
 from sandbox.credentials.templates import SignedRequest, SigningInputs, fill_template, sign_aws
 from sandbox.credentials.uses import (
@@ -35,7 +35,6 @@ from sandbox.wire.exchange import WireRequest, WireResponse
 from sandbox.wire.policy import Origin, parse_origin
 from sandbox.wire.redaction import Redaction, list_sensitive_parts
 
-TOKEN_KINDS = ("oauth2", "openIdConnect")
 _LATER = {"digest": 1, "template": 2, "aws-sigv4": 3}
 """Kinds that sign a request are applied after those that change it."""
 _MAX_REDACTIONS = 64
@@ -116,6 +115,12 @@ class CredentialSource:
     told: Callable[[TokenExchange], None] = lambda exchange: None
     find_obstacle: Callable[[str, SecretUse], str] = lambda name, use: ""
     lent: Callable[[str], tuple[LentSecret, ...]] = lambda name: ()
+    locate: Callable[[str], str] = lambda name: name
+    """The vault's name of a credential's secret: that of the account in use."""
+    hold: Callable[[str], AbstractContextManager[None]] | None = None
+    """The lock that all processes share which may renew a credential's secret."""
+    again: Callable[[str], str] = lambda name: ""
+    """The command that logs in again."""
     origin: Origin | None = None
     """The origin of the one exchange that this copy is for (`open_exchange`)."""
 
@@ -193,7 +198,7 @@ class CredentialSource:
             names = tuple(dict.fromkeys(name for each in security for name in each))
         secrets = {name: self.secret(name) or "" for name in names}
         return {
-            name: identify_account(secret) if self._get_kind(name) in TOKEN_KINDS else secret
+            name: identify_account(secret) if self._sends_token(name, secret) else secret
             for name, secret in secrets.items()
         }
 
@@ -258,14 +263,14 @@ class CredentialSource:
         yet, "token" if a new token can be fetched, else "". Voids the token that was refused.
         """
         for name in names:
-            credential, key = self.declared[name], (self.server, name)
+            credential, secret = self.declared[name], self.secret(name) or ""
             if credential.kind == "digest":
                 return "again" if self._is_new_challenge(name, sent, answer) else ""
-            if credential.kind in TOKEN_KINDS:
-                if not can_fetch_token(credential, self.secret(name) or ""):
+            if self._sends_token(name, secret):
+                if not can_fetch_token(credential, secret):
                     return ""
                 used = (sent.get_header("Authorization") or "").removeprefix("Bearer ")
-                self.wallet.tokens.void_token(key, used)
+                self.wallet.tokens.void_token((self.server, self.locate(name)), used)
                 return "token"
         return ""
 
@@ -275,7 +280,7 @@ class CredentialSource:
         for name in self.declared:
             for text in self._list_texts(name):
                 held += list_sensitive_parts(text)
-            held += self.wallet.tokens.list_seen_tokens((self.server, name))
+            held += self.wallet.tokens.list_seen_tokens((self.server, self.locate(name)))
         return self.wallet.get_redaction(held).extend_with(passing)
 
     def _list_texts(self, name: str) -> Iterable[str]:
@@ -302,6 +307,9 @@ class CredentialSource:
     def _get_kind(self, name: str) -> str:
         return self.declared[name].kind if name in self.declared else "other"
 
+    def _sends_token(self, name: str, secret: str) -> bool:
+        return name in self.declared and sends_token(self.declared[name], secret)
+
     def _is_usable(self, name: str) -> bool:
         return self._get_kind(name) not in UNUSABLE and bool(self.secret(name))
 
@@ -318,17 +326,20 @@ class CredentialSource:
             return sign_aws(request, credential, secret, moment)
         if credential.kind == "digest":
             return self._sign_digest(request, name, secret, way)
+        if sends_token(credential, secret):
+            token = await self._fetch_token(name, credential, way)
+            return SignedRequest(set_header(request, "Authorization", f"Bearer {token}"))
         if credential.kind == "apiKey":
             added = place_credential(request, credential.location, credential.parameter, secret)
             return SignedRequest(added)
         if credential.kind == "basic":
             made = base64.b64encode(secret.encode()).decode()
             return SignedRequest(set_header(request, "Authorization", f"Basic {made}"), (made,))
-        if credential.kind in TOKEN_KINDS:
-            secret = await self._fetch_token(name, credential, way)
         return SignedRequest(set_header(request, "Authorization", f"Bearer {secret}"))
 
     async def _fetch_token(self, name: str, credential: Credential, way: SigningContext) -> str:
+        hold = self.hold
+
         async def keep(secret: str) -> None:
             if self.keep is not None:
                 await asyncio.to_thread(self.keep, name, secret)
@@ -347,12 +358,15 @@ class CredentialSource:
             return await self._send_reported(name, request, way)
 
         asked = TokenRequest(
-            key=(self.server, name),
+            key=(self.server, self.locate(name)),
             credential=credential,
             secret=lambda: (self.anew or self.secret)(name) or "",
             fetch=fetch,
             now=way.clock.now(),
             keep=keep,
+            wall=way.clock.get_wall_time(),
+            hold=(lambda: hold(name)) if hold else None,
+            again=self.again(name),
         )
         return await self.wallet.tokens.get_token(asked)
 

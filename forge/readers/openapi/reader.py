@@ -262,6 +262,7 @@ def _read_operation(
         parameters=paths.merge_query(read, query, template),
         body=body,
         responses=answers,
+        scopes=security.read_scopes(context, node, known.schemes),
         security=required or security.find_forgotten_requirements(node, nodes, known),
         deprecated=parameters.is_true(node.get("deprecated").value),
         written=written,

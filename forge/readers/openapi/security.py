@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from forge.readers.openapi import servers
@@ -20,6 +21,7 @@ MAX_ALTERNATIVES = 32
 AUTHORIZATION = SecurityScheme("authorization", "apiKey", "header", "Authorization")
 """What an operation wants that lists the header as a parameter: all of its value is the secret."""
 
+_SCOPE = re.compile(r"[!#-\[\]-~]{1,200}\Z")
 _FLOWS: dict[str, tuple[Grant, ...]] = {
     "clientCredentials": ("client_credentials",),
     "application": ("client_credentials",),
@@ -76,6 +78,28 @@ def read_requirements(
     return tuple(dict.fromkeys(alternatives))
 
 
+def read_scopes(
+    context: ReaderContext, operation: Node, known: dict[str, SecurityScheme]
+) -> tuple[tuple[str, str], ...]:
+    """Return the scopes that an operation needs of the schemes it names, or those of the document's
+    own requirements; words that are no scopes (RFC 6749 section 3.3) are left out.
+    """
+    node = operation.get("security")
+    if node.value is None:
+        node = context.references.root.get("security")
+    found = []
+    for entry in node.list_elements()[:MAX_ALTERNATIVES]:
+        for name, scopes in entry.list_items():
+            if name in known and known[name].kind in ("oauth2", "openIdConnect"):
+                words = scopes.value if isinstance(scopes.value, list) else []
+                found += [(known[name].name, word) for word in words if _is_scope(word)]
+    return tuple(dict.fromkeys(found))
+
+
+def _is_scope(word: Any) -> bool:
+    return isinstance(word, str) and bool(_SCOPE.match(word))
+
+
 def find_unapplied_schemes(
     context: ReaderContext, known: dict[str, SecurityScheme]
 ) -> tuple[tuple[str, ...], ...]:
@@ -118,7 +142,8 @@ def _read_scheme(context: ReaderContext, node: Node, name: str, base: str) -> Se
         context.problems.add(node.to_problem(reason))
     elif made.kind == "oauth2":
         url, grants = _read_flows(node, base)
-        return SecurityScheme(name, "oauth2", token_url=url, grants=grants)
+        scheme = SecurityScheme(name, "oauth2", token_url=url, grants=grants)
+        return _add_login(scheme, _list_flows(node), base)
     elif made.kind == "openIdConnect":
         found = servers.resolve_token_url(node.get("openIdConnectUrl").value, base)
         return SecurityScheme(name, "openIdConnect", discovery=found)
@@ -131,9 +156,7 @@ def _read_flows(node: Node, base: str) -> tuple[str, tuple[Grant, ...]]:
 
     Only one endpoint is kept; flows with another one are left out.
     """
-    flows = dict(node.get("flows").list_items())
-    if not flows and isinstance(node.get("flow").value, str):
-        flows = {node.get("flow").value: node}
+    flows = _list_flows(node)
     url, grants = "", set[Grant]()
     for name in sorted(flows, key=lambda name: list(_FLOWS).index(name) if name in _FLOWS else 99):
         found = servers.resolve_token_url(flows[name].get("tokenUrl").value, base)
@@ -143,6 +166,32 @@ def _read_flows(node: Node, base: str) -> tuple[str, tuple[Grant, ...]]:
             if servers.resolve_token_url(flows[name].get("refreshUrl").value, base) == found:
                 grants.add("refresh_token")
     return url, tuple(grant for grant in get_args(Grant) if grant in grants)
+
+
+def _list_flows(node: Node) -> dict[str, Node]:
+    flows = dict(node.get("flows").list_items())
+    if not flows and isinstance(node.get("flow").value, str):
+        flows = {node.get("flow").value: node}
+    return flows
+
+
+def _add_login(scheme: SecurityScheme, flows: dict[str, Node], base: str) -> SecurityScheme:
+    """Return the scheme with the endpoints at which a person logs in.
+
+    An implicit flow is read as one that gives a code (RFC 9700 section 2.1.2); its token endpoint
+    is the one of the other flows, if any.
+    """
+
+    def read(name: str, key: str) -> str:
+        return servers.resolve_token_url(flows[name].get(key).value, base) if name in flows else ""
+
+    codes = ("authorizationCode", "accessCode", "implicit")
+    page = next(filter(None, (read(name, "authorizationUrl") for name in codes)), "")
+    device = read("deviceAuthorization", "deviceAuthorizationUrl")
+    own = (*codes[:2], "deviceAuthorization")
+    tokens = next(filter(None, (read(name, "tokenUrl") for name in own)), "")
+    login = tokens if tokens != scheme.token_url else ""
+    return replace(scheme, authorization_url=page, device_url=device, login_url=login)
 
 
 def _is_usable_name(parameter: Any) -> bool:

@@ -9,6 +9,7 @@ import click
 
 from orchestrator import views
 from orchestrator.app import open_app
+from orchestrator.approvals.accounts import choose_account
 from orchestrator.calls import Call, Done, Pending, Reply, split_tool_name
 from orchestrator.cli.terminal import (
     FAILED,
@@ -31,6 +32,7 @@ from sandbox.wire.content import get_media_data
 @click.argument("tool")
 @click.argument("arguments", default="{}")
 @click.option("--task", default="", help="What it is for; kept in the audit log.")
+@click.option("--account", help="Go out with this account (`toolwright accounts SERVER`).")
 @click.option(
     "--save",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -40,7 +42,13 @@ from sandbox.wire.content import get_media_data
 @engine_option
 @report_errors
 def call_command(
-    tool: str, arguments: str, task: str, save: Path | None, as_json: bool, engine: str | None
+    tool: str,
+    arguments: str,
+    task: str,
+    account: str | None,
+    save: Path | None,
+    as_json: bool,
+    engine: str | None,
 ) -> None:
     """Call TOOL (`server.tool`) with ARGUMENTS, a JSON object.
 
@@ -50,7 +58,8 @@ def call_command(
     if parts is None:
         raise UnknownTool(tool)
     call = Call(*parts, parse_arguments(arguments), task, "called at the terminal", "terminal")
-    reply = run_coroutine(_call_tool(load_settings(engine=engine), call))
+    with choose_account(call.server, account):
+        reply = run_coroutine(_call_tool(load_settings(engine=engine), call))
     if as_json:
         print_json(views.build_reply_result(reply))
     else:

@@ -20,6 +20,9 @@ from orchestrator.approvals.granting import (
 from orchestrator.approvals.grants import Grants, open_grants
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
+from orchestrator.cli.login import accounts_command as accounts_command
+from orchestrator.cli.login import login_command as login_command
+from orchestrator.cli.login import logout_command as logout_command
 from orchestrator.cli.terminal import (
     ask_pin,
     engine_option,
@@ -100,7 +103,9 @@ def set_secret(
         if server != SOURCES:
             # Neither the old value goes where the new one may, nor the new one where the old did.
             unbind_secret(store.grants, server, own, "terminal", time.time())
-        open_vault(settings).put(server, own, Secret(value))
+        vault = open_vault(settings)
+        with vault.lock_secret(server, own):
+            vault.put(server, own, Secret(value))
         if uses:
             bind_secret(store.grants, server, own, uses, "terminal", signer)
         store.audit.add_note("secret.set", name, {}, time.time())
