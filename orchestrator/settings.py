@@ -133,7 +133,8 @@ class Settings:
     `vault_key` is the file that the vault's key is in, which lies outside `home`, and `own_key`
     whether somebody named it; `recordings_mb` is how much is kept of what calls took in, for
     `toolwright replay`; `calls_mb` is what a process holds of all its calls at
-    once. `public_url` is where a phone reaches the control plane, for the links of
+    once. `semantic` is whether tools are also found by their meaning, where the extra of that name
+    is installed. `public_url` is where a phone reaches the control plane, for the links of
     messages; by default its own URL.
     """
 
@@ -151,6 +152,7 @@ class Settings:
     recordings_mb: int = 256
     calls_mb: int = PROCESS_MB
     public_url: str = ""
+    semantic: bool = True
     vault_key: Path = Path("vault.key")
     own_key: bool = False
     inherited: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -243,6 +245,7 @@ def load_settings(
         cache=_find_cache(given),
         calls_mb=int(_parse_number(given, "TOOLWRIGHT_CALLS_MB", Settings.calls_mb)),
         recordings_mb=int(given.get("TOOLWRIGHT_RECORDINGS_MB") or Settings.recordings_mb),
+        semantic=given.get("TOOLWRIGHT_SEMANTIC") != "off",
         public_url=(given.get("TOOLWRIGHT_PUBLIC_URL") or "").rstrip("/"),
         vault_key=_find_vault_key(given),
         own_key=bool(given.get("TOOLWRIGHT_VAULT_KEY_FILE")),
