@@ -31,6 +31,9 @@ CLASSES: Mapping[str, str] = {
     "verbupdate": "update",
     "verbdelete": "delete",
 }
+MAX_READ = 2_000
+_VENDOR = re.compile(r"\b(?:on|via|with|using|at|from|our|my|through) ([A-Z][A-Za-z0-9]+)\b")
+"""A name where a task says at whom something is done: "our Cloudflare account", "from GitHub"."""
 _NAME = re.compile(r"(?<=[^.!?:\s] )[A-Z][A-Za-z0-9]+(?:\.(?:com|io|org|net|ai|app))?")
 COMMON = frozenset(
     "api apis http https url urls json xml csv html id ids dns ip rest get post put delete patch i "
@@ -179,15 +182,13 @@ def find_vetoes(task: str, tool: SearchCandidate, match: ToolMatch) -> tuple[Vet
         verb = next(word for word in words if word not in POLITE)
         if all(stem_word(verb) not in field for field in tool.fields):
             vetoes.append("another verb")
-    asked, told = (
-        find_names(task),
-        find_names(f"{match.description} ") | find_names(f"- {match.title}"),
-    )
-    if asked and told and not told & set(words):
+    asked = frozenset(name.lower() for name in _VENDOR.findall(task[:MAX_READ])) - COMMON
+    told = find_names(match.description) | find_names(f"- {match.title}")
+    if asked and told and asked.isdisjoint({*told, *split_words(match.title)}):
         vetoes.append("another vendor")
     return tuple(vetoes)
 
 
 def find_names(text: str) -> frozenset[str]:
     """Capitalised words inside sentences, in lower case: names of vendors, places and people."""
-    return frozenset(name.lower() for name in _NAME.findall(text[:2000])) - COMMON
+    return frozenset(name.lower() for name in _NAME.findall(text[:MAX_READ])) - COMMON
