@@ -20,6 +20,7 @@ from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import sign_audit
 from orchestrator.chores import (
     clean_up_dead,
+    encode_tools,
     run_chores,
     sweep_dead,
     take_up_edits,
@@ -296,6 +297,7 @@ def _list_chores(
         app.kill_switch,
     )
     yield watch_descriptions(app.drift, app.kill_switch)
+    yield encode_tools(app.store, app.settings.semantic)
     watchdog = LoopWatchdog(partial(app.store.processes.record_stalls, app.process))
     yield watchdog.watch()
     heads = HeadSigner(app.settings.heads)

@@ -139,8 +139,9 @@ class Settings:
     whether somebody named it; `recordings_mb` is how much is kept of what calls took in, for
     `toolwright replay`; `calls_mb` is what a process holds of all its calls at
     once. `probe_requests` and `probe_seconds` bound what a forge asks of the API that it makes a
-    server for; 0 requests are none. `public_url` is where a phone reaches the control plane, for
-    the links of messages; by default its own URL.
+    server for; 0 requests are none. `semantic` is whether tools are also found by their meaning,
+    where the extra of that name is installed. `public_url` is where a phone reaches the control
+    plane, for the links of messages; by default its own URL.
     """
 
     home: Path
@@ -159,6 +160,7 @@ class Settings:
     probe_requests: int = PROBE_REQUESTS
     probe_seconds: float = PROBE_SECONDS
     public_url: str = ""
+    semantic: bool = True
     vault_key: Path = Path("vault.key")
     own_key: bool = False
     inherited: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -256,6 +258,7 @@ def load_settings(
         probe_requests=int(_parse_number(given, "TOOLWRIGHT_PROBE_REQUESTS", PROBE_REQUESTS)),
         probe_seconds=_parse_number(given, "TOOLWRIGHT_PROBE_SECONDS", PROBE_SECONDS),
         recordings_mb=int(given.get("TOOLWRIGHT_RECORDINGS_MB") or Settings.recordings_mb),
+        semantic=given.get("TOOLWRIGHT_SEMANTIC") != "off",
         public_url=(given.get("TOOLWRIGHT_PUBLIC_URL") or "").rstrip("/"),
         vault_key=_find_vault_key(given),
         own_key=bool(given.get("TOOLWRIGHT_VAULT_KEY_FILE")),

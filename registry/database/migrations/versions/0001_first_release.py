@@ -353,6 +353,15 @@ Table(
     Column("description", Text, nullable=False),
     Column("parameters", Text, nullable=False),
     Column("context", Text, nullable=False),
+    Column("meaning", String(64), nullable=False, index=True),
+)
+
+Table(
+    "search_vectors",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("meaning", String(64), nullable=False, unique=True),
+    Column("vector", LargeBinary, nullable=False),
 )
 
 SEARCH_INDEX = """CREATE VIRTUAL TABLE search_index USING fts5(
