@@ -18,7 +18,7 @@ from sandbox.session.interface import Outcome
 @dataclass(frozen=True)
 class ReadArguments:
     """Arguments with unambiguous values in their types, a note of those that were read as another,
-    and for a tool that reads why these may make it do something else; "" each where there is none.
+    and why these may make the tool do something else; "" each where there is none.
     """
 
     arguments: Mapping[str, Any]

@@ -1,9 +1,9 @@
-"""Whether a call of a tool that reads is one by which its tool was found to read.
+"""Whether a call does what its tool was found to do.
 
 A tool reads by its operation's method, and by what its document says of the values that choose what
 is done: a fixed `?action=list`, a word of the path, the body of a POST that a person classified.
 A schema that is a claim (`sandbox.schemas.accepted`) refuses no other value. Such a value may be of
-another operation, so a call with it is a write.
+another operation: a call with it is a write, and one that no rule and no record vouches for.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ MAX_LOOKED_AT = 2_000
 
 
 def find_other_class(bundle: Bundle, tool: ToolDefinition, arguments: Mapping[str, Any]) -> str:
-    """Why a call of this reading tool may do something else; "" where it is the read that its
-    document describes, and for tools whose own schema refuses all others.
+    """Why a call of this tool may do something else than its document describes; "" where it does
+    not, and for tools whose own schema refuses all others.
     """
-    if tool.access != "read" or not is_claim(bundle, tool) or _is_graphql(tool):
+    if not is_claim(bundle, tool) or _is_graphql(tool):
         return ""
-    if any(request.method not in SAFE_METHODS for request in tool.requests):
+    reads = tool.access == "read"
+    if reads and any(request.method not in SAFE_METHODS for request in tool.requests):
         problem = get_checker(tool.input_schema).find_problem(arguments)
         return "" if problem is None else f"{problem.where or '/'}: {problem.reason}"
     claimed = tool.input_schema
@@ -42,7 +43,7 @@ def find_other_class(bundle: Bundle, tool: ToolDefinition, arguments: Mapping[st
         location, sent = get_place(part)
         if name not in arguments:
             needed = name in claimed.get("required", ()) and location in _WRITTEN
-            if needed and _is_choosing(sent):
+            if reads and needed and _is_choosing(sent):
                 return f"/{name} is not given, and it says what is done"
             continue
         problem = get_checker({**part, "$defs": claimed.get("$defs", {})}).find_problem(
@@ -50,7 +51,8 @@ def find_other_class(bundle: Bundle, tool: ToolDefinition, arguments: Mapping[st
         )
         if problem is None:
             continue
-        if _may_act(bundle, location, sent, part, claimed, arguments[name]):
+        body = location == "body" and reads
+        if body or _may_act(bundle, location, sent, part, claimed, arguments[name]):
             return f"/{name}{problem.where}: {problem.reason}"
     return ""
 
@@ -71,8 +73,10 @@ def _may_act(
     """Whether a value that its document does not describe may choose what is done."""
     if location == "path":
         return _has_listed(part, claimed) or _names_act(value) or _is_route(bundle, value)
+    if location == "body":
+        return _has_listed(part, claimed)
     if location not in _WRITTEN:
-        return location == "body"
+        return False
     return _is_choosing(sent) or (_has_listed(part, claimed) and _names_act(value))
 
 

@@ -93,7 +93,15 @@ def test_a_post_that_a_person_classified_as_a_read_reads_with_what_is_documented
     assert find_other_class(made, read, {"body": {"method": "drop"}})
 
 
-def test_a_write_asks_by_itself_and_a_schema_that_holds_refuses_by_itself(made: Bundle) -> None:
-    assert find_other_class(made, tool(made, "callRpc"), {"body": {"method": "drop"}}) == ""
+def test_a_write_with_a_value_that_is_not_listed_is_another_than_was_vouched_for(
+    made: Bundle,
+) -> None:
+    call = tool(made, "callRpc")
+    assert find_other_class(made, call, {"body": {"method": "drop"}})
+    assert find_other_class(made, call, {"body": {"method": "list"}}) == ""
+    assert find_other_class(made, call, {}) == ""
+
+
+def test_a_schema_that_holds_refuses_by_itself(made: Bundle) -> None:
     written = replace(made, provenance=replace(made.provenance, author="client"))
     assert find_other_class(written, tool(made, "getWord"), {"word": "erase"}) == ""
