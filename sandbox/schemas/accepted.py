@@ -161,6 +161,9 @@ def _relax_argument(schema: Schema) -> Schema:
         made["type"] = _list_types(made)[:-1] if made["type"] != ["null"] else made["type"]
     if _is_path(schema) and "string" in _list_types(made):
         made["minLength"] = 1
+    if schema.get("additionalProperties") is False and get_place(schema)[0] != "body":
+        # Its fields may be parameters by themselves, and these have no place.
+        made["additionalProperties"] = False
     return made
 
 

@@ -9,6 +9,7 @@ another operation: a call with it is a write, and one that no rule and no record
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -42,17 +43,17 @@ def find_other_class(bundle: Bundle, tool: ToolDefinition, arguments: Mapping[st
             continue
         location, sent = get_place(part)
         if name not in arguments:
-            needed = name in claimed.get("required", ()) and location in _WRITTEN
-            if reads and needed and _is_choosing(sent):
-                return f"/{name} is not given, and it says what is done"
+            # A write without what is required may be a larger one: `dryRun`, a filter, a version.
+            needed = name in claimed.get("required", ()) and location != "path"
+            if needed and (not reads or _is_choosing(sent)):
+                return f"/{name} is not given"
             continue
         problem = get_checker({**part, "$defs": claimed.get("$defs", {})}).find_problem(
             arguments[name]
         )
         if problem is None:
             continue
-        body = location == "body" and reads
-        if body or _may_act(bundle, location, sent, part, claimed, arguments[name]):
+        if _may_act(bundle, location, sent, part, claimed, arguments[name]):
             return f"/{name}{problem.where}: {problem.reason}"
     return ""
 
@@ -73,10 +74,11 @@ def _may_act(
     """Whether a value that its document does not describe may choose what is done."""
     if location == "path":
         return _has_listed(part, claimed) or _names_act(value) or _is_route(bundle, value)
-    if location == "body":
-        return _has_listed(part, claimed)
     if location not in _WRITTEN:
-        return False
+        return location == "body"
+    if isinstance(value, Mapping):
+        # Its keys may stand in the request as names of parameters.
+        return _names_act(value) or any(map(_is_choosing, value))
     return _is_choosing(sent) or (_has_listed(part, claimed) and _names_act(value))
 
 
@@ -106,8 +108,8 @@ def _has_listed(part: Schema, claimed: Mapping[str, Any]) -> bool:
 
 def _names_act(value: Any) -> bool:
     """Whether a value has a word that is an act's name: `delete`, `forceDelete`, `deletes`."""
-    text = value if isinstance(value, str) else json.dumps(value)
-    words = split_words(text)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    words = split_words(unicodedata.normalize("NFKC", text))
     return any(word in ACTS or find_base_verb([word]) in ACTS for word in words)
 
 

@@ -285,7 +285,7 @@ def test_a_body_that_is_required_and_not_given_is_not_sent(place: Place, heard: 
 @pytest.fixture
 def ruled(place: Place) -> Iterator[None]:
     """A standing rule for orders of one cup of anything."""
-    asked = place.call("shop.create_order", body={"item": "tea", "count": 1})
+    asked = place.call("shop.create_order", x_shop="a", body={"item": "tea", "count": 1})
     assert isinstance(asked, Pending)
     store = place.app.store
     request = RuleRequest(("body.count=1",))
@@ -297,14 +297,24 @@ def ruled(place: Place) -> Iterator[None]:
 
 
 def test_a_rule_covers_values_as_they_were_read(place: Place, ruled: None, heard: Heard) -> None:
-    reply = done(place.call("shop.create_order", body={"item": "tea", "count": "1"}))
+    reply = done(place.call("shop.create_order", x_shop="a", body={"item": "tea", "count": "1"}))
     assert reply.rule
     assert [json.loads(body) for _, _, body in heard] == [{"item": "tea", "count": 1}]
-    assert isinstance(place.call("shop.create_order", body={"item": "tea", "count": "2"}), Pending)
+    assert isinstance(
+        place.call("shop.create_order", x_shop="a", body={"item": "tea", "count": "2"}), Pending
+    )
+
+
+def test_a_rule_covers_no_write_without_what_is_required(
+    place: Place, ruled: None, heard: Heard
+) -> None:
+    reply = place.call("shop.create_order", body={"item": "tea", "count": 1})
+    assert isinstance(reply, Pending)
+    assert heard == []
 
 
 def test_a_rule_covers_no_value_that_is_not_listed(place: Place, ruled: None, heard: Heard) -> None:
-    reply = place.call("shop.create_order", body={"item": "poison", "count": 1})
+    reply = place.call("shop.create_order", x_shop="a", body={"item": "poison", "count": 1})
     assert isinstance(reply, Pending)
     assert heard == []
 
