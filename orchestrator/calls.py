@@ -27,8 +27,8 @@ class Call:
     """A requested tool call. `read_by` is the model that extracted its arguments from the task, ""
     where somebody gave them; `task`, `reason` and `session` are the caller's words. `heard` gets
     its progress, `logged` the log messages of a third-party server. `within` is None for a client's
-    own call. `note` says how its arguments were read, `asks` why this call of a tool that reads is
-    a write that a person has to see (`orchestrator.gateway.arguments`).
+    own call. `note` says how its arguments were read, `asks` why this call is a write that a
+    person has to see, whatever its tool is (`orchestrator.gateway.arguments`).
     """
 
     server: str

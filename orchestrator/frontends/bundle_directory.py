@@ -111,7 +111,8 @@ class BundleDirectory:
             if definition.access == "read" and not read.asks:
                 outcome = await self._call_in_session(self._reads, tool, read.arguments, heard)
             elif not self._grants.writes:
-                what = f"may not read here ({read.asks})" if read.asks else "writes"
+                asks = definition.access == "read"
+                what = f"may not read here ({read.asks})" if asks else "writes"
                 return _build_refusal(
                     f"{tool} {what}, and writes were not allowed. {_ALLOW_WRITES}"
                 )

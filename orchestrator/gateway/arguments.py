@@ -8,7 +8,7 @@ from typing import Any
 
 from orchestrator.calls import Done, Pending, Reply
 from sandbox.bundle.model import Bundle, ToolDefinition
-from sandbox.schemas.accepted import build_accepted_schema
+from sandbox.schemas.accepted import build_accepted_schema, list_empty_bodies
 from sandbox.schemas.classes import find_other_class
 from sandbox.schemas.coercion import coerce_arguments, render_notes
 from sandbox.schemas.validator import get_checker
@@ -18,7 +18,7 @@ from sandbox.session.interface import Outcome
 @dataclass(frozen=True)
 class ReadArguments:
     """Arguments with unambiguous values in their types, a note of those that were read as another,
-    and for a tool that reads why these may make it do something else; "" each where there is none.
+    and why these may make the tool do something else; "" each where there is none.
     """
 
     arguments: Mapping[str, Any]
@@ -31,6 +31,8 @@ def adapt_arguments(
 ) -> ReadArguments:
     """Arguments that break a tool's schema, as they count."""
     accepted = build_accepted_schema(bundle, tool)
+    if accepted is not tool.input_schema:
+        arguments = {**list_empty_bodies(tool.input_schema, arguments), **arguments}
     note = ""
     if get_checker(accepted).find_problem(arguments) is not None:
         read = coerce_arguments(accepted, arguments)

@@ -280,12 +280,10 @@ def _find_cause_text(ended: Invocation, bundle: Bundle) -> str:
 
 
 def _describe_asking(call: Call) -> str:
-    """Why a person is asked about a call of a tool that reads; "" for any other."""
+    """Why a person is asked about a call that its document does not describe; "" for any other."""
     if not call.asks:
         return ""
-    return (
-        f"{call.name} reads with the arguments that are documented, and may not here: {call.asks}"
-    )
+    return f"{call.name} may do something else here than its document describes: {call.asks}"
 
 
 def _describe_change(part: str) -> str:

@@ -32,6 +32,7 @@ _PLAIN_FORMATS = frozenset({"int32", "int64", "float", "double", "binary", "byte
 """Formats that no validator refuses a value for."""
 _FILE_FIELDS = frozenset({"base64", "filename", "content_type"})
 """The form in which the runtime takes a file; it is ours, and no claim of the document."""
+_NEEDING = ("required", "minProperties", "allOf", "anyOf", "oneOf", "not", "if", "$ref")
 _JSON_TYPES = (
     (bool, "boolean"),
     (int, "integer"),
@@ -104,6 +105,33 @@ def soften_arguments(claimed: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
+def list_empty_bodies(
+    claimed: Mapping[str, Any], arguments: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """The body that is required, is not given, and may be an object of nothing: what is sent then
+    is that, so that the request has its media type.
+    """
+    properties = claimed.get("properties", {})
+    missing = [name for name in claimed.get("required", ()) if name not in arguments]
+    return {
+        name: {}
+        for name in missing
+        if get_place(properties.get(name, True))[0] == "body"
+        and _takes_nothing(properties[name], claimed.get("$defs", {}))
+    }
+
+
+def _takes_nothing(schema: Schema, definitions: Mapping[str, Schema]) -> bool:
+    """Whether an object without fields is as the schema says, as far as its own words go."""
+    for _ in range(16):
+        if not isinstance(schema, Mapping) or "$ref" not in schema:
+            break
+        schema = definitions.get(str(schema["$ref"]).removeprefix("#/$defs/"), True)
+    if not isinstance(schema, Mapping) or schema.get("type") != "object":
+        return False
+    return not any(schema.get(key) for key in _NEEDING)
+
+
 def get_place(argument: Schema) -> tuple[str, str]:
     """Where in a request an argument goes: the location, and the name that it has there."""
     place = str(argument.get("x-in", "")) if isinstance(argument, Mapping) else ""
@@ -133,6 +161,9 @@ def _relax_argument(schema: Schema) -> Schema:
         made["type"] = _list_types(made)[:-1] if made["type"] != ["null"] else made["type"]
     if _is_path(schema) and "string" in _list_types(made):
         made["minLength"] = 1
+    if schema.get("additionalProperties") is False and get_place(schema)[0] != "body":
+        # Its fields may be parameters by themselves, and these have no place.
+        made["additionalProperties"] = False
     return made
 
 

@@ -1,14 +1,15 @@
-"""Whether a call of a tool that reads is one by which its tool was found to read.
+"""Whether a call does what its tool was found to do.
 
 A tool reads by its operation's method, and by what its document says of the values that choose what
 is done: a fixed `?action=list`, a word of the path, the body of a POST that a person classified.
 A schema that is a claim (`sandbox.schemas.accepted`) refuses no other value. Such a value may be of
-another operation, so a call with it is a write.
+another operation: a call with it is a write, and one that no rule and no record vouches for.
 """
 
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,12 +28,13 @@ MAX_LOOKED_AT = 2_000
 
 
 def find_other_class(bundle: Bundle, tool: ToolDefinition, arguments: Mapping[str, Any]) -> str:
-    """Why a call of this reading tool may do something else; "" where it is the read that its
-    document describes, and for tools whose own schema refuses all others.
+    """Why a call of this tool may do something else than its document describes; "" where it does
+    not, and for tools whose own schema refuses all others.
     """
-    if tool.access != "read" or not is_claim(bundle, tool) or _is_graphql(tool):
+    if not is_claim(bundle, tool) or _is_graphql(tool):
         return ""
-    if any(request.method not in SAFE_METHODS for request in tool.requests):
+    reads = tool.access == "read"
+    if reads and any(request.method not in SAFE_METHODS for request in tool.requests):
         problem = get_checker(tool.input_schema).find_problem(arguments)
         return "" if problem is None else f"{problem.where or '/'}: {problem.reason}"
     claimed = tool.input_schema
@@ -41,9 +43,10 @@ def find_other_class(bundle: Bundle, tool: ToolDefinition, arguments: Mapping[st
             continue
         location, sent = get_place(part)
         if name not in arguments:
-            needed = name in claimed.get("required", ()) and location in _WRITTEN
-            if needed and _is_choosing(sent):
-                return f"/{name} is not given, and it says what is done"
+            # A write without what is required may be a larger one: `dryRun`, a filter, a version.
+            needed = name in claimed.get("required", ()) and location != "path"
+            if needed and (not reads or _is_choosing(sent)):
+                return f"/{name} is not given"
             continue
         problem = get_checker({**part, "$defs": claimed.get("$defs", {})}).find_problem(
             arguments[name]
@@ -73,6 +76,9 @@ def _may_act(
         return _has_listed(part, claimed) or _names_act(value) or _is_route(bundle, value)
     if location not in _WRITTEN:
         return location == "body"
+    if isinstance(value, Mapping):
+        # Its keys may stand in the request as names of parameters.
+        return _names_act(value) or any(map(_is_choosing, value))
     return _is_choosing(sent) or (_has_listed(part, claimed) and _names_act(value))
 
 
@@ -102,8 +108,8 @@ def _has_listed(part: Schema, claimed: Mapping[str, Any]) -> bool:
 
 def _names_act(value: Any) -> bool:
     """Whether a value has a word that is an act's name: `delete`, `forceDelete`, `deletes`."""
-    text = value if isinstance(value, str) else json.dumps(value)
-    words = split_words(text)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    words = split_words(unicodedata.normalize("NFKC", text))
     return any(word in ACTS or find_base_verb([word]) in ACTS for word in words)
 
 

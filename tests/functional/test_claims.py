@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ import pytest
 from forge.compiler.compile import compile_document
 from forge.readers.document import parse_document
 from orchestrator.app import open_app
+from orchestrator.approvals.rules import RuleRequest, create_rule
 from orchestrator.calls import Done, Pending, Reply
 from orchestrator.frontends.bundle_directory import BundleDirectory, DirectoryGrants
 from orchestrator.settings import load_settings
@@ -25,7 +27,7 @@ from sandbox.bundle.model import Bundle
 from sandbox.engines.process import ProcessRunner
 from sandbox.wire.policy import parse_origin
 from tests.functional.test_calls import Place, relaying
-from tests.granted import allow
+from tests.granted import allow, person
 from tests.world.loopback import Answering, served
 
 DOCUMENT = """
@@ -226,7 +228,7 @@ def test_a_reading_tool_that_is_asked_for_another_act_waits_for_a_person(
 ) -> None:
     reply = place.call("shop.get_things", **arguments)
     assert isinstance(reply, Pending)
-    assert "may not" in reply.reason
+    assert "may do something else" in reply.reason
     assert heard == []
 
 
@@ -278,6 +280,43 @@ def test_a_body_that_is_required_and_not_given_is_not_sent(place: Place, heard: 
     reply = place.call("shop.create_order")
     assert isinstance(reply, Pending)
     assert reply.approval.wire.body == b""
+
+
+@pytest.fixture
+def ruled(place: Place) -> Iterator[None]:
+    """A standing rule for orders of one cup of anything."""
+    asked = place.call("shop.create_order", x_shop="a", body={"item": "tea", "count": 1})
+    assert isinstance(asked, Pending)
+    store = place.app.store
+    request = RuleRequest(("body.count=1",))
+    signer = person(place.settings.pin)
+    made = create_rule(store, asked.approval, request, signer, "ann", time.time())
+    store.rules.add(made)
+    yield
+    store.rules.revoke(made.id, "ann", time.time())
+
+
+def test_a_rule_covers_values_as_they_were_read(place: Place, ruled: None, heard: Heard) -> None:
+    reply = done(place.call("shop.create_order", x_shop="a", body={"item": "tea", "count": "1"}))
+    assert reply.rule
+    assert [json.loads(body) for _, _, body in heard] == [{"item": "tea", "count": 1}]
+    assert isinstance(
+        place.call("shop.create_order", x_shop="a", body={"item": "tea", "count": "2"}), Pending
+    )
+
+
+def test_a_rule_covers_no_write_without_what_is_required(
+    place: Place, ruled: None, heard: Heard
+) -> None:
+    reply = place.call("shop.create_order", body={"item": "tea", "count": 1})
+    assert isinstance(reply, Pending)
+    assert heard == []
+
+
+def test_a_rule_covers_no_value_that_is_not_listed(place: Place, ruled: None, heard: Heard) -> None:
+    reply = place.call("shop.create_order", x_shop="a", body={"item": "poison", "count": 1})
+    assert isinstance(reply, Pending)
+    assert heard == []
 
 
 def directory_call(made: Bundle, tool: str, writes: bool = False, **arguments: Any) -> Any:

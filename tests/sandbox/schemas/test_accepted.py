@@ -12,6 +12,7 @@ from sandbox.bundle.model import Bundle, ToolDefinition
 from sandbox.schemas.accepted import (
     build_accepted_schema,
     build_listed_schema,
+    list_empty_bodies,
     relax_arguments,
     soften_arguments,
 )
@@ -176,3 +177,27 @@ def test_a_value_that_is_listed_without_a_type_has_the_type_of_those_listed() ->
     accepted = get_checker(relax_arguments(claimed))
     assert accepted.find_problem({"n": 3}) is None
     assert accepted.find_problem({"n": "3"}) is not None
+
+
+@pytest.mark.parametrize(
+    ("body", "sent"),
+    [
+        ({"type": "object", "properties": {"a": {"type": "string"}}}, {"body": {}}),
+        ({"$ref": "#/$defs/Open"}, {"body": {}}),
+        ({"type": "object", "required": ["a"]}, {}),
+        ({"type": "object", "minProperties": 1}, {}),
+        ({"type": "array"}, {}),
+        ({"type": "object", "anyOf": [{"required": ["a"]}]}, {}),
+    ],
+)
+def test_a_required_body_that_is_not_given_is_an_object_of_nothing_where_that_is_one(
+    body: dict[str, Any], sent: dict[str, Any]
+) -> None:
+    claimed = {
+        "properties": {"body": {**body, "x-in": "body"}},
+        "required": ["body"],
+        "$defs": {"Open": {"type": "object"}},
+    }
+    assert list_empty_bodies(claimed, {}) == sent
+    assert list_empty_bodies(claimed, {"body": {"b": 1}}) == {}
+    assert list_empty_bodies({**claimed, "required": []}, {}) == {}

@@ -242,6 +242,25 @@ def test_security_schemes(written: str, meant: SecurityScheme) -> None:
     assert reading("/a: {get: {}}", rest).spec.security_schemes == (meant,)
 
 
+def test_two_credentials_that_are_both_required_parameters_go_together() -> None:
+    rest = """
+    components:
+      securitySchemes:
+        key: {type: apiKey, in: query, name: key}
+        token: {type: apiKey, in: query, name: token}
+    security: [{key: []}, {token: []}]
+    """
+    both = "[{name: key, in: query, required: true}, {name: token, in: query, required: true}]"
+    one = "[{name: key, in: query, required: true}, {name: token, in: query}]"
+    found = reading(
+        f"/both: {{get: {{parameters: {both}}}}}\n/one: {{get: {{parameters: {one}}}}}", rest
+    )
+    assert [(o.security, o.parameters) for o in found.spec.operations] == [
+        ((("key", "token"), ("key",), ("token",)), ()),
+        ((("key",), ("token",)), ()),
+    ]
+
+
 def test_security_alternatives_combinations_and_none() -> None:
     rest = """
     security: [{a: []}]
