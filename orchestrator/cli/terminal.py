@@ -102,6 +102,11 @@ def print_text(message: str, style: str = "") -> None:
     out.print(Text(clean_text(message), style=style))
 
 
+def print_note(message: str) -> None:
+    """Print on standard error what is told beside an answer."""
+    err.print(Text(clean_text(message)))
+
+
 def read_line(path: Path) -> str:
     """The first line of a file, or of standard input for `-`."""
     if str(path) == "-":

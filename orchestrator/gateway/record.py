@@ -53,7 +53,7 @@ def settle_call(
         state="done",
         result=dict(outcome.result),
         failure=None if failure is None else _classify_failure(failure, outcome.exchanges),
-        difference=difference and CallDifference(**vars(difference)),
+        difference=None if difference is None else CallDifference(**vars(difference)),
         latency_ms=outcome.elapsed_ms,
         exchanges=tuple(map(encode_exchange, safe)),
         recording=recording,

@@ -30,7 +30,7 @@ from sandbox.killswitch import KillSwitch
 from sandbox.offload import INLINE_BYTES, Workbench
 from sandbox.schemas.accepted import build_accepted_schema, is_claim
 from sandbox.schemas.coercion import coerce_arguments, render_claims
-from sandbox.schemas.validator import SchemaChecker, get_checker
+from sandbox.schemas.validator import SchemaChecker, SchemaViolation, get_checker
 from sandbox.session.differences import judge_result
 from sandbox.session.interface import Failure, Limits, Outcome
 from sandbox.session.recording import CallLog
@@ -522,8 +522,7 @@ class PipeSession:
         elapsed = (time.perf_counter() - started) * 1000
         if result.get("isError"):
             return Outcome(tool, result, _read_failure(result), exchanges, elapsed)
-        violation = self._get_checkers(tool)[1].find_problem(result.get("structuredContent"))
-        judged = judge_result(self.bundle.get_tool(tool), result, violation)
+        judged = judge_result(self.bundle.get_tool(tool), result, self._find_breach(tool, result))
         return Outcome(
             tool,
             judged.result,
@@ -557,6 +556,10 @@ class PipeSession:
             return ""
         doubts = coerce_arguments(accepted, arguments).doubts
         return "; ".join(doubts) or f"{problem.where or '/'}: {problem.reason}"
+
+    def _find_breach(self, tool: str, result: Mapping[str, Any]) -> SchemaViolation | None:
+        """How a result breaks the tool's output schema."""
+        return self._get_checkers(tool)[1].find_problem(result.get("structuredContent"))
 
     def _list_redactions(self) -> tuple[Redaction, ...]:
         """What hides the secrets that may come back: values that the server was given, and what its

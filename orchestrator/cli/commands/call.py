@@ -18,6 +18,7 @@ from orchestrator.cli.terminal import (
     json_option,
     parse_arguments,
     print_json,
+    print_note,
     print_text,
     report_errors,
     run_coroutine,
@@ -25,7 +26,7 @@ from orchestrator.cli.terminal import (
 from orchestrator.errors import OrchestratorError, UnknownTool
 from orchestrator.settings import Settings, load_settings
 from sandbox.session.interface import Outcome
-from sandbox.wire.content import get_media_data
+from sandbox.wire.content import get_media_data, join_texts
 
 
 @click.command("call")
@@ -92,6 +93,11 @@ def _print_reply(reply: Reply) -> None:
     if isinstance(reply, Done):
         if reply.outcome.failure:
             print_text(reply.outcome.failure.message, "red")
+        elif reply.outcome.difference is not None:
+            # What differs is told beside the answer, so that a pipe gets the answer alone.
+            *answer, note = reply.outcome.result["content"]
+            print_text(join_texts(answer))
+            print_note(str(note["text"]))
         else:
             print_text(reply.outcome.text)
     elif isinstance(reply, Pending):

@@ -82,7 +82,7 @@ def _change(value: Any, path: Path, edit: Callable[[Any], Any]) -> Any:
     if not path:
         return edit(value)
     step, rest = path[0], path[1:]
-    made = dict(value) if isinstance(value, Mapping) else list(value)
+    made: Any = dict(value) if isinstance(value, Mapping) else list(value)
     made[step] = _change(made[step], rest, edit)
     return made
 
