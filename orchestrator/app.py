@@ -6,7 +6,7 @@ import asyncio
 import importlib
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -277,8 +277,11 @@ def _assemble_app(ground: Context, calling: _CallParts, making: _ForgeParts, pat
         ground.process,
         {"forge": making.jobs.run_forge_job, "do": app.run_task_job, "repair": repairs.repair_job},
         ground.pulse.wait_for_change,
-        person=_build_person_waiter(ground) if patient else None,
-        met=lambda job: is_met(app.consents, job) and app.authors.can_resume(job),
+        patient=patient,
+        met=lambda job: (
+            is_met(app.consents, job, making.forge.descriptions.mark_credentials)
+            and app.authors.can_resume(job)
+        ),
     )
     app.submissions = Submissions(store, ground.process, app.jobs, making.drafting)
     return app
@@ -303,25 +306,6 @@ def _list_chores(
     heads = HeadSigner(app.settings.heads)
     yield run_chores(app.store, sessions, heads, ground.signed_policy, watchdog)
     yield sweep_dead(app.store, ground.shelf, app.settings.instance)
-
-
-def _build_person_waiter(ground: Context) -> Callable[[], Any]:
-    """Wait until grants, sources or secrets are not what they were."""
-
-    async def done_something() -> None:
-        before = _snapshot_grants(ground)
-        while await asyncio.to_thread(_snapshot_grants, ground) == before:
-            await ground.pulse.wait_for_change()
-
-    return done_something
-
-
-def _snapshot_grants(ground: Context) -> Any:
-    try:
-        modified = ground.settings.vault.stat().st_mtime_ns
-    except FileNotFoundError:
-        modified = 0
-    return ground.consents.find_grants(), ground.consents.find_sources(), modified
 
 
 async def _cancel_task(task: asyncio.Task[None]) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from registry.needs import (
+    AllowedNeed,
     BudgetLine,
     CredentialNeed,
-    FileNeed,
-    HostNeed,
     Need,
-    PackageNeed,
     SourceNeed,
     SuccessionNeed,
 )
@@ -148,9 +146,7 @@ class CallsInvalid(ForgeFailed):
 class ForgeWaits(OrchestratorError):
     """A forge job cannot go on before a person gave it what it needs."""
 
-    def __init__(
-        self, need: HostNeed | FileNeed | PackageNeed | CredentialNeed, message: str
-    ) -> None:
+    def __init__(self, need: AllowedNeed | CredentialNeed, message: str) -> None:
         self.need = need
         super().__init__(message)
 

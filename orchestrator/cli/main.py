@@ -36,6 +36,7 @@ COMMANDS = {
     "logs": ("logs", "Show calls and the audit log."),
     "replay": ("replay", "Run a recorded call, task or forge again, offline, and compare."),
     "jobs": ("jobs", "Show forge jobs and what they wait for."),
+    "allow": ("jobs", "Allow all that a job waits for, and go on with it."),
     "source": ("source", "Add, list and remove API sources; allow hosts."),
     "secret": ("secret", "Set, list and remove secrets."),
     "login": ("secret", "Log in to a server's API with your browser or a code (OAuth)."),

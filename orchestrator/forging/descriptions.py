@@ -37,9 +37,9 @@ from orchestrator.forging.fetch import GuardedFetch
 from orchestrator.forging.order import NO_SOURCE, FileAccess, ForgeOrder, ForgeStep, Report
 from orchestrator.forging.registered_sources import find_meant_sources
 from orchestrator.gateway.brokers import SOURCES, find_origins
-from registry.database.canonical import hash_text
+from registry.database.canonical import hash_text, to_canonical_json
 from registry.models import CALLABLE, DocumentationSource
-from registry.needs import CredentialNeed, FileNeed, HostNeed, SourceNeed
+from registry.needs import CredentialNeed, FileNeed, HostNeed, SourceNeed, join_needs
 from registry.secrets.vault import Vault
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.permissions import find_path_problem
@@ -55,21 +55,34 @@ NETWORK = "network:"
 
 
 def check_hosts(consents: Grants, bundle: Bundle, permissions: Iterable[str] = ()) -> None:
-    """Raises ForgeWaits for the first host that no person has named, of those that a bundle asks
-    for and of those among permissions.
+    """Raises ForgeWaits for the hosts that no person has named, of those that a bundle asks for and
+    of those among permissions, all at once.
     """
+    need = join_needs(find_unnamed(consents, bundle, permissions))
+    if need is not None:
+        raise forge_waits(need)
+
+
+def find_unnamed(
+    consents: Grants, bundle: Bundle, permissions: Iterable[str] = ()
+) -> tuple[HostNeed, ...]:
+    """The hosts that no person has named, as `check_hosts`."""
     named = (p.removeprefix(NETWORK) for p in permissions if p.startswith(NETWORK))
     hosts = filter(None, (parse_origin(f"https://{host}") for host in named))
-    check_origins(consents, find_origins(bundle) | frozenset(hosts))
+    return _find_unnamed_origins(consents, find_origins(bundle) | frozenset(hosts))
 
 
 def check_origins(consents: Grants, wanted: Iterable[Origin]) -> None:
-    """Raises ForgeWaits for the first origin that no person has named."""
+    """Raises ForgeWaits for the origins that no person has named, all at once."""
+    need = join_needs(_find_unnamed_origins(consents, wanted))
+    if need is not None:
+        raise forge_waits(need)
+
+
+def _find_unnamed_origins(consents: Grants, wanted: Iterable[Origin]) -> tuple[HostNeed, ...]:
     named = consents.find_hosts()
-    for origin in sorted(wanted, key=str):
-        host = f"{origin.host}:{origin.port}"
-        if host not in named:
-            raise forge_waits(HostNeed(host))
+    hosts = dict.fromkeys(f"{o.host}:{o.port}" for o in sorted(wanted, key=str))
+    return tuple(HostNeed(host) for host in hosts if host not in named)
 
 
 def check_file(consents: Grants, named: Path, files: FileAccess) -> str:
@@ -169,6 +182,20 @@ class Descriptions:
         """What a place on the network answers."""
         return await self._build_fetch(place)(place.urls[0], place.headers)
 
+    def mark_credentials(self, url: str) -> str:
+        """What stands for the credentials that sources have for the origin of a URL; "" where they
+        have none. Another one, or another value, has another.
+        """
+        origin = parse_origin(url)
+        held = [
+            (source.url, source.header, self.vault.mark_text(secret.reveal()))
+            for source in self.consents.find_sources()
+            if source.secret and parse_origin(source.url) == origin
+            for secret in (self.vault.get(SOURCES, source.secret),)
+            if secret is not None
+        ]
+        return hash_text(to_canonical_json(held)) if held else ""
+
     async def _search_place(
         self, place: Place, files: FileAccess, task: str = ""
     ) -> FoundDocument | NotFound:
@@ -178,7 +205,8 @@ class Descriptions:
             return await asyncio.to_thread(identify_document, f"{FILE}{path}", content)
         found = await discover_description(place, self._build_fetch(place), task=task)
         if isinstance(found, CredentialChallenge):
-            raise forge_waits(CredentialNeed(found.url, found.render_question()))
+            had = await asyncio.to_thread(self.mark_credentials, found.url)
+            raise forge_waits(CredentialNeed(found.url, found.render_question(), had))
         return found
 
     async def _parse_found(

@@ -17,6 +17,7 @@ from forge.documentation.to_openapi import DerivedDocument, compile_derived
 from forge.readers.document import Document
 from forge.sources import FILE
 from orchestrator.approvals.grants import Grants
+from orchestrator.approvals.needs import forge_waits
 from orchestrator.errors import ForgeFailed, SuccessionUndecided
 from orchestrator.forging.carrying import (
     carry_over_credentials,
@@ -24,7 +25,12 @@ from orchestrator.forging.carrying import (
     carry_over_learned,
     declare_for,
 )
-from orchestrator.forging.descriptions import SUBMITTED, Descriptions, check_hosts
+from orchestrator.forging.descriptions import (
+    SUBMITTED,
+    Descriptions,
+    check_hosts,
+    find_unnamed,
+)
 from orchestrator.forging.learning import learn_from_probe
 from orchestrator.forging.order import MAX_REPAIRS, ForgeOrder, ForgeResult, ForgeStep, Report
 from orchestrator.forging.packages import check_packages
@@ -43,6 +49,7 @@ from orchestrator.gateway.brokers import (
 from orchestrator.gateway.engine import Engine
 from registry.errors import RowNotFound
 from registry.models import Entry, EntryState, build_entry
+from registry.needs import OrderNeed
 from registry.servers.bundles import Bundles
 from registry.servers.entries import ServerTable
 from sandbox.bundle.apispec import SecurityScheme
@@ -234,6 +241,8 @@ class Forge:
             return
         need = find_undecided(versions, self._load_earlier(bundle.name), bundle, source)
         if need and not self.consents.is_succession_allowed(need.server, need.digest):
+            if hosts := find_unnamed(self.consents, bundle):
+                raise forge_waits(OrderNeed((need, *hosts)))
             raise SuccessionUndecided(need)
 
     async def _learn_from_probe(

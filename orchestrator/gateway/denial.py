@@ -15,7 +15,8 @@ from typing import Any, Literal
 from sandbox.bundle.credential import UNUSABLE, Credential
 from sandbox.bundle.model import Bundle
 from sandbox.credentials.challenge import WantedCredential, find_wanted
-from sandbox.credentials.source import TOKEN_KINDS, CredentialSource
+from sandbox.credentials.oauth_secret import TOKEN_KINDS
+from sandbox.credentials.source import CredentialSource
 from sandbox.credentials.uses import render_origin
 from sandbox.session.interface import Outcome
 from sandbox.wire.exchange import Exchange
