@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from forge.discovery.challenge import CredentialChallenge
+from forge.discovery.prefix import find_prefix, is_below
 from forge.discovery.search import (
     MAX_DOCUMENT_BYTES,
     FoundDocument,
@@ -191,9 +192,14 @@ class Descriptions:
             return await asyncio.to_thread(parse_document, found.content, path.name, path=path)
         if place.path is not None:
             return await asyncio.to_thread(load_document, place.path)
-        return await asyncio.to_thread(
+        document = await asyncio.to_thread(
             parse_document, found.content, found.location, url=found.location
         )
+        prefix = find_prefix(document)
+        if prefix and await is_below(document, prefix, self._build_fetch(place)):
+            report(ForgeStep("find", 0.18, f"the API answers below {prefix}"))
+            return replace(document, prefix=prefix)
+        return document
 
     def _find_url(self, source: str) -> str | None:
         """Where a submitted description says that it is from; never a file of this machine."""
