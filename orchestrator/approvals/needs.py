@@ -94,7 +94,7 @@ def list_need_items(need: AllowedNeed) -> tuple[str, ...]:
     """All that a person allows with it, an item each; nothing is left out or cut."""
     match need:
         case HostNeed():
-            return (need.host,)
+            return (need.host, *filter(None, [need.instead]))
         case PackageNeed():
             return (*(f"{PACKAGE}{name}" for name in need.names), f"for {', '.join(need.specs)}")
         case BudgetNeed():

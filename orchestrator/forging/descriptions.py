@@ -34,9 +34,9 @@ from orchestrator.errors import (
     SourceMissing,
     SourceUnconfirmed,
 )
+from orchestrator.forging.contact.registered_sources import find_meant_sources
 from orchestrator.forging.fetch import GuardedFetch
 from orchestrator.forging.order import NO_SOURCE, FileAccess, ForgeOrder, ForgeStep, Report
-from orchestrator.forging.registered_sources import find_meant_sources
 from orchestrator.gateway.brokers import SOURCES, find_origins
 from registry.database.canonical import hash_text
 from registry.models import CALLABLE, DocumentationSource

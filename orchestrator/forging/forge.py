@@ -15,7 +15,9 @@ from forge.documentation.to_openapi import DerivedDocument, compile_derived
 from forge.readers.document import Document
 from forge.sources import FILE
 from orchestrator.approvals.grants import Grants
-from orchestrator.errors import ForgeFailed, SuccessionUndecided
+from orchestrator.errors import ForgeFailed, ForgeWaits, SuccessionUndecided
+from orchestrator.forging.contact.base_offer import offer_base_url
+from orchestrator.forging.contact.wanted import find_wanted_credentials
 from orchestrator.forging.descriptions import SUBMITTED, Descriptions, check_hosts
 from orchestrator.forging.order import MAX_REPAIRS, ForgeOrder, ForgeResult, ForgeStep, Report
 from orchestrator.forging.packages import check_packages
@@ -126,7 +128,10 @@ class Forge:
             count = len(bundle.tools)
             left = len(compilation.problems)
             report(ForgeStep("compile", 0.25, f"{count} tools of {document.name}; {left} problems"))
-        check_hosts(self.consents, bundle)
+        try:
+            check_hosts(self.consents, bundle)
+        except ForgeWaits as wait:
+            raise offer_base_url(wait, bundle, document, order) from wait
         bundle, proof, left_out = await self._prove_with_repairs(bundle, report, timings)
         if not proof.passed and not (order.experimental and proof.admissible):
             raise ForgeFailed(render_refusal(proof))
@@ -134,7 +139,8 @@ class Forge:
             source = _find_source(document)
             entry = await self.register_bundle(bundle, proof, (), fence, report, source, suite="")
         problems = (*map(str, compilation.problems), *left_out)
-        return ForgeResult(entry, bundle, proof, problems, timings)
+        wanted = find_wanted_credentials(bundle, self.brokers.build_credentials(bundle))
+        return ForgeResult(entry, bundle, proof, problems, timings, wanted)
 
     async def adopt_bundle(
         self, bundle: Bundle, report: Report, examples: Sequence[Example] = ()

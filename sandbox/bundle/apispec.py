@@ -93,6 +93,8 @@ class SecurityScheme:
     `token_url` and `grants` (RFC 6749: client_credentials, refresh_token, password) are what the
     document's OAuth flows allow without a browser, `discovery` is OpenID Connect's document; URLs
     are absolute. `given` says that a person declared the scheme, not the document.
+
+    `description` is what the document says of it, cleaned: a stranger's text, for people.
     """
 
     name: str
@@ -105,6 +107,7 @@ class SecurityScheme:
     discovery: str = ""
     grants: tuple[Literal["client_credentials", "refresh_token", "password"], ...] = ()
     given: bool = False
+    description: str = ""
 
 
 @dataclass(frozen=True)
