@@ -7,12 +7,13 @@ from __future__ import annotations
 import asyncio
 import re
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from forge.discovery.leads import is_page
 from forge.readers.document import Document
 from forge.sources import Fetcher
 from sandbox.errors import ResponseTooLarge, UpstreamUnreachable
+from sandbox.wire.policy import parse_origin
 
 MAX_PROBED = 2
 SECONDS = 5.0
@@ -21,6 +22,8 @@ _DOCUMENT_DIRECTORIES = frozenset(
     "spec specs static swagger swagger-ui ui v2 v3 .well-known".split()
 )
 _SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,63}\Z")
+# Segments of nothing but what a path may hold: no authority, no query, nothing escaped, no dots.
+_PLAIN_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~-]{1,64}){1,8}/?\Z")
 _NOT_ASKED = re.compile(
     r"log-?out|sign-?out|delete|remove|reset|clear|purge|shut-?down|restart|token|secret|password"
     r"|export|download|billing|stream|events|watch|admin",
@@ -52,11 +55,10 @@ async def is_below(document: Document, prefix: str, fetch: Fetcher) -> bool:
     """Whether the API answers below the prefix and not at its host's root: what a few reads without
     arguments come to, asked without a credential.
     """
+    origin = parse_origin(document.url or "")
     for path in _list_plain_reads(document)[:MAX_PROBED]:
-        below = await _answers(urljoin(document.url or "", f"{prefix}{path}"), fetch)
-        if not below:
-            continue
-        return not await _answers(urljoin(document.url or "", path), fetch)
+        if await _answers(f"{origin}{prefix}{path}", fetch):
+            return not await _answers(f"{origin}{path}", fetch)
     return False
 
 
@@ -75,14 +77,14 @@ def _list_plain_reads(document: Document) -> list[str]:
     found = []
     for path, item in document.root["paths"].items():
         get = item.get("get") if isinstance(item, dict) else None
-        if not isinstance(get, dict) or "{" in path or not str(path).startswith("/"):
+        if not isinstance(get, dict) or not _PLAIN_PATH.match(path):
             continue
         parameters = [*_list_entries(item), *_list_entries(get)]
         required = any(not isinstance(p, dict) or p.get("required") for p in parameters)
         named = f"{path} {get.get('operationId', '')}"
-        if not required and len(path) < 200 and not _NOT_ASKED.search(named):
+        if not required and not _NOT_ASKED.search(named):
             found.append(path)
-    return sorted(found, key=lambda path: (path == "/", len(path), path))
+    return sorted(found, key=lambda path: (len(path), path))
 
 
 def _list_entries(value: dict[str, Any]) -> list[Any]:
