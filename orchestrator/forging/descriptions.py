@@ -192,9 +192,10 @@ class Descriptions:
             return await asyncio.to_thread(parse_document, found.content, path.name, path=path)
         if place.path is not None:
             return await asyncio.to_thread(load_document, place.path)
-        document = await asyncio.to_thread(
+        parsed = await asyncio.to_thread(
             parse_document, found.content, found.location, url=found.location
         )
+        document = replace(parsed, served=True)
         prefix = find_prefix(document)
         if prefix and await is_below(document, prefix, self._build_fetch(place)):
             report(ForgeStep("find", 0.18, f"the API answers below {prefix}"))

@@ -87,6 +87,7 @@ def read_openapi(document: Document, base_url: str | None = None) -> ParsedApi:
         problems,
         read_declared_tags(references.root),
         document.believed,
+        document.served,
         document.prefix,
     )
     base = _parse_base_url(document, base_url) if base_url else None

@@ -56,7 +56,7 @@ def _choose_server(
     written = [_fill_variables(server) for server in servers]
     usable = [url for url in (normalize_url(each, document_url) for each in written) if url]
     here = parse_origin(document_url or "")
-    if here is None or not may_serve_api(document_url or ""):
+    if here is None or not context.served or not may_serve_api(document_url or ""):
         return next(iter(usable), "")
     own = [url for url in usable if parse_origin(url) == here]
     meant = own or [url for url in usable if not is_placeholder(url, document_url or "")]
@@ -159,12 +159,16 @@ def _build_swagger_url(context: ReaderContext, document_url: str | None) -> str:
     schemes: Any = root.get("schemes").value
     named = [s for s in schemes if s in ("https", "http")] if isinstance(schemes, list) else []
     scheme = "https" if "https" in named else next(iter(named), own.scheme or "https")
-    served = bool(own.netloc) and may_serve_api(document_url or "")
+    served = context.served and bool(own.netloc) and may_serve_api(document_url or "")
     if served and host != own.netloc and is_placeholder(f"{scheme}://{host}", document_url or ""):
         reason = f"{sanitize_line(host, 100)!r} is nobody's address; the server that served the "
         context.problems.add(root.get("host").to_problem(f"{reason}document is taken"))
         host, named = own.netloc, [own.scheme]
-    if host == own.netloc and (":" in host or own.scheme in named or not root.get("host").value):
+    if (
+        served
+        and host == own.netloc
+        and (":" in host or own.scheme in named or not root.get("host").value)
+    ):
         # One port speaks one scheme, which is the one by which the document came.
         scheme = own.scheme
     path = root.get("basePath").value

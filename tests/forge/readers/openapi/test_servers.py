@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,9 +17,10 @@ PUBLIC = "https://api.pets.example/v1/openapi.json"
 RAW = "https://raw.githubusercontent.com/someone/pets/main/openapi.json"
 
 
-def read(root: dict[str, Any], url: str) -> ParsedApi:
+def read(root: dict[str, Any], url: str, served: bool = True) -> ParsedApi:
     whole = {"info": {"title": "t", "version": "1"}, "paths": {"/pets": {"get": {}}}, **root}
-    return read_openapi(parse_document(json.dumps(whole).encode(), "x", url=url))
+    document = parse_document(json.dumps(whole).encode(), "x", url=url)
+    return read_openapi(replace(document, served=served))
 
 
 def base(root: dict[str, Any], url: str) -> str:
@@ -78,6 +80,14 @@ def test_servers_beside_the_place_that_served_the_document(
 )
 def test_host_and_base_path_of_swagger_2(root: dict[str, Any], url: str, wanted: str) -> None:
     assert base({"swagger": "2.0", **root}, url) == wanted
+
+
+@pytest.mark.parametrize(
+    "root", [servers("http://localhost:8080"), {"swagger": "2.0", "host": "localhost:8080"}]
+)
+def test_a_server_of_a_document_that_was_not_served_is_taken_as_it_is(root: dict[str, Any]) -> None:
+    (operation,) = read(root, PUBLIC, served=False).spec.operations
+    assert operation.server.endswith("://localhost:8080")
 
 
 def test_a_server_that_is_taken_instead_is_told() -> None:
