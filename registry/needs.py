@@ -22,10 +22,11 @@ class BudgetLine:
 
 @dataclass(frozen=True)
 class HostNeed:
-    """A `host:port` that no person has named."""
+    """A `host:port` that no person has named; `instead` says what else may be meant, and how."""
 
     kind: ClassVar[str] = "host"
     host: str
+    instead: str = ""
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,7 @@ SENTENCES: Mapping[type, tuple[str, ...]] = {
     Cause: ("reason",),
     AuthorChoice: ("told",),
     CredentialNeed: ("question",),
+    HostNeed: ("instead",),
     Diagnosis: ("reason",),
     EngineNeed: ("reason",),
     CallFailure: ("message",),
@@ -241,6 +242,7 @@ def test_which_tests_bind_is_decided_by_codes(
 
 NEEDS: tuple[Need, ...] = (
     HostNeed("api.example:443"),
+    HostNeed("api.example:443", "the server that was asked may be meant"),
     FileNeed(str(Path(__file__).resolve())),
     PackageNeed(("a",), ("a==1",)),
     BudgetNeed(BudgetLine("job", "tokens", 2.0, 1.0), 0),

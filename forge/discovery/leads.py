@@ -103,7 +103,7 @@ def find_leads(answer: FetchResponse, task: str = "", page: str = "") -> tuple[s
     name is relative to it.
     """
     base = page or find_base(answer)
-    wanted = frozenset(_WORD.findall(task[:4_000].lower()))
+    wanted = _find_words(task[:4_000])
     named = [(answer.final_url, name) for name in _find_header_leads(answer.headers)]
     named += [(base, name) for name in _find_body_leads(answer, wanted)]
     urls: dict[str, None] = {}
@@ -291,10 +291,15 @@ def _order_definitions(
 
     def rank(definition: tuple[str, str]) -> tuple[int, bool]:
         url, name = definition
-        shared = wanted & frozenset(_WORD.findall(f"{name} {url}".lower()))
+        shared = wanted & _find_words(f"{name} {url}")
         return -len(shared) if name else 0, not (primary and name == primary)
 
     return [url for url, _ in sorted(named, key=rank)]
+
+
+def _find_words(text: str) -> frozenset[str]:
+    """The words of a text without a plural's ending."""
+    return frozenset(word.rstrip("s") for word in _WORD.findall(text.lower()))
 
 
 def _resolve_url(base: str, name: str) -> str | None:

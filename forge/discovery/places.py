@@ -36,6 +36,9 @@ WELL_KNOWN = (
     "/openapi.yml",
     "/api/v1/openapi.yml",  # n8n
     "/swagger-resources",
+    "/v1/openapi.json",
+    "/api/v1/swagger.json",
+    "/api/v1/docs/",
 )
 BESIDE = ("openapi.json", "swagger.json", "docs", "api-docs", "v3/api-docs", "openapi.yaml")
 """What is tried under the path of a base URL, before the host's well-known places."""
@@ -44,10 +47,14 @@ GRAPHQL = "/graphql"
 
 
 def list_well_known_urls(base: str) -> Iterator[str]:
-    """Yield the URLs to try for an API at `base`: below its path first, then on its host."""
+    """Yield the URLs to try for an API at `base`: below its path first, beside it, then on its
+    host.
+    """
     path = urlsplit(base).path
     if path.strip("/"):
         directory = base.partition("?")[0].partition("#")[0].rstrip("/") + "/"
         yield from (urljoin(directory, name) for name in BESIDE)
+        if path.strip("/").count("/"):
+            yield from (urljoin(directory, f"../{name}") for name in BESIDE[:2])
         yield urljoin(base, "/")
     yield from (urljoin(base, place) for place in WELL_KNOWN)

@@ -187,6 +187,7 @@ class _Search:
         self._unreachable = ""
         self._found: FoundDocument | None = None
         self._challenges: list[CredentialChallenge] = []
+        self._was_offered = False
         self._more: list[str] = []
         self._pages: list[str] = []
         self._texts: list[tuple[FetchResponse, bool]] = []
@@ -234,7 +235,7 @@ class _Search:
         """Return the result. Raises SourceUnreachable where nothing answered."""
         if self._found:
             also = (*self._more, *(lead.url for lead in self._waiting if lead.depth))
-            return replace(self._found, also=also)
+            return replace(self._found, also=also if self._was_offered else ())
         if self._challenges and not any(named for _, named in documentation):
             return min(self._challenges, key=_rank_challenge)
         if not self._answers:
@@ -329,6 +330,7 @@ class _Search:
             return "no API description" if answer.body.strip() else "empty"
         if self._found is None:
             self._found = FoundDocument(answer.final_url, content, dialect)
+            self._was_offered = item.depth > 0
         elif item.depth and content != self._found.content:
             self._more.append(answer.final_url)
         return dialect

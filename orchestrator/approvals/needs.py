@@ -77,7 +77,9 @@ def describe_wait(job: str, need: AllowedNeed | CredentialNeed) -> str:
     what_for = f", to requests to {', '.join(hosts)}" if hosts else ""
     if isinstance(need, OrderNeed):
         what_for = f", once for all of it: {render_need(need)}"
-    return f"a person has to say yes first{what_for}: {render_way(need, job)}"
+    others = [part.instead for part in list_parts(need) if isinstance(part, HostNeed)]
+    way = "; ".join([render_way(need, job), *filter(None, others)])
+    return f"a person has to say yes first{what_for}: {way}"
 
 
 def render_need(need: Need) -> str:
@@ -119,7 +121,7 @@ def list_need_items(need: AllowedNeed) -> tuple[str, ...]:
                 f"{part.kind}: {item}" for part in need.parts for item in list_need_items(part)
             )
         case HostNeed():
-            return (need.host,)
+            return (need.host, *filter(None, [need.instead]))
         case FileNeed():
             return (need.path,)
         case PackageNeed():

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from forge.discovery.challenge import CredentialChallenge
+from forge.discovery.prefix import find_prefix, is_below
 from forge.discovery.search import (
     MAX_DOCUMENT_BYTES,
     FoundDocument,
@@ -33,9 +34,9 @@ from orchestrator.errors import (
     SourceMissing,
     SourceUnconfirmed,
 )
+from orchestrator.forging.contact.registered_sources import find_meant_sources
 from orchestrator.forging.fetch import GuardedFetch
 from orchestrator.forging.order import NO_SOURCE, FileAccess, ForgeOrder, ForgeStep, Report
-from orchestrator.forging.registered_sources import find_meant_sources
 from orchestrator.gateway.brokers import SOURCES, find_origins
 from registry.database.canonical import hash_text, to_canonical_json
 from registry.models import CALLABLE, DocumentationSource
@@ -219,9 +220,15 @@ class Descriptions:
             return await asyncio.to_thread(parse_document, found.content, path.name, path=path)
         if place.path is not None:
             return await asyncio.to_thread(load_document, place.path)
-        return await asyncio.to_thread(
+        parsed = await asyncio.to_thread(
             parse_document, found.content, found.location, url=found.location
         )
+        document = replace(parsed, served=True)
+        prefix = find_prefix(document)
+        if prefix and await is_below(document, prefix, self._build_fetch(place)):
+            report(ForgeStep("find", 0.18, f"the API answers below {prefix}"))
+            return replace(document, prefix=prefix)
+        return document
 
     def _find_url(self, source: str) -> str | None:
         """Where a submitted description says that it is from; never a file of this machine."""

@@ -18,13 +18,15 @@ from forge.readers.document import Document
 from forge.sources import FILE
 from orchestrator.approvals.grants import Grants
 from orchestrator.approvals.needs import forge_waits
-from orchestrator.errors import ForgeFailed, SuccessionUndecided
+from orchestrator.errors import ForgeFailed, ForgeWaits, SuccessionUndecided
 from orchestrator.forging.carrying import (
     carry_over_credentials,
     carry_over_given,
     carry_over_learned,
     declare_for,
 )
+from orchestrator.forging.contact.base_offer import offer_base_url
+from orchestrator.forging.contact.wanted import find_wanted_credentials
 from orchestrator.forging.descriptions import (
     SUBMITTED,
     Descriptions,
@@ -106,7 +108,10 @@ class Forge:
             count = len(bundle.tools)
             left = len(compilation.problems)
             report(ForgeStep("compile", 0.25, f"{count} tools of {document.name}; {left} problems"))
-        check_hosts(self.consents, bundle)
+        try:
+            check_hosts(self.consents, bundle)
+        except ForgeWaits as wait:
+            raise offer_base_url(wait, bundle, document, order) from wait
         probe = replace(self.probe, requests=0) if order.no_probe else self.probe
         bundle, proof, left_out = await self._prove_with_repairs(bundle, report, timings, probe)
         with time_stage(timings, "learn"):
@@ -117,7 +122,8 @@ class Forge:
             source = _find_source(document)
             entry = await self.register_bundle(bundle, proof, (), fence, report, source, suite="")
         problems = (*map(str, compilation.problems), *left_out)
-        return ForgeResult(entry, bundle, proof, problems, timings)
+        wanted = find_wanted_credentials(bundle, self.brokers.build_credentials(bundle))
+        return ForgeResult(entry, bundle, proof, problems, timings, wanted)
 
     async def adopt_bundle(
         self, bundle: Bundle, report: Report, examples: Sequence[Example] = ()

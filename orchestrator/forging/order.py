@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from orchestrator.forging.authors.choice import Wanted
+from orchestrator.forging.contact.wanted import WantedCredential
 from registry.models import Entry
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.report import Proof
@@ -73,7 +74,8 @@ Report = Callable[[ForgeStep], None]
 @dataclass(frozen=True)
 class ForgeResult:
     """A forge's result. `left_out` are the document's problems, located, or what the task of code
-    that somebody wrote leaves open.
+    that somebody wrote leaves open; `wanted` are the credentials that its API takes and nobody has
+    given.
     """
 
     entry: Entry
@@ -81,3 +83,4 @@ class ForgeResult:
     proof: Proof
     left_out: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
+    wanted: tuple[WantedCredential, ...] = ()

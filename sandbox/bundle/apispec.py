@@ -97,6 +97,7 @@ class SecurityScheme:
 
     `authorization_url`, `device_url` and `login_url` are the endpoints at which a person logs in
     (RFC 6749 section 3.1, RFC 8628 section 3.1) and that of the tokens of such log-ins.
+    `description` is what the document says of it, cleaned: a stranger's text, for people.
     """
 
     name: str
@@ -113,6 +114,7 @@ class SecurityScheme:
     authorization_url: str = ""
     device_url: str = ""
     login_url: str = ""
+    description: str = ""
 
 
 @dataclass(frozen=True)

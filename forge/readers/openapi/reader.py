@@ -87,6 +87,8 @@ def read_openapi(document: Document, base_url: str | None = None) -> ParsedApi:
         problems,
         read_declared_tags(references.root),
         document.believed,
+        document.served,
+        document.prefix,
     )
     base = _parse_base_url(document, base_url) if base_url else None
     root_url = base or servers.find_base_url(context, [references.root], document.url)

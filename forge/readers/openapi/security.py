@@ -10,7 +10,7 @@ from forge.readers.openapi import servers
 from forge.readers.openapi.context import ReaderContext
 from forge.readers.openapi.parameters import is_true
 from forge.readers.openapi.references import Node, UnresolvedReference
-from forge.text import sanitize_line
+from forge.text import sanitize_line, sanitize_prose
 from sandbox.bundle.apispec import SecurityScheme
 
 Kind = Literal[
@@ -18,6 +18,8 @@ Kind = Literal[
 ]
 Grant = Literal["client_credentials", "refresh_token", "password"]
 MAX_ALTERNATIVES = 32
+MAX_DESCRIPTION = 300
+_LINK = re.compile(r"\[([^\[\]\n]{1,200})\]\((https?://[^()\s]{1,500})\)")
 AUTHORIZATION = SecurityScheme("authorization", "apiKey", "header", "Authorization")
 """What an operation wants that lists the header as a parameter: all of its value is the secret."""
 
@@ -126,6 +128,20 @@ def _requires_scheme(node: Node) -> bool:
 
 
 def _read_scheme(context: ReaderContext, node: Node, name: str, base: str) -> SecurityScheme:
+    scheme = _classify(context, node, name, base)
+    return replace(scheme, description=_read_description(node))
+
+
+def _read_description(node: Node) -> str:
+    """What the document says of a scheme, with the targets of links, which say where to get it."""
+    text = node.get("description").value
+    if not isinstance(text, str):
+        return ""
+    shown = _LINK.sub(r"\1 (\2)", text[: MAX_DESCRIPTION * 8])
+    return sanitize_prose(shown, MAX_DESCRIPTION).replace("`", "'")
+
+
+def _classify(context: ReaderContext, node: Node, name: str, base: str) -> SecurityScheme:
     kind, place, parameter = (node.get(key).value for key in ("type", "in", "name"))
     if kind == "apiKey" and place in ("header", "query", "cookie") and _is_usable_name(parameter):
         return SecurityScheme(name, "apiKey", place, parameter)
