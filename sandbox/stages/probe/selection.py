@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from itertools import pairwise
+from itertools import chain, pairwise
 from urllib.parse import unquote
 
 from sandbox.bundle.apispec import Operation
@@ -95,14 +95,18 @@ def find_forbidden_word(operation: Operation) -> str:
 def find_danger(text: str) -> str:
     """Return the first word of a name that forbids an operation; "" where none does."""
     text = _normalize_text(text)
-    found = (word for word in _collect_words(text) if _is_forbidden(word))
+    found = (word for word in split_words(text) if _is_forbidden(word) or _is_secret(word))
+    joined = (word for word in _collect_words(text) if _is_forbidden(word))
     # Some write in capitals in the middle of a word: `dElEtE`.
-    return next(found, next((mark for mark in _MARKS if mark in text.lower()), ""))
+    marked = (mark for mark in _MARKS if mark in text.lower())
+    return next(chain(found, joined, marked), "")
 
 
 def _is_forbidden(word: str) -> bool:
-    if word in _FORBIDDEN or any(mark in word for mark in _MARKS):
-        return True
+    return word in _FORBIDDEN or any(mark in word for mark in _MARKS)
+
+
+def _is_secret(word: str) -> bool:
     return word.endswith(_SECRET_ENDS) and word not in _NO_KEYS
 
 
@@ -124,7 +128,9 @@ def _find_act(segments: list[str], identity: str, summary: str) -> str:
     if words[:1] and (words[0] in ACTS or words[-1] in others):
         return "its id names an act"
     said = split_words(summary)
-    if find_base_verb(said[:1]) in acts or any(find_base_verb([word]) in _SAID for word in said):
+    if (said[1:] and find_base_verb(said[:1]) in acts) or any(
+        find_base_verb([word]) in _SAID for word in said
+    ):
         return "its summary names an act"
     return ""
 
