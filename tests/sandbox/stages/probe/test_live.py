@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from forge.compiler.compile import compile_document
 from forge.readers.document import parse_document
 from orchestrator.forging.learning import learn_from_probe
 from sandbox.broker.broker import Broker
+from sandbox.bundle.credential import Credential
 from sandbox.bundle.model import Bundle, parse_files, render_files
 from sandbox.bundle.report import Proof, StageReport, from_json, to_json
 from sandbox.bundle.widening import MAX_LEARNED
@@ -253,6 +255,24 @@ def test_a_refusal_teaches_nothing_and_is_not_insisted_on(status: int) -> None:
     assert made == BOXED
     assert len(asked) == 3
     assert (live(proof).verdict, live(proof).findings, proof.passed) == ("inconclusive", (), True)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refusal_for_want_of_a_credential_says_what_to_set(status: int) -> None:
+    def barred(request: WireRequest) -> WireResponse:
+        return page({}, status)
+
+    _, proof, _ = probed(barred)
+    assert f"{status}, and no credential is declared: see forge --auth" in live(proof).note
+    keyed = replace(BOXED, credentials=(Credential("key", "apiKey", parameter="X-Key"),))
+    _, proof, _ = probed(barred, keyed)
+    assert "`toolwright secret set boxes.key`" in live(proof).note
+
+
+def test_what_a_document_promises_and_an_answer_lacks_is_no_difference() -> None:
+    strict = described({"/box": {**BOX, "required": ["id", "size"]}})
+    made, proof, _ = probed(lambda request: page({"id": "b1"}), strict)
+    assert (made, live(proof).verdict, live(proof).note) == (strict, "passed", "")
 
 
 @pytest.mark.parametrize("headers", [{}, {"retry-after": "1"}, {"retry-after": "3600"}])
