@@ -262,7 +262,7 @@ class Forge:
         recorded = await asyncio.to_thread(self.shelf.load_recorded_cases, bundle.name)
         modules = self.engine.modules
         made = await prove_widened(
-            proof, bundle, wider, self.engine, recorded=recorded, available=modules
+            proof, bundle, wider, self.engine, recorded=recorded, available=modules, lanes=1
         )
         if not made.passed:
             report(ForgeStep("live", PROGRESS["live"], f"not learned: {render_refusal(made)}"))
