@@ -26,7 +26,7 @@ _FORBIDDEN = frozenset(
     "auth authenticate authorize authorization cert certs cookie cookies credential credentials "
     "csrf jwt login mfa oauth oidc otp passwd pwd saml sso totp vault "
     # Everything at once, or without an end.
-    "archive archives dump dumps event-stream sse stream streaming watch "
+    "archive archives dump dumps sse stream streaming watch "
     # Money, and the rights of others.
     "admin administration administrator admins billing card cards charge charges checkout "
     "impersonate invoice invoices pay payment payments payout payouts purchase purchases refund "
@@ -86,7 +86,8 @@ def find_forbidden_word(operation: Operation) -> str:
     if not all(text.isascii() for text in (_PLACEHOLDER.sub("", path), *named)):
         return "its name is in letters that are not judged"
     segments = [_PLACEHOLDER.sub(" ", part) for part in path.split("/") if part]
-    word = next(filter(None, map(find_danger, (*segments, *named, *operation.tags))), "")
+    base = unquote(operation.server).partition("://")[2].partition("/")[2].split("/")
+    word = next(filter(None, map(find_danger, (*base, *segments, *named, *operation.tags))), "")
     if word:
         return f"its name says {word}"
     return _find_act(segments, named[0], _normalize_text(operation.summary))

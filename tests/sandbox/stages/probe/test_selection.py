@@ -141,6 +141,20 @@ def test_a_tag_refuses(tag: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("server", "is_asked"),
+    [
+        ("https://api.test/v1", True),
+        ("https://admin.test", True),
+        ("https://api.test/ghost/api/admin", False),
+        ("https://api.test/billing/v2", False),
+    ],
+)
+def test_the_path_of_the_base_url_counts_and_its_host_does_not(server: str, is_asked: bool) -> None:
+    operation = Operation("listItems", "GET", "/items", server, "read")
+    assert (find_objection(TOOL, operation) == "") == is_asked
+
+
+@pytest.mark.parametrize(
     "more",
     [
         {"method": "POST"},
