@@ -264,7 +264,7 @@ class Forge:
         recorded = await asyncio.to_thread(self.shelf.load_recorded_cases, bundle.name)
         modules = self.engine.modules
         made = await prove_widened(
-            proof, bundle, wider, self.engine, recorded=recorded, available=modules
+            proof, bundle, wider, self.engine, recorded=recorded, available=modules, lanes=1
         )
         if not made.passed:
             report(ForgeStep("live", PROGRESS["live"], f"not learned: {render_refusal(made)}"))
@@ -318,7 +318,7 @@ class Forge:
             recorded = await asyncio.to_thread(self.shelf.load_recorded_cases, bundle.name)
         if suite is None:
             suite = await asyncio.to_thread(self.shelf.load_suite, bundle.name)
-        return await prove_bundle(
+        proof = await prove_bundle(
             bundle,
             self.engine,
             live=live,
@@ -330,6 +330,17 @@ class Forge:
             probe=probe,
             withheld=withheld,
         )
+        self._note_probe(bundle, proof)
+        return proof
+
+    def _note_probe(self, bundle: Bundle, proof: Proof) -> None:
+        """Keep in the audit what the live stage asked of the API, by URL template and status."""
+        asked = [
+            case.evidence for each in proof.reports if each.stage == "live" for case in each.cases
+        ]
+        if asked and self.brokers.footnotes is not None:
+            payload = {"version": bundle.version, "asked": asked}
+            self.brokers.footnotes.add_row("probe", bundle.name, payload)
 
     async def prove_spec(
         self,

@@ -115,7 +115,8 @@ async def prove_live(
         return build_skipped_report("no safe read can be called without arguments")
     passed = any(case.verdict == "passed" for case in probe.cases)
     told = [] if passed else ["no safe read gave a documented success"]
-    told += filter(None, [probe.ended, render_observations(probe.observations)])
+    seen = render_observations(probe.observations)
+    told += filter(None, [probe.find_credential_hint(), probe.ended, seen])
     return StageReport(
         "live",
         "passed" if passed else "inconclusive",
@@ -135,7 +136,9 @@ def build_skipped_report(why: str) -> StageReport:
 
 @dataclass
 class _Probe:
-    """One run of the stage. `known` are the ids that answers gave, `ended` why it stopped early."""
+    """One run of the stage. `known` are the ids that answers gave, `ended` why it stopped early,
+    `barred` the last status that asks for a credential.
+    """
 
     bundle: Bundle
     spec: APISpec
@@ -146,6 +149,7 @@ class _Probe:
     observations: list[Observation] = field(default_factory=list)
     known: dict[str, Any] = field(default_factory=dict)
     ended: str = ""
+    barred: int = 0
     count: int = 0
     _failures: int = 0
 
@@ -164,6 +168,16 @@ class _Probe:
             await self._ask(*following)
             if self.meter is None and self.cases[-1].verdict == "passed":
                 break
+
+    def find_credential_hint(self) -> str:
+        """Which credential to set where the API asked for one; "" where it did not."""
+        if not self.barred:
+            return ""
+        names = [credential.name for credential in self.bundle.credentials]
+        if not names:
+            return f"it answered {self.barred}, and no credential is declared: see forge --auth"
+        server = self.bundle.name
+        return f"it answered {self.barred}: `toolwright secret set {server}.{names[0]}` lets it in"
 
     def _is_spent(self) -> bool:
         return self.meter is not None and self.meter.is_spent
@@ -221,6 +235,7 @@ class _Probe:
         """Stop where the API asks for a pause, or gives nothing."""
         status = exchange.response.status if exchange and exchange.response else 0
         refusal = exchange.refusal if exchange else ""
+        self.barred = status if status in (401, 403) else self.barred
         self._failures = 0 if 200 <= status < 300 else self._failures + 1
         if status == 429 or refusal in _ENDING:
             self.ended = "asked to wait, and so asked no more"
@@ -303,9 +318,10 @@ def _find_problem(
     status = exchange.response.status
     if not 200 <= status < 300:
         return f"the status is {status}"
-    if learnt is not None and learnt.is_learnable and learnt.differences:
-        return ""
+    failure = outcome.failure
+    if learnt is not None:
+        taken = failure is None or (failure.kind == "schema" and bool(learnt.differences))
+        return "" if taken and learnt.is_learnable else "the answer is of another shape"
     if answers.find_problem(operation, exchange.response) is not None:
         return "the answer is not what is documented"
-    failure = outcome.failure
     return f"told as {failure.kind}" if failure is not None else ""

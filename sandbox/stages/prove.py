@@ -59,10 +59,11 @@ async def prove_bundle(
     """Run the stages of a bundle: static, suite, cases, adequacy, mock, recorded, live, redteam;
     nothing follows a failed stage.
 
-    `live` is a broker whose upstream is the real API; its policy becomes the bundle's read policy.
-    Without it the live stage is skipped. With a `probe` the live stage asks as much as that allows,
-    and its report has what was learned; tools that are `withheld` it does not ask. `examples` are for code that somebody wrote; a compiled
-    bundle has none, no cases stage and no red team. `suite` are its tests, "" where it has none.
+    `live` is a broker whose upstream is the real API; its policy becomes that of the bundle's safe
+    reads. Without it the live stage is skipped. With a `probe` it asks as much as that allows, and
+    its report has what was learned; `withheld` tools it does not ask. `examples` are for code that
+    somebody wrote; a compiled bundle has none, no cases stage and no red team. `suite` are its
+    tests, "" where it has none.
     `recorded` are cases of what happened to earlier versions, and no stage where there are none.
     `available` are the modules that the engine has, where it has not all that servers may import.
     """

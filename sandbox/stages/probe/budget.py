@@ -34,7 +34,7 @@ class MeteredUpstream:
 
     @property
     def is_spent(self) -> bool:
-        return self.sent >= self.budget.requests or self._seconds <= 0
+        return self.sent >= self.budget.requests or self._seconds < 0.001
 
     async def send(self, request: WireRequest) -> WireResponse:
         """Send it. Raises UpstreamUnreachable where the budget is spent, or ends meanwhile."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from sandbox.bundle.apispec import Operation
 from sandbox.bundle.model import ToolDefinition
-from sandbox.bundle.verbs import split_words
+from sandbox.bundle.verbs import ACTS, split_words
 from sandbox.plain_secrets import find_secrets
 from sandbox.schemas.validator import get_checker
 from sandbox.stages.probe.selection import find_danger
@@ -24,6 +24,8 @@ MAX_ITEMS = 10
 _ID = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?!\.)){0,127}\Z")
 """One path segment that means the same in every reading (RFC 3986, section 2.3, without `~`)."""
 _INTEGERS = range(-(2**63), 2**63)
+_ROUTES = ACTS | {"all", "me", "new", "self"}
+"""Words that stand for something else than a name where an API's router knows them."""
 _SEGMENT = re.compile(r"\{([^{}]+)\}\Z")
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 _LISTS = ("items", "data", "results", "list", "content", "value", "values", "entries", "records")
@@ -110,15 +112,8 @@ def is_id(value: Any) -> bool:
     if not isinstance(value, str) or len(value) > MAX_ID or not _ID.match(value):
         return False
     words = split_words(value)
-    return (
-        not find_danger(value)
-        and not (len(words) == 1 and _is_act(words[0]))
-        and not (find_secrets(value))
-    )
-
-
-def _is_act(word: str) -> bool:
-    return word in ("new", "create", "edit", "all")
+    acts = len(words) == 1 and words[0] in _ROUTES
+    return not acts and not find_danger(value) and not find_secrets(value)
 
 
 def _spell(arguments: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from itertools import pairwise
+from itertools import chain, pairwise
 from urllib.parse import unquote
 
 from sandbox.bundle.apispec import Operation
@@ -26,7 +26,7 @@ _FORBIDDEN = frozenset(
     "auth authenticate authorize authorization cert certs cookie cookies credential credentials "
     "csrf jwt login mfa oauth oidc otp passwd pwd saml sso totp vault "
     # Everything at once, or without an end.
-    "archive archives dump dumps event-stream sse stream streaming watch "
+    "archive archives dump dumps sse stream streaming watch "
     # Money, and the rights of others.
     "admin administration administrator admins billing card cards charge charges checkout "
     "impersonate invoice invoices pay payment payments payout payouts purchase purchases refund "
@@ -86,7 +86,8 @@ def find_forbidden_word(operation: Operation) -> str:
     if not all(text.isascii() for text in (_PLACEHOLDER.sub("", path), *named)):
         return "its name is in letters that are not judged"
     segments = [_PLACEHOLDER.sub(" ", part) for part in path.split("/") if part]
-    word = next(filter(None, map(find_danger, (*segments, *named, *operation.tags))), "")
+    base = unquote(operation.server).partition("://")[2].partition("/")[2].split("/")
+    word = next(filter(None, map(find_danger, (*base, *segments, *named, *operation.tags))), "")
     if word:
         return f"its name says {word}"
     return _find_act(segments, named[0], _normalize_text(operation.summary))
@@ -95,14 +96,18 @@ def find_forbidden_word(operation: Operation) -> str:
 def find_danger(text: str) -> str:
     """Return the first word of a name that forbids an operation; "" where none does."""
     text = _normalize_text(text)
-    found = (word for word in _collect_words(text) if _is_forbidden(word))
+    found = (word for word in split_words(text) if _is_forbidden(word) or _is_secret(word))
+    joined = (word for word in _collect_words(text) if _is_forbidden(word))
     # Some write in capitals in the middle of a word: `dElEtE`.
-    return next(found, next((mark for mark in _MARKS if mark in text.lower()), ""))
+    marked = (mark for mark in _MARKS if mark in text.lower())
+    return next(chain(found, joined, marked), "")
 
 
 def _is_forbidden(word: str) -> bool:
-    if word in _FORBIDDEN or any(mark in word for mark in _MARKS):
-        return True
+    return word in _FORBIDDEN or any(mark in word for mark in _MARKS)
+
+
+def _is_secret(word: str) -> bool:
     return word.endswith(_SECRET_ENDS) and word not in _NO_KEYS
 
 
@@ -124,7 +129,9 @@ def _find_act(segments: list[str], identity: str, summary: str) -> str:
     if words[:1] and (words[0] in ACTS or words[-1] in others):
         return "its id names an act"
     said = split_words(summary)
-    if find_base_verb(said[:1]) in acts or any(find_base_verb([word]) in _SAID for word in said):
+    if (said[1:] and find_base_verb(said[:1]) in acts) or any(
+        find_base_verb([word]) in _SAID for word in said
+    ):
         return "its summary names an act"
     return ""
 
