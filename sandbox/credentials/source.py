@@ -18,7 +18,12 @@ from sandbox.credentials.oauth import (
     TokenCache,
     TokenRequest,
 )
-from sandbox.credentials.oauth_secret import can_fetch_token, identify_account, sends_token
+from sandbox.credentials.oauth_secret import (
+    TOKEN_KINDS,
+    can_fetch_token,
+    identify_account,
+    sends_token,
+)
 from sandbox.credentials.oauth_secret import carry_account as carry_account
 from sandbox.credentials.placement import place_credential, set_header
 from sandbox.credentials.templates import SignedRequest, SigningInputs, fill_template, sign_aws
@@ -218,7 +223,9 @@ class CredentialSource:
         if not missed:
             return f"the API wants a credential that cannot be used: {wanted}"
         where = f"{self.server}." if self.server else ""
-        return f"the credential {wanted} (`toolwright secret set {where}{missed[0]}`)"
+        login = self.again(missed[0]) if self._get_kind(missed[0]) in TOKEN_KINDS else ""
+        ways = f"`{login}`, or " if login else ""
+        return f"the credential {wanted} ({ways}`toolwright secret set {where}{missed[0]}`)"
 
     def _describe_lent(self, name: str) -> str:
         """Where the secret that fits a credential goes instead; "" where there is none such."""
@@ -396,7 +403,7 @@ class CredentialSource:
     def _sign_digest(
         self, request: WireRequest, name: str, secret: str, way: SigningContext
     ) -> SignedRequest:
-        key = (self.server, name, way.origin)
+        key = (self.server, self.locate(name), way.origin)
         answer = self.wallet.nonces.answer_challenge(key, request, secret)
         if answer is None:
             return SignedRequest(request)
@@ -409,7 +416,7 @@ class CredentialSource:
         successor (RFC 7616 section 3.3), or another nonce.
         """
         asked = digest.choose_challenge(answer.headers)
-        key = (self.server, name, parse_origin(sent.url))
+        key = (self.server, self.locate(name), parse_origin(sent.url))
         if asked is None:
             return False
         known = self.wallet.nonces.get_challenge(key) if sent.get_header("Authorization") else None

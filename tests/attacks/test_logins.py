@@ -36,7 +36,7 @@ from sandbox.broker.throttle import Throttle
 from sandbox.bundle.credential import Credential, TokenEndpoint
 from sandbox.bundle.model import Bundle
 from sandbox.clock import VirtualClock
-from sandbox.credentials.oauth import GivenTokens
+from sandbox.credentials.token_endpoint import GivenTokens
 from sandbox.credentials.uses import SecretUse
 from sandbox.errors import Frozen, UpstreamUnreachable
 from sandbox.killswitch import KillSwitch

@@ -27,6 +27,7 @@ from orchestrator.cli.terminal import (
 )
 from orchestrator.errors import OrchestratorError
 from orchestrator.gateway.brokers import SOURCES
+from orchestrator.logins.keeping import list_token_uses
 from orchestrator.settings import Settings, load_settings
 from registry.secrets.vault import Secret, open_vault
 from registry.servers.bundles import Bundles
@@ -103,7 +104,7 @@ def bind_secret_command(name: str, origins: tuple[str, ...], pin_file: Path | No
             f"{name} is no server's secret: `toolwright source add URL --header NAME=@{name}` says "
             "where it goes."
         )
-    uses = _show_uses(settings, server, own, origins)
+    uses = _show_uses(settings, server, own, origins, renewing=True)
     if not uses:
         raise OrchestratorError(f"no registered server asks for {name}. `toolwright list`")
     signer = ask_pin(settings, pin_file)
@@ -160,15 +161,23 @@ def _read_value(path: Path) -> str:
 
 
 def _show_uses(
-    settings: Settings, server: str, name: str, origins: Sequence[str] = ()
+    settings: Settings,
+    server: str,
+    name: str,
+    origins: Sequence[str] = (),
+    *,
+    renewing: bool = False,
 ) -> tuple[SecretUse, ...]:
-    """Where the registered server would take a secret, at these origins or at all of its own; shown
-    with where it goes now. Raises OrchestratorError for an origin that is none of these.
+    """Where the registered server would take a secret, at these origins or at all of its own, and a
+    log-in to be renewed, if it is `renewing`; shown with where it goes now. Raises OrchestratorError for an origin that is none of these.
     """
     with Store.open(settings.database_url) as store:
         before = _find_places(_open_grants(settings, store), server, name)
         shelf = Bundles(settings.home, store.servers)
         declared = find_declared_uses(store.servers, shelf, server, name)
+    if renewing:
+        kept = list_token_uses(open_vault(settings), server, name)
+        declared = tuple(dict.fromkeys((*declared, *kept))) if declared else ()
     uses = _select_uses(declared, origins)
     for place in before:
         print_text(f"goes now to   {place}", "" if place in map(str, uses) else "yellow")
