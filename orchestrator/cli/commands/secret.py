@@ -168,8 +168,9 @@ def _show_uses(
     *,
     renewing: bool = False,
 ) -> tuple[SecretUse, ...]:
-    """Where the registered server would take a secret, at these origins or at all of its own, and a
-    log-in to be renewed, if it is `renewing`; shown with where it goes now. Raises OrchestratorError for an origin that is none of these.
+    """Where the registered server would take a secret, at these origins or at all of its own, and
+    where a log-in is renewed, if it is `renewing`; shown with where it goes now. Raises
+    OrchestratorError for an origin that is none of these.
     """
     with Store.open(settings.database_url) as store:
         before = _find_places(_open_grants(settings, store), server, name)
