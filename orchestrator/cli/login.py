@@ -134,17 +134,22 @@ async def _run_login(settings: Settings, words: _Words, pin_file: Path | None) -
             plan = await plan_login(order, network.search)
             new = list_new_hosts(plan, ground.consents)
             for label, text in describe_plan(plan, new):
-                print_text(f"{label:<17}{escape_line(text)}")
+                _show_line(f"{label:<17}{text}")
             signer = ask_pin(settings, pin_file)
             network.allow(plan.list_origins())
             terminal = Terminal(
-                print_text,
+                _show_line,
                 open_browser if words.browser else lambda url: False,
-                words.browser and find_browser(),
+                not words.browser or find_browser(),
             )
             result = await log_in(plan, network.ask, terminal, words.device, words.port)
         _keep(ground, plan, result, signer, default=words.default)
         print_text(f"{plan.order.server} is logged in{_name_account(order.account)}.")
+
+
+def _show_line(text: str) -> None:
+    """Print a line as it is, however long: what is broken up cannot be copied."""
+    click.echo(escape_line(text))
 
 
 def _keep(
