@@ -15,7 +15,7 @@ from sandbox.wire.exchange import WriteStep
 
 MARK = "@"
 ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}\Z")
-_CHOSEN: ContextVar[Mapping[tuple[str, str], str]] = ContextVar(
+CHOSEN: ContextVar[Mapping[tuple[str, str], str]] = ContextVar(
     "chosen accounts", default=MappingProxyType({})
 )
 """The accounts that this call or process was told to use: by server and credential ("" for all of
@@ -56,7 +56,7 @@ def find_secret(vault: Vault, consents: Grants, server: str, credential: str) ->
     An account that was chosen by name is never replaced by another one: its secret may be missing.
     Only a credential that has no part in it, beside one that has, keeps its own.
     """
-    chosen = _CHOSEN.get()
+    chosen = CHOSEN.get()
     exact = chosen.get((server, credential))
     if exact is not None:
         return name_secret(credential, exact)
@@ -79,11 +79,11 @@ def choose_account(server: str, account: str | None) -> Iterator[None]:
     account; None changes nothing.
     """
     given = {} if account is None else {(server, ""): check_account(account)}
-    token = _CHOSEN.set({**_CHOSEN.get(), **given})
+    token = CHOSEN.set({**CHOSEN.get(), **given})
     try:
         yield
     finally:
-        _CHOSEN.reset(token)
+        CHOSEN.reset(token)
 
 
 @contextmanager
@@ -91,15 +91,15 @@ def choose_approved(steps: Iterable[WriteStep]) -> Iterator[None]:
     """Within the block, each server's credentials are those of the accounts that a person approved
     a write with.
     """
-    chosen = dict(_CHOSEN.get())
+    chosen = dict(CHOSEN.get())
     for step in steps:
         for use in step.credentials:
             section, _, name = use.secret.partition(".")
             credential, account = split_secret(name)
             if section == step.server and credential == use.name:
                 chosen[step.server, credential] = account
-    token = _CHOSEN.set(chosen)
+    token = CHOSEN.set(chosen)
     try:
         yield
     finally:
-        _CHOSEN.reset(token)
+        CHOSEN.reset(token)

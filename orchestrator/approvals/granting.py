@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from orchestrator.approvals.accounts import split_secret
 from orchestrator.approvals.grants import DIRECTORY, PACKAGE, Flaw, find_secret_name, render_secret
 from orchestrator.errors import OrchestratorError
 from registry.approvals.grants import GrantTable
@@ -121,12 +122,15 @@ def unbind_secret(grants: GrantTable, server: str, name: str, by: str, now: floa
 def find_declared_uses(
     servers: ServerTable, shelf: Bundles, server: str, name: str
 ) -> tuple[SecretUse, ...]:
-    """Where the registered version of a server would take a secret; () where there is none such."""
+    """Where the registered version of a server would take a secret, of any account of a credential;
+    () where there is none such.
+    """
     try:
         bundle = shelf.load_bundle(servers.get(server))
     except (RowNotFound, BundleInvalid):
         return ()
-    return list_secret_uses(bundle).get(name, ())
+    declared = list_secret_uses(bundle)
+    return declared.get(name) or declared.get(split_secret(name)[0], ())
 
 
 def find_credential_names(servers: ServerTable, shelf: Bundles, server: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from orchestrator.approvals.accounts import check_account
+from orchestrator.approvals.accounts import check_account, name_secret
 from orchestrator.approvals.text import escape_line
 from orchestrator.cli.terminal import (
     ask_pin,
@@ -27,9 +27,9 @@ from orchestrator.gateway.brokers import SOURCES
 from orchestrator.logins.exchange import Client, TokenClient
 from orchestrator.logins.flow import LoginResult, Terminal, find_browser, log_in, open_browser
 from orchestrator.logins.keeping import (
-    choose_login,
+    choose_one,
+    find_accounts,
     find_known_client,
-    find_logins,
     forget_login,
     keep_login,
     list_new_hosts,
@@ -134,17 +134,22 @@ async def _run_login(settings: Settings, words: _Words, pin_file: Path | None) -
             plan = await plan_login(order, network.search)
             new = list_new_hosts(plan, ground.consents)
             for label, text in describe_plan(plan, new):
-                print_text(f"{label:<17}{escape_line(text)}")
+                _show_line(f"{label:<17}{text}")
             signer = ask_pin(settings, pin_file)
             network.allow(plan.list_origins())
             terminal = Terminal(
-                print_text,
+                _show_line,
                 open_browser if words.browser else lambda url: False,
-                words.browser and find_browser(),
+                not words.browser or find_browser(),
             )
             result = await log_in(plan, network.ask, terminal, words.device, words.port)
         _keep(ground, plan, result, signer, default=words.default)
         print_text(f"{plan.order.server} is logged in{_name_account(order.account)}.")
+
+
+def _show_line(text: str) -> None:
+    """Print a line as it is, however long: what is broken up cannot be copied."""
+    click.echo(escape_line(text))
 
 
 def _keep(
@@ -239,11 +244,11 @@ async def _run_logout(
     settings: Settings, server: str, account: str | None, pin_file: Path | None
 ) -> None:
     async with open_context(settings) as ground:
-        found = find_logins(ground.vault, server, _list_credentials(ground, server))
-        credential, own = choose_login(found, server, account)
+        held = find_accounts(ground.vault, server, _list_credentials(ground, server))
+        found = {each: secret for each, secret in held.items() if secret.is_login}
+        credential, own = choose_one(found, server, account)
         ask_pin(settings, pin_file)
-        held = found[credential, own]
-        problem = await _revoke(ground, server, credential, own, held)
+        problem = await _revoke(ground, server, credential, own, found[credential, own])
         forget_login(ground.store, ground.vault, ground.consents, server, credential, own)
     print_text(f"{server} is logged out{_name_account(own)}.")
     if problem:
@@ -254,7 +259,7 @@ async def _revoke(
     ground: Context, server: str, credential: str, account: str, held: OAuthSecret
 ) -> str:
     """Revoke an account's tokens; why that could not be done, "" where it was."""
-    name = f"{credential}@{account}" if account else credential
+    name = name_secret(credential, account)
     origin = parse_origin(held.revocation_url)
     if origin is None:
         return "This authorization server does not revoke tokens"
@@ -284,7 +289,7 @@ async def _revoke(
 def accounts_command(
     server: str, account: str | None, pin_file: Path | None, as_json: bool
 ) -> None:
-    """List the log-ins of SERVER, or choose the default one with the PIN. `toolwright call` and
+    """List the accounts of SERVER, or choose the default one with the PIN. `toolwright call` and
     `run` take another with `--account NAME`.
     """
     run_coroutine(_run_accounts(load_settings(), server, account, pin_file, as_json))
@@ -294,9 +299,9 @@ async def _run_accounts(
     settings: Settings, server: str, account: str | None, pin_file: Path | None, as_json: bool
 ) -> None:
     async with open_context(settings) as ground:
-        found = find_logins(ground.vault, server, _list_credentials(ground, server))
+        found = find_accounts(ground.vault, server, _list_credentials(ground, server))
         if account is not None:
-            credential, own = choose_login(found, server, account)
+            credential, own = choose_one(found, server, account)
             signer = ask_pin(settings, pin_file)
             set_default(ground.store, server, credential, own, signer)
             print_text(f"{server} is called{_name_account(own)}.")
@@ -306,15 +311,15 @@ async def _run_accounts(
                 "credential": credential,
                 "account": own,
                 "default": ground.consents.find_account(server, credential) == own,
-                "issuer": held.token_url,
-                "renews": bool(held.refresh_token),
+                "login": held.token_url if held.is_login else "",
+                "renews": held.is_login and bool(held.refresh_token),
             }
             for (credential, own), held in found.items()
         ]
     if as_json:
         print_json(rows)
         return
-    heads = ("credential", "account", "default", "issuer", "renews")
+    heads = ("credential", "account", "default", "login", "renews")
     print_table(heads, ([row[head] for head in heads] for row in rows))
 
 

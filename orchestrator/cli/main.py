@@ -41,7 +41,7 @@ COMMANDS = {
     "secret": ("secret", "Set, list and remove secrets."),
     "login": ("secret", "Log in to a server's API with your browser or a code (OAuth)."),
     "logout": ("secret", "Revoke and remove the tokens of a log-in."),
-    "accounts": ("secret", "List a server's log-ins, or choose the default one."),
+    "accounts": ("secret", "List a server's accounts, or choose the default one."),
     "approvals": ("approvals", "List what waits for a person."),
     "approve": ("approvals", "Approve one waiting request."),
     "reject": ("approvals", "Reject one waiting request."),

@@ -4,13 +4,13 @@ grants.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from orchestrator.approvals.accounts import find_secret, split_secret
+from orchestrator.approvals.accounts import CHOSEN, find_secret, split_secret
 from orchestrator.approvals.grants import Grants
 from orchestrator.gateway.audit_writer import AuditWriter
 from registry.database.canonical import hash_text, to_canonical_json
@@ -61,6 +61,7 @@ class _Given:
     """
 
     grants: tuple[Grant, ...]
+    chosen: Mapping[tuple[str, str], str]
     bundle: Bundle
     upstream: Upstream
     held: frozenset[object]
@@ -127,7 +128,7 @@ class BrokerFactory:
         exchanges = [source.open_exchange(origin) for origin in sorted(origins, key=str)]
         uses = tuple(
             dict.fromkeys(
-                self._build_use(bundle, name, source.locate(name), account)
+                self._build_use(bundle, name, source.located.get(name, name), account)
                 for exchange in exchanges or [source]
                 for name, account in exchange.list_accounts(asked.security).items()
             )
@@ -212,8 +213,7 @@ class BrokerFactory:
         """What of its grants a running session holds on to, with the accounts that it goes out
         with: once it differs, a new one is due.
         """
-        held, located = self._load_held_grants(bundle).held, self._locate_secrets(bundle)
-        return held | {located} if located else held
+        return self._load_held_grants(bundle).held
 
     def _locate_secrets(self, bundle: Bundle) -> tuple[tuple[str, str], ...]:
         """The vault's names of the secrets that the bundle's credentials are taken from."""
@@ -223,14 +223,23 @@ class BrokerFactory:
         )
 
     def _load_held_grants(self, bundle: Bundle) -> _Given:
-        """Worked out again only where anything was granted or taken away since."""
+        """Worked out again only where anything was granted or taken away since, or this call was
+        told to use another account.
+        """
         grants, known = self.consents.find_grants(), self._known.get(bundle.name)
-        if known is None or known.grants is not grants or known.bundle is not bundle:
+        chosen = CHOSEN.get()
+        if (
+            known is None
+            or known.grants is not grants
+            or known.chosen != chosen
+            or known.bundle is not bundle
+        ):
             private = find_granted_private(bundle, self.consents)
             upstream, held = self.upstream(private), self._held(bundle, private)
+            held |= {self._locate_secrets(bundle)}
             while len(self._known) >= MAX_KEPT:
                 del self._known[next(iter(self._known))]
-            known = self._known[bundle.name] = _Given(grants, bundle, upstream, held)
+            known = self._known[bundle.name] = _Given(grants, chosen, bundle, upstream, held)
         return known
 
     def _held(self, bundle: Bundle, private: frozenset[Origin]) -> frozenset[object]:
@@ -248,29 +257,26 @@ class BrokerFactory:
         # Decided once: what a session sends later is in nobody's context, or in another call's.
         names = dict(self._locate_secrets(bundle))
 
-        def locate(name: str) -> str:
-            return names.get(name, name)
-
         def secret(name: str) -> str | None:
-            own = self.vault.get(bundle.name, locate(name))
+            own = self.vault.get(bundle.name, names.get(name, name))
             return own.reveal() if own is not None else None
 
         def find_obstacle(name: str, use: SecretUse) -> str:
-            own = locate(name)
+            own = names.get(name, name)
             bound = self.consents.find_secret_uses(bundle.name, own)
             return "" if str(use) in bound else render_unbound(bundle.name, own, use, bound)
 
         def hold(name: str) -> AbstractContextManager[None]:
-            return self.vault.lock_secret(bundle.name, locate(name))
+            return self.vault.lock_secret(bundle.name, names.get(name, name))
 
         def again(name: str) -> str:
-            return render_login(bundle.name, locate(name))
+            return render_login(bundle.name, names.get(name, name))
 
         def lent(name: str) -> tuple[LentSecret, ...]:
             return self._find_lent_secrets(declared[name]) if name in declared else ()
 
         def keep(name: str, value: str) -> None:
-            own = locate(name)
+            own = names.get(name, name)
             before = self.vault.get(bundle.name, own)
             if before is not None:
                 # One that was removed in the meantime, as by `logout`, does not come back.
@@ -294,7 +300,7 @@ class BrokerFactory:
             told=told,
             find_obstacle=find_obstacle,
             lent=lent,
-            locate=locate,
+            located=names,
             hold=hold,
             again=again,
         )

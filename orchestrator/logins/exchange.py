@@ -17,14 +17,14 @@ from urllib.parse import urlencode, urlsplit
 from orchestrator.errors import LoginFailed
 from orchestrator.logins.metadata import AuthorizationServer, Fetch, is_safe_url
 from sandbox.clock import Clock
-from sandbox.credentials.oauth import (
+from sandbox.credentials.oauth_secret import OAuthSecret
+from sandbox.credentials.token_endpoint import (
     GivenTokens,
     build_token_request,
     is_invalid_client,
     parse_object,
     parse_token_answer,
 )
-from sandbox.credentials.oauth_secret import OAuthSecret
 from sandbox.errors import CredentialRefused, ResponseTooLarge, UpstreamUnreachable
 from sandbox.sanitize import clean_text
 from sandbox.wire.exchange import WireRequest, WireResponse

@@ -22,7 +22,7 @@ from orchestrator.logins.loopback import HOST, PATH, listen_for_redirect
 from orchestrator.logins.metadata import AuthorizationServer, Fetch
 from orchestrator.logins.plan import LoginPlan
 from sandbox.clock import Clock, SystemClock
-from sandbox.credentials.oauth import GivenTokens
+from sandbox.credentials.token_endpoint import GivenTokens
 
 LOGIN_SECONDS = 300.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from orchestrator.approvals.accounts import list_accounts, name_secret
 from orchestrator.approvals.granting import add_grant, allow_host, bind_secret, unbind_secret
@@ -17,7 +17,8 @@ from registry.secrets.signing import Signer
 from registry.secrets.vault import Secret, Vault
 from registry.store import Store
 from sandbox.credentials.oauth_secret import OAuthSecret, parse_oauth_secret
-from sandbox.credentials.templates import parse_secret_fields
+from sandbox.credentials.uses import TOKEN_REQUEST, SecretUse
+from sandbox.wire.policy import parse_origin
 
 
 def build_secret(plan: LoginPlan, result: LoginResult, now: float) -> str:
@@ -37,7 +38,9 @@ def build_secret(plan: LoginPlan, result: LoginResult, now: float) -> str:
         "access_token": tokens.access_token,
     }
     kept: dict[str, object] = {name: value for name, value in fields.items() if value}
-    kept["expires_at"] = now + tokens.seconds
+    if tokens.seconds is not None:
+        # One that says nothing of its end is used until the API refuses it.
+        kept["expires_at"] = now + tokens.seconds
     return json.dumps(kept | ({"registered": True} if result.registered else {}))
 
 
@@ -48,9 +51,8 @@ def find_known_client(vault: Vault, server: str, credential: str, account: str) 
     others = list_accounts(vault, server, credential)
     for each in dict.fromkeys((account, *others)):
         held = vault.get(server, name_secret(credential, each))
-        text = held.reveal() if held else ""
-        known = parse_oauth_secret(text, None)
-        if known.client_id and not parse_secret_fields(text).get("registered"):
+        known = parse_oauth_secret(held.reveal(), None) if held else OAuthSecret()
+        if known.client_id and not known.registered:
             return Client(known.client_id, known.client_secret, known.client_auth or "basic")
     return None
 
@@ -108,27 +110,34 @@ def forget_login(
     store.audit.add_note("logout", f"{server}.{name}", {}, now)
 
 
-def find_logins(
+def find_accounts(
     vault: Vault, server: str, credentials: Sequence[str]
 ) -> dict[tuple[str, str], OAuthSecret]:
-    """The log-ins of a server, by credential and account."""
+    """The secrets of a server, log-ins and others, by credential and account."""
     found = {}
     for credential in credentials:
         for account in list_accounts(vault, server, credential):
             held = vault.get(server, name_secret(credential, account))
-            parsed = parse_oauth_secret(held.reveal(), None) if held else OAuthSecret()
-            if parsed.is_login:
-                found[credential, account] = parsed
+            found[credential, account] = parse_oauth_secret(held.reveal() if held else "", None)
     return found
 
 
-def choose_login(
-    found: dict[tuple[str, str], OAuthSecret], server: str, account: str | None
+def list_token_uses(vault: Vault, server: str, name: str) -> tuple[SecretUse, ...]:
+    """Where a log-in, by the vault's name of its secret, is renewed and revoked."""
+    held = vault.get(server, name)
+    login = parse_oauth_secret(held.reveal(), None) if held else OAuthSecret()
+    urls = (login.token_url, login.revocation_url) if login.is_login else ()
+    origins = dict.fromkeys(origin for url in urls if (origin := parse_origin(url)))
+    return tuple(SecretUse(origin, TOKEN_REQUEST) for origin in origins)
+
+
+def choose_one(
+    found: Iterable[tuple[str, str]], server: str, account: str | None
 ) -> tuple[str, str]:
-    """The one log-in that is meant: credential and account. Raises LoginFailed."""
+    """The one that is meant: credential and account. Raises LoginFailed."""
     fitting = [each for each in found if account is None or each[1] == account]
     if len(fitting) == 1:
         return fitting[0]
     if not fitting:
-        raise LoginFailed(f"{server} has no such log-in. `toolwright accounts {server}`")
-    raise LoginFailed(f"{server} has several log-ins; say which: `--account NAME`")
+        raise LoginFailed(f"{server} has no such account. `toolwright accounts {server}`")
+    raise LoginFailed(f"{server} has several accounts; say which: `--account NAME`")

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from orchestrator.errors import LoginFailed
-from sandbox.credentials.oauth import parse_object
+from sandbox.credentials.token_endpoint import parse_object
 from sandbox.errors import ResponseTooLarge, UpstreamUnreachable
 from sandbox.wire.exchange import WireRequest, WireResponse
 from sandbox.wire.policy import Origin, parse_origin

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from urllib.parse import parse_qsl, urlsplit
 
 from orchestrator.errors import LoginFailed
 from orchestrator.logins.exchange import OWN_PARAMETERS, Client, Wanted, choose_client_auth
@@ -14,6 +15,7 @@ from orchestrator.logins.metadata import (
     LoginTarget,
     discover_server,
     find_login_server,
+    is_safe_url,
 )
 from sandbox.bundle.credential import Credential
 from sandbox.bundle.model import Bundle
@@ -100,6 +102,7 @@ async def plan_login(order: LoginOrder, fetch: Fetch) -> LoginPlan:
             f"{server.issuer or 'the authorization server'} names no endpoint at which a person "
             "logs in"
         )
+    _check_endpoints(server)
     tokens = order.credential.tokens
     scopes = order.scopes or (tokens.needed_scopes if tokens else ()) or found.scopes
     parameters = order.parameters
@@ -119,6 +122,17 @@ async def plan_login(order: LoginOrder, fetch: Fetch) -> LoginPlan:
         client = replace(client, auth=choose_client_auth(server))
     wanted = Wanted(scopes, found.resource, parameters)
     return LoginPlan(order, server, wanted, client, tuple(_list_uses(order, server)), found.told)
+
+
+def _check_endpoints(server: AuthorizationServer) -> None:
+    """Raises LoginFailed for an endpoint of a description or of metadata that may not be used."""
+    for name, url in server.list_urls().items():
+        if not is_safe_url(url):
+            raise LoginFailed(f"the URL for {name} is no https URL: {url[:200]!r}")
+    given = {name for name, _ in parse_qsl(urlsplit(server.authorization_url).query)}
+    if taken := sorted(given & OWN_PARAMETERS):
+        # Of a parameter that is there twice, a server may take either.
+        raise LoginFailed(f"the log-in page's URL has {', '.join(taken)} of its own")
 
 
 async def _find_server(order: LoginOrder, fetch: Fetch) -> FoundServer:

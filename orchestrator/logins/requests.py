@@ -11,8 +11,8 @@ from orchestrator.approvals.grants import Grants
 from orchestrator.errors import LoginFailed
 from orchestrator.logins.metadata import is_safe_url
 from sandbox.broker.live import LiveHttp
-from sandbox.credentials.oauth import MAX_ANSWER
 from sandbox.credentials.source import CANCELLED, TokenExchange
+from sandbox.credentials.token_endpoint import MAX_ANSWER
 from sandbox.errors import SandboxError
 from sandbox.killswitch import KillSwitch
 from sandbox.wire.exchange import WireRequest, WireResponse

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard
-from urllib.parse import quote_plus, urlencode
 
 from sandbox.bundle.credential import Credential, TokenEndpoint
 from sandbox.credentials.oauth_secret import OAuthSecret, parse_oauth_secret
 from sandbox.credentials.templates import parse_secret_fields
+from sandbox.credentials.token_endpoint import (
+    DEFAULT_SECONDS,
+    GivenTokens,
+    build_token_request,
+    is_invalid_client,
+    parse_object,
+    parse_token_answer,
+    subtract_margin,
+)
 from sandbox.errors import CredentialRefused
 from sandbox.wire.exchange import WireRequest, WireResponse
 from sandbox.wire.policy import parse_origin
 from sandbox.wire.redaction import Redaction, list_sensitive_parts
 
-MARGIN_SECONDS = 60.0
-DEFAULT_SECONDS = 3600.0
-MAX_TOKEN = 16 * 1024
-MAX_ANSWER = 256 * 1024
 MAX_REMEMBERED = 8
 
 Fetch = Callable[[WireRequest], Awaitable[WireResponse]]
@@ -280,7 +282,8 @@ class _TokenFetch:
         self._state.refresh_token = new or self._state.refresh_token
         if grant.is_login or (grant.refresh_token and new and new != grant.refresh_token):
             await self._store_tokens(given, grant)
-        return AccessToken(given.access_token, self._asked.now + given.seconds)
+        lasts = subtract_margin(DEFAULT_SECONDS) if given.seconds is None else given.seconds
+        return AccessToken(given.access_token, self._asked.now + lasts)
 
     async def _store_tokens(self, given: GivenTokens, grant: OAuthSecret) -> None:
         """Store the refresh token that follows; of a log-in also the access token, so that other
@@ -291,7 +294,9 @@ class _TokenFetch:
         kept.pop("access_token", None)
         if grant.is_login:
             kept["access_token"] = given.access_token
-            kept["expires_at"] = self._asked.wall + given.seconds
+            kept.pop("expires_at", None)
+            if given.seconds is not None:
+                kept["expires_at"] = self._asked.wall + given.seconds
         await self._asked.keep(json.dumps(kept))
         self._state.secret = self._asked.secret()
 
@@ -305,91 +310,3 @@ class _TokenFetch:
         gone = self._asked.again and said.get("error") in ("invalid_grant", "unauthorized_client")
         advice = self._render_again() if gone else f"; check the credential {name}"
         return self._hide.redact_text(f"the token endpoint answered {answer.status} {told}{advice}")
-
-
-@dataclass(frozen=True)
-class GivenTokens:
-    """The tokens of a token endpoint's answer (RFC 6749 section 5.1), of which `seconds` says how
-    long the access token is to be used; missing ones are "".
-    """
-
-    access_token: str = field(repr=False)
-    refresh_token: str = field(repr=False)
-    id_token: str = field(repr=False)
-    seconds: float
-    scope: str = ""
-
-
-def parse_token_answer(answer: WireResponse) -> GivenTokens:
-    """Parse a token endpoint's answer of status 200. Raises CredentialRefused."""
-    said = parse_object(answer)
-    text, kind = said.get("access_token"), str(said.get("token_type") or "bearer").lower()
-    if not _is_token(text):
-        raise CredentialRefused("the token endpoint answered 200 without a usable access_token")
-    if kind != "bearer":
-        raise CredentialRefused(f"the token endpoint gave a {kind[:40]!r} token, not a bearer")
-    new, identity, scope = said.get("refresh_token"), said.get("id_token"), said.get("scope")
-    seconds = _parse_lifetime(said.get("expires_in"))
-    margin = min(MARGIN_SECONDS, seconds / 10)
-    return GivenTokens(
-        text,
-        new if _is_token(new) else "",
-        identity if _is_token(identity) else "",
-        max(1.0, min(seconds, 10.0**7) - margin),
-        scope if isinstance(scope, str) and scope.isascii() and scope.isprintable() else "",
-    )
-
-
-def build_token_request(
-    url: str, form: Mapping[str, str], grant: OAuthSecret, way: str
-) -> WireRequest:
-    """A POST of a form by this client (RFC 6749 section 2.3.1), which shows its secret by `way`:
-    `basic`, else in the body.
-    """
-    fields = dict(form)
-    headers = [
-        ("Content-Type", "application/x-www-form-urlencoded"),
-        ("Accept", "application/json"),
-    ]
-    if way == "basic" and grant.client_id and grant.client_secret:
-        # RFC 6749 section 2.3.1: form-encoded first, then put together.
-        pair = f"{quote_plus(grant.client_id)}:{quote_plus(grant.client_secret)}"
-        headers.append(("Authorization", "Basic " + base64.b64encode(pair.encode()).decode()))
-    elif grant.client_id:
-        fields["client_id"] = grant.client_id
-        if grant.client_secret:
-            fields["client_secret"] = grant.client_secret
-    return WireRequest("POST", url, tuple(headers), urlencode(fields).encode())
-
-
-def is_invalid_client(answer: WireResponse) -> bool:
-    """Whether an endpoint did not take the client for what it says it is."""
-    return answer.status == 401 or parse_object(answer).get("error") == "invalid_client"
-
-
-def parse_object(answer: WireResponse) -> Mapping[str, Any]:
-    """The JSON object that an answer holds; empty for anything else, and for too much."""
-    if len(answer.body) > MAX_ANSWER:
-        return {}
-    try:
-        said = json.loads(answer.body)
-    except (ValueError, RecursionError):
-        return {}
-    return said if isinstance(said, dict) else {}
-
-
-def _parse_lifetime(value: Any) -> float:
-    """Parse `expires_in`, which some servers write as text; an hour if it is unusable."""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 12:
-        return float(value)
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e12:
-        return float(value)
-    return DEFAULT_SECONDS
-
-
-def _is_token(value: Any) -> TypeGuard[str]:
-    return isinstance(value, str) and 0 < len(value) <= MAX_TOKEN and _is_visible(value)
-
-
-def _is_visible(text: str) -> bool:
-    return all(32 < ord(letter) < 127 for letter in text)

@@ -25,6 +25,7 @@ class OAuthSecret:
     A secret that a log-in left has `grant`, the endpoint `token_url` that renews its tokens, the
     one that revokes them, how the client shows itself there (`client_auth`), and `expires_at`: the
     time (seconds since 1970) from which its access token is not used, 0.0 where that is not known.
+    `registered` says that its client was registered for it alone.
     """
 
     access_token: str = ""
@@ -38,6 +39,7 @@ class OAuthSecret:
     client_auth: str = ""
     grant: str = ""
     expires_at: float = 0.0
+    registered: bool = False
     extras: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -60,6 +62,7 @@ def parse_oauth_secret(secret: str, endpoint: TokenEndpoint | None) -> OAuthSecr
         until = given.get("expires_at")
         return OAuthSecret(
             **{key: texts.get(key, "") for key in known},
+            registered=given.get("registered") is True,
             expires_at=float(until) if isinstance(until, int | float) else 0.0,
             extras=extras,
         )

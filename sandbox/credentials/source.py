@@ -19,7 +19,12 @@ from sandbox.credentials.oauth import (
     TokenCache,
     TokenRequest,
 )
-from sandbox.credentials.oauth_secret import can_fetch_token, identify_account, sends_token
+from sandbox.credentials.oauth_secret import (
+    TOKEN_KINDS,
+    can_fetch_token,
+    identify_account,
+    sends_token,
+)
 from sandbox.credentials.oauth_secret import carry_account as carry_account
 from sandbox.credentials.placement import place_credential, set_header
 from sandbox.credentials.templates import SignedRequest, SigningInputs, fill_template, sign_aws
@@ -115,8 +120,8 @@ class CredentialSource:
     told: Callable[[TokenExchange], None] = lambda exchange: None
     find_obstacle: Callable[[str, SecretUse], str] = lambda name, use: ""
     lent: Callable[[str], tuple[LentSecret, ...]] = lambda name: ()
-    locate: Callable[[str], str] = lambda name: name
-    """The vault's name of a credential's secret: that of the account in use."""
+    located: Mapping[str, str] = field(default_factory=dict)
+    """The vault's names of the secrets where they are not the credentials' own: of accounts."""
     hold: Callable[[str], AbstractContextManager[None]] | None = None
     """The lock that all processes share which may renew a credential's secret."""
     again: Callable[[str], str] = lambda name: ""
@@ -219,8 +224,11 @@ class CredentialSource:
         if not missed:
             return f"the API wants a credential that cannot be used: {wanted}"
         where = f"{self.server}." if self.server else ""
+        login = self.again(missed[0]) if self._get_kind(missed[0]) in TOKEN_KINDS else ""
+        ways = f"`{login}`, or " if login else ""
         # The name is the description's: it is quoted, because somebody types this.
-        return f"the credential {wanted} (`toolwright secret set {quote(where + missed[0])}`)"
+        secret = f"toolwright secret set {quote(where + missed[0])}"
+        return f"the credential {wanted} ({ways}`{secret}`)"
 
     def find_blocked(self, names: Iterable[str]) -> tuple[str, ...]:
         """Those of these credentials whose secret is set and may not go to this exchange's
@@ -270,7 +278,7 @@ class CredentialSource:
                 if not can_fetch_token(credential, secret):
                     return ""
                 used = (sent.get_header("Authorization") or "").removeprefix("Bearer ")
-                self.wallet.tokens.void_token((self.server, self.locate(name)), used)
+                self.wallet.tokens.void_token((self.server, self.located.get(name, name)), used)
                 return "token"
         return ""
 
@@ -280,7 +288,7 @@ class CredentialSource:
         for name in self.declared:
             for text in self._list_texts(name):
                 held += list_sensitive_parts(text)
-            held += self.wallet.tokens.list_seen_tokens((self.server, self.locate(name)))
+            held += self.wallet.tokens.list_seen_tokens((self.server, self.located.get(name, name)))
         return self.wallet.get_redaction(held).extend_with(passing)
 
     def _list_texts(self, name: str) -> Iterable[str]:
@@ -326,7 +334,7 @@ class CredentialSource:
             return sign_aws(request, credential, secret, moment)
         if credential.kind == "digest":
             return self._sign_digest(request, name, secret, way)
-        if sends_token(credential, secret):
+        if credential.kind in TOKEN_KINDS or (secret[0] == "{" and sends_token(credential, secret)):
             token = await self._fetch_token(name, credential, way)
             return SignedRequest(set_header(request, "Authorization", f"Bearer {token}"))
         if credential.kind == "apiKey":
@@ -358,7 +366,7 @@ class CredentialSource:
             return await self._send_reported(name, request, way)
 
         asked = TokenRequest(
-            key=(self.server, self.locate(name)),
+            key=(self.server, self.located.get(name, name)),
             credential=credential,
             secret=lambda: (self.anew or self.secret)(name) or "",
             fetch=fetch,
@@ -408,7 +416,7 @@ class CredentialSource:
     def _sign_digest(
         self, request: WireRequest, name: str, secret: str, way: SigningContext
     ) -> SignedRequest:
-        key = (self.server, name, way.origin)
+        key = (self.server, self.located.get(name, name), way.origin)
         answer = self.wallet.nonces.answer_challenge(key, request, secret)
         if answer is None:
             return SignedRequest(request)
@@ -421,7 +429,7 @@ class CredentialSource:
         successor (RFC 7616 section 3.3), or another nonce.
         """
         asked = digest.choose_challenge(answer.headers)
-        key = (self.server, name, parse_origin(sent.url))
+        key = (self.server, self.located.get(name, name), parse_origin(sent.url))
         if asked is None:
             return False
         known = self.wallet.nonces.get_challenge(key) if sent.get_header("Authorization") else None

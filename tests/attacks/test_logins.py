@@ -36,7 +36,7 @@ from sandbox.broker.throttle import Throttle
 from sandbox.bundle.credential import Credential, TokenEndpoint
 from sandbox.bundle.model import Bundle
 from sandbox.clock import VirtualClock
-from sandbox.credentials.oauth import GivenTokens
+from sandbox.credentials.token_endpoint import GivenTokens
 from sandbox.credentials.uses import SecretUse
 from sandbox.errors import Frozen, UpstreamUnreachable
 from sandbox.killswitch import KillSwitch
@@ -279,6 +279,25 @@ def test_an_api_names_its_own_log_in_and_its_tokens_are_for_it() -> None:
     )
     plan = asyncio.run(plan_login(build_order(tokens=None), world.fetch))
     assert plan.wanted.resource == API
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "http://login.bank.test/authorize",
+        f"{LOGIN}/authorize?redirect_uri=https://other.test",
+        f"{LOGIN}/authorize?x=1&state=known",
+    ],
+    ids=["clear", "redirect", "state"],
+)
+def test_a_description_cannot_decide_where_the_code_goes(page: str) -> None:
+    def plan(url: str) -> LoginPlan:
+        tokens = TokenEndpoint(f"{LOGIN}/token", authorization_url=url)
+        return asyncio.run(plan_login(build_order(tokens=tokens), World({}).fetch))
+
+    with pytest.raises(LoginFailed, match="log-in page"):
+        plan(page)
+    assert plan(f"{LOGIN}/authorize?tenant=1").server.token_url == f"{LOGIN}/token"
 
 
 @pytest.mark.parametrize("name", ["redirect_uri", "state", "code_challenge", "client_id"])

@@ -36,6 +36,7 @@ from orchestrator.cli.terminal import (
 )
 from orchestrator.errors import OrchestratorError
 from orchestrator.gateway.brokers import SOURCES
+from orchestrator.logins.keeping import list_token_uses
 from orchestrator.settings import Settings, load_settings
 from registry.secrets.vault import Secret, open_vault
 from registry.servers.bundles import Bundles
@@ -139,7 +140,7 @@ def bind_secret_command(
         )
     declaring = _load_declaring(place)
     declared = declaring.find_uses(settings, server, own, place) if declaring else None
-    uses = _show_uses(settings, server, own, origins, declared)
+    uses = _show_uses(settings, server, own, origins, declared, renewing=True)
     if not uses:
         raise OrchestratorError(f"no registered server asks for {name}. `toolwright list`")
     if open_vault(settings).get(server, own) is None:
@@ -213,10 +214,12 @@ def _show_uses(
     name: str,
     origins: Sequence[str] = (),
     declared: tuple[SecretUse, ...] | None = None,
+    *,
+    renewing: bool = False,
 ) -> tuple[SecretUse, ...]:
-    """Where the registered server would take a secret, at these origins or at all of its own; shown
-    with where it goes now. `declared` is where its next version would. Raises OrchestratorError for
-    an origin that is none of these.
+    """Where the registered server would take a secret, at these origins or at all of its own, and
+    where a log-in is renewed, if it is `renewing`; shown with where it goes now. `declared` is
+    where its next version would. Raises OrchestratorError for an origin that is none of these.
     """
     with Store.open(settings.database_url) as store:
         before = _find_places(_open_grants(settings, store), server, name)
@@ -224,6 +227,9 @@ def _show_uses(
         if declared is None:
             declared = find_declared_uses(store.servers, shelf, server, name)
         asked = find_credential_names(store.servers, shelf, server)
+    if renewing:
+        kept = list_token_uses(open_vault(settings), server, name)
+        declared = tuple(dict.fromkeys((*declared, *kept))) if declared else ()
     uses = _select_uses(declared, origins)
     for place in before:
         print_text(f"goes now to   {place}", "" if place in map(str, uses) else "yellow")

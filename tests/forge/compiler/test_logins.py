@@ -1,4 +1,4 @@
-"""What a description says of log-ins: the endpoints of its flows, and the scopes of its operations."""
+"""What a description says of log-ins: endpoints from its flows, scopes from its operations."""
 
 from __future__ import annotations
 
