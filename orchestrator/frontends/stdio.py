@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import anyio
 import mcp.types as types
@@ -19,6 +20,8 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 
 from orchestrator.frontends.pipes import require_pipes
+from sandbox.offload import INLINE_BYTES, run_beside
+from sandbox.sanitize import is_large
 
 MAX_LINE = 64 * 1024 * 1024
 
@@ -51,7 +54,7 @@ async def messages(
         async with to_server:
             while line := await _read_line(reader):
                 try:
-                    message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    message = await _parse_line(line)
                     await to_server.send(SessionMessage(message))
                 except ValueError as error:
                     await to_server.send(error)
@@ -61,8 +64,7 @@ async def messages(
     async def write() -> None:
         async with from_server:
             async for message in from_server:
-                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-                writer.write(text.encode() + b"\n")
+                writer.write(await _render_line(message.message))
                 try:
                     await writer.drain()
                 except ConnectionError:
@@ -73,6 +75,22 @@ async def messages(
         tasks.start_soon(write)
         yield inbound, outbound
         tasks.cancel_scope.cancel()
+
+
+async def _parse_line(line: bytes) -> types.JSONRPCMessage:
+    """The message of a line. Raises ValueError."""
+    work = partial(types.jsonrpc_message_adapter.validate_json, line, by_name=False)
+    return work() if len(line) <= INLINE_BYTES else await run_beside(work)
+
+
+async def _render_line(message: types.JSONRPCMessage) -> bytes:
+    work = partial(_render_message, message)
+    said = getattr(message, "result", None) or getattr(message, "params", None)
+    return await run_beside(work) if is_large(said) else work()
+
+
+def _render_message(message: types.JSONRPCMessage) -> bytes:
+    return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
 
 
 def _take_descriptor(descriptor: int, replacement: str | None) -> int:
