@@ -50,11 +50,15 @@ async def messages(
     to_server, inbound = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outbound, from_server = anyio.create_memory_object_stream[SessionMessage](0)
 
+    validate = types.jsonrpc_message_adapter.validate_json
+
     async def read() -> None:
         async with to_server:
             while line := await _read_line(reader):
                 try:
-                    message = await _parse_line(line)
+                    parse = partial(validate, line, by_name=False)
+                    large = len(line) > INLINE_BYTES
+                    message = await run_beside(parse) if large else parse()
                     await to_server.send(SessionMessage(message))
                 except ValueError as error:
                     await to_server.send(error)
@@ -64,7 +68,10 @@ async def messages(
     async def write() -> None:
         async with from_server:
             async for message in from_server:
-                writer.write(await _render_line(message.message))
+                said = message.message
+                dump = partial(said.model_dump_json, by_alias=True, exclude_unset=True)
+                large = is_large(getattr(said, "result", None) or getattr(said, "params", None))
+                writer.write((await run_beside(dump) if large else dump()).encode() + b"\n")
                 try:
                     await writer.drain()
                 except ConnectionError:
@@ -75,22 +82,6 @@ async def messages(
         tasks.start_soon(write)
         yield inbound, outbound
         tasks.cancel_scope.cancel()
-
-
-async def _parse_line(line: bytes) -> types.JSONRPCMessage:
-    """The message of a line. Raises ValueError."""
-    work = partial(types.jsonrpc_message_adapter.validate_json, line, by_name=False)
-    return work() if len(line) <= INLINE_BYTES else await run_beside(work)
-
-
-async def _render_line(message: types.JSONRPCMessage) -> bytes:
-    work = partial(_render_message, message)
-    said = getattr(message, "result", None) or getattr(message, "params", None)
-    return await run_beside(work) if is_large(said) else work()
-
-
-def _render_message(message: types.JSONRPCMessage) -> bytes:
-    return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
 
 
 def _take_descriptor(descriptor: int, replacement: str | None) -> int:

@@ -53,7 +53,7 @@ def test_what_is_large_is_read_and_written_beside_the_loop_and_in_order(
 
     asyncio.run(work())
     large = {text for text in texts if len(text) > INLINE_BYTES}
-    steps = {"validate_json", "_render_message"}
+    steps = {"validate_json", "model_dump_json"}
     assert (threads.elsewhere & steps) == (steps if large else set())
     assert (threads.here & steps) == (steps if set(texts) - large else set())
 
