@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -33,10 +32,11 @@ from sandbox.schemas.coercion import coerce_arguments, render_claims
 from sandbox.schemas.validator import SchemaChecker, SchemaViolation, get_checker
 from sandbox.session.differences import judge_result
 from sandbox.session.interface import Failure, Limits, Outcome
+from sandbox.session.lines import LineEnds, LineIntake, build_unreadable, is_answer
 from sandbox.session.recording import CallLog
 from sandbox.wire.content import find_content_problem, join_texts, redact_tool_answer
 from sandbox.wire.exchange import Exchange, WireResponse, measure_request, measure_response
-from sandbox.wire.framing import LineGuard, Message, find_answered, is_id, parse_message
+from sandbox.wire.framing import Message, is_id
 from sandbox.wire.redaction import Redaction
 
 PROTOCOL = "2025-11-25"
@@ -54,19 +54,10 @@ SERVER_FULL = (
     "the calls of this server hold as much as one server's may. Call again when others have ended, "
     "or ask for less at once."
 )
-UNREAD = (
-    "the server leaves unread what it is sent, or sends more at once than is taken. Change it so "
-    "that it reads each answer before it asks on."
-)
 CUT = "cut"
 """The refusal of an exchange whose call ended before the answer: it may have been sent."""
 _REFUSED_ARGUMENTS = frozenset(range(400, 500)) - {401, 403, 407, 408, 425, 429}
 """Statuses by which an API may refuse what it was sent."""
-NO_ANSWER = (
-    "what the server sent in place of an answer cannot be read as one: it is no JSON-RPC answer to "
-    "this call, is nested too deep or holds too many values. Change the tool so that it returns "
-    "less at once."
-)
 
 
 class Pipe(Protocol):
@@ -107,25 +98,22 @@ class PipeSession:
         self.tapes: dict[str, CallLog] = {}
         """Logs of the calls that wait for their answer, by the id of the `tools/call`."""
         self._pipe = pipe
-        self._guard = LineGuard(limits.line_bytes, limits.session_bytes)
         self._ids = itertools.count(1)
         self._waiting: dict[str, asyncio.Future[Message]] = {}
         self._tasks: dict[asyncio.Task[None], str] = {}
         self._memory = ByteBudget(2 * limits.call_bytes, SERVER_FULL, broker.memory)
         """What is held of all its calls."""
-        room = limits.call_bytes + limits.line_bytes
-        self._buffers = ByteBudget(room, UNREAD, broker.memory, SMALL_BYTES)
-        """What was written and not read, and of lines that are coming in or wait to be parsed."""
         self._checked: dict[str, tuple[SchemaChecker, SchemaChecker]] = {}
         self._broken: Exception | None = None
-        self._backlog: deque[tuple[bytes, str | None]] = deque()
-        """Lines that wait for a large one before them to be parsed, with the request that each is
-        known to answer."""
-        self._unparsed = 0
-        """Bytes of those lines, and of the one that is being parsed."""
-        self._parsing: asyncio.Task[None] | None = None
         self._workbench = Workbench()
-        self._ended_meanwhile = False
+        self._lines = LineIntake(
+            limits,
+            broker.memory,
+            self._workbench,
+            LineEnds(pipe.count_unread, self._receive_message, self.end),
+        )
+        # What an engine calls for each piece of output goes there without a step between.
+        self.feed, self.feed_answer = self._lines.feed, self._lines.feed_answer
         self._secrets: set[str] = set()
         """Values of `env:` permissions that the server was given, which must not come back."""
 
@@ -141,8 +129,7 @@ class PipeSession:
                 await self.start()
                 yield
         finally:
-            self._backlog.clear()
-            self._parsing = None
+            self._lines.forget()
             self.end()
 
     async def start(self) -> None:
@@ -255,29 +242,6 @@ class PipeSession:
             del self.tapes[identity]
             self._waiting.pop(identity, None)
 
-    def feed(self, chunk: bytes) -> None:
-        """Bytes from the sandbox's stdout."""
-        try:
-            for line in self._guard.split_lines(chunk):
-                if line:
-                    self._receive_line(line)
-            self._count_buffers(0)
-        except SessionBroken as error:
-            self.end(error)
-        except BytesExhausted as error:
-            self.end(SessionBroken(str(error)))
-
-    def feed_answer(self, identity: str, line: bytes) -> None:
-        """The answer to a request, from an engine that knows which one a sandbox is at. Anything
-        but an answer to it fails that request.
-        """
-        try:
-            self._guard.admit_line(line)
-            self._receive_line(line, identity)
-            self._count_buffers(0)
-        except SessionBroken as error:
-            self.end(error)
-
     def feed_stderr(self, chunk: bytes) -> None:
         """Bytes from the sandbox's stderr; the first ones are kept as evidence."""
         self.stderr += chunk[: max(0, self.limits.stderr_bytes - len(self.stderr))]
@@ -286,11 +250,9 @@ class PipeSession:
         """Fail the waiting calls, cancel the exchanges and kill the sandbox. Idempotent."""
         if self._broken:
             return
-        if reason is None and self._parsing:
-            # Its last words are being parsed; who waits for them may have them.
-            self._ended_meanwhile = True
+        if reason is None and self._lines.postpone_end():
             return
-        self._backlog.clear()
+        self._lines.stop()
         if self._workbench.thread is not None:
             self._workbench.close()
         self._broken = reason or SessionBroken("its sandbox ended; call again to start another")
@@ -299,7 +261,6 @@ class PipeSession:
                 future.set_exception(_renew_error(self._broken))
         for task in self._tasks:
             task.cancel()
-        self._buffers.hold(0)
         self._pipe.kill()
 
     @property
@@ -344,54 +305,14 @@ class PipeSession:
 
     def _write_line(self, line: bytes) -> None:
         """Raises BytesExhausted, and writes nothing, where too much was not read yet."""
-        self._count_buffers(len(line))
+        self._lines.count(len(line))
         self._pipe.write(line)
-
-    def _count_buffers(self, more: int) -> None:
-        """Raises BytesExhausted."""
-        if not self._broken:
-            waiting = self._guard.pending + self._unparsed
-            self._buffers.hold(self._pipe.count_unread() + waiting + more)
-
-    def _receive_line(self, line: bytes, asked: str | None = None) -> None:
-        """Take a line up: a large one, and all that come while one is read, after those that wait.
-        Raises SessionBroken.
-        """
-        if self._parsing is None and len(line) <= INLINE_BYTES:
-            self._receive_message(_read_line(line, self.limits.nesting, asked))
-            return
-        if self._broken:
-            return
-        self._backlog.append((line, asked))
-        self._unparsed += len(line)
-        if self._parsing is None:
-            self._parsing = asyncio.get_running_loop().create_task(self._parse_backlog())
-
-    async def _parse_backlog(self) -> None:
-        """Parse the waiting lines in their order, large ones beside the event loop."""
-        try:
-            while self._backlog and not self._broken:
-                line, asked = self._backlog.popleft()
-                read = partial(_read_line, line, self.limits.nesting, asked)
-                message = await self._workbench.run_sized(len(line), read)
-                self._unparsed -= len(line)
-                if not self._broken:
-                    self._count_buffers(0)
-                    self._receive_message(message)
-        except SessionBroken as error:
-            self.end(error)
-        except BytesExhausted as error:
-            self.end(SessionBroken(str(error)))
-        finally:
-            self._parsing = None
-            if self._ended_meanwhile:
-                self.end()
 
     def _receive_message(self, message: Message) -> None:
         if "method" in message:
             self._handle_request(message)
         else:
-            answer = message if is_answer(message) else _build_unreadable("")
+            answer = message if is_answer(message) else build_unreadable("")
             identity = message.get("id")
             self._settle_request(str(identity) if is_id(identity) else "", answer)
 
@@ -588,28 +509,6 @@ class PipeSession:
             )
             self._checked[tool] = (takes, gives)
         return self._checked[tool]
-
-
-def is_answer(message: Mapping[str, Any]) -> bool:
-    """Whether a message is a JSON-RPC answer: a result or an error, and no request."""
-    return "method" not in message and ("result" in message) != ("error" in message)
-
-
-def _read_line(line: bytes, nesting: int, asked: str | None = None) -> Message:
-    """The message of a line. What cannot be read as one is an error in answer to the request whose
-    id it carries; with `asked`, to that one, as is all that does not answer it.
-    """
-    message = parse_message(line, nesting)
-    if asked is None:
-        return message if message is not None else _build_unreadable(find_answered(line))
-    if message is None or not is_answer(message):
-        return _build_unreadable(asked)
-    identity = message.get("id")
-    return message if is_id(identity) and str(identity) == asked else _build_unreadable(asked)
-
-
-def _build_unreadable(identity: str) -> Message:
-    return Message(id=identity, error={"code": -32700, "message": NO_ANSWER})
 
 
 def _renew_error(error: Exception) -> Exception:

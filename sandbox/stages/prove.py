@@ -14,6 +14,7 @@ from sandbox.bundle.model import Bundle
 from sandbox.bundle.report import Proof, Stage, StageReport
 from sandbox.clock import VirtualClock
 from sandbox.errors import LoadFailed, SessionBroken
+from sandbox.offload import run_beside
 from sandbox.session.interface import Runner, Session
 from sandbox.session.recorded_case import RecordedCase
 from sandbox.stages.adequacy import prove_adequacy
@@ -188,8 +189,8 @@ async def _run_stages(bundle: Bundle, stages: Stages, on_stage: OnStage) -> Proo
 async def _run_judge(
     judge: Callable[P, StageReport], *args: P.args, **kwargs: P.kwargs
 ) -> StageReport:
-    """Run a stage that is a plain function, as a coroutine."""
-    return judge(*args, **kwargs)
+    """Run a stage that is a plain function, beside the event loop."""
+    return await run_beside(partial(judge, *args, **kwargs))
 
 
 def _build_sealed_opener(bundle: Bundle, runner: Runner) -> OpenSession:
