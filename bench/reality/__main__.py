@@ -49,6 +49,10 @@ def _render_trial(trial: Trial) -> str:
     lines += [f"  toolwright {command}" for command in trial.commands]
     lines.append(f"  forged in {trial.seconds:.1f} s")
     for who, verdicts in (("ours", trial.ours), ("FastMCP", trial.peer)):
+        wrong = {verdict.wrong for verdict in verdicts}
+        if len(wrong) == 1 and len(verdicts) > 1 and "" not in wrong:
+            lines.append(f"  {who}: all: {' '.join(wrong.pop().split())}")
+            continue
         lines += [f"  {who}: {v.scenario}: {' '.join(v.wrong.split())}" for v in verdicts if v.wrong]
     return "\n".join(lines)
 

@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-import httpx
+import httpx2
 from fastmcp import FastMCP
 
 
@@ -18,7 +18,7 @@ def name_operation(route, component) -> None:  # type: ignore[no-untyped-def]
 
 def main() -> None:
     document, base_url, headers = sys.argv[1:]
-    client = httpx.AsyncClient(base_url=base_url, headers=json.loads(headers), timeout=60.0)
+    client = httpx2.AsyncClient(base_url=base_url, headers=json.loads(headers), timeout=60.0)
     described = json.loads(Path(document).read_text())
     server = FastMCP.from_openapi(described, client=client, mcp_component_fn=name_operation)
     server.run(transport="stdio", show_banner=False)

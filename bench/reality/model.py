@@ -80,11 +80,14 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Running:
-    """A server that is up. `description` is where its document is: what FastMCP is given."""
+    """A server that is up. `description` is where its document is: what FastMCP is given; `key` a
+    credential that it made itself.
+    """
 
     url: str
     directory: Path
     description: str = ""
+    key: str = ""
 
     @property
     def host(self) -> str:
@@ -94,8 +97,8 @@ class Running:
 @dataclass(frozen=True)
 class RealServer:
     """`sources` are tried in turn, each with `{host}`, `{url}` and `{description}` in it: the bare
-    address first. `secrets` are the values by the names that the description gives; `auth` is what a
-    person adds for a credential that it forgot; `headers` the same credential for everyone else.
+    address first. `secrets` are the values by the names that the description gives; `headers` the
+    same credential for everyone else, either with `{key}` in it where the server made it.
     """
 
     name: str
@@ -107,6 +110,9 @@ class RealServer:
     options: tuple[str, ...] = ()
     secrets: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+
+    def list_headers(self, running: Running) -> dict[str, str]:
+        return {name: value.format(key=running.key) for name, value in self.headers.items()}
 
 
 def _show(value: Any) -> str:

@@ -58,16 +58,18 @@ def forge(home: Home, server: RealServer, running: Running) -> Forged:
         fresh = _registered(home) - before
         if fresh:
             name = fresh.pop()
-            _set_secrets(home, server, name, commands)
+            _set_secrets(home, server, running, name, commands)
             return Forged(name, commands, time.monotonic() - begun)
         said.append(f"{where}: {(done.stdout + done.stderr).strip()[-400:]}")
     raise NotForged("; ".join(said))
 
 
-def _set_secrets(home: Home, server: RealServer, name: str, commands: list[str]) -> None:
+def _set_secrets(
+    home: Home, server: RealServer, running: Running, name: str, commands: list[str]
+) -> None:
     for secret, value in server.secrets.items():
         file = home.path.parent / "value"
-        file.write_text(value)
+        file.write_text(value.format(key=running.key))
         words = ("secret", "set", f"{name}.{secret}", "--value-file", str(file))
         commands.append(f"secret set {name}.{secret}")
         home.person(*words)

@@ -49,7 +49,7 @@ async def open_client(server: RealServer, running: Running) -> AsyncIterator[Pee
     python = install_pip(FASTMCP)
     file, base_url = await asyncio.to_thread(_write_document, server, running)
     words = [str(Path(__file__).with_name("fastmcp_server.py")), str(file), base_url]
-    words.append(json.dumps(dict(server.headers)))
+    words.append(json.dumps(server.list_headers(running)))
     parameters = StdioServerParameters(command=str(python), args=words)
     with (running.directory / "fastmcp.log").open("w") as log:
         async with Client(stdio_client(parameters, errlog=log)) as client:
@@ -62,7 +62,7 @@ def _write_document(server: RealServer, running: Running) -> tuple[Path, str]:
     """
     at = running.description
     if at.startswith("http"):
-        fetched = httpx.get(at, headers=dict(server.headers), trust_env=False, timeout=60.0)
+        fetched = httpx.get(at, headers=server.list_headers(running), trust_env=False, timeout=60.0)
         text = fetched.raise_for_status().text
     else:
         text = Path(at).read_text()

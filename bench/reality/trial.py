@@ -94,7 +94,7 @@ async def _drive(
     connect: Callable[[], AbstractAsyncContextManager[ScenarioClient]],
 ) -> tuple[Verdict, ...]:
     verdicts = []
-    headers = dict(server.headers)
+    headers = server.list_headers(running)
     with httpx.Client(
         base_url=running.url, headers=headers, trust_env=False, timeout=DIRECT_SECONDS
     ) as direct:

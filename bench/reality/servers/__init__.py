@@ -1,5 +1,23 @@
 """The servers, one module each: how it is installed and started, and its scenarios."""
 
-from bench.reality.servers import etcd, httpbin, jsongraphql, kinto, loopback
+from bench.reality.servers import (
+    changedetection,
+    etcd,
+    httpbin,
+    jsongraphql,
+    jupyter,
+    kinto,
+    loopback,
+    pygeoapi,
+)
 
-SERVERS = (kinto.SERVER, loopback.SERVER, httpbin.SERVER, jsongraphql.SERVER, etcd.SERVER)
+SERVERS = (
+    kinto.SERVER,
+    loopback.SERVER,
+    httpbin.SERVER,
+    jsongraphql.SERVER,
+    etcd.SERVER,
+    pygeoapi.SERVER,
+    jupyter.SERVER,
+    changedetection.SERVER,
+)
