@@ -49,9 +49,9 @@ def forge(home: Home, server: RealServer, running: Running) -> Forged:
             "url": running.url,
             "description": running.description,
         }
-        where = source.format(**places)
+        where, *more = (word.format(**places) for word in source.split())
         options = [option.format(**places) for option in server.options]
-        words = ["forge", server.task, "--source", where, *options]
+        words = ["forge", server.task, "--source", where, *more, *options]
         words += ["--allow", running.host]
         commands.append(" ".join(f'"{word}"' if " " in word else word for word in words))
         done = home.run(*words, "--pin-file", str(home.pin_file))
