@@ -116,8 +116,7 @@ SERVER = RealServer(
     kind="Swagger 2.0 shipped, a gateway of gRPC; base64, int64 as text, transactions, a stream",
     task="put and read keys",
     start=_start,
-    sources=("{host}", "{description}"),
-    options=("--base-url", "{url}"),
+    sources=("{host}", "{description} --base-url {url}"),
     scenarios=(
         Scenario(
             "a unicode value is put",

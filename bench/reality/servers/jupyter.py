@@ -104,8 +104,8 @@ SERVER = RealServer(
     kind="Swagger 2.0 shipped, no credential named, a form log-in in front; files, unicode names",
     task="read and write files",
     start=_start,
-    sources=("{host}", "{description}"),
-    options=("--base-url", "{url}", "--auth", "header:Authorization=@token"),
+    sources=("{host}", "{description} --base-url {url}"),
+    options=("--auth", "header:Authorization=@token"),
     secrets={"token": f"token {_TOKEN}"},
     headers=_HEADERS,
     scenarios=(
