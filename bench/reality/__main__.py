@@ -53,12 +53,18 @@ def _render_trial(trial: Trial) -> str:
         if len(wrong) == 1 and len(verdicts) > 1 and "" not in wrong:
             lines.append(f"  {who}: all: {' '.join(wrong.pop().split())}")
             continue
-        lines += [f"  {who}: {v.scenario}: {' '.join(v.wrong.split())}" for v in verdicts if v.wrong]
+        lines += [
+            f"  {who}: {v.scenario}: {' '.join(v.wrong.split())}" for v in verdicts if v.wrong
+        ]
     return "\n".join(lines)
 
 
 def _render_table(trials: list[Trial]) -> str:
-    rows = ["", "| server | kind | commands | forged, s | Toolwright | FastMCP |", "|---|---|---|---|---|---|"]
+    rows = [
+        "",
+        "| server | kind | commands | forged, s | Toolwright | FastMCP |",
+        "|---|---|---|---|---|---|",
+    ]
     total, right, peers = 0, 0, 0
     for trial in trials:
         if trial.unavailable:

@@ -1,6 +1,6 @@
 """FastMCP's `from_openapi` on stdin and stdout, run by the interpreter that has FastMCP.
 
-    python fastmcp_server.py DOCUMENT BASE_URL HEADERS
+python fastmcp_server.py DOCUMENT BASE_URL HEADERS
 """
 
 import json

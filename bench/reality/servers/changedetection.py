@@ -82,7 +82,9 @@ def _deleted(seen: Seen) -> None:
 
 
 def _tagged(seen: Seen) -> None:
-    seen.expect("tags", True, "Hafen" in [tag["title"] for tag in seen.get(f"{_API}/tags").values()])
+    seen.expect(
+        "tags", True, "Hafen" in [tag["title"] for tag in seen.get(f"{_API}/tags").values()]
+    )
 
 
 def _found(seen: Seen) -> None:

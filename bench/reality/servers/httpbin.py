@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.reality.model import RealServer, Running, Scenario, Seen
+from bench.reality.model import Judge, RealServer, Running, Scenario, Seen
 from bench.reality.packages import install_pip
 from bench.reality.processes import free_port, running
 
@@ -38,7 +38,7 @@ def _slides(seen: Seen) -> None:
     seen.expect("body", seen.get("/json"), seen.body)
 
 
-def _picture(path: str, media_type: str):  # type: ignore[no-untyped-def]
+def _picture(path: str, media_type: str) -> Judge:
     def judge(seen: Seen) -> None:
         content = seen.direct.get(path, headers={"Accept": media_type}).content
         seen.expect("the picture is in a block", True, content in seen.answer.data)
@@ -69,7 +69,7 @@ def _bytes(seen: Seen) -> None:
     seen.expect("64 letters", True, any(content in data for data in came))
 
 
-def _compressed(key: str):  # type: ignore[no-untyped-def]
+def _compressed(key: str) -> Judge:
     return lambda seen: seen.expect(key, True, seen.body[key])
 
 
@@ -102,15 +102,34 @@ SERVER = RealServer(
         Scenario("a JPEG", "GET /image/jpeg", {}, _picture("/image/jpeg", "image/jpeg")),
         Scenario("XML", "GET /xml", {}, _xml),
         Scenario("a page of unicode", "GET /encoding/utf8", {}, _unicode),
-        Scenario("base64 in a path", "GET /base64/{value}", {"value": "xbxhZ2zDs3drYQ=="}, _decoded),
+        Scenario(
+            "base64 in a path", "GET /base64/{value}", {"value": "xbxhZ2zDs3drYQ=="}, _decoded
+        ),
         Scenario("a POST that documents no body", "POST /post", {}, _posted),
-        Scenario("a PATCH through serve", "PATCH /patch", {}, lambda s: s.expect("url", True, "/patch" in s.body["url"]), through_serve=True),
+        Scenario(
+            "a PATCH through serve",
+            "PATCH /patch",
+            {},
+            lambda s: s.expect("url", True, "/patch" in s.body["url"]),
+            through_serve=True,
+        ),
         Scenario("a range of bytes", "GET /range/{numbytes}", {"numbytes": 64}, _bytes),
         Scenario("gzip", "GET /gzip", {}, _compressed("gzipped")),
         Scenario("deflate", "GET /deflate", {}, _compressed("deflated")),
-        Scenario("a status that is an error", "GET /status/{codes}", {"codes": "418"}, _status, refused=True),
+        Scenario(
+            "a status that is an error",
+            "GET /status/{codes}",
+            {"codes": "418"},
+            _status,
+            refused=True,
+        ),
         Scenario("two redirects", "GET /redirect/{n}", {"n": 2}, _redirected),
         Scenario("a cached answer", "GET /cache/{value}", {"value": 60}, _cached),
-        Scenario("a late answer", "GET /delay/{delay}", {"delay": 2}, lambda s: s.expect("url", True, "/delay/2" in s.body["url"])),
+        Scenario(
+            "a late answer",
+            "GET /delay/{delay}",
+            {"delay": 2},
+            lambda s: s.expect("url", True, "/delay/2" in s.body["url"]),
+        ),
     ),
 )

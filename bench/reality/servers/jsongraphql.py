@@ -118,9 +118,7 @@ SERVER = RealServer(
             {"title": "Fähre ⛴", "views": 1, "user_id": "123"},
             _created,
         ),
-        Scenario(
-            "one field is changed", "update_post", {"id": "3", "views": 77}, _updated, True
-        ),
+        Scenario("one field is changed", "update_post", {"id": "3", "views": 77}, _updated, True),
         Scenario(
             "many are made at once",
             "create_many_user",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from bench.reality.model import Arguments, RealServer, Running, Scenario, Seen
+from bench.reality.model import Arguments, Judge, RealServer, Running, Scenario, Seen
 from bench.reality.packages import install_pip
 from bench.reality.processes import free_port, running
 
@@ -60,7 +60,7 @@ def _status_told(seen: Seen) -> None:
     seen.expect("kernels", 0, seen.body["kernels"])
 
 
-def _read(name: str, content: str):  # type: ignore[no-untyped-def]
+def _read(name: str, content: str) -> Judge:
     def judge(seen: Seen) -> None:
         seen.expect("name", name, seen.body["name"])
         seen.expect("content", content, seen.body["content"])
@@ -73,7 +73,7 @@ def _listed(seen: Seen) -> None:
     seen.expect("names", ["first.txt"], names)
 
 
-def _saved(name: str, content: str):  # type: ignore[no-untyped-def]
+def _saved(name: str, content: str) -> Judge:
     return lambda seen: seen.expect("content", content, _file(seen.directory, name))
 
 

@@ -179,7 +179,10 @@ SERVER = RealServer(
             _merged,
         ),
         Scenario(
-            "a patch keeps a null", f"PATCH {_RECORDS}/{{id}}", _record("b1", owner=None), _null_kept
+            "a patch keeps a null",
+            f"PATCH {_RECORDS}/{{id}}",
+            _record("b1", owner=None),
+            _null_kept,
         ),
         Scenario("the first page of a sorted list", f"GET {_RECORDS}", _filled, _first_page),
         Scenario("the next page by its token", f"GET {_RECORDS}", _next_page, _second_page),
