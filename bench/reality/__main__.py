@@ -60,26 +60,28 @@ def _render_trial(trial: Trial) -> str:
 
 
 def _render_table(trials: list[Trial]) -> str:
-    rows = [
-        "",
-        "| server | kind | commands | forged, s | Toolwright | FastMCP |",
-        "|---|---|---|---|---|---|",
-    ]
+    """A row for each server, as docs/benchmarks.md shows them."""
+    columns = "server", "kind", "commands", "forged, s", "Toolwright", "FastMCP"
+    rows = ["", _render_row(*columns), "|---" * len(columns) + "|"]
     total, right, peers = 0, 0, 0
     for trial in trials:
+        name, kind = trial.server.name, trial.server.kind
         if trial.unavailable:
-            rows.append(f"| {trial.server.name} | {trial.server.kind} | not here | | | |")
+            rows.append(_render_row(name, kind, "not here", "", "", ""))
             continue
-        count = len(trial.server.scenarios)
+        count, commands = len(trial.server.scenarios), str(len(trial.commands))
         good = sum(not verdict.wrong for verdict in trial.ours)
         theirs = sum(not verdict.wrong for verdict in trial.peer)
         total, right, peers = total + count, right + good, peers + theirs
-        rows.append(
-            f"| {trial.server.name} | {trial.server.kind} | {len(trial.commands)} | {trial.seconds:.1f} "
-            f"| {good} of {count} | {theirs if trial.peer else '-'} |"
-        )
-    rows.append(f"| **all** | | | | **{right} of {total}** | {peers} |")
+        beside = str(theirs) if trial.peer else "-"
+        made = f"{trial.seconds:.1f}"
+        rows.append(_render_row(name, kind, commands, made, f"{good} of {count}", beside))
+    rows.append(_render_row("**all**", "", "", "", f"**{right} of {total}**", str(peers)))
     return "\n".join(rows)
+
+
+def _render_row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _describe(trial: Trial) -> dict[str, object]:

@@ -96,9 +96,10 @@ class Running:
 
 @dataclass(frozen=True)
 class RealServer:
-    """`sources` are tried in turn, each with `{host}`, `{url}` and `{description}` in it (further words are options of that try): the bare
-    address first. `secrets` are the values by the names that the description gives; `headers` the
-    same credential for everyone else, either with `{key}` in it where the server made it.
+    """`sources` are tried in turn, the bare address first, each with `{host}`, `{url}` and
+    `{description}` in it; further words of one are options of that try, `options` are of all.
+    `secrets` are the values by the names that the description gives; `headers` are the same
+    credential for everyone else, either with `{key}` in it where the server made it.
     """
 
     name: str

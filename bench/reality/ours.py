@@ -82,7 +82,7 @@ def _registered(home: Home) -> set[str]:
 
 @dataclass
 class OurClient:
-    """A client of `toolwright run NAME` and one of `toolwright serve`, and a person who approves."""
+    """A client of `toolwright run NAME`, one of `toolwright serve`, and a person who approves."""
 
     home: Home
     name: str

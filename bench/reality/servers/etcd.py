@@ -1,5 +1,5 @@
-"""etcd behind its gateway: Swagger 2.0 that its package ships, every operation a POST; base64, int64
-as text, transactions, leases, a stream.
+"""etcd behind its gateway: Swagger 2.0 that its package ships, every operation a POST; base64,
+int64 as text, transactions, leases.
 """
 
 from __future__ import annotations
@@ -107,13 +107,9 @@ def _is_deleted(seen: Seen) -> None:
     seen.expect("left", [], _range(seen, "row/1"))
 
 
-def _watched(seen: Seen) -> None:
-    seen.expect("the watch was created", True, '"created"' in seen.answer.text + str(seen.body))
-
-
 SERVER = RealServer(
     name="etcd",
-    kind="Swagger 2.0 shipped, a gateway of gRPC; base64, int64 as text, transactions, a stream",
+    kind="Swagger 2.0 shipped, a gateway of gRPC; base64, int64 as text, transactions, leases",
     task="put and read keys",
     start=_start,
     sources=("{host}", "{description} --base-url {url}"),

@@ -1,4 +1,4 @@
-"""Kinto, a JSON store: Swagger 2.0 served off the usual places, basic, pages, PATCH and merge-patch,
+"""Kinto, a JSON store: Swagger 2.0 served off the usual places, basic, pages, patches,
 preconditions, a batch, deletes.
 """
 
