@@ -30,9 +30,9 @@ class FilePart:
 
 
 def find_tool(tools: Iterable[Tool], operation: str) -> Tool:
-    """The tool of `METHOD /path`, which descriptions name, or of that very name. Raises NoTool."""
+    """The tool of `METHOD /path`, which descriptions name, or of that name. Raises NoTool."""
     for tool in tools:
-        if tool.name == operation:
+        if _plain(tool.name) == _plain(operation):
             return tool
         named = {" ".join(found) for found in _OPERATION.findall(tool.description or "")}
         if operation in named:
