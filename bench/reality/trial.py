@@ -20,7 +20,7 @@ from tests.functional.home import Home
 from tests.world.cache import Unavailable
 
 DIRECT_SECONDS = 60.0
-_ODD = (LookupError, TypeError, ValueError, AttributeError)
+_ODD = (LookupError, TypeError, ValueError, AttributeError, RuntimeError)
 """What a judge raises where an answer has another form than it looks into."""
 
 
