@@ -3,12 +3,14 @@
 from bench.reality.servers import (
     changedetection,
     etcd,
+    glances,
     httpbin,
     jsongraphql,
     jupyter,
     kinto,
     loopback,
     pygeoapi,
+    tiled,
 )
 
 SERVERS = (
@@ -20,4 +22,6 @@ SERVERS = (
     pygeoapi.SERVER,
     jupyter.SERVER,
     changedetection.SERVER,
+    tiled.SERVER,
+    glances.SERVER,
 )

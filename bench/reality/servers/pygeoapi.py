@@ -96,9 +96,8 @@ def _start(directory: Path) -> Iterator[Running]:
     url = f"http://127.0.0.1:{port}"
     config, described = directory / "config.yml", directory / "openapi.yml"
     config.write_text(json.dumps(_config(directory, port)))
-    features = [_feature(name, berths, id=at) for at, name, berths in _PORTS]
-    collection = {"type": "FeatureCollection", "features": features}
-    (directory / "ports.json").write_text(json.dumps(collection))
+    rows = {at: _feature(name, berths, id=at) for at, name, berths in _PORTS}
+    (directory / "ports.json").write_text(json.dumps({"_default": rows}))
     environment = {"PYGEOAPI_CONFIG": str(config), "PYGEOAPI_OPENAPI": str(described)}
     begin = (
         "import sys; from pygeoapi import cli\n"
