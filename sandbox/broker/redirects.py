@@ -37,7 +37,8 @@ def judge_redirect(
     """The redirect that may be followed, the exchange itself where it is none, else its refusal.
 
     `hops` counts the redirects followed before. Only a safe request is redirected, and only to a
-    target that the policy declares: a redirect grants nothing.
+    target that the policy declares: a redirect grants nothing. A slash more or less at the end of a
+    declared path is the same target.
     """
     request, response, attempts = exchange.request, exchange.response, exchange.attempts
     target = response.get_header("location") if response else None
@@ -49,6 +50,8 @@ def judge_redirect(
     moved = replace(request, url=_join_url(request.url, target))
     sound = not find_request_problem(moved, caps)
     rule = policy.find_rule(moved) if sound else None
+    if sound and rule is None and _differs_by_slash(request.url, moved.url):
+        rule = policy.find_rule(request)
     if request.method not in SAFE_METHODS or rule is None or rule.refuses_act(moved.url):
         where = str(parse_origin(moved.url) or "an address without an origin")
         if _leads_to_login(request.url, moved.url):
@@ -74,6 +77,16 @@ def _list_login_words(url: str) -> list[str]:
     path = urlsplit(url).path.lower() if parse_origin(url) else ""
     names = [part.rpartition(".")[0] or part for part in path.split("/")]
     return [name for name in names if _SEPARATORS.sub("", name) in _LOGIN]
+
+
+def _differs_by_slash(url: str, moved: str) -> bool:
+    """Whether two URLs are the same but for one slash at the end of the path: frameworks redirect
+    to the form that they route (Django's APPEND_SLASH, Starlette's redirect_slashes, Tornado's
+    removeslash), whichever of them the description wrote.
+    """
+    asked, target = urlsplit(url), urlsplit(moved)
+    same = parse_origin(url) == parse_origin(moved) and asked.query == target.query
+    return same and target.path in (f"{asked.path}/", asked.path.removesuffix("/"))
 
 
 def _join_url(url: str, target: str) -> str:

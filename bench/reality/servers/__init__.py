@@ -1,0 +1,27 @@
+"""The servers, one module each: how it is installed and started, and its scenarios."""
+
+from bench.reality.servers import (
+    changedetection,
+    etcd,
+    glances,
+    httpbin,
+    jsongraphql,
+    jupyter,
+    kinto,
+    loopback,
+    pygeoapi,
+    tiled,
+)
+
+SERVERS = (
+    kinto.SERVER,
+    loopback.SERVER,
+    httpbin.SERVER,
+    jsongraphql.SERVER,
+    etcd.SERVER,
+    pygeoapi.SERVER,
+    jupyter.SERVER,
+    changedetection.SERVER,
+    tiled.SERVER,
+    glances.SERVER,
+)
