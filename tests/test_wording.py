@@ -64,7 +64,7 @@ from sandbox.bundle.report import (
 )
 from sandbox.errors import BaseImageMissing, ComponentMissing, EngineUnavailable
 from sandbox.schemas.validator import SchemaViolation
-from sandbox.session.interface import Failure
+from sandbox.session.interface import Difference, Failure
 from sandbox.stages.trials import NoOutcome
 from tests.granted import consents, person
 from tests.registry.samples import invocation
@@ -79,6 +79,7 @@ SENTENCES: Mapping[type, tuple[str, ...]] = {
     Diagnosis: ("reason",),
     EngineNeed: ("reason",),
     CallFailure: ("message",),
+    Difference: ("reason",),
     Failure: ("message",),
     Finding: ("reason",),
     Job: ("message",),

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
 
-from forge.compiler.compile import declare_credentials
-from forge.compiler.design import build_credential
+from forge.compiler.compile import build_declared_credential, declare_credentials
 from forge.compiler.widening import WideningRefused, apply_widenings
 from forge.errors import CredentialTaken
 from orchestrator.errors import ForgeFailed
@@ -111,7 +110,7 @@ def declare_for(bundle: Bundle, scheme: SecurityScheme) -> Bundle:
         raise ForgeFailed(
             f"{bundle.name} speaks to no API over HTTP that a credential could be sent to."
         )
-    wanted = describe_place(build_credential(scheme))
+    wanted = describe_place(build_declared_credential(scheme))
     for own in bundle.credentials:
         # The description's own may be sent with other operations too, but not to another place.
         if own.name == scheme.name and not own.given and describe_place(own) != wanted:
