@@ -101,8 +101,11 @@ def name_server(title: str, base_url: str = "", resources: Iterable[str] = ()) -
     Where nothing is left, or the title is an address, the name comes from the host of the base URL,
     else from the `resources`, the first parts of its paths, of which it has one alone or one most.
     """
-    name = "" if _ADDRESS.fullmatch(title.strip()) else _strip_noise(title)
+    address = _ADDRESS.fullmatch(title.strip()) is not None
+    name = "" if address else _strip_noise(title)
     name = name or _name_from_host(base_url) or _find_main_resource(resources)
+    if address and not name:
+        name = _name_from_host(f"http://{title.strip().rpartition('//')[2]}")
     return _fit_name(name if name[:1].isalpha() else f"api_{name}".rstrip("_"), title, "")
 
 

@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 from forge.discovery.leads import is_page
 from forge.readers.document import Document
-from forge.sources import Fetcher
+from forge.readers.openapi.servers import is_placeholder
+from forge.sources import Fetcher, is_loopback
 from sandbox.errors import ResponseTooLarge, UpstreamUnreachable
 from sandbox.wire.policy import parse_origin
 
@@ -62,6 +63,39 @@ async def is_below(document: Document, prefix: str, fetch: Fetcher) -> bool:
     return False
 
 
+async def may_be_own_server(document: Document, fetch: Fetcher) -> bool:
+    """Whether a document's own server may be the API's where its servers are nobody's address.
+
+    On one machine `localhost` may well be another server: there, what a few reads without arguments
+    come to decides. Elsewhere it may.
+    """
+    url = document.url or ""
+    named = [each for each in _list_named_urls(document.root) if is_placeholder(each, url)]
+    if not named or not is_loopback(urlsplit(url)):
+        return True
+    base = urlsplit(named[0]).path.rstrip("/")
+    if base and not _PLAIN_PATH.match(base):
+        return False
+    for path in _list_plain_reads(document)[:MAX_PROBED]:
+        if await _answers(f"{parse_origin(url)}{base}{path}", fetch):
+            return True
+    return False
+
+
+def _list_named_urls(root: Any) -> list[str]:
+    """The absolute URLs that a description names as its servers."""
+    if not isinstance(root, dict):
+        return []
+    if str(root.get("swagger", "")).startswith("2"):
+        host, path = root.get("host"), root.get("basePath")
+        below = path.lstrip("/") if isinstance(path, str) else ""
+        return [f"http://{host}/{below}"] if isinstance(host, str) and host else []
+    servers = root.get("servers")
+    named = servers if isinstance(servers, list) else []
+    urls = [str(each.get("url", "")) for each in named if isinstance(each, dict)]
+    return [url for url in urls if parse_origin(url)]
+
+
 def _names_path(root: dict[str, Any]) -> bool:
     """Whether a description says itself below which path its API is, or at which host."""
     if str(root.get("swagger", "")).startswith("2"):
@@ -75,7 +109,8 @@ def _names_path(root: dict[str, Any]) -> bool:
 def _list_plain_reads(document: Document) -> list[str]:
     """The paths of GETs without parameters, the shortest first, as they are likeliest harmless."""
     found = []
-    for path, item in document.root["paths"].items():
+    paths = document.root.get("paths") if isinstance(document.root, dict) else None
+    for path, item in paths.items() if isinstance(paths, dict) else ():
         get = item.get("get") if isinstance(item, dict) else None
         if not isinstance(get, dict) or not _PLAIN_PATH.match(path):
             continue

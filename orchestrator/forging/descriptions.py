@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from forge.discovery.challenge import CredentialChallenge
-from forge.discovery.prefix import find_prefix, is_below
+from forge.discovery.prefix import find_prefix, is_below, may_be_own_server
 from forge.discovery.search import (
     MAX_DOCUMENT_BYTES,
     FoundDocument,
@@ -223,9 +223,10 @@ class Descriptions:
         parsed = await asyncio.to_thread(
             parse_document, found.content, found.location, url=found.location
         )
-        document = replace(parsed, served=True)
+        fetch = self._build_fetch(place)
+        document = replace(parsed, served=await may_be_own_server(parsed, fetch))
         prefix = find_prefix(document)
-        if prefix and await is_below(document, prefix, self._build_fetch(place)):
+        if prefix and await is_below(document, prefix, fetch):
             report(ForgeStep("find", 0.18, f"the API answers below {prefix}"))
             return replace(document, prefix=prefix)
         return document

@@ -82,7 +82,8 @@ def test_a_named_endpoint_that_says_it_wants_a_query_gets_one() -> None:
     with site({"/ask": Page(GRAPHQL, 400)}) as here:
         discover(here, at="/ask")
         posted = [asked.path for asked in here.asked if asked.method == "POST"]
-    assert posted == ["/ask", "/graphql"]
+    assert posted[0] == "/ask"
+    assert set(posted) <= {"/ask", "/graphql"}
 
 
 HOSTILE_PATHS = {

@@ -174,6 +174,7 @@ def test_a_server_is_named_after_the_title(title: str, name: str) -> None:
         ("OpenAPI definition", "https://api.harbour.example/v1", ["/x"], "harbour"),
         ("Untitled", "http://powerdns:8081", ["/x"], "powerdns"),
         ("api.harbour.example", "https://api.harbour.example", ["/x"], "harbour"),
+        ("harbour.io", "http://127.0.0.1:80", ["/a", "/b"], "harbour"),
         ("Pets", "https://api.harbour.example/v1", ["/x"], "pets"),
     ],
 )

@@ -35,4 +35,4 @@ def offer_base_url(
     ).replace("`", "'")
     instead = f"the description at {url} names it; if the server there is meant: `{command}`"
     need = replace(wait.need, instead=instead)
-    return ForgeWaits(need, f"{wait}; {instead}")
+    return ForgeWaits(need, f"{instead}. Otherwise {wait}")

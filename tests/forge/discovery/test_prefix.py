@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from forge.discovery.prefix import find_prefix, is_below
+from forge.discovery.prefix import find_prefix, is_below, may_be_own_server
 from forge.readers.document import Document, parse_document
 from tests.world.fetch import loopback_fetch
 from tests.world.site import Answer, Page, Site, site
@@ -75,3 +75,36 @@ def test_only_a_few_plain_reads_are_asked_and_none_that_may_do_something() -> No
     assert not found
     assert here.paths == ["/shop/a", "/shop/b"]
     assert {asked.method for asked in here.asked} == {"GET"}
+
+
+def own(pages: dict[str, Answer], **more: Any) -> tuple[bool, list[str]]:
+    """Whether a served document's server may be the API's, and what it was asked."""
+
+    async def run(url: str) -> bool:
+        async with loopback_fetch(url) as fetch:
+            made = document(f"{url}/openapi.json", {"/pets": READ}, **more)
+            return await may_be_own_server(made, fetch)
+
+    with site(pages) as here:
+        return asyncio.run(run(here.url)), here.paths
+
+
+@pytest.mark.parametrize(
+    ("pages", "named", "mine"),
+    [
+        ({"/api/pets": Page(b"[]")}, "http://localhost:1/api", True),
+        ({"/api/pets": Page(b"", 401)}, "http://127.0.0.1:1/api/", True),
+        ({"/pets": Page(b"[]")}, "http://localhost:1/api", False),
+        ({}, "http://localhost:1/api", False),
+        ({"/pets": Page(b"<html><p>no API")}, "http://localhost:1", False),
+    ],
+)
+def test_of_two_servers_on_one_machine_what_answers_decides_which_is_the_api(
+    pages: dict[str, Answer], named: str, mine: bool
+) -> None:
+    assert own(pages, servers=[{"url": named}])[0] == mine
+
+
+@pytest.mark.parametrize("named", ["/api", "https://pets.example", "/"])
+def test_nothing_is_asked_where_no_server_is_in_doubt(named: str) -> None:
+    assert own({}, servers=[{"url": named}]) == (True, [])

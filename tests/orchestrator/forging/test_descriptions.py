@@ -233,7 +233,8 @@ def test_nothing_is_posted_but_a_query_to_the_usual_endpoint(place: Place) -> No
         allow(place.settings, place.store, here.url)
         with pytest.raises(ForgeFailed):
             place.find("list orders", f"{here.url}/orders")
-    assert [asked.path for asked in here.asked if asked.method == "POST"] == ["/graphql"]
+    posted = {asked.path for asked in here.asked if asked.method == "POST"}
+    assert posted <= {"/graphql"}
 
 
 _SCHEMA: dict[str, Any] = {
