@@ -19,7 +19,6 @@ from forge.readers.graphql.reader import is_graphql, read_graphql
 from forge.readers.openapi.reader import read_openapi
 from forge.readers.translate import translate_document
 from sandbox.bundle.apispec import APISpec, SecurityScheme
-from sandbox.bundle.credential import Credential
 from sandbox.bundle.model import NAME, Bundle, Provenance, ToolDefinition
 from sandbox.wire.policy import parse_template_origin
 
@@ -112,11 +111,6 @@ def remove_operations(bundle: Bundle, left_out: Collection[str]) -> Bundle | Non
         credentials=tuple(c for c in bundle.credentials if c.name in used),
         spec=spec,
     )
-
-
-def build_declared_credential(scheme: SecurityScheme) -> Credential:
-    """What the broker has to know of a credential that a person declares."""
-    return build_credential(scheme)
 
 
 def declare_credentials(

@@ -150,6 +150,10 @@ def render_way(need: Need, job: str) -> str:
             return f"toolwright allow {job} (or {own})" if job else own
         case CredentialNeed():
             return need.question
+        case OrderNeed() if not job:
+            # Hosts, where an edit or a new credential asks for several.
+            single = (p for p in need.parts if isinstance(p, HostNeed | FileNeed | PackageNeed))
+            return "; ".join(map(render_own_way, single))
         case (
             BudgetNeed()
             | PermissionNeed()

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
 
-from forge.compiler.compile import build_declared_credential, declare_credentials
+from forge.compiler.compile import declare_credentials
 from forge.compiler.widening import WideningRefused, apply_widenings
 from forge.errors import CredentialTaken
 from orchestrator.errors import ForgeFailed
@@ -110,10 +110,10 @@ def declare_for(bundle: Bundle, scheme: SecurityScheme) -> Bundle:
         raise ForgeFailed(
             f"{bundle.name} speaks to no API over HTTP that a credential could be sent to."
         )
-    wanted = describe_place(build_declared_credential(scheme))
+    made = declare_credentials(bundle, (scheme,))
+    wanted = [describe_place(new) for new in made.credentials if new.name == scheme.name]
     for own in bundle.credentials:
         # The description's own may be sent with other operations too, but not to another place.
-        if own.name == scheme.name and not own.given and describe_place(own) != wanted:
+        if own.name == scheme.name and not own.given and describe_place(own) not in wanted:
             raise CredentialTaken(bundle.name, scheme.name)
-    made = declare_credentials(bundle, (scheme,))
     return carry_over_learned(made, bundle)
