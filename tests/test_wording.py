@@ -62,7 +62,7 @@ from sandbox.bundle.report import (
 )
 from sandbox.errors import BaseImageMissing, ComponentMissing, EngineUnavailable
 from sandbox.schemas.validator import SchemaViolation
-from sandbox.session.interface import Failure
+from sandbox.session.interface import Difference, Failure
 from sandbox.stages.trials import NoOutcome
 from tests.granted import consents, person
 from tests.registry.samples import invocation
@@ -73,6 +73,7 @@ SENTENCES: Mapping[type, tuple[str, ...]] = {
     Cause: ("reason",),
     AuthorChoice: ("told",),
     CredentialNeed: ("question",),
+    Difference: ("reason",),
     Diagnosis: ("reason",),
     EngineNeed: ("reason",),
     CallFailure: ("message",),
