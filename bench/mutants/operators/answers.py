@@ -232,7 +232,7 @@ OPERATORS: tuple[Operator, ...] = (
         _caught(
             "MalformedAnswer",
             "return {'status': error.answer.status, "
-            "'text': (error.answer.text or '').partition('\n')[0], "
+            "'text': ''.join((error.answer.text or '').splitlines()[:1]), "
             "'content_type': error.answer.content_type}",
         ),
     ),

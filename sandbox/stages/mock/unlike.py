@@ -1,6 +1,7 @@
 """Answers unlike their documentation, as real APIs give them: each has to come through whole.
 
-Null where none is documented, another scalar type, a field too many or too few.
+Null where none is documented, another scalar type, a list for an object or an object for anything
+else, a field too many or too few.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ def build_unlike_answers(sample: Any, decided: bool) -> Iterator[UnlikeAnswer]:
     for path in fields[: MAX_NULLS_DECIDED if decided else MAX_NULLS]:
         made = _change(sample, path, lambda _: None)
         yield UnlikeAnswer(f"null:{_render_pointer(path)}", made)
+    is_object = isinstance(sample, Mapping)
+    yield UnlikeAnswer("shape", [sample, None, EXTRA] if is_object else {**EXTRA, "None": None})
     scalar = next((path for path in leaves if _get(sample, path) is not None), None)
     if scalar is not None:
         yield UnlikeAnswer("scalar", _change(sample, scalar, _change_type))

@@ -47,7 +47,7 @@ BAD: Mapping[str, frozenset[str]] = {
     "hidden_write": frozenset({"ok:200:min", "ok:200:full", "500", "empty", "slow"}),
 }
 EXACT = ("swallowed_500", "unvalidated_answer")
-UNLIKE = ("null:", "null:*", "null:/id", "null:/text", "scalar", "extra", "missing")
+UNLIKE = ("null:", "null:*", "null:/id", "null:/text", "shape", "scalar", "extra", "missing")
 
 
 def proved(bundle: Bundle, runner: Runner, **more: Any) -> Proof:
