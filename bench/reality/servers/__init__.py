@@ -10,7 +10,6 @@ from bench.reality.servers import (
     kinto,
     loopback,
     pygeoapi,
-    tiled,
 )
 
 SERVERS = (
@@ -22,6 +21,5 @@ SERVERS = (
     pygeoapi.SERVER,
     jupyter.SERVER,
     changedetection.SERVER,
-    tiled.SERVER,
     glances.SERVER,
 )
