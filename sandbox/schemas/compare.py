@@ -122,9 +122,9 @@ def _resolve_schema(schema: Schema | None, resolve: Resolve) -> Mapping[str, Any
 def _without_null(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """The schema without what it says of null; an enumeration of one value is that constant."""
     made = dict(schema)
-    types = made.get("type")
-    if isinstance(types, list) and "null" in types:
-        made["type"] = [kind for kind in types if kind != "null"]
+    types = declared_types(made)
+    if "null" in types:
+        made["type"] = sorted(types - {"null"})
     if isinstance(made.get("enum"), list):
         made["enum"] = [value for value in made["enum"] if value is not None]
         if len(made["enum"]) == 1:
