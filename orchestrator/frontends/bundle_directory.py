@@ -14,6 +14,7 @@ from orchestrator.errors import OrchestratorError
 from orchestrator.frontends.flat import ServerCard, serve_flat
 from orchestrator.frontends.protocol import Peer, Result, clean_result, flatten_tool
 from orchestrator.gateway.arguments import adapt_arguments, tell_note
+from orchestrator.gateway.denial import add_denial, explain_denial
 from orchestrator.gateway.sessions import ReadSessions
 from sandbox.broker.broker import Broker
 from sandbox.broker.live import LiveHttp
@@ -119,6 +120,8 @@ class BundleDirectory:
             else:
                 async with self._one_write:
                     outcome = await self._call_write(tool, read.arguments, heard)
+            denial = explain_denial(self._bundle, tool, outcome, self._credentials)
+            outcome = add_denial(outcome, denial) if denial else outcome
             return _build_result(tell_note(outcome, read.note) if read.note else outcome)
         except SandboxError as error:
             return _build_refusal(f"{tool}: {error}")

@@ -94,6 +94,8 @@ class Sender:
         """Send and return the exchange, redacted. A request that cannot be sent is a refusal."""
         credentials = self.credentials.open_exchange(rule.origin)
         names = credentials.choose_credentials(rule.security)
+        if names is None and credentials.may_go_without(rule.security):
+            names = ()
         if names is None:
             return build_refused_exchange(
                 request, "credential", credentials.describe_missing(rule.security)

@@ -194,6 +194,23 @@ class CredentialSource:
             return usable[0]
         return () if () in security else None
 
+    def may_go_without(self, security: tuple[tuple[str, ...], ...]) -> bool:
+        """Whether a request that asks for a credential may be sent without one: none of its
+        alternatives has a secret that is set, here or with a source, no account was chosen, and a
+        person could set one.
+
+        That the API asks for it is its document's word. Where it does, its 401 says so, and leads
+        to the command.
+        """
+        names = {name for each in security for name in each}
+        return bool(names) and not any(
+            self._get_kind(name) in UNUSABLE
+            or name in self.located
+            or self._is_usable(name)
+            or self.lent(name)
+            for name in names
+        )
+
     def list_accounts(self, security: tuple[tuple[str, ...], ...]) -> dict[str, str]:
         """The secrets that a request gets by their credentials' names, without what an API renews
         by itself; "" for one that is not set.
