@@ -73,7 +73,11 @@ def _build_done_result(done: Done) -> Result:
         meta["rule"] = done.rule
     if done.cause:
         meta["cause"] = done.cause
-    return _called_result(done.outcome.delivered, done.outcome.failure, meta)
+    return _called_result(
+        done.outcome.delivered if done.outcome.difference else done.outcome.result,
+        done.outcome.failure,
+        meta,
+    )
 
 
 def _called_result(

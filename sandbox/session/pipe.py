@@ -443,7 +443,10 @@ class PipeSession:
         elapsed = (time.perf_counter() - started) * 1000
         if result.get("isError"):
             return Outcome(tool, result, _read_failure(result), exchanges, elapsed)
-        judged = judge_result(self.bundle.get_tool(tool), result, self._find_breach(tool, result))
+        violation = self._find_breach(tool, result)
+        if violation is None and "_meta" not in result:
+            return Outcome(tool, result, None, exchanges, elapsed)
+        judged = judge_result(self.bundle.get_tool(tool), result, violation)
         return Outcome(
             tool,
             judged.result,

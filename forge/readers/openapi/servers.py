@@ -45,13 +45,15 @@ def find_base_url(context: ReaderContext, levels: list[Node], document_url: str 
     for level in levels:
         servers = level.get("servers").list_elements()
         if servers:
-            found = _choose_server(context, level.get("servers"), servers[:32], document_url)
+            # What an operation or a path names for itself is meant for it.
+            whole = level is levels[-1]
+            found = _choose_server(context, level.get("servers"), servers[:32], document_url, whole)
             return _add_prefix(found, context, document_url)
     return _add_prefix(normalize_url("/", document_url), context, document_url)
 
 
 def _choose_server(
-    context: ReaderContext, at: Node, servers: list[Node], document_url: str | None
+    context: ReaderContext, at: Node, servers: list[Node], document_url: str | None, whole: bool
 ) -> str:
     written = [_fill_variables(server) for server in servers]
     usable = [url for url in (normalize_url(each, document_url) for each in written) if url]
@@ -59,6 +61,8 @@ def _choose_server(
     if here is None or not context.served or not may_serve_api(document_url or ""):
         return next(iter(usable), "")
     own = [url for url in usable if parse_origin(url) == here]
+    if not whole and usable:
+        return (own or usable)[0]
     meant = own or [url for url in usable if not is_placeholder(url, document_url or "")]
     if meant:
         return meant[0]
