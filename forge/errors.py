@@ -105,9 +105,20 @@ class CredentialPlaceInvalid(ForgeError):
     def __init__(self, place: str, *, by_value: bool = False) -> None:
         why = "names no secret, and is no place for one itself" if by_value else "cannot be read"
         super().__init__(
-            f"--auth {place[:80]}=… {why}. Write header:NAME, query:NAME, cookie:NAME, bearer, "
-            "basic or digest, and =@SECRET behind it: the name under which `toolwright secret set "
+            f"--auth {place[:80]}=… {why}. Write header:NAME (header:NAME:WORD where a word "
+            "stands before the secret), query:NAME, cookie:NAME, bearer, basic or digest, and "
+            "=@SECRET behind it: the name under which `toolwright secret set "
             "SERVER.SECRET`, or the file of --creds, knows its value."
+        )
+
+
+class CredentialTaken(ForgeError):
+    """A person declared a credential under the name of one that the description declares."""
+
+    def __init__(self, server: str, name: str) -> None:
+        super().__init__(
+            f"{server} already has a credential {name}, which its description declares. Give yours "
+            f"another name: `toolwright secret set {server}.OTHER --auth …`."
         )
 
 

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from urllib.parse import urlsplit
 
 from sandbox.bundle.apispec import Operation, Parameter
 
@@ -31,6 +32,37 @@ _AMBIGUOUS = frozenset({"I", "O", "l"})
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?:[a-rt-z]|s[a-z]))")
 _OTHER = re.compile(r"[^a-z0-9]+")
 _NOT_IDENTIFIER = re.compile(r"[^A-Za-z0-9_]+")
+_SPELLED = re.compile(r"\bopen[ -]?api\b", re.IGNORECASE)
+_ADDRESS = re.compile(
+    r"(?:https?://)?(?:[a-z0-9-]+(?:\.[a-z0-9-]+)+|localhost)(?::\d+)?(?:/\S*)?", re.IGNORECASE
+)
+_VERSION = re.compile(
+    r"\b(?:openapi|swagger|oas|version|ver|release)[ .:-]{0,3}v?\d+(?:\.\d+){0,3}\b"
+    r"|\bv\d+(?:\.\d+){0,3}\w{0,8}\b|\b\d+\.\d+(?:\.\d+){0,2}\b",
+    re.IGNORECASE,
+)
+_LEADING_NOISE = frozenset("the a an official openapi swagger welcome to".split())
+_TRAILING_NOISE = frozenset(
+    "api apis definition definitions doc docs documentation openapi rest restful reference schema "
+    "spec specification specifications swagger of for the and version".split()
+)
+_GENERIC_TITLE = (
+    _LEADING_NOISE
+    | _TRAILING_NOISE
+    | frozenset(
+        "app application backend default demo django doc express fast fastapi fastify flasgger "
+        "flask gateway go hello hono litestar my nest ninja node project server service "
+        "snippets test title untitled web world your".split()
+    )
+)
+"""Words of titles that frameworks give where nobody wrote one."""
+_BESIDES = frozenset("docs health healthz livez metrics openapi ping readyz schema status".split())
+"""Resources that any API has beside its own."""
+_HOST_NOISE = frozenset(
+    "api apis app backend beta co com data dev development docs edge gateway internal local "
+    "localhost net org prod production public rest sandbox server service staging svc test v1 v2 "
+    "v3 web www".split()
+)
 _PREFIX_SEGMENT = re.compile(r"api|rest|v\d+(\.\d+)*", re.IGNORECASE)
 
 
@@ -63,13 +95,50 @@ def name_tools(operations: Sequence[Operation]) -> dict[str, str]:
     return names
 
 
-def name_server(title: str) -> str:
-    """Derive a server's name from the API's title."""
-    name = to_snake_case(title)
-    for noise in ("_specification", "_openapi", "_rest", "_api", "_apis"):
-        name = name.removesuffix(noise)
-    name = name.removeprefix("the_")
+def name_server(title: str, base_url: str = "", resources: Iterable[str] = ()) -> str:
+    """Derive a server's name from the API's title, without versions and words that any title has.
+
+    Where nothing is left, or the title is an address, the name comes from the host of the base URL,
+    else from the `resources`, the first parts of its paths, of which it has one alone or one most.
+    """
+    address = _ADDRESS.fullmatch(title.strip()) is not None
+    name = "" if address else _strip_noise(title)
+    name = name or _name_from_host(base_url) or _find_main_resource(resources)
+    if address and not name:
+        name = _name_from_host(f"http://{title.strip().rpartition('//')[2]}")
     return _fit_name(name if name[:1].isalpha() else f"api_{name}".rstrip("_"), title, "")
+
+
+def _strip_noise(title: str) -> str:
+    """The words of a title that say which API it is; "" where there are none."""
+    plain = _VERSION.sub(" ", _SPELLED.sub("openapi", title))
+    words = [word for word in to_snake_case(plain).split("_") if word]
+    while words and words[0] in _LEADING_NOISE:
+        words = words[1:]
+    while words and words[-1] in _TRAILING_NOISE:
+        words = words[:-1]
+    return "" if set(words) <= _GENERIC_TITLE else "_".join(words)
+
+
+def _name_from_host(base_url: str) -> str:
+    """The part of a host's name that tells it from others; "" for an IP address or this machine."""
+    host = (urlsplit(base_url).hostname or "").lower()
+    if not host or host.replace(".", "").isdigit() or ":" in host:
+        return ""
+    labels = host.split(".")
+    own = labels[:-1] if len(labels) > 1 else labels
+    telling = [label for label in own if label not in _HOST_NOISE and not label.isdigit()]
+    return to_snake_case(telling[0]) if telling else ""
+
+
+def _find_main_resource(resources: Iterable[str]) -> str:
+    """The resource that more than half of the operations are about."""
+    named = filter(None, map(to_snake_case, resources))
+    counts = Counter(name for name in named if name not in _BESIDES)
+    if not counts:
+        return ""
+    name, often = counts.most_common(1)[0]
+    return name if 2 * often > counts.total() else ""
 
 
 def name_arguments(parameters: Iterable[Parameter]) -> list[str]:
@@ -106,10 +175,23 @@ def _name_from_id(operation: Operation) -> str:
     return _fit_name(name.removesuffix(f"_{generated}"), operation.id, operation.method)
 
 
-def _name_from_path(operation: Operation) -> str:
+def find_resource(operation: Operation) -> str:
+    """Return the first part of a path that is no prefix, such as `pets` of `/api/v1/pets/{id}`; ""
+    where that is a placeholder.
+    """
+    first = next(iter(_list_segments(operation)), "")
+    return "" if "{" in first or _PREFIX_SEGMENT.fullmatch(first) else first
+
+
+def _list_segments(operation: Operation) -> list[str]:
     segments = [part for part in operation.path.split("/") if part]
     while len(segments) > 1 and _PREFIX_SEGMENT.fullmatch(segments[0]):
         segments = segments[1:]
+    return segments
+
+
+def _name_from_path(operation: Operation) -> str:
+    segments = _list_segments(operation)
     fixed = [part for part in segments if "{" not in part]
     name = to_snake_case(" ".join([operation.method.lower(), *fixed]))
     if segments and "{" in segments[-1]:

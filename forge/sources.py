@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import SplitResult, urlsplit
 
+from forge.addresses import find_locations
 from sandbox.wire.exchange import Headers
 from sandbox.wire.policy import Origin, parse_origin
 
-MAX_NAMED = 8
 FILE = "file://"
-_WORD = re.compile(r"[a-z0-9]{3,40}")
 _URL = re.compile(r"https?://[^\s<>\"'`\\]{1,2000}", re.IGNORECASE)
 _HOST = re.compile(
     r"(?<![\w./@-])((?:\d{1,3}(?:\.\d{1,3}){3}|localhost|[a-z0-9][a-z0-9-]{0,62}"
@@ -74,8 +73,8 @@ class ApiSource:
 
 @dataclass(frozen=True)
 class FetchResponse:
-    """A response to a GET. `final_url` is its URL after redirects within the origin; a redirect to
-    another origin is returned as the 3xx response that it is.
+    """A response to a request of discovery. `final_url` is its URL after redirects within the
+    origin; a redirect to another origin is returned as the 3xx response that it is.
     """
 
     status: int
@@ -85,42 +84,30 @@ class FetchResponse:
 
 
 class Fetcher(Protocol):
-    """A guarded GET: addresses are checked, the size is capped, redirects are followed within the
-    origin only.
+    """A guarded GET, or POST where there is a body: addresses are checked, the size is capped,
+    redirects are followed within the origin only, those of a POST not at all.
     """
 
-    async def __call__(self, url: str, headers: Headers) -> FetchResponse:
+    async def __call__(self, url: str, headers: Headers, body: bytes = b"") -> FetchResponse:
         """Raises `sandbox.errors.UpstreamUnreachable` or `ResponseTooLarge`."""
         ...
 
 
-def rank_sources(
+def choose_sources(
     task: str, explicit: str | None, registered: Iterable[ApiSource]
 ) -> tuple[ApiSource, ...]:
-    """Return the sources to search for a task, likeliest first, each with its registered
-    credential.
+    """Return the sources that are named, in their order, each with its registered credential.
 
-    The explicit one comes first, then those that the task names, then the registered ones, of these
-    the ones that share the most words with the task first.
+    An explicit one is the only one; without it they are those that the task names. A registered
+    source that nobody named is none of them.
     """
     known = tuple(registered)
-    named = [ApiSource(explicit)] if explicit else []
-    named += [ApiSource(location) for location in find_locations(task)]
-    ordered = [_attach_credential(source, known) for source in named]
-    ordered += sorted(known, key=lambda source: -_count_shared_words(task, source))
+    named = (explicit,) if explicit else find_locations(task)
+    chosen = (_attach_credential(ApiSource(location), known) for location in named)
     unique: dict[str, ApiSource] = {}
-    for source in ordered:
+    for source in chosen:
         unique.setdefault(source.location.rstrip("/"), source)
     return tuple(unique.values())
-
-
-def find_locations(task: str) -> tuple[str, ...]:
-    """Return the URLs and hosts in a text, in its order, at most `MAX_NAMED`."""
-    text = task[:20_000]
-    found = [(match.start(), match.group().rstrip(".,;:!?)]}")) for match in _URL.finditer(text)]
-    text = _URL.sub(lambda match: " " * len(match.group()), text)
-    found += [(match.start(), match.group()) for match in _HOST.finditer(text) if _is_host(match)]
-    return tuple(dict.fromkeys(location for _, location in sorted(found)))[:MAX_NAMED]
 
 
 def is_loopback(url: SplitResult) -> bool:
@@ -158,9 +145,3 @@ def _attach_credential(source: ApiSource, known: tuple[ApiSource, ...]) -> ApiSo
             fitting = (url for url in source.urls if parse_origin(url) in other.origins)
             return replace(other, location=next(fitting, other.location))
     return source
-
-
-def _count_shared_words(task: str, source: ApiSource) -> int:
-    words = set(_WORD.findall(task[:20_000].lower()))
-    own = set(_WORD.findall(f"{source.title} {source.location}".lower()))
-    return len(words & (own - {"http", "https", "www", "com", "org", "net", "api", "json", "yaml"}))

@@ -6,7 +6,7 @@ import asyncio
 import importlib
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,6 +20,7 @@ from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import sign_audit
 from orchestrator.chores import (
     clean_up_dead,
+    encode_tools,
     run_chores,
     sweep_dead,
     take_up_edits,
@@ -70,6 +71,7 @@ from registry.secrets.vault import Vault
 from registry.store import Store
 from sandbox.budget import build_process_budget
 from sandbox.killswitch import KillSwitch
+from sandbox.stages.probe.budget import ProbeBudget
 
 
 @dataclass
@@ -221,7 +223,15 @@ def _open_forge_parts(ground: Context, calling: _CallParts, stack: AsyncExitStac
     engine, kill_switch = calling.engine, ground.kill_switch
     descriptions = Descriptions(consents, vault, kill_switch, ground.network.open_upstream)
     forge = Forge(
-        store.servers, consents, shelf, engine, calling.brokers, kill_switch, descriptions
+        store.servers,
+        consents,
+        shelf,
+        engine,
+        calling.brokers,
+        kill_switch,
+        descriptions,
+        probe=ProbeBudget(ground.settings.probe_requests, ground.settings.probe_seconds),
+        classify=ground.signed_policy.classify_bundle,
     )
     authors = Authors(ground.settings.of_model, store, vault, consents, kill_switch, time.time)
     stack.push_async_callback(authors.close)
@@ -267,8 +277,11 @@ def _assemble_app(ground: Context, calling: _CallParts, making: _ForgeParts, pat
         ground.process,
         {"forge": making.jobs.run_forge_job, "do": app.run_task_job, "repair": repairs.repair_job},
         ground.pulse.wait_for_change,
-        person=_build_person_waiter(ground) if patient else None,
-        met=lambda job: is_met(app.consents, job) and app.authors.can_resume(job),
+        patient=patient,
+        met=lambda job: (
+            is_met(app.consents, job, making.forge.descriptions.mark_credentials)
+            and app.authors.can_resume(job)
+        ),
     )
     app.submissions = Submissions(store, ground.process, app.jobs, making.drafting)
     return app
@@ -287,30 +300,12 @@ def _list_chores(
         app.kill_switch,
     )
     yield watch_descriptions(app.drift, app.kill_switch)
+    yield encode_tools(app.store, app.settings.semantic)
     watchdog = LoopWatchdog(partial(app.store.processes.record_stalls, app.process))
     yield watchdog.watch()
     heads = HeadSigner(app.settings.heads)
     yield run_chores(app.store, sessions, heads, ground.signed_policy, watchdog)
     yield sweep_dead(app.store, ground.shelf, app.settings.instance)
-
-
-def _build_person_waiter(ground: Context) -> Callable[[], Any]:
-    """Wait until grants, sources or secrets are not what they were."""
-
-    async def done_something() -> None:
-        before = _snapshot_grants(ground)
-        while await asyncio.to_thread(_snapshot_grants, ground) == before:
-            await ground.pulse.wait_for_change()
-
-    return done_something
-
-
-def _snapshot_grants(ground: Context) -> Any:
-    try:
-        modified = ground.settings.vault.stat().st_mtime_ns
-    except FileNotFoundError:
-        modified = 0
-    return ground.consents.find_grants(), ground.consents.find_sources(), modified
 
 
 async def _cancel_task(task: asyncio.Task[None]) -> None:

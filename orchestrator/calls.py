@@ -27,7 +27,8 @@ class Call:
     """A requested tool call. `read_by` is the model that extracted its arguments from the task, ""
     where somebody gave them; `task`, `reason` and `session` are the caller's words. `heard` gets
     its progress, `logged` the log messages of a third-party server. `within` is None for a client's
-    own call.
+    own call. `note` says how its arguments were read, `asks` why this call is a write that a
+    person has to see, whatever its tool is (`orchestrator.gateway.arguments`).
     """
 
     server: str
@@ -38,6 +39,8 @@ class Call:
     session: str = ""
     read_by: str = ""
     within: Lineage | None = field(default=None, compare=False, repr=False)
+    note: str = field(default="", compare=False, repr=False)
+    asks: str = field(default="", compare=False, repr=False)
     heard: Hearer = field(default=ignore_progress, compare=False, repr=False)
     logged: LogListener | None = field(default=None, compare=False, repr=False)
 

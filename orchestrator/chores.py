@@ -23,6 +23,7 @@ from orchestrator.processes.watchdog import LoopWatchdog
 from registry.audit.heads import HeadSigner
 from registry.errors import RegistryError
 from registry.processes import ProcessTable
+from registry.search.encoder import is_installed
 from registry.secrets.signing import compute_fingerprint
 from registry.servers.bundles import Bundles
 from registry.store import Store
@@ -36,6 +37,9 @@ CHORES_PER_SIGNATURE = 12
 EDIT_SECONDS = 1.0
 SWEEP_SECONDS = 30.0
 DRIFT_SECONDS = 20.0
+ENCODE_SECONDS = 5.0
+ENCODED_AT_ONCE = 16
+ENCODE_PAUSE_SECONDS = 0.2
 
 log = structlog.get_logger()
 
@@ -99,6 +103,20 @@ async def watch_descriptions(drift: Drift, kill_switch: KillSwitch) -> None:
         if not kill_switch.engaged:
             with _log_errors("looking at an API's description"):
                 await drift.check_next()
+
+
+async def encode_tools(store: Store, wanted: bool) -> None:
+    """Vectors of newly registered tools, a few at a time. Without the extra `semantic` none are
+    made; where they are not `wanted`, those that are there go.
+    """
+    if not wanted:
+        with _log_errors("removing vectors"):
+            await asyncio.to_thread(store.search.clear_vectors)
+    while wanted and await asyncio.to_thread(is_installed):
+        with _log_errors("encoding tools"):
+            while await asyncio.to_thread(store.search.fill_vectors, ENCODED_AT_ONCE):
+                await asyncio.sleep(ENCODE_PAUSE_SECONDS)
+        await asyncio.sleep(ENCODE_SECONDS)
 
 
 async def run_chores(

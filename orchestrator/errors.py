@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from registry.needs import (
+    AllowedNeed,
     BudgetLine,
     CredentialNeed,
-    FileNeed,
-    HostNeed,
     Need,
-    PackageNeed,
+    SourceNeed,
     SuccessionNeed,
 )
 from sandbox.errors import SandboxError
@@ -55,6 +54,13 @@ class AmbiguousId(OrchestratorError):
 
 class WrongPin(OrchestratorError):
     """A step that only a person may take was tried without the right PIN."""
+
+
+class RestoreRefused(OrchestratorError):
+    """A backup is not restored as things are. Nothing was replaced."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason}. Nothing was replaced.")
 
 
 class ForgeFailed(OrchestratorError):
@@ -140,9 +146,7 @@ class CallsInvalid(ForgeFailed):
 class ForgeWaits(OrchestratorError):
     """A forge job cannot go on before a person gave it what it needs."""
 
-    def __init__(
-        self, need: HostNeed | FileNeed | PackageNeed | CredentialNeed, message: str
-    ) -> None:
+    def __init__(self, need: AllowedNeed | CredentialNeed, message: str) -> None:
         self.need = need
         super().__init__(message)
 
@@ -155,6 +159,17 @@ class SuccessionUndecided(OrchestratorError):
         super().__init__(
             f"{need.server} is registered, and its next version would be another server: "
             f"{'; '.join(need.changes[:8])[:1000]}. Give another name, or let a person allow it."
+        )
+
+
+class SourceUnconfirmed(OrchestratorError):
+    """A task without an address may mean a registered source: `need` says which, and why."""
+
+    def __init__(self, need: SourceNeed) -> None:
+        self.need = need
+        super().__init__(
+            f"the task names no API; the registered source {need.url} may be meant. `forge` with "
+            "it as the source, or with the source `none`."
         )
 
 
@@ -182,6 +197,10 @@ class ConfigNotUnderstood(OrchestratorError):
             f"{path} is not understood ({reason}). Mend it, or use --print and add the server by "
             "hand; nothing was changed."
         )
+
+
+class LoginFailed(OrchestratorError):
+    """A log-in at an API's authorization server did not work; nothing was kept of it."""
 
 
 class SettingInvalid(OrchestratorError):

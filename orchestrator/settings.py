@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import uuid
 from collections.abc import Mapping
@@ -13,6 +14,10 @@ from orchestrator.errors import HomeUnusable, SettingInvalid, UnknownEngine
 from sandbox.budget import PROCESS_MB
 
 MILLION = 1_000_000
+RESTORING = Path(".restore", "commit")
+"""Is in a home where `registry.backup.swap` has not finished to put a restored one in its place."""
+PROBE_REQUESTS = 10
+PROBE_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
@@ -133,8 +138,10 @@ class Settings:
     `vault_key` is the file that the vault's key is in, which lies outside `home`, and `own_key`
     whether somebody named it; `recordings_mb` is how much is kept of what calls took in, for
     `toolwright replay`; `calls_mb` is what a process holds of all its calls at
-    once. `public_url` is where a phone reaches the control plane, for the links of
-    messages; by default its own URL.
+    once. `probe_requests` and `probe_seconds` bound what a forge asks of the API that it makes a
+    server for; 0 requests are none. `semantic` is whether tools are also found by their meaning,
+    where the extra of that name is installed. `public_url` is where a phone reaches the control
+    plane, for the links of messages; by default its own URL.
     """
 
     home: Path
@@ -150,7 +157,10 @@ class Settings:
     cache: Path = Path("cache")
     recordings_mb: int = 256
     calls_mb: int = PROCESS_MB
+    probe_requests: int = PROBE_REQUESTS
+    probe_seconds: float = PROBE_SECONDS
     public_url: str = ""
+    semantic: bool = True
     vault_key: Path = Path("vault.key")
     own_key: bool = False
     inherited: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -223,6 +233,9 @@ def load_settings(
     chosen = _choose_engine(given, engine)
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if (home / RESTORING).exists():
+            # A restore was interrupted after its point of no return; loaded only then.
+            importlib.import_module("registry.backup.swap").finish_swap(home)
         instance = _read_identity(home / "instance")
     except OSError as error:
         raise HomeUnusable(str(home), error.strerror or str(error)) from error
@@ -242,7 +255,10 @@ def load_settings(
         engine=chosen,
         cache=_find_cache(given),
         calls_mb=int(_parse_number(given, "TOOLWRIGHT_CALLS_MB", Settings.calls_mb)),
+        probe_requests=int(_parse_number(given, "TOOLWRIGHT_PROBE_REQUESTS", PROBE_REQUESTS)),
+        probe_seconds=_parse_number(given, "TOOLWRIGHT_PROBE_SECONDS", PROBE_SECONDS),
         recordings_mb=int(given.get("TOOLWRIGHT_RECORDINGS_MB") or Settings.recordings_mb),
+        semantic=given.get("TOOLWRIGHT_SEMANTIC") != "off",
         public_url=(given.get("TOOLWRIGHT_PUBLIC_URL") or "").rstrip("/"),
         vault_key=_find_vault_key(given),
         own_key=bool(given.get("TOOLWRIGHT_VAULT_KEY_FILE")),

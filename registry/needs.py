@@ -5,7 +5,7 @@ Policy reads the fields. Sentences are made of them by `orchestrator.approvals.n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
@@ -22,10 +22,11 @@ class BudgetLine:
 
 @dataclass(frozen=True)
 class HostNeed:
-    """A `host:port` that no person has named."""
+    """A `host:port` that no person has named; `instead` says what else may be meant, and how."""
 
     kind: ClassVar[str] = "host"
     host: str
+    instead: str = ""
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,14 @@ class FileNeed:
 
 @dataclass(frozen=True)
 class CredentialNeed:
-    """A credential that an API's documentation asks for; `question` says where it goes."""
+    """A credential that an API's documentation asks for; `question` says where it goes. `had`
+    stands for those that were there when it asked, "" for none.
+    """
 
     kind: ClassVar[str] = "credential"
     url: str
     question: str
+    had: str = ""
 
 
 @dataclass(frozen=True)
@@ -114,9 +118,41 @@ class SuccessionNeed:
     digest: str
 
 
-AllowedNeed = HostNeed | PackageNeed | BudgetNeed | PermissionNeed | TestsNeed | SuccessionNeed
+@dataclass(frozen=True)
+class SourceNeed:
+    """A registered source that a task may mean without giving an address. `words` of the task name
+    it; without any, what is known of the source fits. `task` is the task's sha256.
+    """
+
+    kind: ClassVar[str] = "source"
+    url: str
+    words: tuple[str, ...]
+    task: str
+
+
+SingleNeed = (
+    HostNeed
+    | FileNeed
+    | PackageNeed
+    | BudgetNeed
+    | PermissionNeed
+    | TestsNeed
+    | SuccessionNeed
+    | SourceNeed
+)
+
+
+@dataclass(frozen=True)
+class OrderNeed:
+    """All that a person has to allow for one order, as one question: at least two needs."""
+
+    kind: ClassVar[str] = "order"
+    parts: tuple[SingleNeed, ...]
+
+
+AllowedNeed = SingleNeed | OrderNeed
 """The needs that a person allows for the job itself."""
-Need = AllowedNeed | FileNeed | CredentialNeed | EngineNeed | UnfreezeNeed
+Need = AllowedNeed | CredentialNeed | EngineNeed | UnfreezeNeed
 _KINDS: Mapping[str, Callable[..., Need]] = {
     made.kind: made
     for made in (
@@ -128,6 +164,8 @@ _KINDS: Mapping[str, Callable[..., Need]] = {
         PermissionNeed,
         TestsNeed,
         SuccessionNeed,
+        SourceNeed,
+        OrderNeed,
         EngineNeed,
         UnfreezeNeed,
     )
@@ -136,7 +174,20 @@ _KINDS: Mapping[str, Callable[..., Need]] = {
 
 def need_json(need: Need | None) -> dict[str, Any]:
     """A need as it is stored; {} for none."""
+    if isinstance(need, OrderNeed):
+        return {"kind": need.kind, "parts": [need_json(part) for part in need.parts]}
     return {"kind": need.kind, **asdict(need)} if need else {}
+
+
+def list_parts(need: AllowedNeed) -> tuple[SingleNeed, ...]:
+    """The single needs that a need is made of."""
+    return need.parts if isinstance(need, OrderNeed) else (need,)
+
+
+def join_needs(needs: Iterable[SingleNeed]) -> AllowedNeed | None:
+    """The needs as one; None for none."""
+    parts = tuple(dict.fromkeys(needs))
+    return parts[0] if len(parts) == 1 else OrderNeed(parts) if parts else None
 
 
 def need_from_json(data: Mapping[str, Any]) -> Need | None:
@@ -148,6 +199,8 @@ def need_from_json(data: Mapping[str, Any]) -> Need | None:
         for name, value in data.items()
         if name != "kind"
     }
+    if data["kind"] == OrderNeed.kind:
+        fields["parts"] = tuple(map(need_from_json, fields["parts"]))
     if data["kind"] == BudgetNeed.kind:
         fields["line"] = BudgetLine(**fields["line"])
     return _KINDS[data["kind"]](**fields)

@@ -59,13 +59,17 @@ class ProcessTable(Repository):
         with self._database.write() as connection:
             connection.execute(delete(tables.processes).where(tables.processes.c.id == id))
 
-    def freeze(self, now: float, by: str, reason: str = "") -> int:
-        """Forbid every action from this commit on; the new epoch. Frozen twice is a new epoch."""
+    def freeze(self, now: float, by: str, reason: str = "", after: int = 0) -> int:
+        """Forbid every action from this commit on; the new epoch, which comes `after` that one.
+        Frozen twice is a new epoch.
+        """
         with self._database.write() as connection:
-            return self._freeze(connection, by, reason, now)
+            return self._freeze(connection, by, reason, now, after)
 
-    def _freeze(self, connection: Connection, by: str, reason: str, now: float) -> int:
-        epoch = _find_next_epoch(connection)
+    def _freeze(
+        self, connection: Connection, by: str, reason: str, now: float, after: int = 0
+    ) -> int:
+        epoch = max(_find_next_epoch(connection), after + 1)
         state = Freeze(epoch, True, now, clean_text(by, _TEXT), clean_text(reason, _TEXT))
         _store_freeze(connection, state)
         payload = {"epoch": epoch, "by": state.by, "reason": state.reason}

@@ -17,6 +17,7 @@ from registry.health.repairs import CanaryTable, DescriptionTable, RepairTable
 from registry.jobs.drafts import DraftTable
 from registry.jobs.jobs import JobTable
 from registry.jobs.model_usage import ModelUsageTable
+from registry.models import Route
 from registry.processes import ProcessTable, SignalReader
 from registry.search.index import SearchIndex
 from registry.servers.classifications import ClassificationTable
@@ -76,6 +77,10 @@ class Store:
 
     def close(self) -> None:
         self._database.close()
+
+    def route(self, task: str, k: int = 10) -> Route:
+        """Where a task in words may go: `SearchIndex.route`."""
+        return self.search.route(task, k)
 
     @property
     def path(self) -> Path:

@@ -100,12 +100,19 @@ class CredentialRefused(SandboxError):
 
 
 class ResponseTooLarge(SandboxError):
-    def __init__(self, limit: int) -> None:
+    """An answer is larger than it may be. `status` is its status, 0 where that is not known."""
+
+    def __init__(self, limit: int, status: int = 0) -> None:
+        self.status = status
         super().__init__(f"the answer is larger than {limit} bytes")
 
 
 class BytesExhausted(SandboxError):
-    """A call, its server or its process holds as many bytes as it may. The message says which."""
+    """A call, its server or its process holds as many bytes as it may. The message says which.
+    `status` is that of the answer it happened on, 0 where there is none.
+    """
+
+    status = 0
 
 
 class Frozen(SandboxError):

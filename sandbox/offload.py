@@ -23,6 +23,11 @@ async def run_sized(size: int, work: Callable[[], T]) -> T:
     return work() if size <= INLINE_BYTES else await asyncio.to_thread(work)
 
 
+async def run_beside(work: Callable[[], T]) -> T:
+    """The result of work that takes long also where its data is small, such as judging code."""
+    return await asyncio.to_thread(work)
+
+
 class Workbench:
     """A thread of its own for the large answers of one server: they wait for each other, and for
     nobody else's. It begins with the first of them.

@@ -124,6 +124,17 @@ def is_plain(text: str) -> bool:
         return False
 
 
+def strip_unprintable(text: str) -> str:
+    """Text without control, invisible and direction-changing characters, wherever they stand. Line
+    feeds stay.
+    """
+    return "".join(
+        letter
+        for letter in text
+        if letter == "\n" or unicodedata.category(letter) not in _INVISIBLE
+    )
+
+
 def is_plain_json(written: bytes) -> bool:
     """Whether no string of a JSON text holds what cleaning would change. Of some that do not, it
     says that they may.

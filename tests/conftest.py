@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -23,6 +24,9 @@ from tests.world.powerdns import powerdns
 # code.
 settings.register_profile("toolwright", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("toolwright")
+
+# A second and 200 MB of each process; tests/registry/search/test_vectors.py is about it.
+os.environ.setdefault("TOOLWRIGHT_SEMANTIC", "off")
 
 __all__ = ["base_image", "node_modules", "powerdns", "toolwright_home"]
 

@@ -42,8 +42,10 @@ from registry.needs import (
     FileNeed,
     HostNeed,
     Need,
+    OrderNeed,
     PackageNeed,
     PermissionNeed,
+    SourceNeed,
     SuccessionNeed,
     TestsNeed,
     UnfreezeNeed,
@@ -62,7 +64,7 @@ from sandbox.bundle.report import (
 )
 from sandbox.errors import BaseImageMissing, ComponentMissing, EngineUnavailable
 from sandbox.schemas.validator import SchemaViolation
-from sandbox.session.interface import Failure
+from sandbox.session.interface import Difference, Failure
 from sandbox.stages.trials import NoOutcome
 from tests.granted import consents, person
 from tests.registry.samples import invocation
@@ -73,6 +75,8 @@ SENTENCES: Mapping[type, tuple[str, ...]] = {
     Cause: ("reason",),
     AuthorChoice: ("told",),
     CredentialNeed: ("question",),
+    HostNeed: ("instead",),
+    Difference: ("reason",),
     Diagnosis: ("reason",),
     EngineNeed: ("reason",),
     CallFailure: ("message",),
@@ -239,12 +243,15 @@ def test_which_tests_bind_is_decided_by_codes(
 
 NEEDS: tuple[Need, ...] = (
     HostNeed("api.example:443"),
-    FileNeed("/srv/openapi.json"),
+    HostNeed("api.example:443", "the server that was asked may be meant"),
+    FileNeed(str(Path(__file__).resolve())),
     PackageNeed(("a",), ("a==1",)),
     BudgetNeed(BudgetLine("job", "tokens", 2.0, 1.0), 0),
     PermissionNeed("lengths", ("clock", "fs:/my data:ro")),
     suite_need(("test_a",), "def test_a(): ..."),
     SuccessionNeed("bank", 1, ("made from b.json, and so far from a.json",), "0" * 64),
+    SourceNeed("https://dns.example/", ("dns",), "0" * 64),
+    OrderNeed((HostNeed("other.example:443"), PackageNeed(("b",), ("b==2",)))),
     CredentialNeed("https://api.example/", "It asks for a key."),
     engine_need(EngineUnavailable("no socket")),
     engine_need(BaseImageMissing("base")),
@@ -263,7 +270,7 @@ def test_what_a_job_needs_is_allowed_and_met_by_its_fields(
         assert is_allowable(other.needs) == is_allowable(need)
         assert is_met(given, other) == is_met(given, job)
     if is_allowable(need):
-        allow_needs(store.grants, given, reword(job, "other words"), "ann", signer)
+        allow_needs(store.grants, given, reword(job, "other words"), "ann", signer, ())
         assert all(is_met(given, other) for other in (job, *rewordings(job)))
 
 

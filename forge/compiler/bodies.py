@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from forge.schemas.media import is_json, strip_parameters
 from forge.schemas.projection import list_applied_schemas, merge_properties, resolve_schema
@@ -116,19 +116,18 @@ def find_wrappers(media: MediaType, schemas: Mapping[str, Schema]) -> dict[str, 
     is_multipart = strip_parameters(media.type).startswith("multipart/")
     made = {}
     for name in dict.fromkeys([*properties, *media.encoding]):
-        schema = resolve_schema(properties.get(name, True), schemas)
+        written = properties.get(name, True)
         encoding = media.encoding.get(name, Encoding())
-        wrapper = (_choose_part_wrapper if is_multipart else _choose_field_wrapper)(
-            schema, encoding, schemas
-        )
+        if is_multipart:
+            wrapper = _choose_part_wrapper(written, encoding, schemas)
+        else:
+            wrapper = _choose_field_wrapper(encoding)
         if wrapper is not None:
             made[name] = wrapper
     return made
 
 
-def _choose_field_wrapper(
-    schema: Mapping[str, Any], encoding: Encoding, schemas: Mapping[str, Schema]
-) -> Wrapper | None:
+def _choose_field_wrapper(encoding: Encoding) -> Wrapper | None:
     if encoding.content_type and is_json(encoding.content_type):
         return Wrapper("json_text")
     if encoding.style == "deepObject":
@@ -139,16 +138,12 @@ def _choose_field_wrapper(
 
 
 def _choose_part_wrapper(
-    schema: Mapping[str, Any], encoding: Encoding, schemas: Mapping[str, Schema]
+    field: Schema, encoding: Encoding, schemas: Mapping[str, Schema]
 ) -> Wrapper | None:
     written = encoding.content_type or ""
     kind = strip_parameters(written) if _CONCRETE.fullmatch(strip_parameters(written)) else ""
-    items = (
-        resolve_schema(schema.get("items", True), schemas)
-        if schema.get("type") == "array"
-        else schema
-    )
-    if _is_file(items, kind):
+    schema = resolve_schema(field, schemas)
+    if find_file_form(field, schemas, kind) is not None:
         return Wrapper("file", {"content_type": kind} if kind else {})
     if kind and not (schema.get("type") == "string" and kind == "text/plain"):
         return Wrapper("part", {"content_type": kind})
@@ -157,8 +152,32 @@ def _choose_part_wrapper(
     return None
 
 
+FileForm = Literal["one", "list"]
+
+
+def find_file_form(
+    field: Schema, schemas: Mapping[str, Schema], kind: str = "", depth: int = 0
+) -> FileForm | None:
+    """Whether a multipart field is a file or a list of files, in its own words, those of the parts
+    that it is put together from, or those of an alternative: a file that may be left out is one of
+    `anyOf` beside null.
+    """
+    if _is_file(resolve_schema(field, schemas), kind):
+        return "one"
+    for part in list_applied_schemas(field, schemas) if depth < MAX_DEPTH else ():
+        if _is_file(part, ""):
+            return "one"
+        if "items" in part and find_file_form(part["items"], schemas, kind, depth + 1):
+            return "list"
+        for branch in (*part.get("anyOf", ()), *part.get("oneOf", ())):
+            found = find_file_form(branch, schemas, "", depth + 1)
+            if found is not None:
+                return found
+    return None
+
+
 def _is_file(schema: Mapping[str, Any], kind: str) -> bool:
-    if schema.get("format") == "binary":
+    if schema.get("format") == "binary" or schema.get("type") == "file":
         return True
     if "contentMediaType" in schema and "contentEncoding" not in schema:
         return not is_json(schema["contentMediaType"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from forge.compiler.design import ServerSpec, design_server
+from forge.compiler.design import ServerSpec, build_credential, design_server
 from forge.compiler.render import render_server
 from forge.compiler.selection import (
     add_credentials,
@@ -19,7 +19,8 @@ from forge.readers.graphql.reader import is_graphql, read_graphql
 from forge.readers.openapi.reader import read_openapi
 from forge.readers.translate import translate_document
 from sandbox.bundle.apispec import APISpec, SecurityScheme
-from sandbox.bundle.model import NAME, Bundle, Provenance
+from sandbox.bundle.model import NAME, Bundle, Provenance, ToolDefinition
+from sandbox.wire.policy import parse_template_origin
 
 
 @dataclass(frozen=True)
@@ -110,3 +111,44 @@ def remove_operations(bundle: Bundle, left_out: Collection[str]) -> Bundle | Non
         credentials=tuple(c for c in bundle.credentials if c.name in used),
         spec=spec,
     )
+
+
+def declare_credentials(
+    bundle: Bundle, schemes: Collection[SecurityScheme], *, elsewhere: bool = True
+) -> Bundle:
+    """Return the bundle with credentials that its description forgot, as
+    `forge.compiler.selection.add_credentials`. What the compiler wrote is designed and rendered
+    anew; other code stays as it is.
+    """
+    spec = bundle.spec and add_credentials(bundle.spec, schemes, elsewhere=elsewhere)
+    names = {scheme.name for scheme in schemes}
+    kept = tuple(credential for credential in bundle.credentials if credential.name not in names)
+    if spec is None or bundle.provenance.author != "compiler":
+        wanted = {operation.id: operation.security for operation in spec.operations} if spec else {}
+        group = tuple(dict.fromkeys(scheme.name for scheme in schemes))
+        tools = tuple(
+            replace(tool, security=wanted.get(tool.operation) or _add_group(tool, group, elsewhere))
+            for tool in bundle.tools
+        )
+        made = (*kept, *map(build_credential, schemes))
+        return replace(bundle, tools=tools, credentials=made, spec=spec)
+    server = design_server(spec, bundle.name)
+    fresh = tuple(credential for credential in server.credentials if credential.name in names)
+    return replace(
+        bundle,
+        source_code=render_server(server),
+        tools=tuple(tool.definition for tool in server.tools),
+        credentials=(*kept, *fresh),
+        spec=spec,
+    )
+
+
+def _add_group(
+    tool: ToolDefinition, group: tuple[str, ...], elsewhere: bool
+) -> tuple[tuple[str, ...], ...]:
+    """The security of a tool that no operation describes."""
+    asks_http = any(parse_template_origin(request.url) for request in tool.requests)
+    others = tuple(names for names in tool.security if names and names != group)
+    if not asks_http or (others and not elsewhere):
+        return tool.security
+    return (*others, group, *(names for names in tool.security if others and not names))

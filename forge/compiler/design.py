@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from forge.compiler import paging
@@ -22,6 +22,7 @@ from forge.compiler.tool_schemas import (
     list_success_schemas,
 )
 from forge.naming import (
+    find_resource,
     name_arguments,
     name_body_argument,
     name_pager_argument,
@@ -33,13 +34,14 @@ from forge.schemas.concise import SchemaShortener
 from forge.schemas.projection import Projection
 from forge.text import extract_first_sentence, sanitize_prose, shorten_text
 from sandbox.bundle.apispec import APISpec, Operation, Parameter, SecurityScheme
-from sandbox.bundle.credential import Credential, TokenEndpoint
+from sandbox.bundle.credential import Credential, CredentialPlace, TokenEndpoint
 from sandbox.bundle.model import RequestPattern, ToolDefinition
 from sandbox.bundle.verbs import is_creation
 from sandbox.wire.graphql import classify_document
 from sandbox.wire.policy import DEFAULT_PORTS, parse_origin
 
 MAX_DESCRIPTION = 400
+MAX_SCOPES = 100
 _IDEMPOTENT = frozenset({"PUT", "DELETE"})
 
 
@@ -78,28 +80,44 @@ def design_server(api: APISpec, name: str | None = None) -> ServerSpec:
     """Design the server for an API; `name` is by default derived from the title."""
     tools = _build_tools(api)
     used = {name for operation in api.operations for names in operation.security for name in names}
+    base_url = Counter(operation.server for operation in api.operations).most_common(1)[0][0]
     return ServerSpec(
-        name=name or name_server(api.title),
+        name=name or name_server(api.title, base_url, map(find_resource, api.operations)),
         title=api.title,
         description=api.description,
-        base_url=Counter(operation.server for operation in api.operations).most_common(1)[0][0],
+        base_url=base_url,
         api=api,
         tools=tools,
         permissions=_list_permissions(api),
         credentials=tuple(
-            _build_credential(scheme) for scheme in api.security_schemes if scheme.name in used
+            build_credential(scheme, api.operations)
+            for scheme in api.security_schemes
+            if scheme.name in used
         ),
     )
 
 
-def _build_credential(scheme: SecurityScheme) -> Credential:
-    known = scheme.token_url or scheme.discovery
+def build_credential(scheme: SecurityScheme, operations: Iterable[Operation] = ()) -> Credential:
+    """What the broker has to know of a scheme to use it; its scopes are what `operations` need."""
+    if scheme.prefix:
+        place = CredentialPlace("header", scheme.parameter, f"{scheme.prefix} {{secret}}")
+        return Credential(scheme.name, "template", places=(place,), given=scheme.given)
+    scopes = {scope for each in operations for name, scope in each.scopes if name == scheme.name}
+    endpoint = TokenEndpoint(
+        scheme.token_url,
+        scheme.discovery,
+        scheme.grants,
+        authorization_url=scheme.authorization_url,
+        device_url=scheme.device_url,
+        login_url=scheme.login_url,
+        needed_scopes=tuple(sorted(scopes)[:MAX_SCOPES]),
+    )
     return Credential(
         scheme.name,
         scheme.kind,
         scheme.location,
         scheme.parameter,
-        tokens=TokenEndpoint(scheme.token_url, scheme.discovery, scheme.grants) if known else None,
+        tokens=endpoint if endpoint != TokenEndpoint() else None,
         given=scheme.given,
     )
 

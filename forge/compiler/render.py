@@ -102,8 +102,8 @@ def _render_function(tool: ToolSpec, server: ServerSpec) -> list[str]:
         "@tool",
         *_render_list(f"def {definition.name}(", [*needed, *optional], ") -> Answer:", ""),
         *_render_docstring(sanitize_line(text, 300), "    "),
-        *(_render_field_wrapping(body, fields) if body is not None and not body.required else []),
-        *_render_request(tool, server, fields),
+        *(_render_field_wrapping(body, fields) if body is not None else []),
+        *_render_request(tool, server),
     ]
 
 
@@ -131,7 +131,7 @@ def _render_optional_argument(name: str, tool: ToolSpec) -> str:
     return f"{typed} | Unset = UNSET"
 
 
-def _render_request(tool: ToolSpec, server: ServerSpec, fields: list[str]) -> list[str]:
+def _render_request(tool: ToolSpec, server: ServerSpec) -> list[str]:
     operation = tool.operation
     is_relative = operation.server == server.base_url
     route = operation.path if is_relative else operation.url
@@ -154,7 +154,7 @@ def _render_request(tool: ToolSpec, server: ServerSpec, fields: list[str]) -> li
         if pairs:
             written.append(_render_list(f"{location}={{", pairs, "},", "        "))
     if tool.body is not None:
-        written += _render_body(tool.body, fields, server.api.schemas)
+        written += _render_body(tool.body, server.api.schemas)
     accepted = _find_accepted_types(operation)
     if accepted:
         written.append([f"        accept={format_literal(accepted)},"])
@@ -256,12 +256,8 @@ def _is_scalar(parameter: Parameter, schemas: Mapping[str, Schema]) -> bool:
     return _SCALARS.issuperset([kinds] if isinstance(kinds, str) else kinds)
 
 
-def _render_body(
-    body: BodyArgument, fields: list[str], schemas: Mapping[str, Schema]
-) -> list[list[str]]:
-    if fields and body.required:
-        written = [_render_list(f"{body.kind}={{", fields, "},", "        ")]
-    elif body.kind == "lines":
+def _render_body(body: BodyArgument, schemas: Mapping[str, Schema]) -> list[list[str]]:
+    if body.kind == "lines":
         function = "json_sequence" if "json-seq" in body.media.type else "json_lines"
         written = [[f"        text={function}({body.name}),"]]
     elif body.kind == "xml":
@@ -300,7 +296,9 @@ def _format_data(value: Any, indent: str) -> str:
 
 
 def _render_field_wrapping(body: BodyArgument, fields: list[str]) -> list[str]:
-    """Render the statement that wraps the fields of an optional body."""
+    """Render the statement that wraps the fields of a body, where there is one: callers may leave
+    out what the document requires.
+    """
     if not fields:
         return []
     head = f"{body.name} = {{"

@@ -55,7 +55,7 @@ Place = Literal["header", "query", "cookie"]
 MAX_FITTING = 50
 """How many operations are chosen for a task."""
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}\Z")
-_PLACE = re.compile(r"(header|query|cookie):([^=]+)\Z")
+_PLACE = re.compile(r"(header|query|cookie):([^=:]+)(?::([^=:]+))?\Z")
 _SECRET = re.compile(r"@[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}\Z")
 _WHOLE: dict[str, Literal["bearer", "basic", "digest"]] = {
     "bearer": "bearer",
@@ -128,28 +128,39 @@ def _extract_stems(text: str) -> set[str]:
 
 def parse_credential(written: str) -> SecurityScheme:
     """Parse `header:X-Token=@NAME`, `query:key=@NAME`, `cookie:sid=@NAME`, `bearer=@NAME`,
-    `basic=@NAME` or `digest=@NAME` to a scheme. NAME is the name of the stored secret; the secret
-    itself is never written here. Raises CredentialPlaceInvalid, which does not repeat what may be a
-    secret.
+    `basic=@NAME` or `digest=@NAME` to a scheme; `header:Authorization:token=@NAME` is a header
+    whose value is the word `token`, a blank and the secret. NAME is the name of the stored secret;
+    the secret itself is never written here. Raises CredentialPlaceInvalid, which does not repeat
+    what may be a secret.
     """
     place, mark, name = written.partition("=")
     found = _PLACE.match(place)
     if place in _WHOLE and mark and _SECRET.match(name):
         return SecurityScheme(name[1:], _WHOLE[place], given=True)
-    if not found or not _TOKEN.match(found[2]) or not _SECRET.match(name):
+    if (
+        not found
+        or not _SECRET.match(name)
+        or not all(map(_TOKEN.match, filter(None, found.groups()[1:])))
+        or (found[3] and found[1] != "header")
+    ):
         raise CredentialPlaceInvalid(place, by_value=bool(name) and not name.startswith("@"))
     location, parameter = cast(Place, found[1]), found[2]
-    return SecurityScheme(name[1:], "apiKey", location, parameter, given=True)
+    return SecurityScheme(
+        name[1:], "apiKey", location, parameter, given=True, prefix=found[3] or ""
+    )
 
 
-def add_credentials(spec: APISpec, schemes: Collection[SecurityScheme]) -> APISpec:
+def add_credentials(
+    spec: APISpec, schemes: Collection[SecurityScheme], *, elsewhere: bool = False
+) -> APISpec:
     """Require these credentials, all together, of every operation that requires none; parameters at
-    their locations are removed, since no caller fills them.
+    their locations are removed, since no caller fills them. `elsewhere` makes them the last
+    alternative of the operations that require others.
     """
     if not schemes:
         return spec
     operations = tuple(
-        _add_operation_credentials(operation, schemes) for operation in spec.operations
+        _add_operation_credentials(operation, schemes, elsewhere) for operation in spec.operations
     )
     names = {scheme.name for scheme in schemes}
     kept = tuple(s for s in spec.security_schemes if s.name not in names)
@@ -157,11 +168,14 @@ def add_credentials(spec: APISpec, schemes: Collection[SecurityScheme]) -> APISp
 
 
 def _add_operation_credentials(
-    operation: Operation, schemes: Collection[SecurityScheme]
+    operation: Operation, schemes: Collection[SecurityScheme], elsewhere: bool
 ) -> Operation:
+    names = tuple(dict.fromkeys(scheme.name for scheme in schemes))
     if any(operation.security):
-        return operation
+        others = [each for each in operation.security if each and each != names]
+        anonymous = [each for each in operation.security if not each]
+        security = (*others, names, *anonymous)
+        return replace(operation, security=security) if elsewhere else operation
     places = {(scheme.location, scheme.parameter.lower()) for scheme in schemes}
     left = tuple(p for p in operation.parameters if (p.location, p.name.lower()) not in places)
-    names = tuple(dict.fromkeys(scheme.name for scheme in schemes))
     return replace(operation, security=(names,), parameters=left)

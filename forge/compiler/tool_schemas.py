@@ -7,12 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from forge.compiler import paging
-from forge.compiler.bodies import find_wrappers
+from forge.compiler.bodies import find_file_form, find_wrappers
 from forge.schemas import media
 from forge.schemas.concise import SchemaShortener
 from forge.schemas.media import BodyKind
-from forge.schemas.projection import Projection, SchemaSelection, resolve_schema
-from forge.schemas.tolerance import relax_list_bounds
+from forge.schemas.projection import (
+    Projection,
+    SchemaSelection,
+    list_applied_schemas,
+    merge_properties,
+    resolve_schema,
+)
+from forge.schemas.tolerance import admit_null, relax_list_bounds
 from sandbox.bundle.apispec import MediaType, Operation, Parameter, Schema
 from sandbox.bundle.model import Paging
 
@@ -140,7 +146,8 @@ def build_output_schema(
     if draft.paging:
         defs = {name: relax_list_bounds(part) for name, part in chosen.defs.items()}
         chosen = replace(chosen, schemas=tuple(map(relax_list_bounds, chosen.schemas)), defs=defs)
-    kinds = chosen.schemas
+    kinds = tuple(map(admit_null, chosen.schemas))
+    defs = {name: admit_null(part) for name, part in chosen.defs.items()}
     known = bool(kinds) and True not in kinds
     body: Schema = {} if not known else kinds[0] if len(kinds) == 1 else {"anyOf": list(kinds)}
     root = {
@@ -155,7 +162,7 @@ def build_output_schema(
             "content_type": {"type": "string"},
         },
     }
-    return _add_defs(root, chosen if known else replace(chosen, defs={})), chosen
+    return _add_defs(root, replace(chosen, defs=defs if known else {})), chosen
 
 
 def _add_defs(root: dict[str, Any], chosen: SchemaSelection) -> dict[str, Any]:
@@ -225,21 +232,31 @@ def _replace_file_fields(
 ) -> dict[str, Any]:
     """Replace the file fields of a multipart body's schema by the form that the runtime takes."""
     root = resolve_schema(schema, schemas)
-    fields = root.get("properties", {})
+    fields = merge_properties(schema, schemas)
     own = {
         name: _build_file_field(fields[name], schemas)
         for name, wrapper in find_wrappers(written, schemas).items()
         if wrapper.function == "file" and name in fields
     }
     notes = {key: value for key, value in schema.items() if key != "$ref"}
-    return {**root, **notes, "properties": {**fields, **own}} if own else schema
+    if not own:
+        return schema
+    if "allOf" not in root:
+        return {**root, **notes, "properties": {**fields, **own}}
+    # A file's own form breaks what a part of the whole says of it, so all parts become one object.
+    needed = [
+        name for part in list_applied_schemas(schema, schemas) for name in part.get("required", ())
+    ]
+    made = {"type": "object", **notes, "properties": {**fields, **own}}
+    made.pop("allOf", None)
+    return {**made, "required": list(dict.fromkeys(needed))} if needed else made
 
 
 def _build_file_field(schema: Schema, schemas: Mapping[str, Schema]) -> dict[str, Any]:
     found = resolve_schema(schema, schemas)
     told = {**found, **(schema if isinstance(schema, Mapping) else {})}
     notes = {"description": told["description"]} if "description" in told else {}
-    if found.get("type") == "array":
+    if find_file_form(schema, schemas) == "list":
         bounds = {key: found[key] for key in ("minItems", "maxItems") if key in found}
         return {"type": "array", "items": _FILE, **bounds, **notes}
     return {**_FILE, **notes}

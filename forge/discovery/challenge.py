@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from forge.sources import FetchResponse
+from sandbox.sanitize import strip_unprintable
 from sandbox.wire.exchange import find_header
 
 CredentialKind = Literal["apiKey", "bearer", "basic", "other"]
@@ -73,7 +74,7 @@ def read_challenge(answer: FetchResponse, *, rejected: bool = False) -> Credenti
         headers=headers[:MAX_CANDIDATES],
         certain=certain,
         rejected=rejected,
-        realm=_strip_unprintable(realm.group(1)) if realm else "",
+        realm=strip_unprintable(realm.group(1)).strip() if realm else "",
     )
 
 
@@ -114,7 +115,3 @@ def _find_header_names(answer: FetchResponse) -> tuple[str, ...]:
 
 def _contains_name(name: str, names: tuple[str, ...]) -> bool:
     return name.lower() in (other.lower() for other in names)
-
-
-def _strip_unprintable(text: str) -> str:
-    return "".join(letter for letter in text if letter.isprintable()).strip()

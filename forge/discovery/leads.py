@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 from urllib.parse import urldefrag, urljoin, urlsplit
 
@@ -17,6 +18,8 @@ from sandbox.wire.exchange import Headers
 from sandbox.wire.policy import parse_origin
 
 MAX_LEADS = 8
+MAX_DEFINITIONS = 100
+MAX_ENTRIES = 500
 MAX_PAGE_BYTES = 512 * 1024
 MAX_URL = 2048
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -32,11 +35,29 @@ _YAML_BODY = re.compile(r"^[\"']?(?:paths|webhooks|components)[\"']?[ \t]{0,8}:"
 _TAG = re.compile(r"<(link|a|script|redoc|rapi-doc|elements-api|meta|div)\b([^<>]{1,4096})>", re.I)
 _ATTRIBUTE = re.compile(r"([a-zA-Z-]{2,40})\s{0,4}=\s{0,4}[\"']([^\"'<>]{1,2048})[\"']")
 _SCRIPT_URL = re.compile(
-    r"\b(?:url|configUrl|specUrl|spec_url|spec-url|openapiUrl)[\"']?\s{0,8}[:=]\s{0,8}"
-    r"[\"']([^\"'\s<>]{1,2048})[\"']"
+    r"(?:\b(?:url|configUrl|specUrl|spec_url|spec-url|openapiUrl|swaggerUrl|apiDescriptionUrl)"
+    r"[\"']?\s{0,8}[:=]\s{0,8}(?:(?:window\.)?location\.origin\s{0,4}\+\s{0,4})?"
+    r"|\bRedoc\.init\(\s{0,8})[\"'`]([^\"'`\s<>]{1,2048})[\"'`]"
 )
+_NAMED_URL = re.compile(r"\{[^{}]{0,2048}\}")
+_NAME = re.compile(r"\bname[\"']?\s{0,8}[:=]\s{0,8}[\"']([^\"'<>]{1,200})[\"']")
+_PRIMARY = re.compile(r"primaryName[\"']?\s{0,8}[:=]\s{0,8}[\"']([^\"'<>]{1,200})[\"']")
+_BASE = re.compile(r"<base\b[^<>]{0,200}\bhref\s{0,4}=\s{0,4}[\"']([^\"'<>]{1,2048})[\"']", re.I)
+_DOCUMENTATION_PAGE = re.compile(
+    r"(?:^|/)(?:api[-_]?docs?|swagger(?:-ui)?|redoc|rapidoc|scalar|openapi|api[-_]?reference)"
+    r"(?:/(?:index\.html)?)?$",
+    re.I,
+)
+_WORD = re.compile(r"[a-z0-9]{3,40}")
 _SPEC_ATTRIBUTES = frozenset(
-    {"spec-url", "data-url", "data-spec-url", "apidescriptionurl", "api-description-url"}
+    {
+        "spec-url",
+        "data-url",
+        "data-spec-url",
+        "data-source",
+        "apidescriptionurl",
+        "api-description-url",
+    }
 )
 _SPEC_FILE = re.compile(r"(?:openapi|swagger|api-?docs?)[^/?#]{0,80}\.(?:json|ya?ml)$", re.I)
 _DESCRIBES = re.compile(r"openapi|swagger|api-?docs|schema|\.json|\.ya?ml", re.I)
@@ -72,15 +93,22 @@ def detect_dialect(content: bytes) -> str | None:
     return f"{broken.group(1)} {broken.group(2)}" if broken else None
 
 
-def find_leads(answer: FetchResponse) -> tuple[str, ...]:
+def find_leads(answer: FetchResponse, task: str = "", page: str = "") -> tuple[str, ...]:
     """Return the absolute http(s) URLs at which a response locates the API's description, likeliest
     first: from Link headers (RFC 8631), an API catalog (RFC 9727), a documentation page or its
-    configuration.
+    configuration. Of several definitions the one whose name has most words of the task comes first,
+    else the one that the page shows first.
+
+    `page` is the URL of the page that loads the response as a script or configuration: what these
+    name is relative to it.
     """
-    named = [*_find_header_leads(answer.headers), *_find_body_leads(answer)]
+    base = page or find_base(answer)
+    wanted = _find_words(task[:4_000])
+    named = [(answer.final_url, name) for name in _find_header_leads(answer.headers)]
+    named += [(base, name) for name in _find_body_leads(answer, wanted)]
     urls: dict[str, None] = {}
-    for name in named:
-        url = _resolve_url(answer.final_url, name)
+    for against, name in named:
+        url = _resolve_url(against, name)
         if url and url != answer.final_url:
             urls[url] = None
         if len(urls) == MAX_LEADS:
@@ -88,10 +116,22 @@ def find_leads(answer: FetchResponse) -> tuple[str, ...]:
     return tuple(urls)
 
 
+def find_base(answer: FetchResponse) -> str:
+    """Return the URL that a page's relative URLs are resolved against: its own, or its `<base>`."""
+    named = _BASE.search(decode_text(answer.body[:65_536])) if is_page(answer) else None
+    return (_resolve_url(answer.final_url, named.group(1)) if named else None) or answer.final_url
+
+
+def is_configuration(url: str) -> bool:
+    """Whether a URL looks like a script or file that configures a documentation page."""
+    path = urlsplit(url).path
+    return _CONFIG_SCRIPT.search(path) is not None or path.endswith("swagger-config")
+
+
 def is_page(answer: FetchResponse) -> bool:
     """Whether the response is an HTML page, judged by its content."""
     start = answer.body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    return start.startswith((b"<!doctype html", b"<html", b"<head", b"<!--"))
+    return start.startswith((b"<!doctype html", b"<html", b"<head", b"<!--", b"<body", b"<title"))
 
 
 def decode_text(content: bytes) -> str:
@@ -154,23 +194,24 @@ def _select_by_relation(links: list[tuple[str, str]], wanted: tuple[str, ...]) -
         yield from (target for target, relations in links if relation in relations.split())
 
 
-def _find_body_leads(answer: FetchResponse) -> Iterator[str]:
+def _find_body_leads(answer: FetchResponse, wanted: frozenset[str]) -> Iterator[str]:
     body = answer.body[:MAX_PAGE_BYTES]
     small = len(answer.body) == len(body)
     document = _parse_json(body) if small and body.lstrip()[:1] in (b"{", b"[") else None
     if document is not None:
-        yield from _find_configuration_leads(document)
+        yield from _find_configuration_leads(document, wanted)
         return
     text = decode_text(body).replace("\\/", "/").replace("\\u002F", "/").replace('\\"', '"')
+    text = text.replace("&quot;", '"')
     if is_page(answer):
-        yield from _find_page_leads(text)
+        yield from _find_page_leads(text, wanted)
     elif urlsplit(answer.final_url).path.endswith(".js"):
-        yield from _find_script_leads(text)
+        yield from _find_script_leads(text, wanted)
     else:
         yield from _select_by_relation(_parse_links(text[:65_536]), _CATALOG_RELATIONS)
 
 
-def _find_configuration_leads(document: Any) -> Iterator[str]:
+def _find_configuration_leads(document: Any, wanted: frozenset[str]) -> Iterator[str]:
     """Yield the URLs of a linkset (RFC 9264), or of the configuration that springdoc, springfox and
     NSwag give their pages.
     """
@@ -180,11 +221,15 @@ def _find_configuration_leads(document: Any) -> Iterator[str]:
     entries = document if isinstance(document, list) else [document]
     if isinstance(document, dict) and isinstance(document.get("urls"), list):
         entries = [*entries, *document["urls"]]
-    for entry in entries[:MAX_LEADS]:
-        if isinstance(entry, dict):
-            for key in ("url", "location", "configUrl"):
-                if isinstance(entry.get(key), str):
-                    yield entry[key]
+    primary = document.get("urls.primaryName") if isinstance(document, dict) else None
+    named = [
+        (entry[key], str(entry.get("name") or ""))
+        for entry in entries[:MAX_DEFINITIONS]
+        if isinstance(entry, dict)
+        for key in ("url", "location", "configUrl")
+        if isinstance(entry.get(key), str)
+    ]
+    yield from _order_definitions(named, str(primary or ""), wanted)
 
 
 def _parse_linkset(contexts: list[Any]) -> list[tuple[str, str]]:
@@ -199,11 +244,11 @@ def _parse_linkset(contexts: list[Any]) -> list[tuple[str, str]]:
     return links
 
 
-def _find_page_leads(text: str) -> Iterator[str]:
+def _find_page_leads(text: str, wanted: frozenset[str]) -> Iterator[str]:
     """Yield the URLs of a page of Swagger UI, Redoc, Scalar, RapiDoc or Elements, and of its plain
     links.
     """
-    links, specs, scripts, files = [], [], [], []
+    links, specs, scripts, files, pages = [], [], [], [], []
     for tag, inside in _TAG.findall(text):
         attributes = {name.lower(): value for name, value in _ATTRIBUTE.findall(inside)}
         specs += [attributes[name] for name in attributes if name in _SPEC_ATTRIBUTES]
@@ -214,17 +259,47 @@ def _find_page_leads(text: str) -> Iterator[str]:
             scripts.append(target)
         elif _SPEC_FILE.search(target.partition("?")[0]):
             files.append(target)
+        elif tag.lower() == "a" and _DOCUMENTATION_PAGE.search(target.partition("?")[0]):
+            pages.append(target)
     yield from _select_by_relation(links, _RELATIONS)
     yield from specs
-    yield from _find_script_leads(text)
+    yield from _find_script_leads(text, wanted)
     yield from scripts
     yield from files
+    yield from pages
 
 
-def _find_script_leads(text: str) -> list[str]:
+def _find_script_leads(text: str, wanted: frozenset[str]) -> list[str]:
     """Return the URLs that a script assigns, those that look like a description first."""
-    urls = dict.fromkeys(_SCRIPT_URL.findall(text))
-    return sorted(urls, key=lambda url: _DESCRIBES.search(url) is None)
+    named: dict[str, str] = {}
+    for entry in islice(_NAMED_URL.findall(text), MAX_ENTRIES):
+        url, name = _SCRIPT_URL.search(entry), _NAME.search(entry)
+        if url and name:
+            named.setdefault(url.group(1), name.group(1))
+    primary = _PRIMARY.search(text)
+    urls = [(url, named.get(url, "")) for url in dict.fromkeys(_SCRIPT_URL.findall(text))]
+    ordered = _order_definitions(urls, primary.group(1) if primary else "", wanted)
+    return sorted(ordered, key=lambda url: _DESCRIBES.search(url) is None)
+
+
+def _order_definitions(
+    named: list[tuple[str, str]], primary: str, wanted: frozenset[str]
+) -> list[str]:
+    """Return the URLs of definitions, by the words that their names share with a task, then the one
+    that the page shows first; otherwise in their order.
+    """
+
+    def rank(definition: tuple[str, str]) -> tuple[int, bool]:
+        url, name = definition
+        shared = wanted & _find_words(f"{name} {url}")
+        return -len(shared) if name else 0, not (primary and name == primary)
+
+    return [url for url, _ in sorted(named, key=rank)]
+
+
+def _find_words(text: str) -> frozenset[str]:
+    """The words of a text without a plural's ending."""
+    return frozenset(word.rstrip("s") for word in _WORD.findall(text.lower()))
 
 
 def _resolve_url(base: str, name: str) -> str | None:

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 from forge.discovery.challenge import CredentialChallenge, read_challenge
-from forge.discovery.leads import decode_text, detect_dialect, find_leads, is_page
+from forge.discovery.embedded import find_embedded_description
+from forge.discovery.leads import (
+    decode_text,
+    detect_dialect,
+    find_base,
+    find_leads,
+    is_configuration,
+    is_page,
+)
+from forge.discovery.places import GRAPHQL, list_well_known_urls
+from forge.discovery.telling import Attempt, describe_answer, render_attempts, render_urls
 from forge.errors import (
     DocumentEmpty,
     DocumentTooLarge,
@@ -19,7 +30,11 @@ from forge.errors import (
     NotAnApiDescription,
     SourceUnreachable,
 )
-from forge.readers.graphql.reader import build_introspection_url
+from forge.readers.graphql.reader import (
+    build_introspection_body,
+    build_introspection_url,
+    is_endpoint_hint,
+)
 from forge.readers.page import Page, parse_page
 from forge.readers.recorded import curl
 from forge.sources import ApiSource, Fetcher, FetchResponse
@@ -27,41 +42,18 @@ from sandbox.errors import ResponseTooLarge, UpstreamUnreachable
 from sandbox.wire.exchange import find_header
 from sandbox.wire.policy import Origin, parse_origin
 
-MAX_REQUESTS = 24
+MAX_REQUESTS = 40
 MAX_AT_ONCE = 4
+NAMED_AT_ONCE = 2
 MAX_LEAD_DEPTH = 3
 MAX_TEXTS = 8
 MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
-WELL_KNOWN = (
-    "/openapi.json",
-    "/.well-known/api-catalog",
-    "/swagger.json",
-    "/api/docs",
-    "/openapi.yaml",
-    "/v3/api-docs",
-    "/api/openapi.json",
-    "/api-docs",
-    "/docs/openapi.json",
-    "/swagger.yaml",
-    "/v2/api-docs",
-    "/docs",
-    "/api/swagger.json",
-    "/swagger/v1/swagger.json",
-    "/.well-known/openapi.json",
-    "/api/v1/openapi.json",
-    "/api/schema/",
-    "/swagger/doc.json",
-    "/openapi.yml",
-    "/swagger-resources",
-    "/api-json",
-)
-BESIDE = ("openapi.json", "swagger.json", "api-docs", "docs")
-"""What is tried under the path of a base URL, before the host's well-known places."""
 ACCEPT = (
     "Accept",
     "application/openapi+json, application/vnd.oai.openapi+json, application/linkset+json, "
     "application/json;q=0.9, application/yaml;q=0.8, text/html;q=0.5, */*;q=0.4",
 )
+JSON = ("Content-Type", "application/json")
 
 
 @dataclass(frozen=True)
@@ -78,14 +70,6 @@ class FoundDocument:
 
 
 @dataclass(frozen=True)
-class Attempt:
-    """One request of a search, and its outcome in a few words."""
-
-    url: str
-    outcome: str
-
-
-@dataclass(frozen=True)
 class NotFound:
     """The result of a search without a machine-readable description. `pages` are the URLs of HTML
     pages that were found; `elsewhere` are descriptions that the host names on another origin, which
@@ -99,24 +83,43 @@ class NotFound:
     elsewhere: tuple[str, ...] = ()
     documentation: tuple[Page, ...] = ()
 
+    def render(self) -> str:
+        """Return what was tried and what came, and what the host names elsewhere."""
+        also = render_attempts(self.tried)
+        named = render_urls(self.elsewhere)
+        return ". ".join(
+            filter(
+                None,
+                (
+                    f"{self.location}: {self.reason}",
+                    f"Also tried: {also}" if also else "",
+                    f"On another host it names {named}, which only a person can choose as the "
+                    "source"
+                    if named
+                    else "",
+                ),
+            )
+        )
+
 
 Discovery = FoundDocument | CredentialChallenge | NotFound
 
 
 async def discover_description(
-    source: ApiSource, fetch: Fetcher, *, seconds: float = 30.0
+    source: ApiSource, fetch: Fetcher, *, task: str = "", seconds: float = 30.0
 ) -> Discovery:
     """Search for the description that `source` means, with at most `MAX_REQUESTS` requests to its
     own origin, `MAX_AT_ONCE` at a time, within `seconds`.
 
-    A document takes precedence over a page. Raises DocumentError for a location or file that cannot
+    A document takes precedence over a page; of several that a page offers, the one that has words
+    of the task. Raises DocumentError for a location or file that cannot
     be used, SourceUnreachable where the host gives no answer at all.
     """
     if source.path is not None:
         return identify_document(str(source.path), _read_file(source.path))
     if not source.urls:
         raise DocumentUnreadable(source.location, "it is neither a file, an http(s) URL nor a host")
-    search = _Search(source, fetch, seconds)
+    search = _Search(source, fetch, task, seconds)
     try:
         async with asyncio.timeout(seconds):
             await search.try_places()
@@ -160,22 +163,32 @@ def identify_document(location: str, content: bytes) -> FoundDocument | NotFound
 
 @dataclass(frozen=True)
 class _Candidate:
+    """A place to try; with a body it is sent there. `page` is the page that loads it."""
+
     url: str
     depth: int = 0
+    body: bytes = b""
+    page: str = ""
+
+    @property
+    def key(self) -> tuple[str, bool]:
+        return self.url, bool(self.body)
 
 
 class _Search:
     """The state of one search on one host: the candidates left, and what was seen."""
 
-    def __init__(self, source: ApiSource, fetch: Fetcher, seconds: float) -> None:
+    def __init__(self, source: ApiSource, fetch: Fetcher, task: str, seconds: float) -> None:
         self._source, self._fetch = source, fetch
-        self._seconds = seconds
-        self._seen: set[str] = set()
+        self._task, self._seconds = task, seconds
+        self._seen: set[tuple[str, bool]] = set()
         self._tried: list[Attempt] = []
         self._answers = 0
         self._unreachable = ""
         self._found: FoundDocument | None = None
         self._challenges: list[CredentialChallenge] = []
+        self._was_offered = False
+        self._more: list[str] = []
         self._pages: list[str] = []
         self._texts: list[tuple[FetchResponse, bool]] = []
         self._elsewhere: dict[str, None] = {}
@@ -185,22 +198,32 @@ class _Search:
     async def try_places(self) -> None:
         """Try the location itself, then its well-known places; leads come before the latter."""
         for base in self._source.urls:
-            places = filter(None, (base, build_introspection_url(base)))
-            await self._fetch_batch(map(_Candidate, places), self._seconds / 2)
+            places = [_Candidate(base)]
+            asking = build_introspection_url(base)
+            if asking:
+                places = [_build_introspection(base), _Candidate(asking), *places]
+            await self._fetch_batch(places, self._seconds / 2)
             if self._answers:
                 break
         else:
             return
         self._waiting += [_Candidate(url) for url in list_well_known_urls(base)]
+        self._waiting.append(_build_introspection(urljoin(base, GRAPHQL)))
         while self._waiting and not self._found and not self.ended:
-            room = min(MAX_AT_ONCE, MAX_REQUESTS - len(self._seen))
-            if room <= 0:
+            left = MAX_REQUESTS - len(self._seen)
+            if left <= 0:
                 self.ended = f"{MAX_REQUESTS} requests were made"
                 return
+            room = min(self._count_next(), left)
             batch, self._waiting = self._waiting[:room], self._waiting[room:]
-            # MAX_REQUESTS, MAX_AT_ONCE at a time, are six batches; a slow one must not take it all.
-            fresh = [item for item in batch if item.url not in self._seen]
+            # MAX_REQUESTS, MAX_AT_ONCE at a time, are ten batches; a slow one must not take it all.
+            fresh = [item for item in batch if item.key not in self._seen]
             await self._fetch_batch(fresh, self._seconds / 6)
+
+    def _count_next(self) -> int:
+        """How many places to ask together: what a response named is asked before any guess."""
+        named = list(itertools.takewhile(lambda item: item.depth > 0, self._waiting))
+        return min(len(named), NAMED_AT_ONCE) or MAX_AT_ONCE
 
     def find_documentation(self) -> tuple[tuple[Page, bool], ...]:
         """Return the pages that document requests, each with whether the user named it."""
@@ -211,14 +234,14 @@ class _Search:
     def build_discovery(self, documentation: tuple[tuple[Page, bool], ...] = ()) -> Discovery:
         """Return the result. Raises SourceUnreachable where nothing answered."""
         if self._found:
-            also = tuple(lead.url for lead in self._waiting if lead.depth)
-            return replace(self._found, also=also)
+            also = (*self._more, *(lead.url for lead in self._waiting if lead.depth))
+            return replace(self._found, also=also if self._was_offered else ())
         if self._challenges and not any(named for _, named in documentation):
             return min(self._challenges, key=_rank_challenge)
         if not self._answers:
             reason = self._unreachable or self.ended or "it gave no answer"
             raise SourceUnreachable(self._source.location, reason)
-        first = [attempt.outcome for attempt in self._tried[:1]]
+        first = map(str, self._tried[:1])
         return NotFound(
             location=self._source.location,
             reason="; ".join((*first, self.ended or "none where one is usually found")),
@@ -232,22 +255,25 @@ class _Search:
         """Fetch the candidates together and handle the answers in order, so that the result does
         not depend on which came first.
         """
-        unique = list({item.url: item for item in candidates}.values())
-        self._seen |= {item.url for item in unique}
+        unique = list({item.key: item for item in candidates}.values())
+        self._seen |= {item.key for item in unique}
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._fetch_url(item.url, patience)) for item in unique]
+                tasks = [group.create_task(self._fetch_place(item, patience)) for item in unique]
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from None
         for item, task in zip(unique, tasks, strict=True):
             self._handle_answer(item, task.result())
 
-    async def _fetch_url(self, url: str, patience: float) -> FetchResponse | str:
+    async def _fetch_place(self, item: _Candidate, patience: float) -> FetchResponse | str:
         """Return the response, or a sentence saying why there is none."""
         try:
             async with asyncio.timeout(patience):
-                own = parse_origin(url) in self._source.origins
-                return await self._fetch(url, (*(self._source.headers if own else ()), ACCEPT))
+                own = parse_origin(item.url) in self._source.origins
+                headers = (*(self._source.headers if own else ()), ACCEPT)
+                if item.body:
+                    return await self._fetch(item.url, (*headers, JSON), item.body)
+                return await self._fetch(item.url, headers)
         except UpstreamUnreachable as error:
             reason = str(error)[:300]
         except TimeoutError:
@@ -263,17 +289,19 @@ class _Search:
             self._tried.append(Attempt(item.url, answer))
             return
         self._answers += 1
-        outcome = f"HTTP {answer.status}"
+        outcome = f"HTTP {answer.status}{' to a query for its schema' if item.body else ''}"
         if answer.status in (401, 403):
             self._note_challenge(item, answer)
         elif answer.status == 429:
             after = find_header(answer.headers, "retry-after")
             self.ended = f"the host asks to wait{f' {after[:40]} s' if after else ''}"
         elif 300 <= answer.status < 400:
-            self._queue_leads(item, _resolve_redirect(answer))
+            self._queue_leads(item, _resolve_redirect(answer), item.page)
         elif 200 <= answer.status < 300:
             outcome = f"{outcome}, {self._accept_answer(item, answer)}"
-        self._tried.append(Attempt(item.url, outcome))
+        if item.url in self._source.urls and not item.body and is_endpoint_hint(answer.body):
+            self._waiting.insert(0, _build_introspection(item.url))
+        self._tried.append(Attempt(item.url, outcome, describe_answer(answer)))
 
     def _note_challenge(self, item: _Candidate, answer: FetchResponse) -> None:
         """Note the required credential. A bare 403 at a guessed place is ignored: a firewall is the
@@ -285,9 +313,14 @@ class _Search:
 
     def _accept_answer(self, item: _Candidate, answer: FetchResponse) -> str:
         """Accept a successful response; returns what it was, in a few words."""
-        dialect = detect_dialect(answer.body)
+        content, dialect = answer.body, detect_dialect(answer.body)
+        if dialect is None and (is_page(answer) or is_configuration(answer.final_url)):
+            held = find_embedded_description(decode_text(answer.body))
+            content, dialect = (held, detect_dialect(held)) if held else (content, None)
         if dialect is None:
-            self._queue_leads(item, find_leads(answer))
+            page = item.page if is_configuration(answer.final_url) else ""
+            leads = find_leads(answer, self._task, page)
+            self._queue_leads(item, leads, page or find_base(answer))
             if len(self._texts) < MAX_TEXTS:
                 is_named = item.url in self._source.urls and urlsplit(item.url).path.strip("/")
                 self._texts.append((answer, bool(is_named)))
@@ -296,28 +329,25 @@ class _Search:
                 return "a page"
             return "no API description" if answer.body.strip() else "empty"
         if self._found is None:
-            self._found = FoundDocument(answer.final_url, answer.body, dialect)
+            self._found = FoundDocument(answer.final_url, content, dialect)
+            self._was_offered = item.depth > 0
+        elif item.depth and content != self._found.content:
+            self._more.append(answer.final_url)
         return dialect
 
-    def _queue_leads(self, item: _Candidate, leads: Iterable[str]) -> None:
+    def _queue_leads(self, item: _Candidate, leads: Iterable[str], page: str) -> None:
         """Queue the leads of the same origin first, and note the others."""
         own = []
         for url in leads:
             if not is_same_site(item.url, url):
                 self._elsewhere[url] = None
-            elif item.depth < MAX_LEAD_DEPTH and url not in self._seen:
-                own.append(_Candidate(url, item.depth + 1))
+            elif item.depth < MAX_LEAD_DEPTH and (url, False) not in self._seen:
+                own.append(_Candidate(url, item.depth + 1, page=page))
         self._waiting[:0] = own
 
 
-def list_well_known_urls(base: str) -> Iterator[str]:
-    """Yield the URLs to try for an API at `base`: below its path first, then on its host."""
-    path = urlsplit(base).path
-    if path.strip("/"):
-        directory = base.partition("?")[0].partition("#")[0].rstrip("/") + "/"
-        yield from (urljoin(directory, name) for name in BESIDE)
-        yield urljoin(base, "/")
-    yield from (urljoin(base, place) for place in WELL_KNOWN)
+def _build_introspection(url: str) -> _Candidate:
+    return _Candidate(url, body=build_introspection_body())
 
 
 def is_same_site(one: str, other: str) -> bool:

@@ -60,6 +60,8 @@ class Document:
     file, whose relative references are read only from below `directory`. `fetch` gets the
     references of a document from `url`, of the same origin only. It is `believed` where its words
     are those of whoever the API's address or a person led to, and not of a client or model.
+    It was `served` where it was fetched from `url`, so that this server may be the API's. `prefix`
+    is the path below which the API answers, for a document that names no path itself.
     """
 
     name: str
@@ -71,6 +73,8 @@ class Document:
     url: str | None = None
     fetch: Fetch | None = field(default=None, repr=False)
     believed: bool = True
+    served: bool = False
+    prefix: str = ""
 
     @property
     def digest(self) -> str:

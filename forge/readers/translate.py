@@ -59,7 +59,9 @@ def _build_translation(document: Document, recording: RequestRecording) -> Trans
         causes = "; ".join(map(str, left_out[:3])) or "there is none"
         reason = f"no request in it can be used ({causes})"
         raise NoUsableOperation(document.name, reason, left_out)
-    opened = replace(document, root=made.root, problems=(*document.problems, *left_out))
+    opened = replace(
+        document, served=False, root=made.root, problems=(*document.problems, *left_out)
+    )
     return Translation(opened, recording.dialect, made.places)
 
 

@@ -1,8 +1,9 @@
 """Answers as real APIs give them: a schema that holds to what its author meant.
 
 Documents promise properties that servers leave out, and close objects that later versions extend
-(PowerDNS requires `changetype` of a record set and never sends it). A tool that called such an
-answer broken would fail on its first real call. What is said of types and values stays.
+(PowerDNS requires `changetype` of a record set and never sends it), and say of hardly any field
+that it may be null. What clients rely on admits all of that. What is said of other types and of
+values stays.
 """
 
 from __future__ import annotations
@@ -47,3 +48,18 @@ def relax_list_bounds(schema: Schema) -> Schema:
     return rebuild_schema(
         {k: v for k, v in schema.items() if k not in _OF_ONE_PAGE}, relax_list_bounds
     )
+
+
+def admit_null(schema: Schema) -> Schema:
+    """The schema of an answer in which any value may be null, whatever its type is said to be."""
+    if not isinstance(schema, dict):
+        return schema
+    made = rebuild_schema(schema, admit_null)
+    if "type" in made:
+        types = made["type"] if isinstance(made["type"], list) else [made["type"]]
+        made["type"] = types if "null" in types else [*types, "null"]
+    if "const" in made and made["const"] is not None:
+        made["enum"] = [made.pop("const")]
+    if "enum" in made and None not in made["enum"]:
+        made["enum"] = [*made["enum"], None]
+    return made

@@ -9,11 +9,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from orchestrator.approvals.accounts import split_secret
 from orchestrator.approvals.grants import DIRECTORY, PACKAGE, Flaw, find_secret_name, render_secret
 from orchestrator.errors import OrchestratorError
 from registry.approvals.grants import GrantTable
 from registry.errors import RowNotFound
-from registry.models import DocumentationSource, Grant, GrantKind
+from registry.models import DocumentationSource, Grant, GrantKind, Job
+from registry.needs import AllowedNeed, SuccessionNeed, list_parts
 from registry.secrets.signing import Signer
 from registry.servers.bundles import Bundles
 from registry.servers.entries import ServerTable
@@ -120,24 +122,56 @@ def unbind_secret(grants: GrantTable, server: str, name: str, by: str, now: floa
 def find_declared_uses(
     servers: ServerTable, shelf: Bundles, server: str, name: str
 ) -> tuple[SecretUse, ...]:
-    """Where the registered version of a server would take a secret; () where there is none such."""
+    """Where the registered version of a server would take a secret, of any account of a credential;
+    () where there is none such.
+    """
     try:
         bundle = shelf.load_bundle(servers.get(server))
     except (RowNotFound, BundleInvalid):
         return ()
-    return list_secret_uses(bundle).get(name, ())
+    declared = list_secret_uses(bundle)
+    return declared.get(name) or declared.get(split_secret(name)[0], ())
+
+
+def find_credential_names(servers: ServerTable, shelf: Bundles, server: str) -> tuple[str, ...]:
+    """The names of the secrets that the registered version of a server asks for."""
+    try:
+        bundle = shelf.load_bundle(servers.get(server))
+    except (RowNotFound, BundleInvalid):
+        return ()
+    return tuple(credential.name for credential in bundle.credentials)
 
 
 def find_confirmable(
-    servers: ServerTable, shelf: Bundles, void: Iterable[tuple[Grant, Flaw]], what: str = ""
+    servers: ServerTable,
+    shelf: Bundles,
+    void: Iterable[tuple[Grant, Flaw]],
+    what: str = "",
+    waiting: Iterable[Job] = (),
 ) -> tuple[Grant, ...]:
     """The void grants that a person can confirm as they are; with `what`, only those of that
-    server, host or URL. Revoked grants, permissions that no server declares and successions are
-    left out.
+    server, host or URL. Revoked grants and permissions that no server declares are left out; of
+    successions, those that no `waiting` job shows what they change (`find_succession`).
     """
+    jobs = tuple(waiting)
     found = (grant for grant, flaw in void if flaw != "revoked")
     named = (g for g in found if what in ("", g.origin, g.origin.partition(" ")[0]))
-    return tuple(each for grant in named if (each := _resolve_declared(servers, shelf, grant)))
+    return tuple(
+        each
+        for grant in named
+        if (grant.kind != "succession" or find_succession(grant, jobs) is not None)
+        and (each := _resolve_declared(servers, shelf, grant))
+    )
+
+
+def find_succession(grant: Grant, waiting: Iterable[Job]) -> SuccessionNeed | None:
+    """What a succession's grant changes, as the job shows it that waits for that very change: the
+    grant itself has its digest alone.
+    """
+    needs = (job.needs for job in waiting)
+    parts = (p for need in needs if isinstance(need, AllowedNeed) for p in list_parts(need))
+    found = (part for part in parts if isinstance(part, SuccessionNeed))
+    return next((p for p in found if (p.server, p.digest) == (grant.origin, grant.detail)), None)
 
 
 def confirm_grants(grants: GrantTable, wanted: Iterable[Grant], by: str, signer: Signer) -> None:
@@ -150,7 +184,7 @@ def _resolve_declared(servers: ServerTable, shelf: Bundles, grant: Grant) -> Gra
     """The grant with the secret that its server declares for it; None where it is not declared, or
     is of a kind that says nothing to who only looks at it.
     """
-    if grant.kind == "succession":
+    if grant.kind == "meant":
         return None
     if grant.kind != "permission":
         return grant

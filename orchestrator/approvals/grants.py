@@ -17,7 +17,7 @@ from registry.secrets.signing import verify_signature
 from registry.store import Store
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.permissions import Permission
-from sandbox.wire.policy import Origin
+from sandbox.wire.policy import Origin, parse_origin
 
 CONFIRM = "look at them: `toolwright grant --confirm` signs them with your PIN"
 MAX_REMEMBERED = 4096
@@ -63,6 +63,7 @@ class Grants:
     _fitting: set[tuple[str, str, str]] = field(default_factory=set)
     _counted: _Counted = field(default_factory=lambda: _Counted(-1, "", "", ()))
     _uses: tuple[tuple[Grant, ...], Mapping[str, frozenset[str]]] = ((), MappingProxyType({}))
+    _accounts: tuple[tuple[Grant, ...], Mapping[str, str]] = ((), MappingProxyType({}))
 
     def find_grants(self, kind: GrantKind | None = None) -> tuple[Grant, ...]:
         """The grants that count, of one kind or of all, by origin; of all the very same tuple while
@@ -156,10 +157,31 @@ class Grants:
             self._uses = grants, {g.origin: frozenset(g.detail.split("\n")) for g in bound}
         return self._uses[1].get(f"{server}.{name}", frozenset())
 
+    def find_account(self, server: str, credential: str) -> str:
+        """The account that a person made the default of a server's credential; "" for the one
+        without a name.
+        """
+        grants = self.find_grants()
+        if self._accounts[0] is not grants:
+            chosen = (grant for grant in grants if grant.kind == "account")
+            self._accounts = grants, {grant.origin: grant.detail for grant in chosen}
+        return self._accounts[1].get(f"{server}.{credential}", "")
+
+    def find_use_origins(self, server: str) -> frozenset[Origin]:
+        """Every origin that a person let secrets of a server go to."""
+        bound = (g for g in self.find_grants("secret") if g.origin.startswith(f"{server}."))
+        urls = (use.partition(" ")[0] for grant in bound for use in grant.detail.split("\n"))
+        return frozenset(origin for origin in map(parse_origin, urls) if origin)
+
     def is_succession_allowed(self, server: str, digest: str) -> bool:
         """Whether a person allowed this one change of a server's version."""
         found = (g for g in self.find_grants("succession") if g.origin == server)
         return any(grant.detail == digest for grant in found)
+
+    def is_source_meant(self, task: str, url: str) -> bool:
+        """Whether a person said that the task with this sha256 means that registered source."""
+        found = (g for g in self.find_grants("meant") if g.origin == task)
+        return any(grant.detail == url for grant in found)
 
     def find_sources(self) -> tuple[DocumentationSource, ...]:
         """The sources without a secret, and those whose secret has an effective grant."""

@@ -5,10 +5,12 @@ them, and checking whether they are met.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeGuard, assert_never
 
-from orchestrator.approvals.granting import add_grant, allow_host, allow_package
+from orchestrator.approvals.granting import add_grant, allow_file, allow_host, allow_package
 from orchestrator.approvals.grants import PACKAGE, Grants
 from orchestrator.errors import ForgeWaits, OrchestratorError
 from registry.approvals.grants import GrantTable
@@ -23,11 +25,15 @@ from registry.needs import (
     FileNeed,
     HostNeed,
     Need,
+    OrderNeed,
     PackageNeed,
     PermissionNeed,
+    SingleNeed,
+    SourceNeed,
     SuccessionNeed,
     TestsNeed,
     UnfreezeNeed,
+    list_parts,
     need_json,
 )
 from registry.secrets.signing import Signer
@@ -54,10 +60,26 @@ def suite_need(names: Iterable[str], suite: str) -> TestsNeed:
     return TestsNeed(tuple(names), hash_text(suite))
 
 
-def forge_waits(need: HostNeed | FileNeed | PackageNeed | CredentialNeed) -> ForgeWaits:
+def forge_waits(need: AllowedNeed | CredentialNeed) -> ForgeWaits:
     """The error of a forge that cannot go on before a person gave it what it needs."""
-    what_for = f", to requests to {need.host}" if isinstance(need, HostNeed) else ""
-    return ForgeWaits(need, f"a person has to say yes first{what_for}: {render_way(need, '')}")
+    return ForgeWaits(need, describe_wait("", need))
+
+
+def describe_wait(job: str, need: AllowedNeed | CredentialNeed) -> str:
+    """What a person has to say yes to before a job goes on, and how."""
+    if isinstance(need, SuccessionNeed):
+        return describe_succession_wait(job, need)
+    if isinstance(need, SourceNeed):
+        return describe_source_wait(job, need)
+    if isinstance(need, CredentialNeed):
+        return f"a person has to say yes first: {render_way(need, job)}"
+    hosts = [part.host for part in list_parts(need) if isinstance(part, HostNeed)]
+    what_for = f", to requests to {', '.join(hosts)}" if hosts else ""
+    if isinstance(need, OrderNeed):
+        what_for = f", once for all of it: {render_need(need)}"
+    others = [part.instead for part in list_parts(need) if isinstance(part, HostNeed)]
+    way = "; ".join([render_way(need, job), *filter(None, others)])
+    return f"a person has to say yes first{what_for}: {way}"
 
 
 def render_need(need: Need) -> str:
@@ -79,6 +101,10 @@ def render_need(need: Need) -> str:
             return ", ".join(need.names)
         case SuccessionNeed():
             return f"{need.server} version {need.version + 1}: {'; '.join(need.changes)}"
+        case SourceNeed():
+            return need.url
+        case OrderNeed():
+            return "; ".join(f"{part.kind} {render_need(part)}" for part in need.parts)
         case EngineNeed():
             return need.reason
         case UnfreezeNeed():
@@ -90,8 +116,14 @@ def render_need(need: Need) -> str:
 def list_need_items(need: AllowedNeed) -> tuple[str, ...]:
     """All that a person allows with it, an item each; nothing is left out or cut."""
     match need:
+        case OrderNeed():
+            return tuple(
+                f"{part.kind}: {item}" for part in need.parts for item in list_need_items(part)
+            )
         case HostNeed():
-            return (need.host,)
+            return (need.host, *filter(None, [need.instead]))
+        case FileNeed():
+            return (need.path,)
         case PackageNeed():
             return (*(f"{PACKAGE}{name}" for name in need.names), f"for {', '.join(need.specs)}")
         case BudgetNeed():
@@ -102,30 +134,53 @@ def list_need_items(need: AllowedNeed) -> tuple[str, ...]:
             return (*need.names, f"tests with the sha256 {need.suite}")
         case SuccessionNeed():
             return (f"{need.server} version {need.version + 1}", *need.changes)
+        case SourceNeed():
+            return (f"the registered source {need.url}", _describe_fit(need))
         case _:
             assert_never(need)
 
 
 def render_way(need: Need, job: str) -> str:
-    """How a person gives a job what it needs: a command, or a sentence that has one."""
+    """How a person gives a job what it needs: a command, or a sentence that has one. Without a job
+    there is only what allows the thing itself.
+    """
     match need:
-        case HostNeed():
-            return f"toolwright source allow {need.host}"
-        case FileNeed():
-            return f"toolwright source allow {shlex.quote(need.path)}"
+        case HostNeed() | FileNeed() | PackageNeed():
+            own = render_own_way(need)
+            return f"toolwright allow {job} (or {own})" if job else own
         case CredentialNeed():
             return need.question
-        case PackageNeed():
-            names = " ".join(f"{PACKAGE}{name}" for name in need.names)
-            return f"toolwright source allow {names} (of PyPI: {', '.join(need.specs)})"
-        case BudgetNeed() | PermissionNeed() | TestsNeed() | SuccessionNeed():
-            return f"toolwright jobs {job} --allow"
+        case OrderNeed() if not job:
+            # Hosts, where an edit or a new credential asks for several.
+            single = (p for p in need.parts if isinstance(p, HostNeed | FileNeed | PackageNeed))
+            return "; ".join(map(render_own_way, single))
+        case (
+            BudgetNeed()
+            | PermissionNeed()
+            | TestsNeed()
+            | SuccessionNeed()
+            | SourceNeed()
+            | OrderNeed()
+        ):
+            return f"toolwright allow {job}"
         case EngineNeed():
             return _MENDING[need.missing]
         case UnfreezeNeed():
             return "toolwright unfreeze"
         case _:
             assert_never(need)
+
+
+def render_own_way(need: HostNeed | FileNeed | PackageNeed) -> str:
+    """The command that allows a thing for every job."""
+    match need:
+        case HostNeed():
+            return f"toolwright source allow {need.host}"
+        case FileNeed():
+            return f"toolwright source allow {shlex.quote(need.path)}"
+        case PackageNeed():
+            names = " ".join(f"{PACKAGE}{name}" for name in need.names)
+            return f"toolwright source allow {names} (of PyPI: {', '.join(need.specs)})"
 
 
 def render_line(line: BudgetLine) -> str:
@@ -152,13 +207,25 @@ def describe_succession_wait(job: str, need: SuccessionNeed) -> str:
     )
 
 
+def describe_source_wait(job: str, need: SourceNeed) -> str:
+    """Why a job asks whether a registered source is meant, and how it goes on either way."""
+    return (
+        f"the task names no API. The registered source {need.url} may be meant, because "
+        f"{_describe_fit(need)}; nothing was asked of it yet. If it is: "
+        f"`{render_way(need, job)}`, or `forge` again with it as the source. If not: `forge` again "
+        "with the path or URL of the API's description as the source, or with the source `none`, "
+        "where no API is needed."
+    )
+
+
 def show_need(need: Need | None, job: str) -> dict[str, Any]:
     """A job's need as clients and scripts see it: its fields, `what` is needed and `how` it is
-    given; {} for none.
+    given, and where a person can allow it, the `digest` that a decision names; {} for none.
     """
     if need is None:
         return {}
-    return {**need_json(need), "what": render_need(need), "how": render_way(need, job)}
+    told = {**need_json(need), "what": render_need(need), "how": render_way(need, job)}
+    return {**told, "digest": hash_needs(need)} if is_allowable(need) else told
 
 
 def hash_needs(need: Need | None) -> str:
@@ -183,9 +250,15 @@ def find_ungranted(consents: Grants, server: str, permissions: Iterable[str]) ->
     return tuple(permission for permission in permissions if permission not in given)
 
 
-def is_met(consents: Grants, job: Job) -> bool:
-    """Whether a person has allowed by now what a job waits for."""
+def is_met(consents: Grants, job: Job, mark: Callable[[str], str] = lambda url: "") -> bool:
+    """Whether a person has given by now what a job waits for. `mark` returns what stands for the
+    credentials that sources have for a URL now, "" for none.
+    """
     match job.needs:
+        case OrderNeed(parts):
+            return all(is_met(consents, replace(job, needs=part)) for part in parts)
+        case CredentialNeed(url, _, had):
+            return mark(url) not in ("", had)
         case UnfreezeNeed():
             return not consents.store.processes.get_freeze().frozen
         case HostNeed(host):
@@ -200,6 +273,8 @@ def is_met(consents: Grants, job: Job) -> bool:
             return _is_suite_allowed(consents, job.id, suite)
         case SuccessionNeed():
             return consents.is_succession_allowed(job.needs.server, job.needs.digest)
+        case SourceNeed(url, _, task):
+            return consents.is_source_meant(task, url)
         case PermissionNeed(server, permissions):
             return not find_ungranted(consents, server, permissions)
         case _:
@@ -211,6 +286,13 @@ def is_allowable(need: Need | None) -> TypeGuard[AllowedNeed]:
     return isinstance(need, AllowedNeed)
 
 
+def names_file(need: AllowedNeed) -> bool:
+    """Whether a path of this machine is asked for, which is allowed at the terminal alone: never
+    over HTTP, and so not on the page.
+    """
+    return any(isinstance(part, FileNeed) for part in list_parts(need))
+
+
 def check_allowable(job: Job) -> AllowedNeed:
     """What a job waits for. Raises OrchestratorError where a person could not allow it."""
     if job.state != "waiting" or not is_allowable(job.needs):
@@ -218,16 +300,47 @@ def check_allowable(job: Job) -> AllowedNeed:
     return job.needs
 
 
-def allow_needs(grants: GrantTable, consents: Grants, job: Job, by: str, signer: Signer) -> str:
-    """Allow what a job waits for; what was allowed, in words. A process that can go on with the job
-    takes it up (`is_met`).
+def allow_needs(
+    grants: GrantTable,
+    consents: Grants,
+    job: Job,
+    by: str,
+    signer: Signer,
+    private: Iterable[Path] | None = None,
+) -> str:
+    """Allow all that a job waits for; what was allowed, in words. A process that can go on with the
+    job takes it up (`is_met`). `private` are Toolwright's own files, which no path may lead to;
+    None where no path is allowed at all.
 
-    Raises OrchestratorError where it waits for nothing that a person could allow.
+    Raises OrchestratorError where it waits for nothing that a person could allow, or for a path
+    that is not allowed here, PathRefused; nothing was allowed then.
     """
     need = check_allowable(job)
+    if private is None and names_file(need):
+        raise OrchestratorError(
+            f"a path of this machine is allowed at the terminal alone: `toolwright allow {job.id}`."
+        )
+    parts = list_parts(need)
+    # A path may be refused, so it comes before what is granted.
+    for part in sorted(parts, key=lambda part: not isinstance(part, FileNeed)):
+        _allow_part(grants, consents, job, part, by, signer, private or ())
+    return f"{need.kind}: {render_need(need)}"
+
+
+def _allow_part(
+    grants: GrantTable,
+    consents: Grants,
+    job: Job,
+    need: SingleNeed,
+    by: str,
+    signer: Signer,
+    private: Iterable[Path],
+) -> None:
     match need:
         case HostNeed(host):
             allow_host(grants, host, by, signer)
+        case FileNeed(path):
+            allow_file(grants, path, by, signer, private)
         case PackageNeed(names):
             for name in names:
                 allow_package(grants, name, by, signer)
@@ -238,12 +351,18 @@ def allow_needs(grants: GrantTable, consents: Grants, job: Job, by: str, signer:
             add_grant(grants, job.id, "tests", by, signer, suite)
         case SuccessionNeed():
             add_grant(grants, need.server, "succession", by, signer, need.digest)
+        case SourceNeed(url, _, task):
+            add_grant(grants, task, "meant", by, signer, url)
         case PermissionNeed(server, permissions):
             for permission in permissions:
                 add_grant(grants, f"{server} {permission}", "permission", by, signer)
         case _:
             assert_never(need)
-    return f"{need.kind}: {render_need(need)}"
+
+
+def _describe_fit(need: SourceNeed) -> str:
+    named = ", ".join(map(repr, need.words))
+    return f"the task says {named}" if named else "what is known of it fits the task"
 
 
 def _is_suite_allowed(consents: Grants, job: str, suite: str) -> bool:

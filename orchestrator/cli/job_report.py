@@ -74,3 +74,12 @@ def _print_server(result: dict[str, Any]) -> None:
     print_text(f"{len(result['tools'])} tools; try: toolwright show {result['server']}")
     for problem in result["problems"]:
         print_text(f"left out: {problem}", "yellow")
+    for wanted in result.get("credentials", ()):
+        verb = "wants" if wanted["required"] else "takes"
+        print_text(
+            f"it {verb} {wanted['name']}, {wanted['place']}, for {wanted['tools']} tools: "
+            f"{wanted['how']}",
+            "yellow",
+        )
+        if wanted["says"]:
+            print_text(f"  its description says: “{wanted['says']}”")

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 import threading
 import time
+from pathlib import Path
 from types import TracebackType
 
+import click
+from rich.text import Text
+
 from orchestrator.app import App, open_app
-from orchestrator.approvals.needs import allow_needs, check_allowable, hash_needs
-from orchestrator.cli.terminal import err
+from orchestrator.approvals.needs import (
+    allow_needs,
+    check_allowable,
+    hash_needs,
+    is_allowable,
+    list_need_items,
+)
+from orchestrator.approvals.text import escape_line
+from orchestrator.cli.terminal import ask_pin, err
 from orchestrator.errors import OrchestratorError
 from orchestrator.settings import Settings
 from registry.models import Job
+from registry.needs import AllowedNeed, OrderNeed
 from registry.secrets.signing import Signer
 from registry.store import Store
 from sandbox.sanitize import clean_text
@@ -91,7 +105,52 @@ async def resume_job(
         if taken is None and job.state != "queued":
             raise OrchestratorError(f"job {identity} does not wait for anybody to resume it.")
         if signer is not None:
-            told = allow_needs(app.store.grants, app.consents, job, "terminal", signer)
-            if not quiet:
-                err.print(f"allowed: {told}", markup=False)
+            _allow(app, job, signer, quiet)
         return await carry_out_job(app, taken or job, quiet, taken)
+
+
+async def carry_out_asking(app: App, job: Job, quiet: bool, pin_file: Path | None) -> Job:
+    """Run a job until it has ended or waits for more than a person's yes: at a terminal, what it
+    needs is asked for right there, as one question, and the same job goes on.
+    """
+    job = await carry_out_job(app, job, quiet)
+    while is_terminal(quiet) and job.state == "waiting" and is_allowable(job.needs):
+        signer = await asyncio.to_thread(ask_needs, app.settings, job, job.needs, pin_file)
+        if signer is None:
+            break
+        taken = app.store.jobs.claim_waiting(job.id, app.process, time.time())
+        if taken is not None:
+            _allow(app, job, signer, quiet)
+        job = await carry_out_job(app, job, quiet, taken)
+    return job
+
+
+def is_terminal(quiet: bool) -> bool:
+    """Whether a person can be asked: not a script that reads JSON, and not a pipe."""
+    return not quiet and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def ask_needs(
+    settings: Settings, job: Job, needs: AllowedNeed, pin_file: Path | None
+) -> Signer | None:
+    """Show all that a job needs, ask whether it may have that, and for the PIN; None for no."""
+    show_needs(job, needs)
+    if not click.confirm("Allow all of this?", default=False, err=True):
+        return None
+    return ask_pin(settings, pin_file)
+
+
+def show_needs(job: Job, needs: AllowedNeed) -> str:
+    """Print all that a job's person would allow, an item a line; its digest."""
+    what = "all of this, as one answer" if isinstance(needs, OrderNeed) else f"a {needs.kind}"
+    err.print(Text(f"Job {job.id} needs {what}:", style="bold"))
+    for item in list_need_items(needs):
+        err.print(Text(f"  {escape_line(item)}"))
+    return hash_needs(needs)
+
+
+def _allow(app: App, job: Job, signer: Signer, quiet: bool) -> None:
+    private = app.settings.of_engine.private
+    told = allow_needs(app.store.grants, app.consents, job, "terminal", signer, private)
+    if not quiet:
+        err.print(f"allowed: {told}", markup=False)

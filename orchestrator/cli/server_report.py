@@ -20,6 +20,8 @@ from sandbox.bundle.model import Bundle
 from sandbox.errors import BundleInvalid
 
 LOOKED_AT = 50
+SHOWN = 12
+"""Things learned that are shown to people."""
 
 
 def encode_health(store: Store, entry: Entry, bundle: Bundle | None, now: float) -> dict[str, Any]:
@@ -58,7 +60,10 @@ def render_health(health: Mapping[str, Any], now: float) -> Iterator[str]:
     trial = health["trial"]
     if trial and trial["ended"] is None:
         yield f"version {trial['version']} is on trial beside version {trial['previous']}"
-    yield from (f"learned: {learned}" for learned in health["learned"])
+    learned = health["learned"]
+    yield from (f"learned: {each}" for each in learned[:SHOWN])
+    if len(learned) > SHOWN:
+        yield f"learned: {len(learned) - SHOWN} more, which --json lists"
     document = health["document"]
     if document:
         told = document["problem"] or f"sha256 {document['digest'][:12]}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
+import shlex
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -46,8 +48,9 @@ auth_option = click.option(
     "--auth",
     multiple=True,
     metavar="PLACE=@SECRET",
-    help="A credential that the description forgot: header:X-Token=@SECRET, query:…, cookie:…, "
-    "bearer, basic or digest. SECRET is its name, never its value.",
+    help="A credential that the description forgot: header:X-Token=@SECRET, "
+    "header:Authorization:token=@SECRET, query:…, cookie:…, bearer, basic or digest. SECRET is its "
+    "name, never its value.",
 )
 
 
@@ -99,6 +102,11 @@ def print_text(message: str, style: str = "") -> None:
     out.print(Text(clean_text(message), style=style))
 
 
+def print_note(message: str) -> None:
+    """Print on standard error what is told beside an answer."""
+    err.print(Text(clean_text(message)))
+
+
 def read_line(path: Path) -> str:
     """The first line of a file, or of standard input for `-`."""
     if str(path) == "-":
@@ -118,6 +126,20 @@ def parse_arguments(text: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise click.BadParameter("not a JSON object")
     return value
+
+
+def check_secret_set(settings: Settings, name: str, server: str = "") -> None:
+    """Raises OrchestratorError where the vault has no such secret, of a server or of sources. Asked
+    for before any work is done.
+    """
+    # Opening a vault loads cryptography, which most commands do without.
+    vault = importlib.import_module("registry.secrets.vault").open_vault(settings)
+    if (server and vault.get(server, name)) or vault.get("sources", name):
+        return
+    whole = shlex.quote(f"{server}.{name}" if server else name)
+    raise OrchestratorError(
+        f"there is no secret {name}; nothing was changed. `toolwright secret set {whole}` sets it."
+    )
 
 
 pin_option = click.option(

@@ -11,7 +11,12 @@ from functools import cache
 from html import escape, unescape
 from itertools import groupby
 
-from orchestrator.approvals.needs import hash_needs, is_allowable, list_need_items
+from orchestrator.approvals.needs import (
+    hash_needs,
+    is_allowable,
+    list_need_items,
+    names_file,
+)
 from orchestrator.approvals.rules import render_rule
 from orchestrator.approvals.text import (
     MAX_GLANCE,
@@ -29,6 +34,7 @@ from registry.errors import RegistryError
 from registry.health.causes import find_cause
 from registry.jobs.drafts import awaits_draft
 from registry.models import ENDED_JOBS, Approval, AuditRow, Invocation, Job, ServerSummary
+from registry.needs import OrderNeed
 from registry.processes import ProcessTable
 from registry.servers.entries import ServerTable
 from registry.store import Store
@@ -132,7 +138,7 @@ def _render_approval(approval: Approval) -> str:
     """A card with the whole of what is decided. Without the whole there is no button to approve."""
     name = f"{approval.entry}.{approval.tool}"
     whole = is_glanceable(approval)
-    digest = hash_approval(approval) if whole else ""
+    digest = hash_approval(approval)
     wanted = ("approve", "reject") if whole else ("reject",)
     buttons = "".join(
         f'<button data-post="/approvals/{escape(approval.id)}" data-decision="{decision}" '
@@ -159,12 +165,14 @@ def _render_allow_button(job: Job) -> str:
     if not is_allowable(job.needs):
         return ""
     items = "\n".join(map(escape_line, list_need_items(job.needs)))
-    needs = f"<p>It needs a {_escape_text(job.needs.kind)}:</p>"
+    what = "all of this" if isinstance(job.needs, OrderNeed) else f"a {job.needs.kind}"
+    needs = f"<p>It needs {_escape_text(what)}:</p>"
+    way = f"<code>{escape(f'toolwright allow {escape_line(job.id)}')}</code>"
     if len(items) > MAX_GLANCE:
-        way = f"toolwright jobs {escape_line(job.id)} --allow"
-        return (
-            f"{needs}<p>Too long to be shown here; it is allowed by <code>{escape(way)}</code></p>"
-        )
+        return f"{needs}<p>Too long to be shown here; it is allowed by {way}</p>"
+    if names_file(job.needs):
+        told = "A path of this machine is allowed at the terminal alone"
+        return f"{needs}<pre>{escape(items)}</pre><p>{told}: {way}</p>"
     return (
         f"{needs}<pre>{escape(items)}</pre>"
         f'<button data-post="/jobs/{escape(job.id)}/allow" id="allow-{escape(job.id)}" '

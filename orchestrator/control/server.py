@@ -29,7 +29,7 @@ from starlette.routing import Route
 from orchestrator import views
 from orchestrator.approvals.decide import Decision, decide_with_pin
 from orchestrator.approvals.grants import open_grants
-from orchestrator.approvals.needs import allow_needs, hash_needs
+from orchestrator.approvals.needs import allow_needs, hash_needs, is_allowable, names_file
 from orchestrator.approvals.rules import encode_rule, parse_rule_request
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority, open_key, sign_audit
@@ -52,6 +52,11 @@ from sandbox.clock import SystemClock
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+
+NO_DIGEST = (
+    "no digest says what was decided: send `digest` as {} shows it beside all that is asked, or "
+    "decide on the page or at the terminal"
 )
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -247,6 +252,8 @@ class ControlPlane:
         )
         if body.get("decision") not in ("approve", "reject"):
             return JSONResponse({"error": "decision is neither approve nor reject"}, 400)
+        if not decision.digest:
+            return JSONResponse({"error": NO_DIGEST.format("GET /approvals")}, 400)
         always = (
             parse_rule_request(body["always"]) if decision.approve and body.get("always") else None
         )
@@ -263,12 +270,17 @@ class ControlPlane:
         """
         body = await read_body(request)
         identity = request.path_params["id"]
+        if not body.get("digest"):
+            return JSONResponse({"error": NO_DIGEST.format("GET /jobs/ID")}, 400)
         opened = open_key(self.settings, str(body.get("pin", "")), time.time())
         if opened.signer is None:
             return JSONResponse({"error": opened.refused}, 403)
         job = await asyncio.to_thread(self.store.jobs.get, identity)
-        if body.get("digest") and body["digest"] != hash_needs(job.needs):
+        if body["digest"] != hash_needs(job.needs):
             return JSONResponse({"error": "it needs something else now; look at it again"}, 409)
+        if is_allowable(job.needs) and names_file(job.needs):
+            told = f"a path is allowed at the terminal alone: `toolwright allow {identity}`"
+            return JSONResponse({"error": told}, 409)
         consents = open_grants(SignedPolicy(self.store, build_authority(self.settings)))
         told = await asyncio.to_thread(
             allow_needs, self.store.grants, consents, job, "page", opened.signer

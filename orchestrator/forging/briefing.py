@@ -4,7 +4,7 @@ begins.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from operator import itemgetter
 
@@ -26,6 +26,8 @@ NEAR = 0.5
 """The score from which on a registered tool may well do the task already."""
 ALIKE = 0.6
 """So much the same the task is as a tool's description, or as its server's, that it may do it."""
+LIKELY = 0.28
+"""From this probability on the first match may well do the task (best F1 on public tasks)."""
 SOUGHT = 50
 
 
@@ -71,8 +73,10 @@ class Briefing:
         return order.name or choose_name(order.task, order.parent, taken)
 
     def _find_similar(self, order: ForgeOrder) -> tuple[NearTool, ...]:
-        found = self.store.search.find_tools(order.task, SOUGHT)
-        return rank_similar(order.task, [match for match in found if match.entry != order.parent])
+        route = self.store.route(order.task, SOUGHT)
+        others = [match for match in route.matches if match.entry != order.parent]
+        first = route.matches[:1] if route.probability >= LIKELY and not route.vetoes else ()
+        return rank_similar(order.task, others, first)
 
     def load_parent(self, job: Job, order: ForgeOrder) -> ParentServer | None:
         """The parent as it was when the job was begun. Raises Unknown, BundleInvalid."""
@@ -118,9 +122,11 @@ class Briefing:
         return made.author in WRITERS and made.prompt_digest == brief.compute_digest()
 
 
-def rank_similar(task: str, found: Iterable[ToolMatch]) -> tuple[NearTool, ...]:
+def rank_similar(
+    task: str, found: Iterable[ToolMatch], likely: Collection[ToolMatch] = ()
+) -> tuple[NearTool, ...]:
     """Those that may well do a task already, of what the search found for it; the most like it
-    first.
+    first. Those that are `likely` do.
     """
     # A server that was written for a task has the beginning of that as its description.
     short = sanitize_line(task, DESCRIBED)
@@ -128,7 +134,7 @@ def rank_similar(task: str, found: Iterable[ToolMatch]) -> tuple[NearTool, ...]:
     for match in found:
         told = f"{match.tool} {match.description}"
         alike = max(measure_likeness(short, match.entry_description), measure_likeness(task, told))
-        if match.score >= NEAR or alike >= ALIKE:
+        if match.score >= NEAR or alike >= ALIKE or match in likely:
             near.append(
                 (
                     -max(alike, match.score),

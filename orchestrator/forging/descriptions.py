@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from forge.discovery.challenge import CredentialChallenge
+from forge.discovery.prefix import find_prefix, is_below, may_be_own_server
 from forge.discovery.search import (
     MAX_DOCUMENT_BYTES,
     FoundDocument,
@@ -15,21 +16,31 @@ from forge.discovery.search import (
     discover_description,
     identify_document,
 )
+from forge.discovery.telling import render_urls
 from forge.documentation.gather import gather_pages, limit_pages
+from forge.errors import DocumentError, SourceUnreachable
 from forge.readers.document import Document, load_document, parse_document
 from forge.readers.page import Page, parse_page
 from forge.readers.recorded import curl
-from forge.sources import FILE, FetchResponse, rank_sources
+from forge.sources import FILE, FetchResponse, choose_sources
 from forge.sources import ApiSource as Place
 from orchestrator.approvals.granting import normalize_path
 from orchestrator.approvals.grants import Grants
 from orchestrator.approvals.needs import forge_waits
-from orchestrator.errors import ForgeFailed, ProseFound, SourceMissing
+from orchestrator.errors import (
+    ForgeFailed,
+    ForgeWaits,
+    ProseFound,
+    SourceMissing,
+    SourceUnconfirmed,
+)
+from orchestrator.forging.contact.registered_sources import find_meant_sources
 from orchestrator.forging.fetch import GuardedFetch
 from orchestrator.forging.order import NO_SOURCE, FileAccess, ForgeOrder, ForgeStep, Report
 from orchestrator.gateway.brokers import SOURCES, find_origins
-from registry.models import DocumentationSource
-from registry.needs import CredentialNeed, FileNeed, HostNeed
+from registry.database.canonical import hash_text, to_canonical_json
+from registry.models import CALLABLE, DocumentationSource
+from registry.needs import CredentialNeed, FileNeed, HostNeed, SourceNeed, join_needs
 from registry.secrets.vault import Vault
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.permissions import find_path_problem
@@ -45,21 +56,34 @@ NETWORK = "network:"
 
 
 def check_hosts(consents: Grants, bundle: Bundle, permissions: Iterable[str] = ()) -> None:
-    """Raises ForgeWaits for the first host that no person has named, of those that a bundle asks
-    for and of those among permissions.
+    """Raises ForgeWaits for the hosts that no person has named, of those that a bundle asks for and
+    of those among permissions, all at once.
     """
+    need = join_needs(find_unnamed(consents, bundle, permissions))
+    if need is not None:
+        raise forge_waits(need)
+
+
+def find_unnamed(
+    consents: Grants, bundle: Bundle, permissions: Iterable[str] = ()
+) -> tuple[HostNeed, ...]:
+    """The hosts that no person has named, as `check_hosts`."""
     named = (p.removeprefix(NETWORK) for p in permissions if p.startswith(NETWORK))
     hosts = filter(None, (parse_origin(f"https://{host}") for host in named))
-    check_origins(consents, find_origins(bundle) | frozenset(hosts))
+    return _find_unnamed_origins(consents, find_origins(bundle) | frozenset(hosts))
 
 
 def check_origins(consents: Grants, wanted: Iterable[Origin]) -> None:
-    """Raises ForgeWaits for the first origin that no person has named."""
+    """Raises ForgeWaits for the origins that no person has named, all at once."""
+    need = join_needs(_find_unnamed_origins(consents, wanted))
+    if need is not None:
+        raise forge_waits(need)
+
+
+def _find_unnamed_origins(consents: Grants, wanted: Iterable[Origin]) -> tuple[HostNeed, ...]:
     named = consents.find_hosts()
-    for origin in sorted(wanted, key=str):
-        host = f"{origin.host}:{origin.port}"
-        if host not in named:
-            raise forge_waits(HostNeed(host))
+    hosts = dict.fromkeys(f"{o.host}:{o.port}" for o in sorted(wanted, key=str))
+    return tuple(HostNeed(host) for host in hosts if host not in named)
 
 
 def check_file(consents: Grants, named: Path, files: FileAccess) -> str:
@@ -108,23 +132,29 @@ class Descriptions:
                 url=self._find_url(order.source),
             )
             return replace(submitted, believed=False)
-        reasons = []
-        for place in self._rank_places(order.task, order.source):
-            found = await self._search_place(place, order.files)
+        places = self._choose_places(order.task, order.source)
+        if not places:
+            raise SourceMissing
+        later: list[Exception] = []
+        for place in places:
+            try:
+                found = await self._search_place(place, order.files, order.task)
+            except (DocumentError, SourceUnreachable, ForgeWaits) as error:
+                # Another of the task's addresses may be the one that has the description.
+                if len(places) == 1 or not _may_be_passed(error):
+                    raise
+                later.append(error)
+                continue
             if isinstance(found, FoundDocument):
                 page = await asyncio.to_thread(_find_prose_page, found)
-                if page is not None:
-                    raise ProseFound(place, (page,))
-                return await self._parse_found(found, place, order.files, report)
-            if found.documentation:
-                raise ProseFound(place, found.documentation)
-            reasons.append(f"{place.location}: {found.reason}")
-        if not reasons:
-            raise SourceMissing
-        raise ForgeFailed(
-            f"no API description was found ({'; '.join(reasons)}). Give the path or URL of an "
-            "OpenAPI document as the source."
-        )
+                if page is None:
+                    return await self._parse_found(found, place, order.files, report)
+                later.append(ProseFound(place, (page,)))
+            elif found.documentation:
+                later.append(ProseFound(place, found.documentation))
+            else:
+                later.append(ForgeFailed(found.render()))
+        raise _choose_outcome(later)
 
     async def load_document(self, location: str, report: Report) -> Document | str:
         """The description at a place where a server's was found, or why there is none."""
@@ -135,7 +165,7 @@ class Descriptions:
             return await self._parse_found(found, place, files, report)
         if found.documentation:
             return f"{place.location}: {ProseFound(place, found.documentation)}"
-        return f"{place.location}: {found.reason}"
+        return found.render()
 
     async def gather_pages(self, place: Place, pages: tuple[Page, ...]) -> tuple[Page, ...]:
         """The pages with those of the same origin that they lead to."""
@@ -147,34 +177,59 @@ class Descriptions:
 
     def find_place(self, location: str) -> Place:
         """Where a description is, with the credential that is registered for it."""
-        return self._rank_places("", location)[0]
+        return self._choose_places("", location)[0]
 
     async def fetch_place(self, place: Place) -> FetchResponse:
         """What a place on the network answers."""
         return await self._build_fetch(place)(place.urls[0], place.headers)
 
-    async def _search_place(self, place: Place, files: FileAccess) -> FoundDocument | NotFound:
+    def mark_credentials(self, url: str) -> str:
+        """What stands for the credentials that sources have for the origin of a URL; "" where they
+        have none. Another one, or another value, has another.
+        """
+        origin = parse_origin(url)
+        held = [
+            (source.url, source.header, self.vault.mark_text(secret.reveal()))
+            for source in self.consents.find_sources()
+            if source.secret and parse_origin(source.url) == origin
+            for secret in (self.vault.get(SOURCES, source.secret),)
+            if secret is not None
+        ]
+        return hash_text(to_canonical_json(held)) if held else ""
+
+    async def _search_place(
+        self, place: Place, files: FileAccess, task: str = ""
+    ) -> FoundDocument | NotFound:
         if place.path is not None and files != "typed":
             path = check_file(self.consents, place.path, files)
             content = await asyncio.to_thread(read_plain_file, path, MAX_DOCUMENT_BYTES)
             return await asyncio.to_thread(identify_document, f"{FILE}{path}", content)
-        found = await discover_description(place, self._build_fetch(place))
+        found = await discover_description(place, self._build_fetch(place), task=task)
         if isinstance(found, CredentialChallenge):
-            raise forge_waits(CredentialNeed(found.url, found.render_question()))
+            had = await asyncio.to_thread(self.mark_credentials, found.url)
+            raise forge_waits(CredentialNeed(found.url, found.render_question(), had))
         return found
 
     async def _parse_found(
         self, found: FoundDocument, place: Place, files: FileAccess, report: Report
     ) -> Document:
-        report(ForgeStep("find", 0.15, f"found {found.dialect} at {found.location}"))
+        others = f"; it also names {render_urls(found.also)}" if found.also else ""
+        report(ForgeStep("find", 0.15, f"found {found.dialect} at {found.location}{others}"))
         if place.path is not None and files != "typed":
             path = Path(normalize_path(str(place.path)))
             return await asyncio.to_thread(parse_document, found.content, path.name, path=path)
         if place.path is not None:
             return await asyncio.to_thread(load_document, place.path)
-        return await asyncio.to_thread(
+        parsed = await asyncio.to_thread(
             parse_document, found.content, found.location, url=found.location
         )
+        fetch = self._build_fetch(place)
+        document = replace(parsed, served=await may_be_own_server(parsed, fetch))
+        prefix = find_prefix(document)
+        if prefix and await is_below(document, prefix, fetch):
+            report(ForgeStep("find", 0.18, f"the API answers below {prefix}"))
+            return replace(document, prefix=prefix)
+        return document
 
     def _find_url(self, source: str) -> str | None:
         """Where a submitted description says that it is from; never a file of this machine."""
@@ -187,16 +242,60 @@ class Descriptions:
         private = frozenset(filter(self.consents.is_private, place.origins))
         return GuardedFetch(self.upstream(private), self.kill_switch)
 
-    def _rank_places(self, task: str, location: str) -> tuple[Place, ...]:
-        """Where to look, likeliest first, each with the credential registered for it."""
-        return rank_sources(
-            task, location or None, map(self._build_place, self.consents.find_sources())
+    def _choose_places(self, task: str, location: str) -> tuple[Place, ...]:
+        """Where to look, each with the credential registered for it: at the location and nowhere
+        else; without one, at the task's addresses; without these, at the registered source that a
+        person said the task means. () where no API is meant.
+
+        Raises SourceUnconfirmed where the task may mean a registered source.
+        """
+        sources = self.consents.find_sources()
+        places = tuple(map(self._build_place, sources))
+        chosen = choose_sources(task, location or None, places)
+        if chosen or not sources or not task.strip():
+            return chosen
+        store, digest = self.consents.store, hash_text(task)
+        meant = find_meant_sources(
+            task, sources, store.servers.find(CALLABLE), store.search.find_tools(task)
         )
+        for each in meant:
+            if self.consents.is_source_meant(digest, each.url):
+                return choose_sources(task, each.url, places)
+        if not meant:
+            return ()
+        if len(meant) > 1:
+            named = ", ".join(each.url for each in meant)
+            raise ForgeFailed(
+                f"the task names no API, and several registered sources may be meant: {named}. "
+                "`forge` again with one of them as the source, or with the source `none`."
+            )
+        raise SourceUnconfirmed(SourceNeed(meant[0].url, meant[0].words, digest))
 
     def _build_place(self, source: DocumentationSource) -> Place:
         secret = self.vault.get(SOURCES, source.secret) if source.secret else None
         headers = ((source.header, secret.reveal()),) if secret else ()
         return Place(source.url, headers)
+
+
+def _may_be_passed(error: Exception) -> bool:
+    """Whether what keeps one address from being read says nothing of the others."""
+    return not isinstance(error, ForgeWaits) or isinstance(error.need, CredentialNeed)
+
+
+def _choose_outcome(found: Sequence[Exception]) -> Exception:
+    """What a search comes to that found no description: documentation before a credential that is
+    wanted, this before what was tried everywhere.
+    """
+    for kind in (ProseFound, ForgeWaits):
+        first = next((each for each in found if isinstance(each, kind)), None)
+        if first is not None:
+            return first
+    tried = " ".join(f"{str(each).rstrip('.')}." for each in found)
+    return ForgeFailed(
+        f"no API description was found. {tried} Give another source: the path or URL of an OpenAPI "
+        "document, the URL of a GraphQL endpoint or of a page that documents the API; or `none`, "
+        "where no API is needed."
+    )
 
 
 def _find_prose_page(found: FoundDocument) -> Page | None:

@@ -17,16 +17,18 @@ from orchestrator.approvals.grants import Grants
 from orchestrator.approvals.needs import (
     are_tests_allowed,
     find_ungranted,
+    list_need_items,
     render_need,
     render_way,
     suite_need,
 )
 from orchestrator.errors import ModelNotAsked
-from orchestrator.forging.descriptions import NETWORK, check_hosts
+from orchestrator.forging.descriptions import NETWORK, check_hosts, find_unnamed
 from orchestrator.forging.order import ForgeOrder
+from orchestrator.forging.packages import find_unallowed
 from orchestrator.forging.proposal import Proposal
 from registry.models import DraftRow
-from registry.needs import PermissionNeed
+from registry.needs import OrderNeed, PermissionNeed, join_needs
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.permissions import (
     METHODS,
@@ -35,6 +37,7 @@ from sandbox.bundle.permissions import (
     parse_permissions,
 )
 from sandbox.schemas.validator import SchemaViolation
+from sandbox.stages.static.stage import prove_static
 
 REACHING = tuple(f"{kind}:" for kind in METHODS)
 ASKED_BY_PERSON = (NETWORK, *REACHING)
@@ -56,6 +59,33 @@ def check_permissions(consents: Grants, proposal: Proposal, bundle: Bundle) -> N
         raise ModelNotAsked(f"{bundle.name} asks for {what}.\n{how}", need)
     if proposal.row.author != "client":
         check_hosts(consents, bundle, wanted)
+
+
+def check_order(consents: Grants, proposal: Proposal, bundle: Bundle) -> None:
+    """What a person has to allow before a draft is proved, as one question where it is several
+    things: packages, permissions and hosts. Raises ModelNotAsked.
+    """
+    before = proposal.brief.parent.permissions if proposal.brief.parent else ()
+    wanted = [p for p in bundle.permissions if p not in before]
+    missing = find_ungranted(consents, bundle.name, _find_asked(proposal, wanted))
+    packages = find_unallowed(consents, proposal.draft.packages)
+    # What the static stage refuses asks nobody for a host; what imports packages it can judge only
+    # once they are locked.
+    fit = bool(proposal.draft.packages) or prove_static(bundle).passed
+    parts = (
+        *((packages,) if packages else ()),
+        *((PermissionNeed(bundle.name, missing),) if missing else ()),
+        *(find_unnamed(consents, bundle, wanted) if fit else ()),
+    )
+    need = join_needs(parts)
+    if isinstance(need, OrderNeed):
+        asked = "\n  and for ".join(list_need_items(need))
+        way = render_way(need, proposal.job.id)
+        raise ModelNotAsked(
+            f"{bundle.name} asks for {asked}.\nAllow all of that: {way}; or hand in a draft that "
+            "asks for less",
+            need,
+        )
 
 
 def check_tests(consents: Grants, proposal: Proposal) -> None:

@@ -18,6 +18,7 @@ from orchestrator.forging.compose import ParentServer, add_earlier_cases, compos
 from orchestrator.forging.draft_checks import (
     check_client_draft,
     check_model_draft,
+    check_order,
     check_permissions,
     check_tests,
 )
@@ -113,6 +114,9 @@ class DraftJobRunner:
         judged to fail.
         """
         self.briefing.check_name_free(proposal.brief)
+        planned = proposal.build_bundle()
+        if not proposal.draft.is_specification and self.proving.can_compose(planned):
+            check_order(self.forge.consents, proposal, planned)
         packed = await self.proving.build_locked_bundle(proposal)
         if isinstance(packed, Proof):
             self._judge_failed(proposal, packed)

@@ -27,17 +27,20 @@ class GuardedFetch:
     upstream: Upstream
     kill_switch: KillSwitch
 
-    async def __call__(self, url: str, headers: Headers) -> FetchResponse:
+    async def __call__(self, url: str, headers: Headers, body: bytes = b"") -> FetchResponse:
         origin, hide = parse_origin(url), _build_redaction(headers)
-        for _ in range(MAX_REDIRECTS):
+        method = "POST" if body else "GET"
+        for _ in range(1 if body else MAX_REDIRECTS):
             self.kill_switch.raise_if_engaged()
             try:
                 async with asyncio.timeout(FETCH_SECONDS):
-                    answer = await self.upstream.send(WireRequest("GET", url, headers))
+                    answer = await self.upstream.send(WireRequest(method, url, headers, body))
             except TimeoutError as error:
                 raise UpstreamUnreachable(f"{origin} gave no whole answer in time") from error
             target = urljoin(url, answer.get_header("location") or "")
-            if answer.status not in REDIRECTS or target == url or parse_origin(target) != origin:
+            if body or answer.status not in REDIRECTS or target == url:
+                break
+            if parse_origin(target) != origin:
                 break
             url = target
         clean = hide.redact_response(answer)
@@ -45,6 +48,9 @@ class GuardedFetch:
 
 
 def _build_redaction(headers: Headers) -> Redaction:
-    """Removes the values of all headers but Accept, and what stands behind a scheme's name."""
-    values = [value for name, value in headers if name.lower() != "accept"]
+    """Removes the values of all headers that say no media type, and what stands behind a scheme's
+    name.
+    """
+    plain = ("accept", "content-type")
+    values = [value for name, value in headers if name.lower() not in plain]
     return Redaction(part for value in values for part in (value, value.rpartition(" ")[2]))

@@ -4,87 +4,66 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
-from forge.compiler.compile import Compilation, compile_document, remove_operations
+from forge.compiler.compile import (
+    Compilation,
+    compile_document,
+    remove_operations,
+)
 from forge.compiler.selection import parse_credential
-from forge.compiler.widening import WideningRefused, apply_widenings
 from forge.documentation.to_openapi import DerivedDocument, compile_derived
 from forge.readers.document import Document
 from forge.sources import FILE
 from orchestrator.approvals.grants import Grants
-from orchestrator.errors import ForgeFailed, SuccessionUndecided
-from orchestrator.forging.descriptions import SUBMITTED, Descriptions, check_hosts
+from orchestrator.approvals.needs import forge_waits
+from orchestrator.errors import ForgeFailed, ForgeWaits, SuccessionUndecided
+from orchestrator.forging.carrying import (
+    carry_over_credentials,
+    carry_over_given,
+    carry_over_learned,
+    declare_for,
+)
+from orchestrator.forging.contact.base_offer import offer_base_url
+from orchestrator.forging.contact.wanted import find_wanted_credentials
+from orchestrator.forging.descriptions import (
+    SUBMITTED,
+    Descriptions,
+    check_hosts,
+    find_unnamed,
+)
+from orchestrator.forging.learning import learn_from_probe
 from orchestrator.forging.order import MAX_REPAIRS, ForgeOrder, ForgeResult, ForgeStep, Report
 from orchestrator.forging.packages import check_packages
-from orchestrator.forging.progress import build_stage_listener, render_refusal, time_stage
+from orchestrator.forging.progress import (
+    PROGRESS,
+    build_stage_listener,
+    render_refusal,
+    time_stage,
+)
 from orchestrator.forging.succession import find_undecided
-from orchestrator.gateway.brokers import RESERVED_NAMES, BrokerFactory, render_reserved
+from orchestrator.gateway.brokers import (
+    RESERVED_NAMES,
+    BrokerFactory,
+    render_reserved,
+)
 from orchestrator.gateway.engine import Engine
 from registry.errors import RowNotFound
 from registry.models import Entry, EntryState, build_entry
+from registry.needs import OrderNeed
 from registry.servers.bundles import Bundles
 from registry.servers.entries import ServerTable
 from sandbox.bundle.apispec import SecurityScheme
-from sandbox.bundle.credential import Credential
 from sandbox.bundle.example import Example
 from sandbox.bundle.launch import AUTHOR
 from sandbox.bundle.model import Bundle
-from sandbox.bundle.ratelimit import add_slower_pace
 from sandbox.bundle.report import Proof
 from sandbox.errors import BundleInvalid
 from sandbox.killswitch import KillSwitch
 from sandbox.session.recorded_case import RecordedCase
-from sandbox.stages.prove import prove_bundle, prove_specification
-from sandbox.wire.policy import list_granted_hosts
-
-_PLAIN = ("apiKey", "bearer", "basic", "digest")
-
-
-def collect_given_schemes(earlier: Iterable[Credential]) -> tuple[SecurityScheme, ...]:
-    """The credentials that a person declared for the earlier version, because the API's description
-    forgot them.
-    """
-    return tuple(
-        SecurityScheme(
-            old.name, cast(Any, old.kind), cast(Any, old.location), old.parameter, given=True
-        )
-        for old in earlier
-        if old.given and old.kind in _PLAIN
-    )
-
-
-def carry_over_credentials(bundle: Bundle, earlier: Iterable[Credential]) -> Bundle:
-    """The bundle with what a person wrote into the earlier version's: templates, AWS signatures and
-    token endpoints that the description does not name.
-    """
-    by_name = {old.name: old for old in earlier}
-    kept = (_carry_over_credential(new, by_name.get(new.name)) for new in bundle.credentials)
-    return replace(bundle, credentials=tuple(kept))
-
-
-def carry_over_learned(bundle: Bundle, earlier: Bundle) -> Bundle:
-    """The bundle with the earlier version's paces, for the hosts that it still may ask, where they
-    are slower than its own, and what of its widenings still has a place.
-    """
-    hosts, paces = list_granted_hosts(bundle), bundle.paces
-    for pace in earlier.paces:
-        paces = add_slower_pace(paces, pace) if pace.host in hosts else paces
-    paced = replace(bundle, paces=paces)
-    try:
-        return apply_widenings(paced, earlier.widened)
-    except WideningRefused:
-        return paced
-
-
-def _carry_over_credential(new: Credential, old: Credential | None) -> Credential:
-    if old is None:
-        return new
-    if old.kind in ("template", "aws-sigv4"):
-        return old
-    return replace(new, tokens=old.tokens) if new.tokens is None and old.kind == new.kind else new
+from sandbox.stages.probe.budget import ProbeBudget
+from sandbox.stages.prove import prove_bundle, prove_specification, prove_widened
 
 
 @dataclass(frozen=True)
@@ -99,6 +78,9 @@ class Forge:
     kill_switch: KillSwitch
     descriptions: Descriptions
     now: Callable[[], float] = time.time
+    probe: ProbeBudget = field(default_factory=ProbeBudget)
+    classify: Callable[[Bundle], Bundle] = lambda bundle: bundle
+    """A bundle with its tools' access as people classified them."""
 
     async def forge_server(
         self,
@@ -126,15 +108,22 @@ class Forge:
             count = len(bundle.tools)
             left = len(compilation.problems)
             report(ForgeStep("compile", 0.25, f"{count} tools of {document.name}; {left} problems"))
-        check_hosts(self.consents, bundle)
-        bundle, proof, left_out = await self._prove_with_repairs(bundle, report, timings)
+        try:
+            check_hosts(self.consents, bundle)
+        except ForgeWaits as wait:
+            raise offer_base_url(wait, bundle, document, order) from wait
+        probe = replace(self.probe, requests=0) if order.no_probe else self.probe
+        bundle, proof, left_out = await self._prove_with_repairs(bundle, report, timings, probe)
+        with time_stage(timings, "learn"):
+            bundle, proof = await self._learn_from_probe(bundle, proof, report)
         if not proof.passed and not (order.experimental and proof.admissible):
             raise ForgeFailed(render_refusal(proof))
         with time_stage(timings, "register"):
             source = _find_source(document)
             entry = await self.register_bundle(bundle, proof, (), fence, report, source, suite="")
         problems = (*map(str, compilation.problems), *left_out)
-        return ForgeResult(entry, bundle, proof, problems, timings)
+        wanted = find_wanted_credentials(bundle, self.brokers.build_credentials(bundle))
+        return ForgeResult(entry, bundle, proof, problems, timings, wanted)
 
     async def adopt_bundle(
         self, bundle: Bundle, report: Report, examples: Sequence[Example] = ()
@@ -152,6 +141,32 @@ class Forge:
             raise ForgeFailed(render_refusal(proof))
         entry = await self.register_bundle(versioned, proof, examples, None, report)
         return ForgeResult(entry, versioned, proof, (), timings)
+
+    async def declare_credential(
+        self, name: str, scheme: SecurityScheme, report: Report
+    ) -> ForgeResult:
+        """A registered server's next version, which takes a credential that its description forgot.
+        Proved as any other. Raises as `build_declaring`, and as `adopt_bundle`.
+        """
+        entry = self.servers.get(name)
+        timings: dict[str, float] = {}
+        versioned = self.assign_version(await asyncio.to_thread(self.build_declaring, name, scheme))
+        examples = await asyncio.to_thread(self.shelf.load_edited_examples, name)
+        check_hosts(self.consents, versioned)
+        proof = await self.prove_bundle(versioned, report, timings, examples or None)
+        if not proof.passed:
+            raise ForgeFailed(render_refusal(proof))
+        made = await self.register_bundle(
+            versioned, proof, examples, None, report, source=entry.source
+        )
+        return ForgeResult(made, versioned, proof, (), timings)
+
+    def build_declaring(self, name: str, scheme: SecurityScheme) -> Bundle:
+        """The bundle of a registered server with one more credential. Raises RowNotFound,
+        ForgeFailed for what speaks to no API over HTTP, CredentialTaken.
+        """
+        bundle = self.shelf.load_bundle(self.servers.get(name))
+        return declare_for(bundle, scheme)
 
     async def register_bundle(
         self,
@@ -193,10 +208,8 @@ class Forge:
         earlier = self._load_earlier(made.bundle.name)
         if earlier is None:
             return made
-        remembered = collect_given_schemes(earlier.credentials)
-        if remembered and not auth:
-            made = _run_compiler(document, order, remembered)
-        written = carry_over_credentials(made.bundle, earlier.credentials)
+        fresh = made.bundle if auth else carry_over_given(made.bundle, earlier)
+        written = carry_over_credentials(fresh, earlier.credentials)
         return replace(made, bundle=carry_over_learned(written, earlier))
 
     def _load_earlier(self, name: str) -> Bundle | None:
@@ -234,10 +247,35 @@ class Forge:
             return
         need = find_undecided(versions, self._load_earlier(bundle.name), bundle, source)
         if need and not self.consents.is_succession_allowed(need.server, need.digest):
+            if hosts := find_unnamed(self.consents, bundle):
+                raise forge_waits(OrderNeed((need, *hosts)))
             raise SuccessionUndecided(need)
 
+    async def _learn_from_probe(
+        self, bundle: Bundle, proof: Proof, report: Report
+    ) -> tuple[Bundle, Proof]:
+        """The bundle with what its live stage learned, and its proof; as they are where nothing
+        was, or where it would not pass so.
+        """
+        wider = await asyncio.to_thread(learn_from_probe, bundle, proof)
+        if wider == bundle:
+            return bundle, proof
+        wider = self.assign_version(wider)
+        recorded = await asyncio.to_thread(self.shelf.load_recorded_cases, bundle.name)
+        modules = self.engine.modules
+        made = await prove_widened(
+            proof, bundle, wider, self.engine, recorded=recorded, available=modules, lanes=1
+        )
+        if not made.passed:
+            report(ForgeStep("live", PROGRESS["live"], f"not learned: {render_refusal(made)}"))
+            return bundle, proof
+        new = len(wider.widened) - len(bundle.widened)
+        told = f"the answer schemas take what came in practice at {new} more places"
+        report(ForgeStep("live", PROGRESS["live"], told))
+        return wider, made
+
     async def _prove_with_repairs(
-        self, bundle: Bundle, report: Report, timings: dict[str, float]
+        self, bundle: Bundle, report: Report, timings: dict[str, float], probe: ProbeBudget
     ) -> tuple[Bundle, Proof, tuple[str, ...]]:
         """Prove; at most three times leave out the operations that failed, and prove again.
 
@@ -245,7 +283,7 @@ class Forge:
         """
         left_out: list[str] = []
         for repair in range(1, MAX_REPAIRS + 2):
-            proof = await self.prove_bundle(bundle, report, timings, suite="")
+            proof = await self.prove_bundle(bundle, report, timings, suite="", probe=probe)
             failures = [case for stage in proof.reports for case in stage.list_failures()]
             failed = {case.operation for case in failures}
             mended = await asyncio.to_thread(remove_operations, bundle, failed)
@@ -267,16 +305,20 @@ class Forge:
         examples: Sequence[Example] | None = None,
         recorded: Sequence[RecordedCase] | None = None,
         suite: str | None = None,
+        probe: ProbeBudget | None = None,
     ) -> Proof:
         """What the stages say of a bundle; with `examples`, those of code that somebody wrote; on
-        the `recorded` cases and the tests of its `suite`, by default those of its server.
+        the `recorded` cases and the tests of its `suite`, by default those of its server. With a
+        `probe` the live stage learns.
         """
         live = self.brokers.build_read_broker(bundle)
+        classified = await asyncio.to_thread(self.classify, bundle)
+        withheld = {tool.name for tool in classified.tools if tool.access != "read"}
         if recorded is None:
             recorded = await asyncio.to_thread(self.shelf.load_recorded_cases, bundle.name)
         if suite is None:
             suite = await asyncio.to_thread(self.shelf.load_suite, bundle.name)
-        return await prove_bundle(
+        proof = await prove_bundle(
             bundle,
             self.engine,
             live=live,
@@ -285,7 +327,20 @@ class Forge:
             recorded=recorded,
             available=self.engine.modules,
             on_stage=build_stage_listener(report, timings),
+            probe=probe,
+            withheld=withheld,
         )
+        self._note_probe(bundle, proof)
+        return proof
+
+    def _note_probe(self, bundle: Bundle, proof: Proof) -> None:
+        """Keep in the audit what the live stage asked of the API, by URL template and status."""
+        asked = [
+            case.evidence for each in proof.reports if each.stage == "live" for case in each.cases
+        ]
+        if asked and self.brokers.footnotes is not None:
+            payload = {"version": bundle.version, "asked": asked}
+            self.brokers.footnotes.add_row("probe", bundle.name, payload)
 
     async def prove_spec(
         self,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from orchestrator.forging.authors.choice import Wanted
+from orchestrator.forging.contact.wanted import WantedCredential
 from registry.models import Entry
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.report import Proof
@@ -34,7 +35,8 @@ class ForgeOrder:
     version count. `parent` is the server that the client's code is to change. `author` is who
     writes the code, "" for whoever can (`orchestrator.forging.authors.choice`). `failing` is a call
     of the parent whose recording has to come out; with `alike` so do the last calls that succeeded,
-    as they did. `files` says which files of this machine the source may be.
+    as they did. `files` says which files of this machine the source may be. With `no_probe` the API
+    itself is asked nothing.
     """
 
     task: str = ""
@@ -49,6 +51,7 @@ class ForgeOrder:
     alike: bool = False
     experimental: bool = False
     files: FileAccess = ""
+    no_probe: bool = False
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> ForgeOrder:
@@ -71,7 +74,8 @@ Report = Callable[[ForgeStep], None]
 @dataclass(frozen=True)
 class ForgeResult:
     """A forge's result. `left_out` are the document's problems, located, or what the task of code
-    that somebody wrote leaves open.
+    that somebody wrote leaves open; `wanted` are the credentials that its API takes and nobody has
+    given.
     """
 
     entry: Entry
@@ -79,3 +83,4 @@ class ForgeResult:
     proof: Proof
     left_out: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
+    wanted: tuple[WantedCredential, ...] = ()

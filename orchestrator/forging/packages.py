@@ -51,11 +51,21 @@ def _resolve_packages(
         return found
 
 
+def find_unallowed(consents: Grants, specs: Iterable[str]) -> PackageNeed | None:
+    """Those of these packages (`NAME[==VERSION]`) that no person allowed."""
+    return _find_missing(consents, [(spec.partition("==")[0], spec) for spec in specs])
+
+
 def _check_allowed(consents: Grants, wanted: Iterable[tuple[str, str]]) -> None:
     """Raises ForgeWaits for those that no person allowed, all at once."""
+    need = _find_missing(consents, wanted)
+    if need is not None:
+        raise forge_waits(need)
+
+
+def _find_missing(consents: Grants, wanted: Iterable[tuple[str, str]]) -> PackageNeed | None:
     allowed = consents.find_packages()
     missing = {
         normalize_name(name): spec for name, spec in wanted if normalize_name(name) not in allowed
     }
-    if missing:
-        raise forge_waits(PackageNeed(tuple(missing), tuple(missing.values())))
+    return PackageNeed(tuple(missing), tuple(missing.values())) if missing else None

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from orchestrator.forging.order import ForgeStep, Report
 from sandbox.bundle.report import Proof, StageReport
+from sandbox.stages.probe.observations import RULE as DIFFERS
 from sandbox.stages.prove import OnStage
 
 PROGRESS = {
@@ -50,7 +51,9 @@ def render_stage(report: StageReport) -> str:
     """A stage's verdict in a line."""
     ran = sum(case.verdict != "skipped" for case in report.cases)
     parts = [report.verdict, f"{ran} checks" if ran else "", report.note]
-    parts += [f"{f.file}:{f.where} {f.reason}" for f in report.findings[:1]]
+    # The note has what practice differs in, without the places.
+    found = [f for f in report.findings if f.rule != DIFFERS]
+    parts += [f"{f.file}:{f.where} {f.reason}" for f in found[:1]]
     parts += [f"{c.operation} {c.case}: {c.evidence}" for c in report.list_failures()[:1]]
     return ", ".join(part[:MAX_PART] for part in parts if part)
 

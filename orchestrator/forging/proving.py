@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from forge.drafts.assemble import list_gains
 from forge.drafts.brief import Brief
@@ -24,6 +25,7 @@ from registry.errors import RecordingMissing, RowNotFound
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.report import Finding, Proof, StageReport
 from sandbox.errors import PackagesNeedDocker, PackageUnusable
+from sandbox.offload import run_beside
 from sandbox.session.recorded_case import RecordedCase, add_case
 from sandbox.stages.static.stage import prove_static
 
@@ -126,7 +128,10 @@ class DraftProver:
     ) -> Proof:
         """What the forge's stages say. What the static stage refuses asks nobody for a host."""
         draft, report = proposal.draft, proposal.report
-        if draft.is_specification or prove_static(bundle).passed:
+        admitted = (
+            draft.is_specification or (await run_beside(partial(prove_static, bundle))).passed
+        )
+        if admitted:
             gained = list_gains(bundle, proposal.brief.parent)
             check_hosts(self.forge.consents, bundle, gained)
         if draft.is_specification:

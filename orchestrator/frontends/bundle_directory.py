@@ -13,6 +13,8 @@ from typing import Any
 from orchestrator.errors import OrchestratorError
 from orchestrator.frontends.flat import ServerCard, serve_flat
 from orchestrator.frontends.protocol import Peer, Result, clean_result, flatten_tool
+from orchestrator.gateway.arguments import adapt_arguments, tell_note
+from orchestrator.gateway.denial import add_denial, explain_denial
 from orchestrator.gateway.sessions import ReadSessions
 from sandbox.broker.broker import Broker
 from sandbox.broker.live import LiveHttp
@@ -22,6 +24,7 @@ from sandbox.bundle.credential import Credential
 from sandbox.bundle.model import Bundle
 from sandbox.credentials.source import CredentialSource
 from sandbox.errors import SandboxError
+from sandbox.schemas.accepted import build_listed_schema
 from sandbox.session.interface import Outcome, Runner
 from sandbox.session.recording import CallLog
 from sandbox.wire.exchange import Upstream
@@ -50,7 +53,10 @@ class DirectoryGrants:
 
 async def serve_directory(bundle: Bundle, runner: Runner, grants: DirectoryGrants) -> None:
     """Serve the bundle on stdin and stdout until end of file."""
-    listed = [flatten_tool(tool, bundle.base_url) for tool in bundle.tools]
+    listed = [
+        flatten_tool(tool, bundle.base_url, build_listed_schema(bundle, tool))
+        for tool in bundle.tools
+    ]
     card = ServerCard(
         bundle.name, str(bundle.version), bundle.title, _render_instructions(bundle, grants)
     )
@@ -100,17 +106,23 @@ class BundleDirectory:
         self, tool: str, arguments: Mapping[str, Any], heard: Hearer = ignore_progress
     ) -> Result:
         """The tool's own result; what was not carried out is an error result that says why."""
+        definition = self._bundle.get_tool(tool)
+        read = adapt_arguments(self._bundle, definition, arguments)
         try:
-            if self._bundle.get_tool(tool).access == "read":
-                return _build_result(
-                    await self._call_in_session(self._reads, tool, arguments, heard)
-                )
-            if not self._grants.writes:
+            if definition.access == "read" and not read.asks:
+                outcome = await self._call_in_session(self._reads, tool, read.arguments, heard)
+            elif not self._grants.writes:
+                asks = definition.access == "read"
+                what = f"may not read here ({read.asks})" if asks else "writes"
                 return _build_refusal(
-                    f"{tool} writes, and writes were not allowed. {_ALLOW_WRITES}"
+                    f"{tool} {what}, and writes were not allowed. {_ALLOW_WRITES}"
                 )
-            async with self._one_write:
-                return _build_result(await self._call_write(tool, arguments, heard))
+            else:
+                async with self._one_write:
+                    outcome = await self._call_write(tool, read.arguments, heard)
+            denial = explain_denial(self._bundle, tool, outcome, self._credentials)
+            outcome = add_denial(outcome, denial) if denial else outcome
+            return _build_result(tell_note(outcome, read.note) if read.note else outcome)
         except SandboxError as error:
             return _build_refusal(f"{tool}: {error}")
 
@@ -202,7 +214,7 @@ def _find_origins(bundle: Bundle) -> frozenset[Origin]:
 
 
 def _build_result(outcome: Outcome) -> Result:
-    return clean_result(outcome.result, outcome.failure)
+    return clean_result(outcome.delivered, outcome.failure)
 
 
 def _build_refusal(reason: str) -> Result:

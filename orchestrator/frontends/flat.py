@@ -35,6 +35,7 @@ from orchestrator.frontends.protocol import (
     RpcError,
 )
 from sandbox import exactjson
+from sandbox.offload import run_sized
 from sandbox.wire.notifications import (
     DEFAULT_LEVEL,
     LEVELS,
@@ -310,16 +311,16 @@ async def serve_flat(
         flat = FlatServer(card, tuple(tools), call, send, tasks, more or NoExtraMethods())
         with suppress(ConnectionError):
             while line := await read_line(reader):
-                _receive_line(flat, line)
+                await _receive_line(flat, line)
                 await writer.drain()
         await flat.finish_calls()
 
 
-def _receive_line(flat: FlatServer, line: bytes) -> None:
+async def _receive_line(flat: FlatServer, line: bytes) -> None:
     if not line.strip():
         return
     try:
-        message = exactjson.loads(line)
+        message = await run_sized(len(line), partial(exactjson.loads, line))
     except (ValueError, RecursionError):
         flat.send_error(None, RpcError(PARSE_ERROR, "the line is not JSON"))
         return

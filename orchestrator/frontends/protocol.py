@@ -77,17 +77,20 @@ class RpcError(Exception):
 _PROOF_KEYWORDS = frozenset({"x-in"})
 
 
-def flatten_tool(tool: ToolDefinition, base_url: str) -> dict[str, Any]:
-    """The tool without what costs a model's context and helps no caller: the output schema, which
-    stays in the bundle (results are checked against it before they are delivered), a title that the
-    description begins with, and the marks that only the proving stages read.
+def flatten_tool(
+    tool: ToolDefinition, base_url: str, takes: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The tool, with the input schema `takes` where that is not its own, without what costs a
+    model's context and helps no caller: the output schema, which stays in the bundle (results are
+    checked against it before they are delivered), a title that the description begins with, and
+    the marks that only the proving stages read.
     """
     whole = tool.build_listing(base_url)
     meta = whole["_meta"]["toolwright"]
     said = {
         "name": tool.name,
         "description": tool.description,
-        "inputSchema": clean_json(strip_proof_keywords(tool.input_schema)),
+        "inputSchema": clean_json(strip_proof_keywords(takes or tool.input_schema)),
         "annotations": _select_annotations(whole["annotations"]),
         "_meta": {"toolwright": {key: meta[key] for key in ("method", "path") if key in meta}},
     }

@@ -118,12 +118,11 @@ class ToolFront:
             return views.build_refusal(str(error))
 
     async def _find_tools(self, arguments: Arguments, progress: Tell) -> Result:
-        fitting = await asyncio.to_thread(
-            self._app.suggestions.find, arguments["task"], arguments.get("k", 5)
+        routed = await asyncio.to_thread(
+            self._app.suggestions.route, arguments["task"], arguments.get("k", 5)
         )
-        found = [each.to_json() for each in fitting]
-        text = "" if found else _NOTHING_FITS
-        return views.build_answer({"candidates": found, "none": "forge"}, text)
+        text = "" if routed.found else _NOTHING_FITS
+        return views.build_answer(routed.to_json(), text)
 
     async def _call_with_access(
         self, access: Access, arguments: Arguments, progress: Tell

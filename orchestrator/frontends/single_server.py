@@ -11,6 +11,7 @@ from typing import Any
 
 from orchestrator import views
 from orchestrator.app import App, open_app
+from orchestrator.approvals.accounts import choose_account
 from orchestrator.calls import Call, Done, Reply
 from orchestrator.errors import OrchestratorError
 from orchestrator.frontends.flat import ServerCard, serve_flat
@@ -35,6 +36,7 @@ from sandbox.bundle.model import Bundle
 from sandbox.errors import SandboxError
 from sandbox.offload import run_sized
 from sandbox.sanitize import clean_json, clean_text
+from sandbox.schemas.accepted import build_listed_schema
 
 
 class SingleServer:
@@ -71,8 +73,17 @@ def has_declared_tasks(asker: Peer) -> bool:
 TOLD = (OrchestratorError, RegistryError, SandboxError)
 
 
-async def serve_registered(name: str, engine: str | None, with_control: bool) -> None:
-    """Serve the registered server of that name until end of file. Raises Unknown."""
+async def serve_registered(
+    name: str, engine: str | None, with_control: bool, account: str | None = None
+) -> None:
+    """Serve the registered server of that name until end of file, its calls with that account.
+    Raises Unknown.
+    """
+    with choose_account(name, account):
+        await _serve_registered(name, engine, with_control)
+
+
+async def _serve_registered(name: str, engine: str | None, with_control: bool) -> None:
     settings = load_settings(engine=engine)
     async with open_app(settings, "run", patient=True) as app:
         app.store.servers.get(name)
@@ -93,7 +104,10 @@ async def serve_one(app: App, name: str) -> None:
         asked = Call(name, tool, arguments, session="run", heard=asker.heard, logged=asker.logged)
         return await _call_tool(app, asked, tasks if has_declared_tasks(asker) else None)
 
-    listed = [flatten_tool(tool, bundle.base_url) for tool in bundle.tools]
+    listed = [
+        flatten_tool(tool, bundle.base_url, build_listed_schema(bundle, tool))
+        for tool in bundle.tools
+    ]
     card = ServerCard(bundle.name, str(bundle.version), bundle.title, _render_instructions(bundle))
     readings = ClientResources(app.dispatch, name)
     try:
@@ -129,7 +143,7 @@ def build_plain_result(reply: Reply) -> Result:
     """The tool's own result; what was not carried out is an error result that says why."""
     if isinstance(reply, Done):
         meta = views.build_reply_result(reply)["_meta"]
-        return {**clean_result(reply.outcome.result, reply.outcome.failure), "_meta": meta}
+        return {**clean_result(reply.outcome.delivered, reply.outcome.failure), "_meta": meta}
     content = clean_json(views.build_reply_result(reply)["content"])
     return {"isError": True, "content": content}
 

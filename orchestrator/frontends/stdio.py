@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import anyio
 import mcp.types as types
@@ -19,6 +20,8 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 
 from orchestrator.frontends.pipes import require_pipes
+from sandbox.offload import INLINE_BYTES, run_beside
+from sandbox.sanitize import is_large
 
 MAX_LINE = 64 * 1024 * 1024
 
@@ -47,11 +50,15 @@ async def messages(
     to_server, inbound = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outbound, from_server = anyio.create_memory_object_stream[SessionMessage](0)
 
+    validate = types.jsonrpc_message_adapter.validate_json
+
     async def read() -> None:
         async with to_server:
             while line := await _read_line(reader):
                 try:
-                    message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    parse = partial(validate, line, by_name=False)
+                    large = len(line) > INLINE_BYTES
+                    message = await run_beside(parse) if large else parse()
                     await to_server.send(SessionMessage(message))
                 except ValueError as error:
                     await to_server.send(error)
@@ -61,8 +68,10 @@ async def messages(
     async def write() -> None:
         async with from_server:
             async for message in from_server:
-                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-                writer.write(text.encode() + b"\n")
+                said = message.message
+                dump = partial(said.model_dump_json, by_alias=True, exclude_unset=True)
+                large = is_large(getattr(said, "result", None) or getattr(said, "params", None))
+                writer.write((await run_beside(dump) if large else dump()).encode() + b"\n")
                 try:
                     await writer.drain()
                 except ConnectionError:

@@ -9,9 +9,12 @@ from dataclasses import dataclass, replace
 from orchestrator.approvals.gate import Allow, Ask, GateQuestion, Ruling, WriteFacts
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.calls import Call
+from orchestrator.gateway.arguments import adapt_arguments
 from orchestrator.gateway.catalog import RegisteredServer
 from registry.approvals.rules import RuleTable
+from sandbox.bundle.apispec import Access
 from sandbox.killswitch import KillSwitch
+from sandbox.schemas.validator import get_checker
 
 
 @dataclass(frozen=True)
@@ -23,8 +26,21 @@ class Admission:
     kill_switch: KillSwitch
     now: Callable[[], float] = time.time
 
+    def read_arguments(self, call: Call, member: RegisteredServer) -> Call:
+        """The call with its arguments as they count for all that follows: those that its tool's
+        schema takes as they are, others as `orchestrator.gateway.arguments` reads them.
+        """
+        checker = member.checkers.get(call.tool)
+        if checker is None:
+            checker = get_checker(member.tools[call.tool].input_schema)
+            member.checkers[call.tool] = checker
+        if checker.find_problem(call.arguments) is None:
+            return call
+        read = adapt_arguments(member.bundle, member.tools[call.tool], call.arguments)
+        return replace(call, arguments=read.arguments, note=read.note, asks=read.asks)
+
     def build_question(self, call: Call, member: RegisteredServer) -> GateQuestion:
-        access = member.tools[call.tool].access
+        access: Access = "write" if call.asks else member.tools[call.tool].access
         return GateQuestion(
             state=member.entry.state,
             access=access,
@@ -45,5 +61,6 @@ class Admission:
         write = self.signed_policy.describe_write(
             call, member.entry, member.bundle, member.standing, self.now()
         )
-        # Words alone never write: what a model made of them is always shown to a person.
-        return replace(write, vouched=0, rules=()) if call.read_by else write
+        # Words alone never write: what a model made of them is always shown to a person, and so is
+        # what nobody can have vouched for, since the tool does it with no documented argument.
+        return replace(write, vouched=0, rules=()) if call.read_by or call.asks else write

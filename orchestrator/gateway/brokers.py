@@ -4,11 +4,13 @@ grants.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from orchestrator.approvals.accounts import CHOSEN, find_secret, split_secret
 from orchestrator.approvals.grants import Grants
 from orchestrator.gateway.audit_writer import AuditWriter
 from registry.database.canonical import hash_text, to_canonical_json
@@ -59,6 +61,7 @@ class _Given:
     """
 
     grants: tuple[Grant, ...]
+    chosen: Mapping[tuple[str, str], str]
     bundle: Bundle
     upstream: Upstream
     held: frozenset[object]
@@ -125,7 +128,7 @@ class BrokerFactory:
         exchanges = [source.open_exchange(origin) for origin in sorted(origins, key=str)]
         uses = tuple(
             dict.fromkeys(
-                self._build_use(bundle, name, name, account)
+                self._build_use(bundle, name, source.located.get(name, name), account)
                 for exchange in exchanges or [source]
                 for name, account in exchange.list_accounts(asked.security).items()
             )
@@ -207,18 +210,36 @@ class BrokerFactory:
         return LocalAccess(granted, value, self.private)
 
     def find_held_grants(self, bundle: Bundle) -> frozenset[object]:
-        """What of its grants a running session holds on to: once it differs, a new one is due."""
+        """What of its grants a running session holds on to, with the accounts that it goes out
+        with: once it differs, a new one is due.
+        """
         return self._load_held_grants(bundle).held
 
+    def _locate_secrets(self, bundle: Bundle) -> tuple[tuple[str, str], ...]:
+        """The vault's names of the secrets that the bundle's credentials are taken from."""
+        return tuple(
+            (each.name, find_secret(self.vault, self.consents, bundle.name, each.name))
+            for each in bundle.credentials
+        )
+
     def _load_held_grants(self, bundle: Bundle) -> _Given:
-        """Worked out again only where anything was granted or taken away since."""
+        """Worked out again only where anything was granted or taken away since, or this call was
+        told to use another account.
+        """
         grants, known = self.consents.find_grants(), self._known.get(bundle.name)
-        if known is None or known.grants is not grants or known.bundle is not bundle:
+        chosen = CHOSEN.get()
+        if (
+            known is None
+            or known.grants is not grants
+            or known.chosen != chosen
+            or known.bundle is not bundle
+        ):
             private = find_granted_private(bundle, self.consents)
             upstream, held = self.upstream(private), self._held(bundle, private)
+            held |= {self._locate_secrets(bundle)}
             while len(self._known) >= MAX_KEPT:
                 del self._known[next(iter(self._known))]
-            known = self._known[bundle.name] = _Given(grants, bundle, upstream, held)
+            known = self._known[bundle.name] = _Given(grants, chosen, bundle, upstream, held)
         return known
 
     def _held(self, bundle: Bundle, private: frozenset[Origin]) -> frozenset[object]:
@@ -233,21 +254,34 @@ class BrokerFactory:
         """
         declared = {credential.name: credential for credential in bundle.credentials}
 
+        # Decided once: what a session sends later is in nobody's context, or in another call's.
+        names = dict(self._locate_secrets(bundle))
+
         def secret(name: str) -> str | None:
-            own = self.vault.get(bundle.name, name)
+            own = self.vault.get(bundle.name, names.get(name, name))
             return own.reveal() if own is not None else None
 
         def find_obstacle(name: str, use: SecretUse) -> str:
-            bound = self.consents.find_secret_uses(bundle.name, name)
-            return "" if str(use) in bound else render_unbound(bundle.name, name, use, bound)
+            own = names.get(name, name)
+            bound = self.consents.find_secret_uses(bundle.name, own)
+            return "" if str(use) in bound else render_unbound(bundle.name, own, use, bound)
+
+        def hold(name: str) -> AbstractContextManager[None]:
+            return self.vault.lock_secret(bundle.name, names.get(name, name))
+
+        def again(name: str) -> str:
+            return render_login(bundle.name, names.get(name, name))
 
         def lent(name: str) -> tuple[LentSecret, ...]:
             return self._find_lent_secrets(declared[name]) if name in declared else ()
 
         def keep(name: str, value: str) -> None:
-            before = self.vault.get(bundle.name, name)
-            kept = carry_account(before.reveal(), value) if before else value
-            self.vault.put(bundle.name, name, Secret(kept))
+            own = names.get(name, name)
+            before = self.vault.get(bundle.name, own)
+            if before is not None:
+                # One that was removed in the meantime, as by `logout`, does not come back.
+                kept = carry_account(before.reveal(), value)
+                self.vault.put(bundle.name, own, Secret(kept))
 
         def may_ask(origin: Origin) -> bool:
             return f"{origin.host}:{origin.port}" in self.consents.find_hosts()
@@ -266,6 +300,9 @@ class BrokerFactory:
             told=told,
             find_obstacle=find_obstacle,
             lent=lent,
+            located=names,
+            hold=hold,
+            again=again,
         )
 
     def _find_lent_secrets(self, credential: Credential) -> tuple[LentSecret, ...]:
@@ -306,6 +343,12 @@ def render_unbound(server: str, name: str, use: SecretUse, bound: Collection[str
     )
 
 
+def render_login(server: str, secret: str) -> str:
+    """The command that logs in to a server's credential, by the vault's name of its secret."""
+    _, account = split_secret(secret)
+    return f"toolwright login {server}" + (f" --account {account}" if account else "")
+
+
 def find_origins(bundle: Bundle) -> frozenset[Origin]:
     """Every origin that the bundle's tools may ask for."""
     urls = [request.url for tool in bundle.tools for request in tool.requests]
@@ -314,7 +357,8 @@ def find_origins(bundle: Bundle) -> frozenset[Origin]:
 
 
 def find_granted_private(bundle: Bundle, consents: Grants) -> frozenset[Origin]:
-    """The bundle's origins that a person allowed though their address may be private."""
-    return frozenset(
-        filter(consents.is_private, find_origins(bundle) | list_token_origins(bundle.credentials))
-    )
+    """The bundle's origins, and those that its secrets go to, that a person allowed though their
+    address may be private.
+    """
+    asked = list_token_origins(bundle.credentials) | consents.find_use_origins(bundle.name)
+    return frozenset(filter(consents.is_private, find_origins(bundle) | asked))

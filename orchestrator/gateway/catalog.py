@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.errors import UnknownTool
@@ -15,6 +15,7 @@ from registry.store import Store
 from registry.trust import Standing
 from sandbox.bundle.model import Bundle, ToolDefinition
 from sandbox.errors import BundleInvalid
+from sandbox.schemas.validator import SchemaChecker
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ class RegisteredServer:
     """A server with its bundle, its tools as people classified them, which `tools` has by name.
 
     `standing` may be one group of records behind; states never are. `earlier` is the version
-    before where this one is on trial: it answers reads that this one fails.
+    before where this one is on trial: it answers reads that this one fails. `checkers` are those of
+    the tools' input schemas that were called.
     """
 
     entry: Entry
@@ -30,6 +32,7 @@ class RegisteredServer:
     standing: Standing
     tools: Mapping[str, ToolDefinition]
     earlier: Bundle | None = None
+    checkers: dict[str, SchemaChecker] = field(default_factory=dict, compare=False, repr=False)
 
 
 class Catalog:

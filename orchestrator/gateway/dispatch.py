@@ -7,13 +7,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from orchestrator.approvals.accounts import choose_approved
 from orchestrator.approvals.gate import Ask, Deny, GateQuestion, judge_call
 from orchestrator.calls import Call, Done, RefusedCall, Reply
 from orchestrator.errors import UnknownTool
 from orchestrator.gateway.admission import Admission
 from orchestrator.gateway.approved_writes import ApprovalRequester, InFlight
+from orchestrator.gateway.arguments import add_note
 from orchestrator.gateway.audit_writer import CallWriter
 from orchestrator.gateway.catalog import Catalog, RegisteredServer
+from orchestrator.gateway.denial import add_denial, explain_denial
 from orchestrator.gateway.execute import Execution
 from orchestrator.gateway.nested import InnerCalls, NestedCalls
 from orchestrator.gateway.record import CallRecorder, build_cancelled_outcome, find_write_state
@@ -24,6 +27,7 @@ from registry.health.causes import find_cause
 from registry.models import Approval, Invocation, generate_id
 from registry.store import Store
 from sandbox.broker.broker import Broker
+from sandbox.bundle.apispec import Access
 from sandbox.bundle.model import Bundle
 from sandbox.errors import BundleInvalid
 from sandbox.killswitch import KillSwitch
@@ -88,6 +92,10 @@ class Dispatch:
     ) -> Reply:
         """The same under an id that is given, in the task of whoever awaits it."""
         member = member or self.roster.find_server(call.server, call.tool)
+        call = self.admission.read_arguments(call, member)
+        if call.note:
+            reply = await self.answer_call(identity, replace(call, note=""), member)
+            return add_note(reply, call.note)
         question = self.admission.build_question(call, member)
         ruling = self.admission.count_rule_use(identity, call, judge_call(question))
         if isinstance(ruling, Deny):
@@ -96,7 +104,8 @@ class Dispatch:
         invocation = self.recorder.begin_call(identity, call, member.entry, question.access)
         if isinstance(ruling, Ask):
             with self.recorder.account_unrecorded(invocation):
-                return await self._request_approval(invocation, call, member, ruling.reason)
+                reason = _describe_asking(call) or ruling.reason
+                return await self._request_approval(invocation, call, member, reason)
         if question.access == "read":
             with self.recorder.account_unrecorded(invocation):
                 return await self._call_read(invocation, call, member)
@@ -107,6 +116,10 @@ class Dispatch:
 
     async def carry_out_approval(self, approval: Approval) -> Reply:
         """Run an approved call that this process has claimed, exactly as it was approved."""
+        with choose_approved((*approval.steps, *approval.uses)):
+            return await self._carry_out_chosen(approval)
+
+    async def _carry_out_chosen(self, approval: Approval) -> Reply:
         call = _build_call(approval)
         try:
             member = self.roster.find_server(call.server, call.tool)
@@ -116,7 +129,8 @@ class Dispatch:
         if entry.version != approval.version:
             reason = f"{call.server} is at version {entry.version} now; ask again"
             return self._refuse_approval(approval, call, reason)
-        access = member.tools[call.tool].access
+        # Also of a tool that reads: what a person approved is a write (`Call.asks`).
+        access: Access = "write"
         ruling = judge_call(GateQuestion(entry.state, access, member.standing, None, frozen=False))
         if isinstance(ruling, Deny):
             return self._refuse_approval(approval, call, ruling.reason)
@@ -160,9 +174,21 @@ class Dispatch:
             earlier = await self._retry_with_earlier(call, member, member.earlier)
             if earlier is not None:
                 return replace(earlier, standing=member.standing)
+        told = await self._explain(call, bundle, outcome)
         return Done(
-            call, invocation.id, outcome, member.standing, cause=_find_cause_text(ended, bundle)
+            call, invocation.id, told, member.standing, cause=_find_cause_text(ended, bundle)
         )
+
+    async def _explain(self, call: Call, bundle: Bundle, outcome: Outcome) -> Outcome:
+        """The outcome with what to do about a credential that it wanted for. The record has it as
+        it came.
+        """
+        if outcome.failure is None:
+            return outcome
+        source = self.execution.brokers.build_credentials(bundle)
+        # A vault may be slow.
+        denial = await asyncio.to_thread(explain_denial, bundle, call.tool, outcome, source)
+        return add_denial(outcome, denial) if denial else outcome
 
     async def _retry_with_earlier(
         self, call: Call, member: RegisteredServer, earlier: Bundle
@@ -204,8 +230,9 @@ class Dispatch:
             self.recorder.account_held(invocation)
             return held
         ended = self.recorder.record_later(invocation, outcome, tape)
+        told = await self._explain(call, bundle, outcome)
         return Done(
-            call, invocation.id, outcome, member.standing, cause=_find_cause_text(ended, bundle)
+            call, invocation.id, told, member.standing, cause=_find_cause_text(ended, bundle)
         )
 
     async def _call_write(
@@ -227,8 +254,9 @@ class Dispatch:
         if broker.captured is not None and not broker.released:
             reason = "the call would now send another request than the one approved"
             return await self.captures.request_approval(call, bundle, broker, reason)
+        told = await self._explain(call, bundle, outcome)
         return Done(
-            call, invocation.id, outcome, member.standing, rule, _find_cause_text(ended, bundle)
+            call, invocation.id, told, member.standing, rule, _find_cause_text(ended, bundle)
         )
 
     async def send_write(
@@ -249,6 +277,13 @@ def _find_cause_text(ended: Invocation, bundle: Bundle) -> str:
         return ""
     cause = find_cause(ended, bundle.get_tool(ended.tool))
     return cause.text if cause else ""
+
+
+def _describe_asking(call: Call) -> str:
+    """Why a person is asked about a call that its document does not describe; "" for any other."""
+    if not call.asks:
+        return ""
+    return f"{call.name} may do something else here than its document describes: {call.asks}"
 
 
 def _describe_change(part: str) -> str:

@@ -168,10 +168,11 @@ class NestedCalls:
             member = self.roster.find_server(call.server, call.tool)
         except (UnknownTool, BundleInvalid) as error:
             return ToolCallResult(build_refused_exchange(request, "refused", str(error)))
-        identity = generate_id()
-        if member.tools[call.tool].access == "read":
+        identity, call = generate_id(), self.admission.read_arguments(call, member)
+        question = self.admission.build_question(call, member)
+        if question.access == "read":
             return await self._call_read(identity, call, request, member)
-        ruling = judge_call(self.admission.build_question(call, member))
+        ruling = judge_call(question)
         if isinstance(ruling, Deny) or writes is None:
             reason = ruling.reason if isinstance(ruling, Deny) else NO_WRITE
             self.ledger.note_refusal("refused", call, reason)

@@ -14,7 +14,7 @@ from orchestrator.gateway.audit_writer import CallWriter
 from orchestrator.gateway.engine import Engine
 from orchestrator.gateway.exchange_json import encode_exchange
 from registry.calls.invocations import CallTable
-from registry.models import CallFailure, Entry, Invocation
+from registry.models import CallDifference, CallFailure, Entry, Invocation
 from sandbox.broker.broker import Broker
 from sandbox.bundle.apispec import Access
 from sandbox.errors import (
@@ -46,13 +46,14 @@ def settle_call(
     tape: CallLog | None = None,
 ) -> Invocation:
     """The invocation with what became of it; `tape` knows what may not be written down of it."""
-    failure = outcome.failure
+    failure, difference = outcome.failure, outcome.difference
     safe = outcome.exchanges if tape is None or tape.hide is None else tape.list_safe_exchanges()
     return replace(
         invocation,
         state="done",
         result=dict(outcome.result),
         failure=None if failure is None else _classify_failure(failure, outcome.exchanges),
+        difference=None if difference is None else CallDifference(**vars(difference)),
         latency_ms=outcome.elapsed_ms,
         exchanges=tuple(map(encode_exchange, safe)),
         recording=recording,
@@ -100,7 +101,8 @@ def find_write_state(
         return "failed"
     left = (*outcome.exchanges, *filter(None, [broker.written]))
     sent = [e for e in left if digest_request(e.request) == release.digest]
-    statuses = [e.response.status for e in sent if e.response]
+    statuses = [e.response.status if e.response else e.answered for e in sent]
+    statuses = [status for status in statuses if status]
     if not statuses:
         return "unknown"
     return "done" if statuses[0] < 400 else "failed"

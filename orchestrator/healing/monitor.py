@@ -16,7 +16,7 @@ from orchestrator.forging.forge import Forge
 from orchestrator.healing.versions import find_version, plan_rollback, roll_back
 from registry.errors import RegistryError, RowNotFound
 from registry.health.canary import CanaryTrial
-from registry.health.causes import Cause, find_cause
+from registry.health.causes import Cause, find_cause, find_drift
 from registry.health.repairs import REPAIR
 from registry.models import Invocation, Job, generate_id
 from registry.servers.bundles import Bundles
@@ -27,7 +27,12 @@ from sandbox.errors import BundleInvalid, SandboxError
 
 
 def diagnose_call(servers: ServerTable, shelf: Bundles, call: Invocation) -> Cause | None:
-    """The cause of a call's failure; by what is stored of it alone where its version is gone."""
+    """The cause of a call's failure, or of a difference from its API's description; by what is
+    stored of it alone where its version is gone.
+    """
+    drift = find_drift(call)
+    if drift is not None:
+        return drift
     try:
         bundle = shelf.load_bundle(find_version(servers, call.entry, call.version))
         return find_cause(call, bundle.get_tool(call.tool))
@@ -36,7 +41,7 @@ def diagnose_call(servers: ServerTable, shelf: Bundles, call: Invocation) -> Cau
 
 
 ENOUGH = {"rate": 3, "widen": 2, "recompile": 2, "code": 3}
-"""How many failures of one cause open a repair; one of a quarantined server opens it at once."""
+"""How many calls of one cause open a repair; one of a quarantined server opens it at once."""
 MAX_COUNTED = 512
 BROKEN = (OrchestratorError, ForgeError, RegistryError, SandboxError)
 
@@ -64,8 +69,8 @@ class Healing:
         try:
             if call.access == "read" and call.counted and self.on_trial(call.entry):
                 self._count_trial(call)
-            if call.failure is not None:
-                self._record_failure(call)
+            if call.failure is not None or call.difference is not None:
+                self._record_cause(call)
         except BROKEN as error:
             log.warning("a failure could not be looked into", call=call.id, reason=str(error))
 
@@ -92,7 +97,7 @@ class Healing:
             return
         roll_back(self.store, self.forge.shelf, plan, "trial", reason, self.now())
 
-    def _record_failure(self, call: Invocation) -> None:
+    def _record_cause(self, call: Invocation) -> None:
         entry = self.store.servers.get(call.entry)
         if entry.version != call.version or entry.state == "archived":
             return

@@ -87,7 +87,7 @@ class RepairRunner:
             "cause": cause.text,
             "rehearsed": replaced.rehearsed.again,
         }
-        if failing:
+        if failing and not failing.call.succeeded:
             with time_stage(timings, "retry"):
                 told["retried"] = await self._retry_call(job, failing.call)
         told["milliseconds"] = {name: round(ms, 1) for name, ms in timings.items()}
@@ -199,6 +199,9 @@ class RepairRunner:
         """
         if isinstance(error, GainsUndecided):
             return error
+        if failing and failing.call.succeeded:
+            # Its answers came: what differs is nobody's fault, and no reason to take it away.
+            return RepairFailed(entry.name, str(error))
         ladder = Escalation(self.store, self.now)
         told = str(error)
         helps = cause.kind in ("bug", "drift") and isinstance(error, NoRemedy | RepairFailed)

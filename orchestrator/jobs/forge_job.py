@@ -40,6 +40,8 @@ class ForgeJobRunner:
             "state": forged.entry.state,
             "tools": [f"{forged.entry.name}.{tool.name}" for tool in forged.entry.tools][:200],
             "problems": list(forged.left_out)[:50],
+            "credentials": [each.to_json() for each in forged.wanted],
+            "learned": list(map(str, forged.bundle.widened))[:50],
             "milliseconds": {key: round(value, 1) for key, value in forged.timings.items()},
         }
 

@@ -12,24 +12,20 @@ from typing import Any, Literal
 import structlog
 
 from forge.errors import ForgeError
-from orchestrator.approvals.needs import (
-    describe_engine_wait,
-    describe_succession_wait,
-    engine_need,
-    show_need,
-)
+from orchestrator.approvals.needs import describe_engine_wait, describe_wait, engine_need
 from orchestrator.errors import (
     DraftWanted,
     EngineWanted,
     ForgeWaits,
     OrchestratorError,
+    SourceUnconfirmed,
     SuccessionUndecided,
 )
 from orchestrator.forging.order import ForgeStep, Report
 from registry.errors import DatabaseUnusable, JobLost, RegistryError
 from registry.jobs.pending import pending_json
 from registry.models import Job, JobKind, generate_id
-from registry.needs import EngineNeed, SuccessionNeed
+from registry.needs import AllowedNeed, CredentialNeed, EngineNeed
 from registry.store import Store
 from sandbox.errors import SandboxError
 
@@ -45,17 +41,16 @@ log = structlog.get_logger()
 class JobRunner:
     """Claims queued jobs and runs them with the `work` of their kind, two at a time.
 
-    `person` returns when a person may have done what a waiting job waits for; the job is then tried
-    again. Where it is None a job that would wait fails and says what it needs. `met` tells whether
-    a job that belongs to nobody has by now what it needed; `changed` returns when another process
-    may have ended one.
+    A job that needs something waits as nobody's; `met` tells whether it has that by now, and any
+    process that lives long goes on with it. A `patient` process is one of these. `changed` returns
+    when another process may have ended a job.
     """
 
     store: Store
     process: str
     work: Mapping[JobKind, Work]
     changed: Callable[[], Awaitable[None]]
-    person: Callable[[], Awaitable[None]] | None = None
+    patient: bool = False
     met: Callable[[Job], bool] = lambda job: False
     _running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
@@ -82,11 +77,14 @@ class JobRunner:
 
     async def complete(self, job: Job) -> Job:
         """A queued job when it has ended or waits, carried out here or by who was faster."""
-        claimed = self.store.jobs.claim(job.id, self.process, time.time())
-        if claimed is not None:
-            await self.run_job(claimed)
-        while self.store.jobs.get(job.id).state in ("queued", "running"):
-            await self.changed()
+        while (state := self.store.jobs.get(job.id).state) in ("queued", "running"):
+            claimed = None
+            if state == "queued":
+                claimed = self.store.jobs.claim(job.id, self.process, time.time())
+            if claimed is not None:
+                await self.run_job(claimed)
+            else:
+                await self.changed()
         return self.store.jobs.get(job.id)
 
     async def run_job(self, job: Job) -> None:
@@ -100,13 +98,12 @@ class JobRunner:
         except EngineWanted as wait:
             need = engine_need(wait.missing)
             self._park_for(job, need, describe_engine_wait(job.id, need))
-        except SuccessionUndecided as wait:
-            self._park_for(job, wait.need, describe_succession_wait(job.id, wait.need))
+        except (SuccessionUndecided, SourceUnconfirmed, ForgeWaits) as wait:
+            self._park_for(job, wait.need, describe_wait(job.id, wait.need))
         except KNOWN_FAILURES as error:
-            told = show_need(error.need, job.id) if isinstance(error, ForgeWaits) else None
-            await self._store_end(job, "failed", {"needs": told} if told else None, str(error))
+            await self._store_end(job, "failed", None, str(error))
         except asyncio.CancelledError:
-            if self.person is None:
+            if not self.patient:
                 self.store.jobs.cancel(job.id, "the terminal", time.time())
             raise
         else:
@@ -128,8 +125,11 @@ class JobRunner:
             )
         except JobLost:
             return
+        self._resume_met(job.id)
 
-    def _park_for(self, job: Job, need: EngineNeed | SuccessionNeed, told: str) -> None:
+    def _park_for(
+        self, job: Job, need: AllowedNeed | CredentialNeed | EngineNeed, told: str
+    ) -> None:
         """Let it wait as it is, as nobody's: whoever gives it what it needs resumes it."""
         try:
             kept = self.store.jobs.get(job.id).result
@@ -138,24 +138,27 @@ class JobRunner:
             )
         except JobLost:
             return
+        self._resume_met(job.id)
+
+    def _resume_met(self, identity: str) -> None:
+        """Queue a job again that has by now what it was parked for: what a person allowed after the
+        job looked and before it waited would go unnoticed.
+        """
+        parked = self.store.jobs.get(identity)
+        if parked.state == "waiting" and self.met(parked):
+            self.store.jobs.resume(identity, "what a person allowed", time.time())
 
     async def _run_work(self, job: Job) -> Mapping[str, Any]:
         def report(step: ForgeStep) -> None:
             self.store.jobs.update_progress(job.id, job.attempt, time.time(), **vars(step))
 
-        while True:
-            try:
-                return await self.work[job.kind](job, report)
-            except ForgeWaits as error:
-                if self.person is None:
-                    raise
-                self.store.jobs.update_progress(
-                    job.id, job.attempt, time.time(), state="waiting", message=str(error)
-                )
-                await self.person()
+        return await self.work[job.kind](job, report)
 
     def _forget_task(self, key: str, task: asyncio.Task[None]) -> None:
         self._running.pop(key, None)
+        if self.patient and not task.cancelled():
+            # There is room for another, which may be this one again.
+            self.start_queued()
 
     def _find_active(self) -> list[str]:
         return [key for key in self._running if self.store.jobs.get(key).state != "waiting"]
@@ -170,7 +173,7 @@ class JobRunner:
             except JobLost:
                 return
             except DatabaseUnusable as error:
-                if self.person is None:
+                if not self.patient:
                     raise
                 log.error("a job's end is not recorded yet", job=job.id, reason=str(error))
                 await asyncio.sleep(RETRY_SECONDS)

@@ -32,15 +32,23 @@ class Submissions:
     drafting: DraftJobRunner
 
     def resubmit_order(self, job: str, document: str) -> Job:
-        """A new job for an order whose source was of no use, with the description handed in."""
+        """The job of an order whose source was of no use, queued again with the description handed
+        in; a new one where it has ended or runs.
+        """
         earlier = self.store.jobs.get(job)
         if earlier.kind != "forge" and earlier.request.get("tool") != NO_TOOL:
             raise OrchestratorError(f"{job} is no forge job. `status` lists the jobs.")
         if earlier.request.get("parent"):
             raise OrchestratorError(f"{job} changes a server: hand in its code, not a document.")
-        if awaits_draft(earlier):
+        request = {**earlier.request, "document": document}
+        if earlier.kind == "forge":
+            amended = self.store.jobs.amend(job, request, "submit", time.time())
+            if amended is not None:
+                return amended
+        elif awaits_draft(earlier):
+            # A task run goes on from its checkpoint, which knows the order as it was.
             self.store.jobs.cancel(job, "submit", time.time())
-        return self.jobs.create_job(earlier.kind, {**earlier.request, "document": document})
+        return self.jobs.create_job(earlier.kind, request)
 
     def submit_draft(
         self, job: str, given: Mapping[str, Any]

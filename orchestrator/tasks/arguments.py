@@ -16,6 +16,7 @@ from forge.authors.interface import Author, ModelRequest
 from forge.drafts.brief import MAX_BYTES, MAX_TASK, fence_text
 from forge.text import sanitize_line
 from sandbox.bundle.model import ToolDefinition
+from sandbox.schemas.coercion import coerce_arguments
 from sandbox.schemas.validator import get_checker
 
 TRIES = 3
@@ -70,7 +71,8 @@ async def extract_arguments(author: Author, task: str, tool: ToolDefinition) -> 
         )
         if missing:
             return ExtractedArguments(problem=f"the task does not say {missing}")
-        arguments = reply.content["arguments"]
+        read = coerce_arguments(tool.input_schema, reply.content["arguments"])
+        arguments = read.arguments
         problem = _find_problem(arguments, task, tool)
         if not problem:
             return ExtractedArguments(arguments, reply.model)

@@ -45,7 +45,7 @@ def build_call_result(reply: Reply) -> TaskResult:
         "trust": reply.standing.level,
         "rule": reply.rule,
         "cause": reply.cause,
-        "result": dict(reply.outcome.result),
+        "result": dict(reply.outcome.delivered),
         "failure": failure and vars(failure),
     }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from orchestrator.errors import UnknownTool
 from orchestrator.gateway.catalog import Catalog
-from registry.models import Entry, ToolMatch
+from registry.models import Entry, Route, ToolMatch
 from registry.store import Store
 from registry.trust import Standing
 from sandbox.bundle.apispec import Access
@@ -41,6 +41,24 @@ class Suggestion:
 
 
 @dataclass(frozen=True)
+class Routed:
+    """Where a task may go: what the search says of it, and its matches as suggestions."""
+
+    route: Route
+    found: tuple[Suggestion, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer as clients see it. `probability` is that of the first being right."""
+        told: dict[str, Any] = {
+            "candidates": [each.to_json() for each in self.found],
+            "none": "forge",
+            "verdict": self.route.verdict,
+            "probability": round(self.route.probability, 2),
+        }
+        return {**told, "vetoes": list(self.route.vetoes)} if self.route.vetoes else told
+
+
+@dataclass(frozen=True)
 class Suggestions:
     """Finds tools for a task among the registered servers."""
 
@@ -49,7 +67,12 @@ class Suggestions:
 
     def find(self, task: str, k: int) -> Sequence[Suggestion]:
         """The tools that fit a task, at most `k`, best first."""
-        return [self._suggest(match) for match in self.store.search.find_tools(task, k)]
+        return self.route(task, k).found
+
+    def route(self, task: str, k: int) -> Routed:
+        """Where a task may go, with the tools that fit it, at most `k`, best first."""
+        route = self.store.route(task, k)
+        return Routed(route, tuple(map(self._suggest, route.matches)))
 
     def _suggest(self, match: ToolMatch) -> Suggestion:
         entry = self.store.servers.get(match.entry)

@@ -27,6 +27,7 @@ from orchestrator.tasks.results import TaskResult
 from registry.models import Job
 from sandbox.bundle.model import ToolDefinition
 from sandbox.schemas.validator import get_checker
+from sandbox.session.interface import Failure
 
 MAX_STEPS = 10
 _JOINTS = re.compile(r"\s*(?:;|\n+|,?\s+(?:and\s+)?then\s+)\s*", re.IGNORECASE)
@@ -43,6 +44,8 @@ def split_task(task: str) -> tuple[str, ...]:
 MAX_ATTEMPTS = 3
 TRANSIENT = frozenset({"timeout", "unreachable", "crashed"})
 FIXABLE = frozenset({"schema", "malformed", "drift", "bug"})
+MOVED = frozenset({405, 410})
+"""Statuses by which an API says that an operation is no longer where it was (RFC 9110)."""
 
 
 class TaskState(TypedDict, total=False):
@@ -172,7 +175,7 @@ class TaskGraph:
         return {
             "attempts": attempt,
             "result": _add_reading_note(results.build_call_result(reply), state),
-            "failure": failure.kind if failure else "",
+            "failure": _classify_failure(failure) if failure else "",
             "retriable": self._parts.roster.find_tool(*parts).access == "read",
         }
 
@@ -217,6 +220,10 @@ class TaskGraph:
         return results.build_suggestions(
             {step: self._parts.suggestions.find(step, 5) for step in steps}
         )
+
+
+def _classify_failure(failure: Failure) -> str:
+    return "drift" if failure.status in MOVED else failure.kind
 
 
 def _add_reading_note(result: TaskResult, state: TaskState) -> TaskResult:

@@ -87,11 +87,14 @@ class ApprovalTable(Repository):
             self._append_audit_row(connection, PENDING, approval.id, payload, approval.created)
 
     def find(self, state: ApprovalState | None = None, limit: int = 100) -> tuple[Approval, ...]:
-        """The newest approvals, newest first, in one state or in all. One whose row cannot be read
-        is left out (`find_damaged`).
+        """The newest approvals, newest first, in one state or in all; all that are pending are
+        among them. One whose row cannot be read is left out (`find_damaged`).
         """
-        found = self._load(self.find_ids(state, limit))
-        return tuple(each for each in found if isinstance(each, Approval))
+        wanted = self.find_ids(state, limit)
+        if state in (None, "pending"):
+            wanted = tuple(dict.fromkeys((*self.find_ids("pending", MAX_PENDING), *wanted)))
+        found = [each for each in self._load(wanted) if isinstance(each, Approval)]
+        return tuple(sorted(found, key=lambda each: (-each.created, each.id)))
 
     def find_ids(self, state: ApprovalState | None = None, limit: int = 100) -> tuple[str, ...]:
         """The ids of the newest approvals, newest first, whether or not they can be read."""
@@ -103,7 +106,7 @@ class ApprovalTable(Repository):
         with self._database.read() as connection:
             return tuple(map(str, connection.execute(query).scalars()))
 
-    def find_damaged(self, limit: int = 100) -> tuple[ApprovalDamaged, ...]:
+    def find_damaged(self, limit: int = MAX_PENDING) -> tuple[ApprovalDamaged, ...]:
         """The approvals that wait and whose rows cannot be read."""
         found = self._load(self.find_ids("pending", limit))
         return tuple(each for each in found if isinstance(each, ApprovalDamaged))

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from sqlalchemy import Connection, Delete, delete, insert, select
 
@@ -16,6 +17,7 @@ from registry.database.canonical import clean_text
 from registry.errors import GrantStale
 from registry.models import DocumentationSource, Grant, GrantKind
 
+ADDED = "grant.added"
 REVOKED = "grant.removed"
 _TEXT = 2_000
 _COLUMNS = tuple(column.name for column in tables.grants.columns)
@@ -53,22 +55,24 @@ class GrantTable(Repository):
         by = clean_text(grant.granted_by, _TEXT)
         row = {name: getattr(grant, name) for name in _COLUMNS} | {"granted_by": by}
         with self._database.write() as connection:
-            if (
-                grant.serial
-                != _find_ended_serials(connection, (grant.origin,))[grant.origin, grant.kind] + 1
-            ):
+            last = _find_last_serial(connection, grant.origin, grant.kind)
+            if grant.serial != last.next:
                 raise GrantStale(grant.origin)
             connection.execute(_delete_grant(grant.origin, grant.kind))
+            if last.next > last.ended + 1:
+                # A copy of the row that is replaced counts for nothing from here on.
+                replaced = {"kind": grant.kind, "by": by, "serial": grant.serial - 1}
+                self._append_audit_row(connection, REVOKED, grant.origin, replaced, grant.granted)
             connection.execute(insert(tables.grants), row)
             payload = {"kind": grant.kind, "by": by}
             if grant.detail:
                 payload["detail"] = grant.detail
-            self._append_audit_row(connection, "grant.added", grant.origin, payload, grant.granted)
+            self._append_audit_row(connection, ADDED, grant.origin, payload, grant.granted)
 
     def get_next_serial(self, origin: str, kind: GrantKind) -> int:
         """The serial number that a new grant has to be signed with."""
         with self._database.read() as connection:
-            return _find_ended_serials(connection, (origin,))[origin, kind] + 1
+            return _find_last_serial(connection, origin, kind).next
 
     def remove_grant(self, origin: str, kind: GrantKind, by: str, now: float) -> bool:
         """Revoke a grant; True where there was one.
@@ -95,6 +99,32 @@ class GrantTable(Repository):
             rows = connection.execute(query).mappings().all()
             ended = _find_ended_serials(connection, {row["origin"] for row in rows})
         return tuple(Grant(**row, revoked=ended[row["origin"], row["kind"]]) for row in rows)
+
+
+@dataclass(frozen=True)
+class _LastSerial:
+    """The newest revoked serial of a grant, and the one that the next grant has."""
+
+    ended: int
+    next: int
+
+
+def _find_last_serial(connection: Connection, origin: str, kind: GrantKind) -> _LastSerial:
+    """The serials of a grant. The serial of a row that lies there is not believed: whoever wrote it
+    may have chosen it. A grant that counts has the one after the newest revoked.
+    """
+    grants, audit = tables.grants, tables.audit
+    ended = _find_ended_serials(connection, (origin,))[origin, kind]
+    stored = select(grants.c.kind).where(grants.c.origin == origin, grants.c.kind == kind)
+    told = (
+        select(audit.c.kind, audit.c.payload)
+        .where(audit.c.subject == clean_text(origin, SUBJECT), audit.c.kind.in_((ADDED, REVOKED)))
+        .order_by(audit.c.id)
+    )
+    rows = [row for row in connection.execute(told) if json.loads(row.payload)["kind"] == kind]
+    # Also where somebody deleted the row: its copy is to count for nothing.
+    there = connection.execute(stored).first() is not None or bool(rows and rows[-1].kind == ADDED)
+    return _LastSerial(ended, ended + 2 if there else ended + 1)
 
 
 def _delete_grant(origin: str, kind: GrantKind) -> Delete:

@@ -150,7 +150,8 @@ def build_invocation_row(invocation: Invocation) -> dict[str, Any]:
     """The columns of an invocation, without its ordinals. What a server, an API or a client gave
     and no column can hold is replaced, and said so in `unstorable`.
     """
-    failure, to = invocation.failure, RowConverter(dict(invocation.unstorable))
+    failure, difference = invocation.failure, invocation.difference
+    to = RowConverter(dict(invocation.unstorable))
     plain = ("id", "entry", "version", "tool", "access", "approval", "process", "state", "disputed")
     return {
         **{name: getattr(invocation, name) for name in plain},
@@ -168,6 +169,9 @@ def build_invocation_row(invocation: Invocation) -> dict[str, Any]:
             to.convert_text("failure_message", failure.message, TEXT) if failure else ""
         ),
         "failure_status": to.convert_integer("failure_status", failure.status) if failure else None,
+        "difference": (
+            to.convert_json("difference", vars(difference), TEXT) if difference else None
+        ),
         "unstorable": to.write_notes(),
     }
 
@@ -188,6 +192,7 @@ def mark_unstorable(invocation: Invocation, reason: str) -> Invocation:
         session="",
         latency_ms=0.0,
         failure=failure and CallFailure(str(failure.kind), said["unstorable"]),
+        difference=None,
         recording=None,
         unstorable={"row": said["unstorable"]},
     )

@@ -20,7 +20,7 @@ from registry.calls.recordings import RecordingTable, pack_recordings
 from registry.database import tables
 from registry.database.canonical import clean_text
 from registry.errors import DuplicateRow, NotCallable, RowNotFound
-from registry.models import CALLABLE, CallFailure, EntryState, Invocation
+from registry.models import CALLABLE, CallDifference, CallFailure, EntryState, Invocation
 from registry.processes import check_not_frozen
 from registry.servers import standings
 from registry.servers.entries import STATE, change_state
@@ -214,6 +214,7 @@ def _parse_row(row: Mapping[Any, Any]) -> Invocation:
         result=json.loads(row["result"]),
         unstorable=json.loads(row["unstorable"] or "{}"),
         failure=kind and CallFailure(kind, row["failure_message"], row["failure_status"]),
+        difference=CallDifference(**json.loads(row["difference"])) if row["difference"] else None,
         # A list that was too long was replaced by one marker.
         exchanges=tuple(exchanges) if isinstance(exchanges, list) else (exchanges,),
     )

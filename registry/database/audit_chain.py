@@ -38,6 +38,7 @@ CONTENT = (
     "failure_kind",
     "failure_message",
     "failure_status",
+    "difference",
     "latency_ms",
     "exchanges",
     "unstorable",

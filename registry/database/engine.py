@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sqlite3
 import threading
 import time
@@ -23,7 +24,7 @@ from sqlalchemy.exc import (
 )
 
 from registry.database.tables import HEAD, alembic_version, metadata
-from registry.errors import DatabaseUnusable
+from registry.errors import DatabaseUnusable, SchemaUnknown
 
 BUSY_SECONDS = 10.0
 
@@ -101,10 +102,13 @@ class Database:
                 metadata.create_all(connection)
                 alembic_version.create(connection)
                 connection.execute(insert(alembic_version).values(version_num=HEAD))
+                connection.exec_driver_sql(f"PRAGMA user_version = {_encode_own_version()}")
             elif found != HEAD:
                 # Alembic costs most of a second to import and is needed once per upgrade.
                 migrate = importlib.import_module("registry.database.migrate")
                 migrate.upgrade(connection, str(self.path), found)
+            elif _read_columns(connection) != _list_columns():
+                raise SchemaUnknown(str(self.path), _read_maker(connection))
 
     def _build_error(self, error: Exception) -> DatabaseUnusable:
         reason = str(getattr(error, "orig", None) or error)
@@ -174,3 +178,45 @@ def _read_revision(connection: Connection) -> str | None:
         return None
     found = connection.execute(select(alembic_version.c.version_num)).scalar()
     return None if found is None else str(found)
+
+
+_COLUMNS = """
+SELECT m.name, p.name FROM sqlite_master AS m JOIN pragma_table_info(m.name) AS p
+WHERE m.type = 'table' AND m.sql NOT LIKE 'CREATE VIRTUAL%' AND m.name NOT LIKE 'search_index%'
+  AND m.name NOT LIKE 'sqlite%' AND m.name != 'alembic_version'
+"""
+
+
+def _read_columns(connection: Connection) -> set[tuple[str, str]]:
+    """The table and name of each column that the database has."""
+    return {(str(table), str(name)) for table, name in connection.exec_driver_sql(_COLUMNS)}
+
+
+def _list_columns() -> set[tuple[str, str]]:
+    """The table and name of each column that this build knows."""
+    return {(table.name, name) for table in metadata.tables.values() for name in table.c.keys()}
+
+
+# A build's version fits into SQLite's own number for it
+# (https://www.sqlite.org/pragma.html#pragma_user_version): 1.2.3 is 1002003.
+_STEP = 1000
+
+
+def _encode_own_version() -> int:
+    # Loading the packages' metadata takes longer than all else here, and a home is made once.
+    found = importlib.import_module("importlib.metadata")
+    try:
+        version = found.version("toolwright")
+    except found.PackageNotFoundError:  # a checkout that nobody installed
+        version = "0"
+    parts = [int(part) for part in re.findall(r"\d+", version)[:3]]
+    major, minor, patch = (*parts, 0, 0, 0)[:3]
+    return (major * _STEP + minor) * _STEP + patch
+
+
+def _read_maker(connection: Connection) -> str:
+    number = int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+    if not number:
+        return "an earlier build of Toolwright"
+    left, patch = divmod(number, _STEP)
+    return f"another build of Toolwright ({left // _STEP}.{left % _STEP}.{patch})"

@@ -119,6 +119,7 @@ invocations = Table(
     Column("failure_kind", String(40)),
     Column("failure_message", Text, nullable=False),
     Column("failure_status", Integer),
+    Column("difference", Text),
     Column("latency_ms", Float, nullable=False),
     Column("exchanges", Text, nullable=False),
     # What of the row could not be stored and was replaced, by column, as JSON; "" for nothing.
@@ -375,6 +376,16 @@ documents = Table(
     Column("parameters", Text, nullable=False),
     # The server's name and title, and the intents of the verbs in its name.
     Column("context", Text, nullable=False),
+    # The digest of the text that its vector is made of: `registry.search.vectors`.
+    Column("meaning", String(64), nullable=False, index=True),
+)
+
+vectors = Table(
+    "search_vectors",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("meaning", String(64), nullable=False, unique=True),
+    Column("vector", LargeBinary, nullable=False),
 )
 
 # Alembic's own table, which its migrations make by themselves.

@@ -63,6 +63,28 @@ def find_cause(call: Invocation, tool: ToolDefinition | None = None) -> Cause | 
     return rule(call, failure)
 
 
+def find_drift(call: Invocation) -> Cause | None:
+    """What the answer of a call that succeeded says of the description; None where they agree.
+
+    Nobody's failure: the API is the judge, and the description is to be mended.
+    """
+    seen = call.difference
+    if call.state != "done" or seen is None or not call.succeeded:
+        return None
+    host = _find_host(call)
+    if seen.kind == "schema":
+        return _explain_undocumented(seen.where, seen.reason, host)
+    if seen.kind == "malformed":
+        return Cause("drift", seen.reason[:TEXT], "recompile", host=host)
+    return Cause("drift", seen.reason[:TEXT], host=host)
+
+
+def _explain_undocumented(where: str, reason: str, host: str) -> Cause:
+    place = where[:TEXT]
+    told = f"its answer at {place or '/'} is not what is documented: {reason}"
+    return Cause("drift", told[:TEXT], "widen", place, host)
+
+
 def _explain_status(call: Invocation, failure: CallFailure, tool: ToolDefinition | None) -> Cause:
     status, host = failure.status or 0, _find_host(call)
     if status == 429:
@@ -90,9 +112,8 @@ def _explain_rate_limit(call: Invocation, failure: CallFailure) -> Cause:
 
 def _explain_schema(call: Invocation, failure: CallFailure) -> Cause:
     where = _read_error_meta(call).get("where")
-    place = where[:TEXT] if isinstance(where, str) else ""
-    reason = f"its answer at {place or '/'} is not what is documented: {failure.message}"
-    return Cause("drift", reason[:TEXT], "widen", place, _find_host(call))
+    place = where if isinstance(where, str) else ""
+    return _explain_undocumented(place, failure.message, _find_host(call))
 
 
 def _explain_malformed(call: Invocation, failure: CallFailure) -> Cause:

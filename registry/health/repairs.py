@@ -64,7 +64,8 @@ class RepairTable(Repository):
     def count_drift(self, entry: str, version: int) -> dict[str, int]:
         """The number of calls by tool of a version whose answers were not as documented."""
         calls = tables.invocations
-        drifted = calls.c.failure_kind.in_(("schema", "malformed", "drift"))
+        failed = calls.c.failure_kind.in_(("schema", "malformed", "drift"))
+        drifted = failed | calls.c.difference.is_not(None)
         query = (
             select(calls.c.tool, func.count())
             .where((calls.c.entry == entry) & (calls.c.version == version) & drifted)

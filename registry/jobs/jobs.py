@@ -7,7 +7,7 @@ its job cannot change it any more.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -146,6 +146,22 @@ class JobTable(Repository):
             queued = _append_event(
                 replace(job, state="queued", updated=now), now, f"resumed by {by}"
             )
+            _save_row(connection, queued)
+            self._append_audit_row(connection, "job.queued", id, {"by": clean_text(by, TEXT)}, now)
+            return queued
+
+    def amend(self, id: str, request: Mapping[str, Any], by: str, now: float) -> Job | None:
+        """Queue a waiting job that belongs to no process again, with another request and without
+        what it had come to. None where it is in another state. Raises Unknown.
+        """
+        with self._database.write() as connection:
+            job = _load_job(connection, id)
+            if job.state != "waiting" or job.owner:
+                return None
+            amended = replace(
+                job, state="queued", stage="", request=dict(request), result=None, needs=None
+            )
+            queued = _append_event(replace(amended, updated=now), now, f"amended by {by}")
             _save_row(connection, queued)
             self._append_audit_row(connection, "job.queued", id, {"by": clean_text(by, TEXT)}, now)
             return queued

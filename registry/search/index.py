@@ -1,10 +1,12 @@
-"""Full-text index of tools: FTS5 finds candidates, `registry.search.ranking` orders them."""
+"""Search of tools: FTS5 and, with the extra `semantic`, sentence vectors find candidates;
+`registry.search.ranking` scores their words, and both together order them.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -12,8 +14,18 @@ from sqlalchemy import Connection, delete, insert, text
 
 from registry.database import tables
 from registry.database.audit_chain import Repository
-from registry.models import CALLABLE, Entry, RegisteredTool, ToolMatch
+from registry.database.engine import Database
+from registry.models import CALLABLE, Entry, RegisteredTool, Route, ToolMatch
+from registry.search.calibration import (
+    Evidence,
+    Ranked,
+    collect_evidence,
+    estimate_probability,
+    find_vetoes,
+)
+from registry.search.encoder import is_installed, load_encoder
 from registry.search.ranking import WEIGHTS, SearchCandidate, TermStatistics, rank_candidates
+from registry.search.vectors import BATCH, Likeness, VectorIndex, digest_tool
 from registry.search.words import (
     SearchQuery,
     SearchTerm,
@@ -29,31 +41,139 @@ MAX_SOUGHT = 20
 """How many of those are searched for: common words match nearly every tool, and are slow."""
 MAX_RANKED = 50
 """How many tools are ranked: the first in FTS5's own order (bm25)."""
+MAX_NEAREST = 20
+"""How many more are ranked for their meaning."""
+MIN_YARD, MIN_COSINE = 0.15, 0.3
+"""The least that a best score counts for: where nothing fits, the least bad is not made good."""
 MAX_COMPARED = 1_000
 """How many characters of a text are used for ranking."""
 MAX_TEXT = 4_000
 MAX_PARAMETERS = 100
 
 
+@dataclass(frozen=True)
+class Weighed:
+    """The candidates of a task, best first, and the evidence for the first; None without one."""
+
+    ranked: tuple[Ranked, ...]
+    evidence: Evidence | None
+    by_meaning: bool
+
+
 class SearchIndex(Repository):
+    def __init__(self, database: Database, process: str = "") -> None:
+        super().__init__(database, process)
+        self._vectors = VectorIndex(database)
+
     def find_tools(self, task: str, k: int = 10) -> tuple[ToolMatch, ...]:
+        """The matches of `route`."""
+        return self.route(task, k).matches
+
+    def route(self, task: str, k: int = 10) -> Route:
         """The `k` tools that fit a task best, best first; equals in order of their names.
 
-        Only servers that may be called are searched. Any text is a valid task; one without a word
-        that occurs in the index finds nothing. A score is between 0 and 1, where 1 is a tool that
-        matches every word of the task as well as possible.
+        Only servers that may be called are searched. Any text is a valid task; without vectors, one
+        without a word that occurs in the index finds nothing. A match's score is between 0 and 1,
+        where 1 is a tool that matches every word of the task as well as possible.
         """
-        asked = parse_query(task)
         with self._database.read() as connection:
-            registry = _load_statistics(connection, asked)
-            known = registry.select_rarest(asked.terms, MAX_TERMS)
-            if not known:
-                return ()
-            found = _find_candidates(connection, known[:MAX_SOUGHT], max(k, MAX_RANKED))
-            unknown = (term for term in asked.terms if not registry.has_term(term))
-            asked = replace(asked, terms=(*known, *unknown))
-            best = rank_candidates(asked, registry, found)[:k]
-            return _load_matches(connection, {tool.id: score for tool, score in best})
+            weighed = self._weigh(connection, task, max(k, MAX_RANKED))
+            scores = {each.tool.id: each.yard for each in weighed.ranked[:k]}
+            matches = _load_matches(connection, scores)
+        by_meaning = weighed.by_meaning
+        if weighed.evidence is None or not matches:
+            return Route((), 0.0, (), by_meaning)
+        probability = estimate_probability(weighed.evidence, by_meaning)
+        vetoes = find_vetoes(task, weighed.ranked[0].tool, matches[0])
+        return Route(matches, probability, vetoes, by_meaning)
+
+    def explain(self, task: str, without: Collection[tuple[str, str]] = ()) -> Weighed:
+        """What `route` decides by, as if the tools `without` (server and name) were not there."""
+        with self._database.read() as connection:
+            return self._weigh(connection, task, MAX_RANKED + len(without), without)
+
+    def fill_vectors(self, most: int = BATCH) -> int:
+        """Encode up to `most` tools that have no vector yet; how many were. 0 without the extra.
+
+        Raises EncoderUnusable.
+        """
+        if not is_installed() or not self._vectors.is_lacking():
+            return 0
+        encoder = load_encoder()
+        return self._vectors.fill(encoder, most) if encoder else 0
+
+    def clear_vectors(self) -> None:
+        """Remove all vectors: tools are found by their words only."""
+        self._vectors.clear()
+
+    def _weigh(
+        self,
+        connection: Connection,
+        task: str,
+        most: int,
+        without: Collection[tuple[str, str]] = (),
+    ) -> Weighed:
+        likeness = self._compare_meaning(task)
+        query = parse_query(task)
+        registry = _load_statistics(connection, query)
+        known = registry.select_rarest(query.terms, MAX_TERMS)
+        found = self._find_candidates(connection, known, likeness, most)
+        if without:
+            found = [tool for tool in found if (tool.entry, tool.tool) not in without]
+        if not found:
+            return Weighed((), None, likeness is not None)
+        unknown = (term for term in query.terms if not registry.has_term(term))
+        query = replace(query, terms=(*known, *unknown))
+        ranked = _rank(query, registry, found, likeness)
+        spread = (likeness.mean, likeness.deviation) if likeness else None
+        evidence = collect_evidence(task, query, registry, ranked, spread)
+        return Weighed(tuple(ranked), evidence, likeness is not None)
+
+    def _compare_meaning(self, task: str) -> Likeness | None:
+        if not task.strip() or not is_installed() or self._vectors.is_empty():
+            return None
+        encoder = load_encoder()
+        if encoder is None:
+            return None
+        return self._vectors.compare(encoder.encode(task[:MAX_COMPARED]), MAX_NEAREST)
+
+    def _find_candidates(
+        self,
+        connection: Connection,
+        known: Sequence[SearchTerm],
+        likeness: Likeness | None,
+        most: int,
+    ) -> list[SearchCandidate]:
+        found = _search_words(connection, known[:MAX_SOUGHT], most) if known else []
+        if likeness:
+            ids = set(likeness.nearest) - {tool.id for tool in found}
+            rows = connection.execute(_NEAREST, {"ids": json.dumps(sorted(ids))}).mappings()
+            found += [SearchCandidate(**row) for row in rows]
+        return found
+
+
+def _rank(
+    query: SearchQuery,
+    registry: TermStatistics,
+    found: Sequence[SearchCandidate],
+    likeness: Likeness | None,
+) -> list[Ranked]:
+    """Best first: the sum of both scores, each by its best one. A tool without a vector counts as
+    one that is as near as the usual.
+    """
+    yards = rank_candidates(query, registry, found)
+    if likeness is None:
+        return [Ranked(tool, score, None, score) for tool, score in yards]
+    cosines = {tool.id: likeness.cosines.get(tool.id) for tool, _ in yards}
+    best_yard = max(MIN_YARD, *(score for _, score in yards))
+    best_cosine = max([MIN_COSINE, *(each for each in cosines.values() if each is not None)])
+    ranked = []
+    for tool, score in yards:
+        cosine = cosines[tool.id]
+        near = likeness.mean if cosine is None else cosine
+        ranked.append(Ranked(tool, score, cosine, score / best_yard + near / best_cosine))
+    ranked.sort(key=lambda each: -each.fused)
+    return ranked
 
 
 def index_entry(connection: Connection, entry: Entry) -> None:
@@ -81,6 +201,7 @@ def build_document(entry: Entry, tool: RegisteredTool) -> dict[str, str]:
         "description": _stem_words(described),
         "parameters": _stem_words(split_words(_collect_parameters(listed["inputSchema"]))),
         "context": _stem_words([*intents, *server]),
+        "meaning": digest_tool(tool),
     }
 
 
@@ -100,7 +221,7 @@ def _list_spellings(terms: Iterable[SearchTerm]) -> list[str]:
     return list(dict.fromkeys(word for term in terms for word in term.spellings))
 
 
-def _find_candidates(
+def _search_words(
     connection: Connection, terms: Iterable[SearchTerm], most: int
 ) -> list[SearchCandidate]:
     """The tools that contain one of the terms, at most `most`.
@@ -167,11 +288,15 @@ _FREQUENCIES = text(
 _SIZE = text("SELECT count(*) FROM search_documents")
 _RANK = f"bm25(search_index, {', '.join(str(weight) for weight in WEIGHTS.values())})"
 _STATES = ", ".join(f"'{state}'" for state in CALLABLE)
-_CANDIDATES = text(f"""
-    SELECT found.id, found.entry, found.tool, tools.access, documents.words,
+_FIELDS = f"""found.id, found.entry, found.tool, tools.access, documents.words,
            documents.name, substr(documents.description, 1, {MAX_COMPARED}) AS description,
            substr(documents.parameters, 1, {MAX_COMPARED}) AS parameters,
-           substr(documents.context, 1, {MAX_COMPARED}) AS context
+           substr(documents.context, 1, {MAX_COMPARED}) AS context"""
+_JOINED = """JOIN search_documents AS documents ON documents.id = found.id
+    JOIN tools ON tools.entry = found.entry AND tools.version = found.version
+         AND tools.name = found.tool"""
+_CANDIDATES = text(f"""
+    SELECT {_FIELDS}
     FROM (
         SELECT documents.id, documents.entry, documents.tool, entries.version
         FROM (SELECT rowid AS id, {_RANK} AS rank FROM search_index
@@ -182,9 +307,17 @@ _CANDIDATES = text(f"""
         ORDER BY hits.rank, documents.entry, documents.tool
         LIMIT :most
     ) AS found
-    JOIN search_documents AS documents ON documents.id = found.id
-    JOIN tools ON tools.entry = found.entry AND tools.version = found.version
-         AND tools.name = found.tool""")
+    {_JOINED}""")
+_NEAREST = text(f"""
+    SELECT {_FIELDS}
+    FROM (
+        SELECT documents.id, documents.entry, documents.tool, entries.version
+        FROM json_each(:ids) AS chosen
+        JOIN search_documents AS documents ON documents.id = chosen.value
+        JOIN entries ON entries.name = documents.entry
+        WHERE entries.state IN ({_STATES})
+    ) AS found
+    {_JOINED}""")
 _MATCHES = text("""
     SELECT documents.id, documents.entry, documents.tool, versions.title,
            versions.description AS entry_description,

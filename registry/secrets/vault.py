@@ -9,7 +9,7 @@ import importlib
 import json
 import os
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -67,6 +67,12 @@ class Vault(Protocol):
         """Server and name of every secret, sorted."""
         ...
 
+    def lock_secret(self, server: str, name: str) -> AbstractContextManager[None]:
+        """A lock over all processes for what reads a secret, asks somebody else for the one that
+        follows it, and puts that one in its place. It blocks, and may be held for seconds.
+        """
+        ...
+
     def mark_text(self, text: str) -> str:
         """A short mark that another text does not have. Nobody without the vault's key can find the
         text by it, nor whether it is a certain one.
@@ -118,6 +124,10 @@ class FileVault:
         secrets = self._read_vault().secrets
         return tuple(sorted((server, name) for server in secrets for name in secrets[server]))
 
+    def lock_secret(self, server: str, name: str) -> AbstractContextManager[None]:
+        digest = hashlib.sha256(json.dumps([server, name]).encode()).hexdigest()
+        return lock_file(self._path.with_name(f"{self._path.name}.{digest[:16]}"))
+
     def mark_text(self, text: str) -> str:
         opened = self._read_vault()
         if self._passphrase is not None:
@@ -139,6 +149,16 @@ class FileVault:
                 self._write_vault(_OpenedVault(opened.secrets, None))
             self._beside.remove()
         return True
+
+    def export_key(self) -> bytes | None:
+        """The key that opens the vault; None where there is no vault, or it has a passphrase."""
+        key = self._read_vault().key
+        return None if key is None else key.load()
+
+    def move_to_key(self, key: VaultKey) -> None:
+        """Encrypt the vault with another key, which is created where there is none."""
+        with lock_file(self._path):
+            self._write_vault(_OpenedVault(self._read_vault().secrets, key))
 
     def _read_vault(self) -> _OpenedVault:
         try:
@@ -238,6 +258,14 @@ class VaultSettings(Protocol):
     def instance(self) -> str: ...
 
 
+def read_key_place(path: Path) -> str:
+    """Where a vault's file says that its key is; "" where it says nothing."""
+    try:
+        return str(json.loads(path.read_bytes()).get("key", ""))
+    except (OSError, ValueError, AttributeError):
+        return ""
+
+
 def open_vault(settings: VaultSettings) -> FileVault:
     """Open a home's vault. A key that still lies beside it is replaced by one in the preferred
     place.
@@ -255,10 +283,18 @@ def find_key(settings: VaultSettings) -> VaultKey:
     where the extra `keyring` is installed and finds one, else a file of the user's configuration.
     """
     if not settings.own_key:
-        ring = _find_keyring()
-        if ring is not None:
-            return KeyringEntry(ring.get_keyring(), settings.instance, (ring.errors.KeyringError,))
+        entry = find_keyring_entry(settings.instance)
+        if entry is not None:
+            return entry
     return KeyFile(settings.vault_key)
+
+
+def find_keyring_entry(instance: str) -> VaultKey | None:
+    """The entry of another home in the system's keyring; None where there is no keyring."""
+    ring = _find_keyring()
+    if ring is None:
+        return None
+    return KeyringEntry(ring.get_keyring(), instance, (ring.errors.KeyringError,))
 
 
 def _find_keyring() -> Any:

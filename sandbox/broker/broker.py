@@ -246,8 +246,10 @@ class Broker:
         return None
 
     async def _send_write(self, request: WireRequest, rule: RequestRule) -> Exchange:
-        """Send the one write. If it was not sent, another one may follow."""
-        exchange = await self._send_allowed(request, rule)
+        """Send the one write. If it was not sent, another one may follow. It is never sent again by
+        itself, even where the tool is one that reads: what a person was asked about may act.
+        """
+        exchange = await self._send_allowed(request, replace(rule, access="write"))
         self.released = exchange.attempts > 0
         return exchange
 

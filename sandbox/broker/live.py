@@ -14,7 +14,7 @@ import httpcore
 
 from sandbox.broker.addresses import Resolver, resolve_allowed_addresses, resolve_by_system
 from sandbox.budget import CALL
-from sandbox.errors import ResponseTooLarge, UpstreamUnreachable
+from sandbox.errors import BytesExhausted, ResponseTooLarge, UpstreamUnreachable
 from sandbox.wire.exchange import Headers, WireRequest, WireResponse
 from sandbox.wire.policy import DEFAULT_PORTS, Origin, parse_origin
 
@@ -89,7 +89,11 @@ class LiveHttp:
                 extensions={"timeout": self._timeouts},
             ) as response:
                 headers = _decode_headers(response.headers)
-                body = await self._read_body(response, headers)
+                try:
+                    body = await self._read_body(response, headers)
+                except (ResponseTooLarge, BytesExhausted) as error:
+                    error.status = response.status
+                    raise
         except (
             httpcore.NetworkError,
             httpcore.TimeoutException,

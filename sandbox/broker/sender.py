@@ -25,7 +25,7 @@ from sandbox.errors import (
 from sandbox.killswitch import KillSwitch
 from sandbox.offload import INLINE_BYTES
 from sandbox.wire.exchange import Caps, Exchange, Upstream, WireRequest, WireResponse
-from sandbox.wire.policy import RequestRule, parse_origin
+from sandbox.wire.policy import SAFE_METHODS, RequestRule, parse_origin
 
 Refusal = Literal[
     "refused",
@@ -52,6 +52,18 @@ def build_refused_exchange(
 ) -> Exchange:
     """The exchange of a request that got no answer."""
     return Exchange(request, None, refusal, reason, attempts, retry_after=retry_after)
+
+
+def build_cut_exchange(
+    request: WireRequest, reason: str, status: int, attempts: int = 0
+) -> Exchange:
+    """The exchange of an answer that a limit cut; of a write it says that the write happened."""
+    if request.method not in SAFE_METHODS and 200 <= status < 300:
+        reason = (
+            f"the API answered {status}, so what was asked for is done and must not be repeated; "
+            f"only its answer cannot be given: {reason}"
+        )
+    return Exchange(request, None, "too_large", reason, attempts, answered=status)
 
 
 @dataclass(frozen=True)
@@ -82,6 +94,8 @@ class Sender:
         """Send and return the exchange, redacted. A request that cannot be sent is a refusal."""
         credentials = self.credentials.open_exchange(rule.origin)
         names = credentials.choose_credentials(rule.security)
+        if names is None and credentials.may_go_without(rule.security):
+            names = ()
         if names is None:
             return build_refused_exchange(
                 request, "credential", credentials.describe_missing(rule.security)
@@ -108,6 +122,7 @@ class Sender:
             exchange.attempts,
             retry_after=exchange.retry_after,
             sent_at=tuple(delivery.sent_at),
+            answered=exchange.answered,
         )
 
     async def _deliver_request(self, delivery: _Delivery) -> Exchange:
@@ -120,7 +135,7 @@ class Sender:
             reason = f"no whole answer within {self.caps.seconds:g} s"
             return build_refused_exchange(request, "timeout", reason, delivery.sent)
         except (ResponseTooLarge, BytesExhausted) as error:
-            return build_refused_exchange(request, "too_large", str(error), delivery.sent)
+            return build_cut_exchange(request, str(error), error.status, delivery.sent)
         except UpstreamUnreachable as error:
             return build_refused_exchange(request, "unreachable", str(error), delivery.sent)
         except CredentialRefused as error:
@@ -138,7 +153,7 @@ class Sender:
             )
         if len(response.body) > self.caps.response_bytes:
             reason = f"the answer is larger than {self.caps.response_bytes} bytes"
-            return build_refused_exchange(request, "too_large", reason, delivery.sent)
+            return build_cut_exchange(request, reason, response.status, delivery.sent)
         sent_at = tuple(delivery.sent_at)
         return Exchange(request, response, attempts=delivery.sent, sent_at=sent_at)
 

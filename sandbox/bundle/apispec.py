@@ -92,7 +92,12 @@ class SecurityScheme:
 
     `token_url` and `grants` (RFC 6749: client_credentials, refresh_token, password) are what the
     document's OAuth flows allow without a browser, `discovery` is OpenID Connect's document; URLs
-    are absolute. `given` says that a person declared the scheme, not the document.
+    are absolute. `given` says that a person declared the scheme, not the document; `prefix` is then
+    the word before the secret in an apiKey's header, such as `token` in `Authorization: token …`.
+
+    `authorization_url`, `device_url` and `login_url` are the endpoints at which a person logs in
+    (RFC 6749 section 3.1, RFC 8628 section 3.1) and that of the tokens of such log-ins.
+    `description` is what the document says of it, cleaned: a stranger's text, for people.
     """
 
     name: str
@@ -105,6 +110,11 @@ class SecurityScheme:
     discovery: str = ""
     grants: tuple[Literal["client_credentials", "refresh_token", "password"], ...] = ()
     given: bool = False
+    prefix: str = ""
+    authorization_url: str = ""
+    device_url: str = ""
+    login_url: str = ""
+    description: str = ""
 
 
 @dataclass(frozen=True)
@@ -113,8 +123,9 @@ class Operation:
     `written` is the path as its document has it, with what never goes on the wire.
 
     `security` lists alternatives; each is the scheme names that go together; an empty alternative
-    means that anonymous access is allowed, no alternatives that none is asked for. `document` is
-    the GraphQL document that the operation consists of; its parameters are its variables.
+    means that anonymous access is allowed, no alternatives that none is asked for. `scopes` are
+    those that it needs, each with its scheme's name. `document` is the GraphQL document that the
+    operation consists of; its parameters are its variables.
     """
 
     id: str
@@ -132,6 +143,7 @@ class Operation:
     deprecated: bool = False
     written: str = ""
     document: str = ""
+    scopes: tuple[tuple[str, str], ...] = ()
 
     @property
     def url(self) -> str:
@@ -168,7 +180,11 @@ def to_json(spec: APISpec) -> dict[str, Any]:
 def _to_plain(value: Any) -> Any:
     """A value of this module as JSON; schemas are JSON and stay the objects that they are."""
     if is_dataclass(value):
-        return {field.name: _to_plain(getattr(value, field.name)) for field in fields(value)}
+        made = {field.name: _to_plain(getattr(value, field.name)) for field in fields(value)}
+        if isinstance(value, SecurityScheme) and not value.prefix:
+            # Most have none, and a file's digest is not to depend on what is not there.
+            del made["prefix"]
+        return made
     if isinstance(value, tuple):
         return [_to_plain(item) for item in value]
     if isinstance(value, Mapping):
@@ -211,6 +227,7 @@ def _parse_operation(data: Mapping[str, Any]) -> Operation:
                 for r in data["responses"]
             ),
             "security": tuple(tuple(names) for names in data["security"]),
+            "scopes": tuple((str(name), str(scope)) for name, scope in data.get("scopes", ())),
         }
     )
 

@@ -67,6 +67,10 @@ class TokenEndpoint:
     """The source of access tokens (RFC 6749). `url` is the token endpoint, or `discovery`
     the document that names it (OpenID Connect Discovery 1.0). `client_auth` is how the client
     shows its secret there: `basic` (and where that is refused, once, `body`) or `body`.
+
+    For log-ins: the endpoints at which a person logs in, by a browser (`authorization_url`) or by a
+    code (`device_url`), the token endpoint where it is another one (`login_url`), and the scopes
+    that the bundle's operations need.
     """
 
     url: str = ""
@@ -74,6 +78,15 @@ class TokenEndpoint:
     grants: tuple[Grant, ...] = ()
     scopes: tuple[str, ...] = ()
     client_auth: Literal["basic", "body"] = "basic"
+    authorization_url: str = ""
+    device_url: str = ""
+    login_url: str = ""
+    needed_scopes: tuple[str, ...] = ()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is an endpoint of which the broker can ask tokens by itself."""
+        return bool(self.url or self.discovery)
 
 
 @dataclass(frozen=True)
@@ -138,6 +151,12 @@ class Credential:
         """The URLs that the broker may request tokens from, apart from discovered ones."""
         known = (self.tokens.url, self.tokens.discovery) if self.tokens else ()
         return tuple(filter(None, known))
+
+    def list_login_urls(self) -> tuple[str, ...]:
+        """The URLs of the endpoints that serve a person's log-in alone."""
+        known = self.tokens
+        urls = (known.authorization_url, known.device_url, known.login_url) if known else ()
+        return tuple(filter(None, urls))
 
 
 def parse_credential(data: Mapping[str, Any]) -> Credential:
@@ -217,7 +236,7 @@ def _parse_item(kind: type[Any], key: str, item: Any, at: str) -> Any:
         if not isinstance(item, Mapping) or len(item) > 2 * MAX_PARTS:
             raise ValueError(f"{at} is no table of at most {2 * MAX_PARTS} templates")
         return tuple((_parse_text(name, at), _parse_text(text, at)) for name, text in item.items())
-    if key in ("grants", "scopes"):
+    if key in ("grants", "scopes", "needed_scopes"):
         return _parse_words(item, at, get_args(Grant) if key == "grants" else None)
     if key == "given":
         if not isinstance(item, bool):
@@ -251,7 +270,7 @@ def _parse_words(item: Any, at: str, choices: Iterable[str] | None) -> tuple[str
 
 
 def _check_credential(credential: Credential) -> None:
-    for url in credential.list_token_urls():
+    for url in (*credential.list_token_urls(), *credential.list_login_urls()):
         _check_url(url)
     if credential.kind == "aws-sigv4" and not (credential.region and credential.service):
         raise ValueError("aws-sigv4 needs a region and a service")

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from sandbox.bundle.widening import Widening
+
 Stage = Literal[
     "static", "suite", "cases", "adequacy", "mock", "recorded", "live", "redteam", "acceptance"
 ]
@@ -59,7 +61,8 @@ class CaseResult:
 class StageReport:
     """The verdict of one stage. `note` says why a stage was skipped or inconclusive.
 
-    `coverage` is the share (0..1) of cells of the matrix that were run.
+    `coverage` is the share (0..1) of cells of the matrix that were run. `learned` is what the
+    answers of the real API teach of their types.
     """
 
     stage: Stage
@@ -70,6 +73,7 @@ class StageReport:
     coverage: float = 1.0
     note: str = ""
     code: ReportCode = ""
+    learned: tuple[Widening, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -115,5 +119,9 @@ def from_json(data: Mapping[str, Any]) -> StageReport:
             **data,
             "cases": tuple(CaseResult(**case) for case in data["cases"]),
             "findings": tuple(Finding(**finding) for finding in data["findings"]),
+            "learned": tuple(
+                Widening(one["tool"], one["where"], tuple(one["types"]), tuple(one["values"]))
+                for one in data.get("learned", ())
+            ),
         }
     )

@@ -13,7 +13,12 @@ from sandbox.bundle.credential import quote_toml
 
 SCALARS = ("boolean", "integer", "null", "number", "string")
 """The types that may be added. An undescribed array or object would accept anything."""
-MAX_WIDENINGS = 20
+MAX_WIDENINGS = 100
+"""Places of a server. One list of a real API differs in a dozen; at more than these its description
+is to be replaced, not widened.
+"""
+MAX_LEARNED = 80
+"""Places after which a probe teaches no more, so that repairs find some left."""
 MAX_TYPES, MAX_VALUES = 2, 8
 VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/+-]{0,39}\Z")
 """The form of an added enum value: models read it, so it must not be able to hold a sentence."""

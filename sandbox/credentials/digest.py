@@ -45,7 +45,7 @@ def choose_challenge(headers: Headers) -> Challenge | None:
         made
         for name, value in headers
         if name.lower() == "www-authenticate"
-        for made in map(_build_challenge, _parse_challenges(value[:MAX_HEADER]))
+        for made in map(_build_challenge, parse_challenges(value[:MAX_HEADER]))
         if made is not None
     ]
     found.sort(key=lambda made: made.hash == "md5")
@@ -113,7 +113,7 @@ class NonceCache:
         return build_authorization(asked, request, secret, used + 1, secrets.token_hex(16))
 
 
-def _parse_challenges(value: str) -> list[tuple[str, dict[str, str]]]:
+def parse_challenges(value: str) -> list[tuple[str, dict[str, str]]]:
     """The challenges of a WWW-Authenticate header: scheme and parameters (RFC 9110, 11.6.1)."""
     found: list[tuple[str, dict[str, str]]] = []
     at = 0

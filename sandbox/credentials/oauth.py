@@ -3,45 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard
-from urllib.parse import quote_plus, urlencode
 
 from sandbox.bundle.credential import Credential, TokenEndpoint
+from sandbox.credentials.oauth_secret import OAuthSecret, parse_oauth_secret
 from sandbox.credentials.templates import parse_secret_fields
+from sandbox.credentials.token_endpoint import (
+    DEFAULT_SECONDS,
+    GivenTokens,
+    build_token_request,
+    is_invalid_client,
+    parse_object,
+    parse_token_answer,
+    subtract_margin,
+)
 from sandbox.errors import CredentialRefused
 from sandbox.wire.exchange import WireRequest, WireResponse
 from sandbox.wire.policy import parse_origin
 from sandbox.wire.redaction import Redaction, list_sensitive_parts
 
-MARGIN_SECONDS = 60.0
-DEFAULT_SECONDS = 3600.0
-MAX_TOKEN = 16 * 1024
-MAX_ANSWER = 256 * 1024
 MAX_REMEMBERED = 8
-_EXTRAS = ("scope", "audience", "resource")
-_FIRST = "first_token"
-"""The field of a secret that says which refresh token its present one goes back to."""
 
 Fetch = Callable[[WireRequest], Awaitable[WireResponse]]
 """Sends a request of the broker's own to a token endpoint that the credential declares."""
-
-
-@dataclass(frozen=True)
-class OAuthSecret:
-    """The parsed secret of an oauth2 or openIdConnect credential; missing parts are ""."""
-
-    access_token: str = ""
-    refresh_token: str = ""
-    client_id: str = ""
-    client_secret: str = ""
-    username: str = ""
-    password: str = ""
-    extras: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -70,6 +58,9 @@ class _TokenState:
 class TokenRequest:
     """A request for a token: the credential, a function that reads its secret anew, one that sends
     to its token endpoint, the present time, and one that stores a rotated refresh token.
+
+    `wall` is the present time in seconds since 1970, `hold` makes the lock that all processes share
+    which may renew this secret, `again` is the command that logs in again.
     """
 
     key: tuple[str, str]
@@ -78,53 +69,9 @@ class TokenRequest:
     fetch: Fetch
     now: float
     keep: Callable[[str], Awaitable[None]]
-
-
-def parse_oauth_secret(secret: str, endpoint: TokenEndpoint | None) -> OAuthSecret:
-    """Parse a secret as people set it: a JSON object of access_token, refresh_token, client_id,
-    client_secret, username, password, scope, audience and resource; `CLIENT_ID:CLIENT_SECRET`
-    (tokens hold no colon, RFC 6750 section 2.1); or an access token.
-    """
-    given = parse_secret_fields(secret)
-    if given:
-        texts = {key: item for key, item in given.items() if isinstance(item, str)}
-        texts.setdefault("access_token", texts.get("token", ""))
-        known = [key for key in OAuthSecret.__dataclass_fields__ if key != "extras"]
-        extras = tuple((key, texts[key]) for key in _EXTRAS if texts.get(key))
-        return OAuthSecret(**{key: texts.get(key, "") for key in known}, extras=extras)
-    if endpoint and ":" in secret and " " not in secret:
-        client, _, own = secret.partition(":")
-        return OAuthSecret(client_id=client, client_secret=own)
-    return OAuthSecret(access_token=secret)
-
-
-def carry_account(before: str, renewed: str) -> str:
-    """A renewed secret, as it is to be kept: it says of which one it is the successor."""
-    first, fields = _identify_first_token(before), parse_secret_fields(renewed)
-    return json.dumps({**fields, _FIRST: first}) if first and fields else renewed
-
-
-def _identify_first_token(secret: str) -> str:
-    """A digest of the refresh token that a person set, whatever it has been replaced by since; ""
-    where there is none.
-    """
-    fields = parse_secret_fields(secret)
-    first, token = fields.get(_FIRST), fields.get("refresh_token")
-    if isinstance(first, str) and first:
-        return first
-    return hashlib.sha256(token.encode()).hexdigest() if isinstance(token, str) else ""
-
-
-def identify_account(secret: str) -> str:
-    """What tells a secret of another account from this one: all of it but tokens that an API
-    replaces by itself, of which the first counts.
-    """
-    first = _identify_first_token(secret)
-    if not first:
-        return secret
-    renewed = ("refresh_token", "access_token", _FIRST)
-    fields = {k: v for k, v in parse_secret_fields(secret).items() if k not in renewed}
-    return json.dumps([first, fields], sort_keys=True)
+    wall: float = 0.0
+    hold: Callable[[], AbstractContextManager[None]] | None = None
+    again: str = ""
 
 
 class TokenCache:
@@ -141,17 +88,39 @@ class TokenCache:
         """
         state = self._states.setdefault(asked.key, _TokenState())
         async with state.lock:
-            secret = asked.secret()
-            if secret != state.secret:
-                fresh = _TokenState(state.lock, secret, seen=state.seen)
-                self._states[asked.key] = state = fresh
-            if state.token and not _is_expired(state.token, asked.now):
-                return state.token.text
-            grant = parse_oauth_secret(secret, asked.credential.tokens)
-            if grant.access_token and state.token is None and grant.access_token not in state.void:
-                return grant.access_token
+            held = self._find_held_token(asked)
+            if held:
+                return held
+            # Whoever waits for it may be cut off; a token that was replaced has to be kept.
+            renewal = asyncio.ensure_future(self._renew_token(asked))
+            renewal.add_done_callback(lambda done: done.cancelled() or done.exception())
+            return await asyncio.shield(renewal)
+
+    async def _renew_token(self, asked: TokenRequest) -> str:
+        async with _hold_lock(asked.hold):
+            # Another process may have renewed it in the meantime.
+            held = self._find_held_token(asked)
+            if held:
+                return held
+            state = self._states[asked.key]
+            grant = parse_oauth_secret(state.secret, asked.credential.tokens)
             state.token = await _TokenFetch(asked, state).fetch_token(grant)
             return state.token.text
+
+    def _find_held_token(self, asked: TokenRequest) -> str:
+        """A token that is there and may be used; "" where there is none. What is remembered of an
+        earlier secret is forgotten.
+        """
+        state, secret = self._states[asked.key], asked.secret()
+        if secret != state.secret:
+            fresh = _TokenState(state.lock, secret, seen=state.seen)
+            self._states[asked.key] = state = fresh
+        if state.token and not _is_expired(state.token, asked.now):
+            return state.token.text
+        grant = parse_oauth_secret(secret, asked.credential.tokens)
+        lasts = not grant.expires_at or asked.wall < grant.expires_at
+        fits = state.token is None and grant.access_token not in state.void
+        return grant.access_token if lasts and fits else ""
 
     def void_token(self, key: tuple[str, str], token: str) -> None:
         """Never return this token again: the API refused it."""
@@ -165,14 +134,32 @@ class TokenCache:
         return self._states[key].seen if key in self._states else ()
 
 
-def can_fetch_token(credential: Credential, secret: str) -> bool:
-    """Whether a new token can be fetched after one was refused."""
-    grant = parse_oauth_secret(secret, credential.tokens)
-    return bool(credential.tokens and (grant.refresh_token or grant.client_id or grant.username))
-
-
 def _is_expired(token: AccessToken, now: float) -> bool:
     return token.until is not None and now >= token.until
+
+
+@asynccontextmanager
+async def _hold_lock(
+    hold: Callable[[], AbstractContextManager[None]] | None,
+) -> AsyncIterator[None]:
+    """Hold a lock that blocks while it is taken, beside the event loop: in a thread of its own,
+    since whoever holds it needs the loop's threads to let it go.
+    """
+    if hold is None:
+        yield
+        return
+    lock, waiting = hold(), ThreadPoolExecutor(1)
+    taking = asyncio.get_running_loop().run_in_executor(waiting, lock.__enter__)
+    waiting.shutdown(wait=False)
+    try:
+        await asyncio.shield(taking)
+    except asyncio.CancelledError:
+        taking.add_done_callback(lambda done: done.exception() or lock.__exit__(None, None, None))
+        raise
+    try:
+        yield
+    finally:
+        lock.__exit__(None, None, None)
 
 
 class _TokenFetch:
@@ -203,7 +190,9 @@ class _TokenFetch:
     def _build_forms(self, grant: OAuthSecret) -> list[dict[str, str]]:
         """The request bodies to try, in order. Raises CredentialRefused if there is none."""
         name, endpoint = self._asked.credential.name, self._asked.credential.tokens
-        if endpoint is None:
+        if grant.is_login:
+            return [self._build_login_form(grant)]
+        if endpoint is None or not endpoint.is_known:
             raise CredentialRefused(
                 f"the token {name} was refused or has expired, and no token endpoint is known; "
                 "set a new one"
@@ -227,18 +216,35 @@ class _TokenFetch:
             )
         return forms
 
+    def _build_login_form(self, grant: OAuthSecret) -> dict[str, str]:
+        """What renews a log-in (RFC 6749 section 6, RFC 8707 section 2.2): nothing but its refresh
+        token does.
+        """
+        token = self._state.refresh_token or grant.refresh_token
+        if not token:
+            name = self._asked.credential.name
+            raise CredentialRefused(
+                f"the log-in of {name} has expired or was refused{self._render_again()}"
+            )
+        resource = {key: text for key, text in grant.extras if key == "resource"}
+        return {"grant_type": "refresh_token", "refresh_token": token, **resource}
+
+    def _render_again(self) -> str:
+        return f"; log in again: `{self._asked.again}`" if self._asked.again else ""
+
     def _is_refresh_only(self, endpoint: TokenEndpoint, grant: OAuthSecret) -> bool:
         """Whether the API's document excludes the client credentials grant for this client."""
         given = bool(endpoint.grants) and "client_credentials" not in endpoint.grants
         return given and bool(grant.refresh_token)
 
     async def _send_form(self, form: Mapping[str, str], grant: OAuthSecret) -> WireResponse:
-        url = await self._find_endpoint()
+        url = grant.token_url if grant.is_login else await self._find_endpoint()
         configured = self._asked.credential.tokens
-        way = self._state.client_auth or (configured.client_auth if configured else "basic")
-        answer = await self._asked.fetch(_build_request(url, form, grant, way))
-        if way == "basic" and grant.client_secret and _is_invalid_client(answer):
-            answer = await self._asked.fetch(_build_request(url, form, grant, "body"))
+        declared = configured.client_auth if configured else "basic"
+        way = self._state.client_auth or grant.client_auth or declared
+        answer = await self._asked.fetch(build_token_request(url, form, grant, way))
+        if way == "basic" and grant.client_secret and is_invalid_client(answer):
+            answer = await self._asked.fetch(build_token_request(url, form, grant, "body"))
             way = "body"
         if answer.status == 200:
             self._state.client_auth = way
@@ -252,7 +258,7 @@ class _TokenFetch:
         answer = await self._asked.fetch(
             WireRequest("GET", declared.discovery, (("Accept", "application/json"),))
         )
-        found = _parse_object(answer).get("token_endpoint") if answer.status == 200 else None
+        found = parse_object(answer).get("token_endpoint") if answer.status == 200 else None
         if not isinstance(found, str) or not found.isascii() or len(found) > 2000:
             status = answer.status
             raise CredentialRefused(
@@ -269,86 +275,38 @@ class _TokenFetch:
 
     async def _accept_token(self, answer: WireResponse, grant: OAuthSecret) -> AccessToken:
         """The token of an answer; a rotated refresh token is stored before it is used."""
-        said = _parse_object(answer)
-        text, kind = said.get("access_token"), str(said.get("token_type") or "bearer").lower()
-        if not isinstance(text, str) or not 0 < len(text) <= MAX_TOKEN or not _is_visible(text):
-            raise CredentialRefused("the token endpoint answered 200 without a usable access_token")
-        if kind != "bearer":
-            raise CredentialRefused(f"the token endpoint gave a {kind[:40]!r} token, not a bearer")
-        new = said.get("refresh_token")
-        others = (new, said.get("id_token"))
-        remembered = [text, *(other for other in others if _is_token(other))]
+        given = parse_token_answer(answer)
+        new = given.refresh_token
+        remembered = filter(None, (given.access_token, new, given.id_token))
         self._state.seen = (*self._state.seen, *remembered)[-MAX_REMEMBERED:]
-        if _is_token(new):
-            self._state.refresh_token = new
-            if grant.refresh_token and new != grant.refresh_token:
-                await self._store_refresh_token(new)
-        seconds = _parse_lifetime(said.get("expires_in"))
-        margin = min(MARGIN_SECONDS, seconds / 10)
-        return AccessToken(text, self._asked.now + max(1.0, min(seconds, 10.0**7) - margin))
+        self._state.refresh_token = new or self._state.refresh_token
+        if grant.is_login or (grant.refresh_token and new and new != grant.refresh_token):
+            await self._store_tokens(given, grant)
+        lasts = subtract_margin(DEFAULT_SECONDS) if given.seconds is None else given.seconds
+        return AccessToken(given.access_token, self._asked.now + lasts)
 
-    async def _store_refresh_token(self, refresh_token: str) -> None:
+    async def _store_tokens(self, given: GivenTokens, grant: OAuthSecret) -> None:
+        """Store the refresh token that follows; of a log-in also the access token, so that other
+        processes need not ask for one of their own.
+        """
         kept = dict(parse_secret_fields(self._asked.secret()))
-        kept["refresh_token"] = refresh_token
+        kept["refresh_token"] = given.refresh_token or grant.refresh_token
         kept.pop("access_token", None)
-        secret = json.dumps(kept)
-        await self._asked.keep(secret)
+        if grant.is_login:
+            kept["access_token"] = given.access_token
+            kept.pop("expires_at", None)
+            if given.seconds is not None:
+                kept["expires_at"] = self._asked.wall + given.seconds
+        await self._asked.keep(json.dumps(kept))
         self._state.secret = self._asked.secret()
 
     def _describe_failure(self, answer: WireResponse) -> str:
-        said = _parse_object(answer)
+        said = parse_object(answer)
         parts = [str(said[key]) for key in ("error", "error_description") if said.get(key)]
         told = ": ".join(parts) or "with no reason that can be read"
         told = "".join(letter if letter.isprintable() else " " for letter in told)[:300]
         name = self._asked.credential.name
-        return self._hide.redact_text(
-            f"the token endpoint answered {answer.status} {told}; check the credential {name}"
-        )
-
-
-def _build_request(url: str, form: Mapping[str, str], grant: OAuthSecret, way: str) -> WireRequest:
-    fields = dict(form)
-    headers = [
-        ("Content-Type", "application/x-www-form-urlencoded"),
-        ("Accept", "application/json"),
-    ]
-    if way == "basic" and grant.client_id and grant.client_secret:
-        # RFC 6749 section 2.3.1: form-encoded first, then put together.
-        pair = f"{quote_plus(grant.client_id)}:{quote_plus(grant.client_secret)}"
-        headers.append(("Authorization", "Basic " + base64.b64encode(pair.encode()).decode()))
-    elif grant.client_id:
-        fields["client_id"] = grant.client_id
-        if grant.client_secret:
-            fields["client_secret"] = grant.client_secret
-    return WireRequest("POST", url, tuple(headers), urlencode(fields).encode())
-
-
-def _is_invalid_client(answer: WireResponse) -> bool:
-    return answer.status == 401 or _parse_object(answer).get("error") == "invalid_client"
-
-
-def _parse_object(answer: WireResponse) -> Mapping[str, Any]:
-    if len(answer.body) > MAX_ANSWER:
-        return {}
-    try:
-        said = json.loads(answer.body)
-    except (ValueError, RecursionError):
-        return {}
-    return said if isinstance(said, dict) else {}
-
-
-def _parse_lifetime(value: Any) -> float:
-    """Parse `expires_in`, which some servers write as text; an hour if it is unusable."""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 12:
-        return float(value)
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e12:
-        return float(value)
-    return DEFAULT_SECONDS
-
-
-def _is_token(value: Any) -> TypeGuard[str]:
-    return isinstance(value, str) and 0 < len(value) <= MAX_TOKEN and _is_visible(value)
-
-
-def _is_visible(text: str) -> bool:
-    return all(32 < ord(letter) < 127 for letter in text)
+        # RFC 6749 section 5.2: the grant is invalid, expired or revoked.
+        gone = self._asked.again and said.get("error") in ("invalid_grant", "unauthorized_client")
+        advice = self._render_again() if gone else f"; check the credential {name}"
+        return self._hide.redact_text(f"the token endpoint answered {answer.status} {told}{advice}")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache
+from shlex import quote
 from urllib.parse import urlsplit
 
 from sandbox.bundle.credential import UNUSABLE, Credential
@@ -16,10 +18,14 @@ from sandbox.credentials.oauth import (
     Fetch,
     TokenCache,
     TokenRequest,
+)
+from sandbox.credentials.oauth_secret import (
+    TOKEN_KINDS,
     can_fetch_token,
     identify_account,
+    sends_token,
 )
-from sandbox.credentials.oauth import carry_account as carry_account
+from sandbox.credentials.oauth_secret import carry_account as carry_account
 from sandbox.credentials.placement import place_credential, set_header
 from sandbox.credentials.templates import SignedRequest, SigningInputs, fill_template, sign_aws
 from sandbox.credentials.uses import (
@@ -34,7 +40,6 @@ from sandbox.wire.exchange import WireRequest, WireResponse
 from sandbox.wire.policy import Origin, parse_origin
 from sandbox.wire.redaction import Redaction, list_sensitive_parts
 
-TOKEN_KINDS = ("oauth2", "openIdConnect")
 _LATER = {"digest": 1, "template": 2, "aws-sigv4": 3}
 """Kinds that sign a request are applied after those that change it."""
 _MAX_REDACTIONS = 64
@@ -115,6 +120,12 @@ class CredentialSource:
     told: Callable[[TokenExchange], None] = lambda exchange: None
     find_obstacle: Callable[[str, SecretUse], str] = lambda name, use: ""
     lent: Callable[[str], tuple[LentSecret, ...]] = lambda name: ()
+    located: Mapping[str, str] = field(default_factory=dict)
+    """The vault's names of the secrets where they are not the credentials' own: of accounts."""
+    hold: Callable[[str], AbstractContextManager[None]] | None = None
+    """The lock that all processes share which may renew a credential's secret."""
+    again: Callable[[str], str] = lambda name: ""
+    """The command that logs in again."""
     origin: Origin | None = None
     """The origin of the one exchange that this copy is for (`open_exchange`)."""
 
@@ -183,6 +194,23 @@ class CredentialSource:
             return usable[0]
         return () if () in security else None
 
+    def may_go_without(self, security: tuple[tuple[str, ...], ...]) -> bool:
+        """Whether a request that asks for a credential may be sent without one: none of its
+        alternatives has a secret that is set, here or with a source, no account was chosen, and a
+        person could set one.
+
+        That the API asks for it is its document's word. Where it does, its 401 says so, and leads
+        to the command.
+        """
+        names = {name for each in security for name in each}
+        return bool(names) and not any(
+            self._get_kind(name) in UNUSABLE
+            or name in self.located
+            or self._is_usable(name)
+            or self.lent(name)
+            for name in names
+        )
+
     def list_accounts(self, security: tuple[tuple[str, ...], ...]) -> dict[str, str]:
         """The secrets that a request gets by their credentials' names, without what an API renews
         by itself; "" for one that is not set.
@@ -192,7 +220,7 @@ class CredentialSource:
             names = tuple(dict.fromkeys(name for each in security for name in each))
         secrets = {name: self.secret(name) or "" for name in names}
         return {
-            name: identify_account(secret) if self._get_kind(name) in TOKEN_KINDS else secret
+            name: identify_account(secret) if self._sends_token(name, secret) else secret
             for name, secret in secrets.items()
         }
 
@@ -213,7 +241,21 @@ class CredentialSource:
         if not missed:
             return f"the API wants a credential that cannot be used: {wanted}"
         where = f"{self.server}." if self.server else ""
-        return f"the credential {wanted} (`toolwright secret set {where}{missed[0]}`)"
+        login = self.again(missed[0]) if self._get_kind(missed[0]) in TOKEN_KINDS else ""
+        ways = f"`{login}`, or " if login else ""
+        # The name is the description's: it is quoted, because somebody types this.
+        secret = f"toolwright secret set {quote(where + missed[0])}"
+        return f"the credential {wanted} ({ways}`{secret}`)"
+
+    def find_blocked(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of these credentials whose secret is set and may not go to this exchange's
+        origin.
+        """
+        return tuple(n for n in names if self._is_usable(n) and not self._may_go(n))
+
+    def find_ready(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those whose secret is set and may go to this exchange's origin."""
+        return tuple(n for n in names if self._is_usable(n) and self._may_go(n))
 
     def _describe_lent(self, name: str) -> str:
         """Where the secret that fits a credential goes instead; "" where there is none such."""
@@ -246,14 +288,14 @@ class CredentialSource:
         yet, "token" if a new token can be fetched, else "". Voids the token that was refused.
         """
         for name in names:
-            credential, key = self.declared[name], (self.server, name)
+            credential, secret = self.declared[name], self.secret(name) or ""
             if credential.kind == "digest":
                 return "again" if self._is_new_challenge(name, sent, answer) else ""
-            if credential.kind in TOKEN_KINDS:
-                if not can_fetch_token(credential, self.secret(name) or ""):
+            if self._sends_token(name, secret):
+                if not can_fetch_token(credential, secret):
                     return ""
                 used = (sent.get_header("Authorization") or "").removeprefix("Bearer ")
-                self.wallet.tokens.void_token(key, used)
+                self.wallet.tokens.void_token((self.server, self.located.get(name, name)), used)
                 return "token"
         return ""
 
@@ -263,7 +305,7 @@ class CredentialSource:
         for name in self.declared:
             for text in self._list_texts(name):
                 held += list_sensitive_parts(text)
-            held += self.wallet.tokens.list_seen_tokens((self.server, name))
+            held += self.wallet.tokens.list_seen_tokens((self.server, self.located.get(name, name)))
         return self.wallet.get_redaction(held).extend_with(passing)
 
     def _list_texts(self, name: str) -> Iterable[str]:
@@ -290,6 +332,9 @@ class CredentialSource:
     def _get_kind(self, name: str) -> str:
         return self.declared[name].kind if name in self.declared else "other"
 
+    def _sends_token(self, name: str, secret: str) -> bool:
+        return name in self.declared and sends_token(self.declared[name], secret)
+
     def _is_usable(self, name: str) -> bool:
         return self._get_kind(name) not in UNUSABLE and bool(self.secret(name))
 
@@ -306,17 +351,20 @@ class CredentialSource:
             return sign_aws(request, credential, secret, moment)
         if credential.kind == "digest":
             return self._sign_digest(request, name, secret, way)
+        if credential.kind in TOKEN_KINDS or (secret[0] == "{" and sends_token(credential, secret)):
+            token = await self._fetch_token(name, credential, way)
+            return SignedRequest(set_header(request, "Authorization", f"Bearer {token}"))
         if credential.kind == "apiKey":
             added = place_credential(request, credential.location, credential.parameter, secret)
             return SignedRequest(added)
         if credential.kind == "basic":
             made = base64.b64encode(secret.encode()).decode()
             return SignedRequest(set_header(request, "Authorization", f"Basic {made}"), (made,))
-        if credential.kind in TOKEN_KINDS:
-            secret = await self._fetch_token(name, credential, way)
         return SignedRequest(set_header(request, "Authorization", f"Bearer {secret}"))
 
     async def _fetch_token(self, name: str, credential: Credential, way: SigningContext) -> str:
+        hold = self.hold
+
         async def keep(secret: str) -> None:
             if self.keep is not None:
                 await asyncio.to_thread(self.keep, name, secret)
@@ -335,12 +383,15 @@ class CredentialSource:
             return await self._send_reported(name, request, way)
 
         asked = TokenRequest(
-            key=(self.server, name),
+            key=(self.server, self.located.get(name, name)),
             credential=credential,
             secret=lambda: (self.anew or self.secret)(name) or "",
             fetch=fetch,
             now=way.clock.now(),
             keep=keep,
+            wall=way.clock.get_wall_time(),
+            hold=(lambda: hold(name)) if hold else None,
+            again=self.again(name),
         )
         return await self.wallet.tokens.get_token(asked)
 
@@ -382,7 +433,7 @@ class CredentialSource:
     def _sign_digest(
         self, request: WireRequest, name: str, secret: str, way: SigningContext
     ) -> SignedRequest:
-        key = (self.server, name, way.origin)
+        key = (self.server, self.located.get(name, name), way.origin)
         answer = self.wallet.nonces.answer_challenge(key, request, secret)
         if answer is None:
             return SignedRequest(request)
@@ -395,7 +446,7 @@ class CredentialSource:
         successor (RFC 7616 section 3.3), or another nonce.
         """
         asked = digest.choose_challenge(answer.headers)
-        key = (self.server, name, parse_origin(sent.url))
+        key = (self.server, self.located.get(name, name), parse_origin(sent.url))
         if asked is None:
             return False
         known = self.wallet.nonces.get_challenge(key) if sent.get_header("Authorization") else None

@@ -170,7 +170,7 @@ def unpack_tree(
     room = bounds.total_bytes
     try:
         for member in _iterate_tree(stream):
-            parts = _check_tree_name(member.name)
+            parts = check_tree_name(member.name)
             if len(names) >= bounds.files:
                 raise ArchiveRefused(member.name, f"it has more than {bounds.files} files")
             path = directory.joinpath(*parts)
@@ -221,7 +221,7 @@ class _Slice:
         return data
 
 
-def _check_tree_name(name: str) -> list[str]:
+def check_tree_name(name: str) -> list[str]:
     """The parts of a file's name in a fetched tree. Raises ArchiveRefused."""
     parts = name.split("/")
     if len(name) > _TREE_PATH or len(parts) > _TREE_DEPTH:

@@ -1,8 +1,8 @@
 """Two schemas side by side: whether they say the same of types, enumerations and limits.
 
 A tool's schemas come from its operation's document, rewritten on the way: definitions inlined,
-what is too large cut to its type, answers made tolerant of what is absent. What is compared is what
-no rewriting may change; where their structure differs too much to say, nothing is said.
+what is too large cut to its type, answers made tolerant of what is absent or null. What is compared
+is what no rewriting may change; where their structure differs too much to say, nothing is said.
 """
 
 from __future__ import annotations
@@ -45,10 +45,12 @@ class SchemaDifference:
 
 
 class SchemaComparer:
-    """Compares given schemas with documented ones, each with what resolves its references."""
+    """Compares given schemas with documented ones, each with what resolves its references. With
+    `ignores_null`, whether a value may be null is no difference.
+    """
 
-    def __init__(self, documented: Resolve, given: Resolve) -> None:
-        self._documented, self._given = documented, given
+    def __init__(self, documented: Resolve, given: Resolve, ignores_null: bool = False) -> None:
+        self._documented, self._given, self._ignores_null = documented, given, ignores_null
         self._left = MAX_NODES
 
     def find_differences(
@@ -63,6 +65,8 @@ class SchemaComparer:
         )
         if wanted is None or own is None or _is_open(wanted):
             return
+        if self._ignores_null:
+            wanted, own = _without_null(wanted), _without_null(own)
         if _is_open(own) and any(key in wanted for key in _TYPED):
             yield _build_difference(
                 where, "type", None, declared_types(wanted) or "one by its parts"
@@ -113,6 +117,19 @@ def _resolve_schema(schema: Schema | None, resolve: Resolve) -> Mapping[str, Any
             return made
         schema = resolve(reference)
     return None
+
+
+def _without_null(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema without what it says of null; an enumeration of one value is that constant."""
+    made = dict(schema)
+    types = declared_types(made)
+    if "null" in types:
+        made["type"] = sorted(types - {"null"})
+    if isinstance(made.get("enum"), list):
+        made["enum"] = [value for value in made["enum"] if value is not None]
+        if len(made["enum"]) == 1:
+            made["const"] = made.pop("enum")[0]
+    return made
 
 
 def _is_open(schema: Mapping[str, Any]) -> bool:

@@ -20,6 +20,7 @@ from jsonschema.validators import extend
 from referencing.exceptions import Unresolvable
 
 from sandbox import exactjson
+from sandbox.bundle.apispec import Schema
 from sandbox.schemas.keywords import BRANCHES, COMBINING, REFERENCES
 from sandbox.schemas.patterns import compile_linear
 from sandbox.schemas.steps import Exhausted, StepBudget, current_budget, spending
@@ -63,6 +64,15 @@ def _compile_schema(schema: bytes) -> SchemaChecker:
 def get_checker(schema: Mapping[str, Any] | bool) -> SchemaChecker:
     """The checker of a schema, compiled once per content."""
     return _compile_schema(exactjson.dumps(schema))
+
+
+def accepts_within(schema: Schema, instance: Any, budget: StepBudget) -> bool:
+    """Whether a schema takes an instance, in the steps that are left to a larger check."""
+    return find_problem(_CHECKING(schema), instance, budget, _take_first) is None
+
+
+def _take_first(errors: Iterator[ValidationError]) -> ValidationError | None:
+    return next(errors, None)
 
 
 def find_problem(

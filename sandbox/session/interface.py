@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from sandbox.bundle.model import Bundle
 from sandbox.session.recording import CallLog
@@ -15,6 +15,9 @@ from sandbox.wire.exchange import Exchange
 if TYPE_CHECKING:
     # Whoever reads what became of a call needs no broker.
     from sandbox.broker.broker import Broker
+
+
+DifferenceKind = Literal["schema", "malformed", "depth"]
 
 
 @dataclass(frozen=True)
@@ -51,9 +54,21 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Difference:
+    """Where a result that was given differs from the API's description: `kind` is `schema`,
+    `malformed` or `depth`, `where` a JSON pointer into the structured content. Not a failure.
+    """
+
+    kind: DifferenceKind
+    where: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class Outcome:
     """The result of a tool call: an MCP `CallToolResult`, its failure if any, and its exchanges.
-    `size` is the number of bytes of a large answer, 0 for all others.
+    `size` is the number of bytes of a large answer, 0 for all others. A result with a `difference`
+    ends with a text block that tells it.
     """
 
     tool: str
@@ -62,6 +77,7 @@ class Outcome:
     exchanges: tuple[Exchange, ...] = ()
     elapsed_ms: float = 0.0
     size: int = 0
+    difference: Difference | None = None
 
     @property
     def ok(self) -> bool:
@@ -71,6 +87,15 @@ class Outcome:
     def structured(self) -> Any:
         """`structuredContent`, or None."""
         return self.result.get("structuredContent")
+
+    @property
+    def delivered(self) -> Mapping[str, Any]:
+        """The result as a client may have it: without structured content that breaks the output
+        schema, which clients rely on or throw away as a whole. Its text has all of it.
+        """
+        if self.difference is None or self.difference.kind != "schema":
+            return self.result
+        return {key: value for key, value in self.result.items() if key != "structuredContent"}
 
     @property
     def text(self) -> str:

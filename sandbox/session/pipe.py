@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -16,6 +15,7 @@ from sandbox import exactjson
 from sandbox.broker.broker import Broker
 from sandbox.broker.host.local import WITHHELD
 from sandbox.broker.host.requests import encode_answer, encode_refusal, is_secret, read_request
+from sandbox.broker.sender import build_cut_exchange
 from sandbox.budget import (
     CALL,
     CALL_FULL,
@@ -27,12 +27,16 @@ from sandbox.bundle.model import Bundle
 from sandbox.errors import BytesExhausted, CallTimedOut, Frozen, LoadFailed, SessionBroken
 from sandbox.killswitch import KillSwitch
 from sandbox.offload import INLINE_BYTES, Workbench
-from sandbox.schemas.validator import SchemaChecker, get_checker
+from sandbox.schemas.accepted import build_accepted_schema, is_claim
+from sandbox.schemas.coercion import coerce_arguments, render_claims
+from sandbox.schemas.validator import SchemaChecker, SchemaViolation, get_checker
+from sandbox.session.differences import judge_result
 from sandbox.session.interface import Failure, Limits, Outcome
+from sandbox.session.lines import LineEnds, LineIntake, build_unreadable, is_answer
 from sandbox.session.recording import CallLog
 from sandbox.wire.content import find_content_problem, join_texts, redact_tool_answer
 from sandbox.wire.exchange import Exchange, WireResponse, measure_request, measure_response
-from sandbox.wire.framing import LineGuard, Message, find_answered, is_id, parse_message
+from sandbox.wire.framing import Message, is_id
 from sandbox.wire.redaction import Redaction
 
 PROTOCOL = "2025-11-25"
@@ -50,17 +54,10 @@ SERVER_FULL = (
     "the calls of this server hold as much as one server's may. Call again when others have ended, "
     "or ask for less at once."
 )
-UNREAD = (
-    "the server leaves unread what it is sent, or sends more at once than is taken. Change it so "
-    "that it reads each answer before it asks on."
-)
 CUT = "cut"
 """The refusal of an exchange whose call ended before the answer: it may have been sent."""
-NO_ANSWER = (
-    "what the server sent in place of an answer cannot be read as one: it is no JSON-RPC answer to "
-    "this call, is nested too deep or holds too many values. Change the tool so that it returns "
-    "less at once."
-)
+_REFUSED_ARGUMENTS = frozenset(range(400, 500)) - {401, 403, 407, 408, 425, 429}
+"""Statuses by which an API may refuse what it was sent."""
 
 
 class Pipe(Protocol):
@@ -101,25 +98,22 @@ class PipeSession:
         self.tapes: dict[str, CallLog] = {}
         """Logs of the calls that wait for their answer, by the id of the `tools/call`."""
         self._pipe = pipe
-        self._guard = LineGuard(limits.line_bytes, limits.session_bytes)
         self._ids = itertools.count(1)
         self._waiting: dict[str, asyncio.Future[Message]] = {}
         self._tasks: dict[asyncio.Task[None], str] = {}
         self._memory = ByteBudget(2 * limits.call_bytes, SERVER_FULL, broker.memory)
         """What is held of all its calls."""
-        room = limits.call_bytes + limits.line_bytes
-        self._buffers = ByteBudget(room, UNREAD, broker.memory, SMALL_BYTES)
-        """What was written and not read, and of lines that are coming in or wait to be parsed."""
         self._checked: dict[str, tuple[SchemaChecker, SchemaChecker]] = {}
         self._broken: Exception | None = None
-        self._backlog: deque[tuple[bytes, str | None]] = deque()
-        """Lines that wait for a large one before them to be parsed, with the request that each is
-        known to answer."""
-        self._unparsed = 0
-        """Bytes of those lines, and of the one that is being parsed."""
-        self._parsing: asyncio.Task[None] | None = None
         self._workbench = Workbench()
-        self._ended_meanwhile = False
+        self._lines = LineIntake(
+            limits,
+            broker.memory,
+            self._workbench,
+            LineEnds(pipe.count_unread, self._receive_message, self.end),
+        )
+        # What an engine calls for each piece of output goes there without a step between.
+        self.feed, self.feed_answer = self._lines.feed, self._lines.feed_answer
         self._secrets: set[str] = set()
         """Values of `env:` permissions that the server was given, which must not come back."""
 
@@ -135,8 +129,7 @@ class PipeSession:
                 await self.start()
                 yield
         finally:
-            self._backlog.clear()
-            self._parsing = None
+            self._lines.forget()
             self.end()
 
     async def start(self) -> None:
@@ -183,10 +176,10 @@ class PipeSession:
         tape: CallLog | None = None,
     ) -> Outcome:
         started = time.perf_counter()
-        problem = self._get_checkers(tool)[0].find_problem(arguments)
-        if problem:
-            failure = Failure("arguments", f"{problem.where or '/'}: {problem.reason}")
-            return _build_failed_outcome(tool, failure, (), started)
+        if self._get_checkers(tool)[0].find_problem(arguments):
+            refusal = self._find_refusal(tool, arguments)
+            if refusal:
+                return _build_failed_outcome(tool, Failure("arguments", refusal), (), started)
         tape = tape or CallLog()
         params = {"name": tool, "arguments": arguments}
         try:
@@ -196,7 +189,8 @@ class PipeSession:
             return _build_failed_outcome(tool, failure, tuple(tape.exchanges), started)
         exchanges = tuple(tape.exchanges)
         if answer.size <= INLINE_BYTES:
-            return self._build_outcome(tool, answer, exchanges, started)
+            outcome = self._build_outcome(tool, answer, exchanges, started)
+            return self._add_claims(outcome, arguments) if outcome.failure else outcome
         patience = seconds or self.limits.call_seconds
         try:
             async with asyncio.timeout(patience - (time.perf_counter() - started)):
@@ -205,7 +199,7 @@ class PipeSession:
         except TimeoutError as error:
             self.end(SessionBroken(f"{tool} did not answer in time"))
             raise CallTimedOut(tool, patience) from error
-        return replace(outcome, size=answer.size)
+        return replace(self._add_claims(outcome, arguments), size=answer.size)
 
     async def _await_answer(
         self,
@@ -248,29 +242,6 @@ class PipeSession:
             del self.tapes[identity]
             self._waiting.pop(identity, None)
 
-    def feed(self, chunk: bytes) -> None:
-        """Bytes from the sandbox's stdout."""
-        try:
-            for line in self._guard.split_lines(chunk):
-                if line:
-                    self._receive_line(line)
-            self._count_buffers(0)
-        except SessionBroken as error:
-            self.end(error)
-        except BytesExhausted as error:
-            self.end(SessionBroken(str(error)))
-
-    def feed_answer(self, identity: str, line: bytes) -> None:
-        """The answer to a request, from an engine that knows which one a sandbox is at. Anything
-        but an answer to it fails that request.
-        """
-        try:
-            self._guard.admit_line(line)
-            self._receive_line(line, identity)
-            self._count_buffers(0)
-        except SessionBroken as error:
-            self.end(error)
-
     def feed_stderr(self, chunk: bytes) -> None:
         """Bytes from the sandbox's stderr; the first ones are kept as evidence."""
         self.stderr += chunk[: max(0, self.limits.stderr_bytes - len(self.stderr))]
@@ -279,11 +250,9 @@ class PipeSession:
         """Fail the waiting calls, cancel the exchanges and kill the sandbox. Idempotent."""
         if self._broken:
             return
-        if reason is None and self._parsing:
-            # Its last words are being parsed; who waits for them may have them.
-            self._ended_meanwhile = True
+        if reason is None and self._lines.postpone_end():
             return
-        self._backlog.clear()
+        self._lines.stop()
         if self._workbench.thread is not None:
             self._workbench.close()
         self._broken = reason or SessionBroken("its sandbox ended; call again to start another")
@@ -292,7 +261,6 @@ class PipeSession:
                 future.set_exception(_renew_error(self._broken))
         for task in self._tasks:
             task.cancel()
-        self._buffers.hold(0)
         self._pipe.kill()
 
     @property
@@ -337,54 +305,14 @@ class PipeSession:
 
     def _write_line(self, line: bytes) -> None:
         """Raises BytesExhausted, and writes nothing, where too much was not read yet."""
-        self._count_buffers(len(line))
+        self._lines.count(len(line))
         self._pipe.write(line)
-
-    def _count_buffers(self, more: int) -> None:
-        """Raises BytesExhausted."""
-        if not self._broken:
-            waiting = self._guard.pending + self._unparsed
-            self._buffers.hold(self._pipe.count_unread() + waiting + more)
-
-    def _receive_line(self, line: bytes, asked: str | None = None) -> None:
-        """Take a line up: a large one, and all that come while one is read, after those that wait.
-        Raises SessionBroken.
-        """
-        if self._parsing is None and len(line) <= INLINE_BYTES:
-            self._receive_message(_read_line(line, self.limits.nesting, asked))
-            return
-        if self._broken:
-            return
-        self._backlog.append((line, asked))
-        self._unparsed += len(line)
-        if self._parsing is None:
-            self._parsing = asyncio.get_running_loop().create_task(self._parse_backlog())
-
-    async def _parse_backlog(self) -> None:
-        """Parse the waiting lines in their order, large ones beside the event loop."""
-        try:
-            while self._backlog and not self._broken:
-                line, asked = self._backlog.popleft()
-                read = partial(_read_line, line, self.limits.nesting, asked)
-                message = await self._workbench.run_sized(len(line), read)
-                self._unparsed -= len(line)
-                if not self._broken:
-                    self._count_buffers(0)
-                    self._receive_message(message)
-        except SessionBroken as error:
-            self.end(error)
-        except BytesExhausted as error:
-            self.end(SessionBroken(str(error)))
-        finally:
-            self._parsing = None
-            if self._ended_meanwhile:
-                self.end()
 
     def _receive_message(self, message: Message) -> None:
         if "method" in message:
             self._handle_request(message)
         else:
-            answer = message if is_answer(message) else _build_unreadable("")
+            answer = message if is_answer(message) else build_unreadable("")
             identity = message.get("id")
             self._settle_request(str(identity) if is_id(identity) else "", answer)
 
@@ -472,7 +400,8 @@ class PipeSession:
             if exchange.response is not None:
                 tape.usage.memory.take(measure_response(exchange.response))
         except BytesExhausted as error:
-            exchange = replace(exchange, response=None, refusal="too_large", reason=str(error))
+            status = exchange.response.status if exchange.response else 0
+            exchange = build_cut_exchange(request, str(error), status, exchange.attempts)
         finally:
             CALL.reset(token)
         tape.exchanges[place] = exchange
@@ -512,7 +441,49 @@ class PipeSession:
             failure = Failure("bug", f"the server's result is not an MCP tool result: {problem}")
             return _build_failed_outcome(tool, failure, exchanges, started)
         elapsed = (time.perf_counter() - started) * 1000
-        return Outcome(tool, result, self._find_failure(tool, result), exchanges, elapsed)
+        if result.get("isError"):
+            return Outcome(tool, result, _read_failure(result), exchanges, elapsed)
+        violation = self._find_breach(tool, result)
+        if violation is None and "_meta" not in result:
+            return Outcome(tool, result, None, exchanges, elapsed)
+        judged = judge_result(self.bundle.get_tool(tool), result, violation)
+        return Outcome(
+            tool,
+            judged.result,
+            judged.failure,
+            exchanges,
+            elapsed,
+            difference=judged.difference,
+        )
+
+    def _add_claims(self, outcome: Outcome, arguments: Mapping[str, Any]) -> Outcome:
+        """The outcome; behind an API's refusal of the arguments stands what its document says of
+        them, where that differs.
+        """
+        failure, tool = outcome.failure, self.bundle.get_tool(outcome.tool)
+        if failure is None or failure.status not in _REFUSED_ARGUMENTS:
+            return outcome
+        claims = render_claims(tool.input_schema, arguments) if is_claim(self.bundle, tool) else ""
+        if not claims:
+            return outcome
+        content = [*outcome.result["content"], {"type": "text", "text": claims}]
+        said = replace(failure, message=f"{failure.message}\n\n{claims}")
+        return replace(outcome, result={**outcome.result, "content": content}, failure=said)
+
+    def _find_refusal(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        """Why arguments that break the tool's schema are refused, with both readings of a value
+        that has two; "" where they are accepted all the same.
+        """
+        accepted = build_accepted_schema(self.bundle, self.bundle.get_tool(tool))
+        problem = get_checker(accepted).find_problem(arguments)
+        if problem is None:
+            return ""
+        doubts = coerce_arguments(accepted, arguments).doubts
+        return "; ".join(doubts) or f"{problem.where or '/'}: {problem.reason}"
+
+    def _find_breach(self, tool: str, result: Mapping[str, Any]) -> SchemaViolation | None:
+        """How a result breaks the tool's output schema."""
+        return self._get_checkers(tool)[1].find_problem(result.get("structuredContent"))
 
     def _list_redactions(self) -> tuple[Redaction, ...]:
         """What hides the secrets that may come back: values that the server was given, and what its
@@ -541,36 +512,6 @@ class PipeSession:
             )
             self._checked[tool] = (takes, gives)
         return self._checked[tool]
-
-    def _find_failure(self, tool: str, result: Mapping[str, Any]) -> Failure | None:
-        if result.get("isError"):
-            return _read_failure(result)
-        problem = self._get_checkers(tool)[1].find_problem(result.get("structuredContent"))
-        if problem:
-            return Failure("schema", problem.reason, where=problem.where)
-        return None
-
-
-def is_answer(message: Mapping[str, Any]) -> bool:
-    """Whether a message is a JSON-RPC answer: a result or an error, and no request."""
-    return "method" not in message and ("result" in message) != ("error" in message)
-
-
-def _read_line(line: bytes, nesting: int, asked: str | None = None) -> Message:
-    """The message of a line. What cannot be read as one is an error in answer to the request whose
-    id it carries; with `asked`, to that one, as is all that does not answer it.
-    """
-    message = parse_message(line, nesting)
-    if asked is None:
-        return message if message is not None else _build_unreadable(find_answered(line))
-    if message is None or not is_answer(message):
-        return _build_unreadable(asked)
-    identity = message.get("id")
-    return message if is_id(identity) and str(identity) == asked else _build_unreadable(asked)
-
-
-def _build_unreadable(identity: str) -> Message:
-    return Message(id=identity, error={"code": -32700, "message": NO_ANSWER})
 
 
 def _renew_error(error: Exception) -> Exception:

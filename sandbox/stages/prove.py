@@ -14,19 +14,26 @@ from sandbox.bundle.model import Bundle
 from sandbox.bundle.report import Proof, Stage, StageReport
 from sandbox.clock import VirtualClock
 from sandbox.errors import LoadFailed, SessionBroken
+from sandbox.offload import run_beside
 from sandbox.session.interface import Runner, Session
 from sandbox.session.recorded_case import RecordedCase
 from sandbox.stages.adequacy import prove_adequacy
 from sandbox.stages.cases import check_examples, prove_cases
-from sandbox.stages.live import build_skipped_report, find_candidates, prove_live
+from sandbox.stages.live import (
+    build_skipped_report,
+    find_candidates,
+    prove_live,
+    restrict_broker,
+)
 from sandbox.stages.mock.api import MockApi
 from sandbox.stages.mock.stage import MOCK_CAPS, MockBench, OpenBench, prove_mock
+from sandbox.stages.probe.budget import ProbeBudget
 from sandbox.stages.recorded import prove_recorded
 from sandbox.stages.redteam import build_attack_opener, prove_redteam
 from sandbox.stages.static.stage import prove_definitions, prove_static
 from sandbox.stages.suite import build_harness, prove_suite
 from sandbox.stages.trials import OpenSession
-from sandbox.wire.policy import Policy, build_read_policy
+from sandbox.wire.policy import Policy
 
 OnStage = Callable[[StageReport | Stage], None]
 """Called with the name of a stage when it starts and with its report when it is over."""
@@ -47,18 +54,22 @@ async def prove_bundle(
     on_stage: OnStage = lambda stage: None,
     lanes: int = 2,
     seed: int = 0,
+    probe: ProbeBudget | None = None,
+    withheld: Set[str] = frozenset(),
 ) -> Proof:
     """Run the stages of a bundle: static, suite, cases, adequacy, mock, recorded, live, redteam;
     nothing follows a failed stage.
 
-    `live` is a broker whose upstream is the real API; its policy becomes the bundle's read policy.
-    Without it the live stage is skipped. `examples` are for code that somebody wrote; a compiled
-    bundle has none, no cases stage and no red team. `suite` are its tests, "" where it has none.
+    `live` is a broker whose upstream is the real API; its policy becomes that of the bundle's safe
+    reads. Without it the live stage is skipped. With a `probe` it asks as much as that allows, and
+    its report has what was learned; `withheld` tools it does not ask. `examples` are for code that
+    somebody wrote; a compiled bundle has none, no cases stage and no red team. `suite` are its
+    tests, "" where it has none.
     `recorded` are cases of what happened to earlier versions, and no stage where there are none.
     `available` are the modules that the engine has, where it has not all that servers may import.
     """
     stages = _iterate_stages(
-        bundle, runner, live, examples, suite, recorded, available, lanes, seed
+        bundle, runner, live, examples, suite, recorded, available, lanes, seed, probe, withheld
     )
     return await _run_stages(bundle, stages, on_stage)
 
@@ -73,6 +84,8 @@ def _iterate_stages(
     available: Set[str] | None,
     lanes: int,
     seed: int,
+    probe: ProbeBudget | None,
+    withheld: Set[str],
 ) -> Stages:
     sealed = _build_sealed_opener(bundle, runner)
     yield "static", partial(_run_judge, prove_static, bundle, available)
@@ -91,7 +104,7 @@ def _iterate_stages(
     yield "mock", partial(prove_mock, bundle, bench, lanes=lanes, seed=seed)
     if recorded:
         yield "recorded", partial(prove_recorded, bundle, recorded, runner)
-    yield "live", partial(_run_live, bundle, runner, live)
+    yield "live", partial(_run_live, bundle, runner, live, probe, withheld)
     if examples is not None:
         targets = build_attack_opener(bundle, runner)
         yield "redteam", partial(prove_redteam, bundle, examples, targets, seed=seed)
@@ -123,6 +136,44 @@ async def prove_specification(
     return await _run_stages(bundle, stages(), on_stage)
 
 
+async def prove_widened(
+    proof: Proof,
+    before: Bundle,
+    after: Bundle,
+    runner: Runner,
+    *,
+    recorded: Sequence[RecordedCase] = (),
+    available: Set[str] | None = None,
+    lanes: int = 2,
+    seed: int = 0,
+) -> Proof:
+    """Return the proof of a compiled bundle that is `before` with wider answer schemas: cells of
+    tools that are the same are those of its `proof`, the others are run again. The API is not asked
+    again.
+    """
+    tools = {tool.name: tool for tool in before.tools}
+    same_code = before.source_code == after.source_code
+    same = {name for name, tool in tools.items() if same_code and tool in after.tools}
+    known = {report.stage: report for report in proof.reports}
+
+    def stages() -> Stages:
+        yield "static", partial(_run_judge, prove_static, after, available)
+        bench = build_bench_opener(after, runner, seed)
+        earlier = known.get("mock")
+        cells = earlier.cases if earlier else ()
+        yield (
+            "mock",
+            partial(prove_mock, after, bench, lanes=lanes, seed=seed, same=same, cells=cells),
+        )
+        if recorded:
+            yield "recorded", partial(prove_recorded, after, recorded, runner)
+
+    made = await _run_stages(after, stages(), lambda stage: None)
+    again = {report.stage for report in made.reports}
+    rest = (report for report in proof.reports if report.stage not in again)
+    return Proof(made.bundle_digest, (*made.reports, *rest)) if made.passed else made
+
+
 async def _run_stages(bundle: Bundle, stages: Stages, on_stage: OnStage) -> Proof:
     """The reports of the stages up to the first that failed; the later ones are not begun."""
     reports: list[StageReport] = []
@@ -138,8 +189,8 @@ async def _run_stages(bundle: Bundle, stages: Stages, on_stage: OnStage) -> Proo
 async def _run_judge(
     judge: Callable[P, StageReport], *args: P.args, **kwargs: P.kwargs
 ) -> StageReport:
-    """Run a stage that is a plain function, as a coroutine."""
-    return judge(*args, **kwargs)
+    """Run a stage that is a plain function, beside the event loop."""
+    return await run_beside(partial(judge, *args, **kwargs))
 
 
 def _build_sealed_opener(bundle: Bundle, runner: Runner) -> OpenSession:
@@ -168,14 +219,22 @@ def build_bench_opener(bundle: Bundle, runner: Runner, seed: int = 0) -> OpenBen
     return opened
 
 
-async def _run_live(bundle: Bundle, runner: Runner, live: Broker | None) -> StageReport:
+async def _run_live(
+    bundle: Bundle,
+    runner: Runner,
+    live: Broker | None,
+    probe: ProbeBudget | None,
+    withheld: Set[str],
+) -> StageReport:
     if live is None:
         return build_skipped_report("there is no upstream to try, or the credential is missing")
-    if not find_candidates(bundle):
+    if probe is not None and not probe.requests:
+        return build_skipped_report("asking the API was left out")
+    if not find_candidates(bundle, withheld):
         return build_skipped_report("no safe read can be called without arguments")
-    live.policy = build_read_policy(bundle)
+    meter = restrict_broker(live, bundle, probe, withheld)
     try:
         async with runner.open(bundle, live) as session:
-            return await prove_live(bundle, session)
+            return await prove_live(bundle, session, meter, withheld)
     except (LoadFailed, SessionBroken) as error:
         return StageReport("live", "inconclusive", 0.0, coverage=0.0, note=str(error))

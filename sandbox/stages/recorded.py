@@ -106,11 +106,18 @@ async def _try_case(bundle: Bundle, case: RecordedCase, runner: Runner) -> CaseR
 
 
 async def _find_problem(session: Session, case: RecordedCase, calls: RecordedCalls) -> str:
-    """The failure of the first of the case's calls that does not succeed; "" where all do."""
+    """The failure of the first of the case's calls that does not succeed, or whose answer its
+    schema does not admit; "" where there is none.
+    """
     for number in range(1, case.calls + 1):
         outcome = await session.call(case.tool, case.arguments, tape=CallLog(calls=calls))
         if outcome.failure is not None:
             failure = outcome.failure
             status = f" {failure.status}" if failure.status else ""
             return f"call {number}: {failure.kind}{status}: {failure.message[:300]}"
+        difference = outcome.difference
+        # A case of a pace is about its times: its answers may be whatever they were.
+        if difference is not None and case.limit is None:
+            where = difference.where or "/"
+            return f"call {number}: not as documented at {where}: {difference.reason[:300]}"
     return ""

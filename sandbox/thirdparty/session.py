@@ -16,7 +16,8 @@ from sandbox.bundle.model import Bundle
 from sandbox.bundle.offer import KINDS, RESOURCE, DefinitionKind, ListedDefinitions
 from sandbox.errors import DefinitionsChanged, SessionBroken
 from sandbox.sanitize import clean_json, clean_text, is_large
-from sandbox.session.interface import Failure, Limits, Outcome
+from sandbox.schemas.validator import SchemaViolation
+from sandbox.session.interface import Limits, Outcome
 from sandbox.session.pipe import (
     MAX_MESSAGE,
     MAX_NOTICE,
@@ -391,10 +392,10 @@ class McpSession(PipeSession):
             told["result"] = filter_result(told["result"])
         return super()._build_outcome(tool, told, exchanges, started)
 
-    def _find_failure(self, tool: str, result: Mapping[str, Any]) -> Failure | None:
+    def _find_breach(self, tool: str, result: Mapping[str, Any]) -> SchemaViolation | None:
         launch = self.bundle.launch
-        if result.get("isError") or launch is None or launch.get_tool(tool).checked:
-            return super()._find_failure(tool, result)
+        if launch is None or launch.get_tool(tool).checked:
+            return super()._find_breach(tool, result)
         return None
 
     def _clean_value(self, value: Any) -> Any:

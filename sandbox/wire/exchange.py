@@ -45,6 +45,7 @@ class Exchange:
     `sandbox.broker.sender.Refusal`), `reason` a sentence, and `retry_after` the seconds after which
     another try makes sense. `attempts` counts the requests sent, `sent_at` holds their times
     (seconds since 1970); all but the last got 429 or 503, or 401 for want of a credential.
+    `answered` is the status of an answer that came and was not taken, 0 where there is none.
     """
 
     request: WireRequest
@@ -55,6 +56,7 @@ class Exchange:
     elapsed_ms: float = 0.0
     retry_after: float | None = None
     sent_at: tuple[float, ...] = field(default=(), compare=False)
+    answered: int = 0
 
     @property
     def kind(self) -> str:
@@ -72,6 +74,7 @@ class Exchange:
             elapsed_ms,
             self.retry_after,
             self.sent_at,
+            self.answered,
         )
 
 

@@ -288,11 +288,13 @@ _PUBLIC = frozenset(
         "client_auth",
         "client_id",
         "email",
+        "grant",
         "issuer",
         "key_id",
         "kid",
         "region",
         "resource",
+        "revocation_url",
         "scope",
         "service",
         "token_type",
@@ -343,35 +345,64 @@ _GAP = rb"(?:[:\-, \r\n\t]|%3a|%20|0x|\\+x|\\+[rnt])*"
 
 
 def _build_character_pattern(character: str) -> bytes:
-    """A pattern of one character in every escape form."""
+    """A pattern of one character in any letter case and every escape form."""
     forms: list[bytes] = []
-    for form in dict.fromkeys((character, character.lower(), character.upper())):
-        if len(form) != 1:
-            continue
-        raw = form.encode("utf-8", "surrogatepass")
-        percent = b"".join(b"%%%02x" % byte for byte in raw)
-        units = form.encode("utf-16-be", "surrogatepass").hex()
-        escapes = "".join("\\u" + units[at : at + 4] for at in range(0, len(units), 4)).encode()
-        code = ord(form)
-        forms += [
-            re2.escape(raw),
-            _build_anycase_pattern(percent),
-            _build_anycase_pattern(percent.replace(b"%", b"%25")),
-        ]
-        forms += [
-            _build_anycase_pattern(escapes),
-            b"&#0*%d;" % code,
-            b"&#[xX]0*" + _build_anycase_pattern(b"%x;" % code),
-        ]
-        if code < 256:
-            forms.append(_build_anycase_pattern(b"\\x%02x" % code))
-        if code < 128 and not form.isalnum():
-            forms += [b"\\\\" + re2.escape(raw), re2.escape(html.escape(form).encode())]
+    for form in _list_case_forms(character):
+        escaped = [_list_escape_forms(letter) for letter in form]
+        if len(escaped) == 1:
+            forms += escaped[0]
+        else:
+            forms.append(b"".join(b"(?:" + b"|".join(each) + b")" for each in escaped))
     if character == " ":
         forms.append(rb"\+")
     if character in _NAMED:
         forms.append(re2.escape(_NAMED[character]))
     return b"(?:" + b"|".join(dict.fromkeys(forms)) + b")"
+
+
+_CASES = (str.lower, str.upper, str.title, str.casefold)
+_SIGMA, _FINAL_SIGMA = "\u03c3", "\u03c2"
+
+
+def _list_case_forms(character: str) -> tuple[str, ...]:
+    """What a character may become where a text is put into another letter case, and that one again:
+    one letter or several (ß, SS), and a sigma at the end of a word
+    (https://www.unicode.org/Public/UCD/latest/ucd/SpecialCasing.txt).
+    """
+    found: dict[str, None] = {character: None}
+    if character.isascii():
+        return tuple(dict.fromkeys((character, character.lower(), character.upper())))
+    fresh = [character]
+    while fresh:
+        form = fresh.pop()
+        made = [change(form) for change in _CASES]
+        if _SIGMA in made:
+            made.append(_FINAL_SIGMA)
+        fresh += [each for each in made if each not in found]
+        found |= dict.fromkeys(made)
+    return tuple(found)
+
+
+def _list_escape_forms(letter: str) -> list[bytes]:
+    """The patterns of one letter as it is, and in every escape form."""
+    raw = letter.encode("utf-8", "surrogatepass")
+    percent = b"".join(b"%%%02x" % byte for byte in raw)
+    units = letter.encode("utf-16-be", "surrogatepass").hex()
+    escapes = "".join("\\u" + units[at : at + 4] for at in range(0, len(units), 4)).encode()
+    code = ord(letter)
+    forms = [
+        re2.escape(raw),
+        _build_anycase_pattern(percent),
+        _build_anycase_pattern(percent.replace(b"%", b"%25")),
+        _build_anycase_pattern(escapes),
+        b"&#0*%d;" % code,
+        b"&#[xX]0*" + _build_anycase_pattern(b"%x;" % code),
+    ]
+    if code < 256:
+        forms.append(_build_anycase_pattern(b"\\x%02x" % code))
+    if code < 128 and not letter.isalnum():
+        forms += [b"\\\\" + re2.escape(raw), re2.escape(html.escape(letter).encode())]
+    return forms
 
 
 _NAMED = {"\n": b"\\n", "\r": b"\\r", "\t": b"\\t", "'": b"&apos;"}

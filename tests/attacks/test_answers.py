@@ -240,6 +240,29 @@ def test_a_redirect_of_what_may_write_is_not_followed(status: int) -> None:
     assert (exchange.refusal, len(heard), other) == ("redirect", 1, [])
 
 
+@pytest.mark.parametrize(
+    "target",
+    [
+        "http://evil.test:OTHER/items/a/",
+        "//evil.test:OTHER/items/a/",
+        "/items/a//",
+        "/items/a/?to=x",
+        "/items/a/%2e",
+        "/items/a/b",
+        "/items/",
+    ],
+)
+def test_a_redirect_to_more_than_a_slash_is_not_followed(target: str) -> None:
+    exchange, heard, other = redirected(target)
+    assert (exchange.refusal, len(heard), other) == ("redirect", 1, [])
+
+
+@pytest.mark.parametrize("target", ["/items/a/", "http://api.test:PORT/items/a/"])
+def test_a_redirect_that_adds_a_slash_is_followed(target: str) -> None:
+    exchange, heard, other = redirected(target)
+    assert (exchange.refusal, len(heard), other) == ("", 2, [])
+
+
 @pytest.mark.parametrize("target", ["/items/b", "b", "http://api.test:PORT/items/b"])
 def test_a_redirect_to_what_was_declared_is_followed(target: str) -> None:
     exchange, heard, _ = redirected(target)

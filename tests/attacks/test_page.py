@@ -194,8 +194,8 @@ def test_the_page_itself_reads_decides_and_freezes(
     plane: Plane, store: Store, waiting: Approval
 ) -> None:
     browser = log_in(plane)
-    assert plane.ask("GET", "/approvals", headers=browser.headers).json()
-    body = {"decision": "reject", "pin": PIN}
+    (shown,) = plane.ask("GET", "/approvals", headers=browser.headers).json()
+    body = {"decision": "reject", "pin": PIN, "digest": shown["digest"]}
     assert browser.press(f"/approvals/{waiting.id}", json=body).json()["state"] == "rejected"
     assert browser.press("/kill").status_code == 200
     assert store.processes.get_freeze().frozen

@@ -132,7 +132,7 @@ def bank(any_engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def waits_for_a_person(bank: Bank, name: str, told: dict[str, Any]) -> None:
     """Nothing came of a forge: no version, and nothing that left."""
     assert told["state"] == "waiting", told["message"]
-    assert f"toolwright jobs {told['job']} --allow" in told["message"]
+    assert f"toolwright allow {told['job']}" in told["message"]
     assert "another name" in told["message"]
     assert bank.version(name) == 1
     assert (bank.own.heard, bank.other.heard) == ([], [])
@@ -279,10 +279,13 @@ def test_a_person_lets_a_version_follow_and_the_secret_stays_until_they_move_it(
 def test_a_job_that_a_person_allowed_on_the_page_goes_on_by_itself(bank: Bank) -> None:
     bank.open("paged")
     bank.own.document = document(transfers=writing("transfer"))
-    job = bank.forge("paged", source=bank.own.url)["job"]
-    assert bank.home.post(f"/jobs/{job}/allow", pin="wrong").status_code == 403
+    waiting = bank.forge("paged", source=bank.own.url)
+    job, digest = waiting["job"], waiting["needs"]["digest"]
+    assert bank.home.post(f"/jobs/{job}/allow", pin="wrong", digest=digest).status_code == 403
     assert bank.version("paged") == 1
-    assert bank.home.post(f"/jobs/{job}/allow", pin=PIN).status_code == 200
+    assert bank.home.post(f"/jobs/{job}/allow", pin=PIN).status_code == 400
+    assert bank.version("paged") == 1
+    assert bank.home.post(f"/jobs/{job}/allow", pin=PIN, digest=digest).status_code == 200
     until(lambda: bank.version("paged") == 2, "the next version is registered")
 
 

@@ -155,7 +155,7 @@ def test_nothing_is_sent_to_a_host_that_nobody_allowed(
     result = installation.run("forge", "list things", "--source", pages.url)
     host = pages.url.removeprefix("http://")
     assert result.exit_code == WAITS
-    assert result.stdout.strip().endswith(f"toolwright source allow {host}")
+    assert f"toolwright source allow {host}" in result.stdout
     assert pages.asked == []
 
 
@@ -169,12 +169,12 @@ def test_a_private_server_is_asked_for_though_its_documents_host_is_allowed(
         host = server.url.removeprefix("http://")
         result = installation.run("forge", "list things", "--source", pages.url)
         assert result.exit_code == WAITS
-        assert result.stdout.strip().endswith(f"toolwright source allow {host}")
+        assert f"toolwright source allow {host}" in result.stdout
         assert installation.listed() == []
         with served(installation) as client:
             job = client.forged(pages.url)
             assert job["state"] == "waiting"
-            assert job["message"].endswith(f"toolwright source allow {host}")
+            assert f"toolwright source allow {host}" in job["message"]
             assert server.asked == []
             installation.allow(server.url)
             assert client.followed(job["job"], FINAL)["state"] == "done"

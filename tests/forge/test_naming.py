@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forge.naming import API, name_arguments, name_body_argument, name_server, name_tools
+from forge.naming import (
+    API,
+    find_resource,
+    name_arguments,
+    name_body_argument,
+    name_server,
+    name_tools,
+)
 from sandbox.bundle.apispec import Location, Operation, Parameter
 from sandbox.bundle.model import NAME
 
@@ -142,10 +149,40 @@ def test_argument_names_are_identifiers_and_unique(written: list[tuple[str, Loca
         ("3scale", "api_3scale"),
         ("", "api"),
         ("日本", "api"),
+        ("Swagger Petstore - OpenAPI 3.0", "petstore"),
+        ("Petstore API v2.1", "petstore"),
+        ("Pets (version 3)", "pets"),
+        ("Open API Weather 1.0.27", "weather"),
+        ("Orders REST API documentation", "orders"),
+        ("Area 51 API", "area_51"),
+        ("Swagger", "api"),
+        ("OpenAPI definition", "api"),
+        ("FastAPI", "api"),
     ],
 )
 def test_a_server_is_named_after_the_title(title: str, name: str) -> None:
     assert name_server(title) == name
+
+
+@pytest.mark.parametrize(
+    ("title", "base_url", "paths", "name"),
+    [
+        ("FastAPI", "http://127.0.0.1:33001", ["/api/v1/pets", "/pets/{id}", "/x"], "pets"),
+        ("127.0.0.1:33001", "http://127.0.0.1:33001", ["/berths"], "berths"),
+        ("API", "http://127.0.0.1:33001", ["/a", "/b"], "api"),
+        ("API", "http://127.0.0.1:33001", ["/{id}", "/api"], "api"),
+        ("OpenAPI definition", "https://api.harbour.example/v1", ["/x"], "harbour"),
+        ("Untitled", "http://powerdns:8081", ["/x"], "powerdns"),
+        ("api.harbour.example", "https://api.harbour.example", ["/x"], "harbour"),
+        ("harbour.io", "http://127.0.0.1:80", ["/a", "/b"], "harbour"),
+        ("Pets", "https://api.harbour.example/v1", ["/x"], "pets"),
+    ],
+)
+def test_a_server_whose_title_says_nothing_is_named_after_its_host_or_what_it_is_about(
+    title: str, base_url: str, paths: list[str], name: str
+) -> None:
+    resources = [find_resource(_operation(path, path=path)) for path in paths]
+    assert name_server(title, base_url, resources) == name
 
 
 @given(st.text(max_size=200))

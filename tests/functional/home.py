@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import httpx
 import psutil
 
+from orchestrator.approvals.text import hash_approval
 from orchestrator.processes.control_client import ControlAddress, find_control
 from orchestrator.settings import Settings, load_settings
 from registry.store import Store
@@ -95,7 +96,13 @@ class Home:
 
     def approve(self, approval: str, pin: str = PIN) -> httpx.Response:
         """Approve on the control plane, as its page does."""
-        return self.post(f"/approvals/{approval}", decision="approve", pin=pin)
+        return self.decide(approval, decision="approve", pin=pin)
+
+    def decide(self, approval: str, **body: Any) -> httpx.Response:
+        """Decide on the control plane, as somebody who was shown the request."""
+        with self.store() as store:
+            digest = hash_approval(store.approvals.get(approval))
+        return self.post(f"/approvals/{approval}", **{"digest": digest, **body})
 
     def containers(self) -> int:
         """How many containers of this home the engine runs; WASM has none."""

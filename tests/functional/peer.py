@@ -123,7 +123,7 @@ class Peer:
         """The status of a `job` or an `approval` that has ended or waits for somebody."""
 
         def reached() -> dict[str, Any] | None:
-            status: dict[str, Any] = self.value("status", **of, wait=20)
+            status: dict[str, Any] = self.value("status", **of, wait=2)
             return None if status["state"] in MOVING else status
 
         return until(reached, f"{of} settles")

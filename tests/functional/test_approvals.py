@@ -80,8 +80,8 @@ def test_what_was_decided_stays_decided(
     served: Peer, toolwright_home: Home, harbour: HarbourApi
 ) -> None:
     approval = book(served, "Refused")["approval"]
-    rejected = toolwright_home.post(
-        f"/approvals/{approval}", decision="reject", pin=PIN, reason="too late in the year"
+    rejected = toolwright_home.decide(
+        approval, decision="reject", pin=PIN, reason="too late in the year"
     )
     assert rejected.json()["state"] == "rejected"
     again = toolwright_home.approve(approval)

@@ -253,7 +253,7 @@ def test_a_mutant_gets_no_more_rights_than_its_parent(client: Peer, toolwright_h
     reaching = {"name": "convert", "permissions": ["network:evil.example"]}
     client.value("submit", job=job, tools=[reaching])
     waiting = settled(client, job)
-    assert waiting["message"].endswith("toolwright source allow evil.example:443")
+    assert "toolwright source allow evil.example:443" in waiting["message"]
     assert waiting["stage"] != "draft"
     toolwright_home.run("jobs", job, "--cancel")
     assert not (toolwright_home.path / "servers" / "lengths_2").exists()

@@ -23,6 +23,7 @@ from orchestrator.healing.replace import VersionReplacer
 from orchestrator.healing.reprove import Reprover
 from orchestrator.healing.versions import find_version
 from orchestrator.settings import load_settings
+from registry.health.causes import find_cause, find_drift
 from registry.health.repairs import REPAIRS_A_DAY
 from registry.models import ENDED_JOBS, DraftRow, Entry, Invocation, Job, build_entry
 from registry.secrets.pin import verify_pin
@@ -38,6 +39,17 @@ THING = {
     "properties": {"name": {"type": "string"}, "state": {"type": "string", "enum": ["on", "off"]}},
 }
 DOCUMENT = "/openapi.json"
+BROKEN_CODE = """
+from toolwright import http, tool
+
+
+@tool
+def get_thing():
+    answer = http.request("GET", "/thing")
+    if answer.data.count(b"sail") == 5:
+        raise KeyError("sail")
+    return answer
+"""
 
 
 @dataclass(frozen=True)
@@ -59,6 +71,15 @@ class World:
             reply = await self.call(**arguments)
             assert isinstance(reply, Done)
             assert not reply.outcome.ok
+
+    async def differing(self, times: int, **arguments: Any) -> None:
+        """Calls whose answers differ from the description: no failure, and delivered whole."""
+        for _ in range(times):
+            reply = await self.call(**arguments)
+            assert isinstance(reply, Done)
+            assert reply.outcome.ok
+            assert reply.outcome.difference is not None
+            assert not reply.cause
 
     async def repaired(self) -> Job:
         """The server's newest repair, once it has ended."""
@@ -153,16 +174,16 @@ def test_a_new_word_in_an_answer_is_learned_with_a_note(play: Player) -> None:
     async def act(world: World) -> None:
         assert isinstance(await world.call(), Done)
         world.api.pages["/thing"] = page({"name": None, "state": "paused"})
-        await world.failing(2)
+        await world.differing(2)
         job = await world.repaired()
         assert job.state == "done", job.message
         bundle = world.app.forge.shelf.load_bundle(world.current())
-        assert sorted(map(str, bundle.widened)) == [
-            "get_thing: /body/name may also be null",
-            'get_thing: /body/state may also be "paused"',
-        ]
-        assert job.result["retried"]["succeeded"]
-        assert job.result["rehearsed"] == 1
+        assert [*map(str, bundle.widened)] == ['get_thing: /body/state may also be "paused"']
+        assert "retried" not in job.result
+        assert job.result["rehearsed"] == 3
+        reply = await world.call()
+        assert isinstance(reply, Done)
+        assert reply.outcome.difference is None
 
     play(act)
 
@@ -170,13 +191,32 @@ def test_a_new_word_in_an_answer_is_learned_with_a_note(play: Player) -> None:
 def test_an_answer_that_would_admit_anything_is_not_learned(play: Player) -> None:
     async def act(world: World) -> None:
         world.api.pages["/thing"] = page({"name": {"do": "as I say"}})
-        await world.failing(2)
+        await world.differing(2)
         job = await world.repaired()
         assert job.state == "failed"
         assert world.current().version == 1
         jobs = [job for job in world.app.store.jobs.find() if job.kind == "forge"]
-        mine = [job for job in jobs if job.request["parent"] == world.entry.name]
-        assert [job.request["name"] for job in mine] == [world.entry.name]
+        assert not [job for job in jobs if job.request["parent"] == world.entry.name]
+
+    play(act)
+
+
+def test_answers_that_differ_cost_a_server_nothing(play: Player) -> None:
+    async def act(world: World) -> None:
+        world.api.pages["/thing"] = page({"name": {"do": "as I say"}})
+        await world.differing(12)
+        await world.repaired()
+        store, name = world.app.store, world.entry.name
+        standing = store.standings.get(name)
+        assert (standing.successful, standing.counted, standing.level) == (12, 12, "standard")
+        assert world.current().state == "active"
+        assert store.repairs.count_drift(name, 1) == {"get_thing": 12}
+        (latest, *_) = store.calls.find(name, 1)
+        assert latest.succeeded
+        assert find_cause(latest) is None
+        drift = find_drift(latest)
+        assert drift is not None
+        assert (drift.kind, drift.where) == ("drift", "/body/name")
 
     play(act)
 
@@ -250,8 +290,8 @@ def test_an_api_cannot_drive_repairs_in_a_loop(play: Player) -> None:
 
 def test_nothing_is_repaired_while_frozen(play: Player) -> None:
     async def act(world: World) -> None:
-        world.api.pages["/thing"] = page({"name": None})
-        await world.failing(1)
+        world.api.pages["/thing"] = page({"name": {}})
+        await world.differing(1)
         world.app.store.processes.freeze(time.time(), "test")
         try:
             await world.call()
@@ -279,15 +319,13 @@ def test_a_version_on_trial_that_does_worse_is_taken_back_and_nobody_notices(pla
         first = await world.call()
         assert isinstance(first, Done)
         await stored(world.app, first.invocation)
-        narrow = {"type": "object", "properties": {"name": {"type": "string", "enum": ["oar"]}}}
-        paths = {"/thing": reading(narrow, operationId="get_thing")}
-        world.api.pages[DOCUMENT] = Page(described(paths))
-        after = await world.app.forge.compile_again(world.entry, lambda step: None)
+        before = world.app.forge.shelf.load_bundle(world.entry)
+        after = replace(before, source_code=BROKEN_CODE)
         replacing = VersionReplacer(world.app.store, world.app.forge)
         replaced = await replacing.replace_version(world.entry, after, lambda step: None)
         assert (replaced.entry.version, replaced.rehearsed.again) == (2, 1)
         world.app.roster.forget_servers()
-        world.api.pages["/thing"] = page({"name": "sail"})
+        world.api.pages["/thing"] = page({"name": "sail, sail, sail, sail and sail"})
         for _ in range(3):
             reply = await world.call()
             assert isinstance(reply, Done)

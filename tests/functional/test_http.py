@@ -90,7 +90,12 @@ def test_the_official_client_lists_and_finds_over_http(mode: Any, url: str, toke
             async with Client(transport, mode=mode) as client:
                 assert [tool.name for tool in (await client.list_tools()).tools] == SEVEN
                 found = await client.call_tool("find", {"task": "anything"})
-                assert found.structured_content == {"candidates": [], "none": "forge"}
+                assert found.structured_content == {
+                    "candidates": [],
+                    "none": "forge",
+                    "verdict": "forge",
+                    "probability": 0.0,
+                }
 
     asyncio.run(scenario())
 

@@ -175,7 +175,7 @@ def test_the_control_planes_token(client: Peer, home: Home, letters: Letters) ->
     approval = asked(client, home, "token")
     assert home.control().token
     for pin in ("", "approve", OWN_PIN):
-        answer = home.post(f"/approvals/{approval.id}", decision="approve", pin=pin)
+        answer = home.approve(approval.id, pin)
         assert answer.status_code == 403
     assert home.post("/decide?token=made-up").status_code in (403, 404)
     assert (state(home, approval), "token" in letters.sent) == ("pending", False)
@@ -184,9 +184,9 @@ def test_the_control_planes_token(client: Peer, home: Home, letters: Letters) ->
 def test_a_page_request_once_more(client: Peer, home: Home, letters: Letters) -> None:
     approval = asked(client, home, "replayed")
     body = {"decision": "approve", "pin": PIN}
-    assert home.post(f"/approvals/{approval.id}", **body).status_code == 200
+    assert home.decide(approval.id, **body).status_code == 200
     until(lambda: state(home, approval) == "done", "the letter is sent")
-    assert home.post(f"/approvals/{approval.id}", **body).status_code == 409
+    assert home.decide(approval.id, **body).status_code == 409
     assert letters.sent.count("replayed") == 1
 
 

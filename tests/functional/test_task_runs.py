@@ -169,13 +169,17 @@ def test_an_answer_that_broke_off_is_tried_three_times_and_then_escalated(
     within(settings, api, story)
 
 
-def test_an_api_that_changed_with_its_description_is_repaired_by_forging_it_again(
+def test_an_api_that_moved_with_its_description_is_repaired_by_forging_it_again(
     settings: Settings, api: Site
 ) -> None:
     async def story(app: App) -> None:
-        api.pages.update(pages(NUMBERS, Page(b'{"name": 7}', headers=JSON)))
+        moved = reading(OBJECT, operationId="getThing", summary="Get the thing")
+        gone = Page(b'{"error": "gone"}', status=410, headers=JSON)
+        answer = Page(b'{"name": "oar"}', headers=JSON)
+        described_anew = Page(described({"/things/one": moved}))
+        api.pages.update({"/openapi.json": described_anew, "/thing": gone, "/things/one": answer})
         mended = await done(app, tool="things.get_thing")
-        assert mended["structuredContent"]["body"] == {"name": 7}
+        assert mended["structuredContent"]["body"] == {"name": "oar"}
         assert app.store.servers.get("things").version == 2
         (repair,) = [job for job in app.store.jobs.find() if job.kind == "repair"]
         assert (repair.state, repair.request["server"]) == ("done", "things")
@@ -183,15 +187,27 @@ def test_an_api_that_changed_with_its_description_is_repaired_by_forging_it_agai
     within(settings, api, story)
 
 
-def test_an_api_that_broke_its_own_description_is_escalated(settings: Settings, api: Site) -> None:
+def test_an_api_that_moved_without_a_word_is_escalated(settings: Settings, api: Site) -> None:
     async def story(app: App) -> None:
-        api.pages["/thing"] = Page(b'{"name": 7}', headers=JSON)
+        api.pages["/thing"] = Page(b'{"error": "gone"}', status=410, headers=JSON)
         failed = await done(app, tool="things.get_thing")
         assert failed["isError"]
-        assert '"name": 7' in json.dumps(failed["content"]).replace('\\"', '"')
         assert "a person should look at it" in failed["content"][-1]["text"]
         assert app.store.servers.get("things").version == 1
         assert [job.kind for job in app.store.jobs.find()] == ["do"]
+
+    within(settings, api, story)
+
+
+def test_an_answer_that_differs_from_its_description_is_the_answer(
+    settings: Settings, api: Site
+) -> None:
+    async def story(app: App) -> None:
+        api.pages["/thing"] = Page(b'{"name": 7}', headers=JSON)
+        given = await done(app, tool="things.get_thing")
+        assert not given.get("isError")
+        assert json.loads(given["content"][0]["text"]) == {"name": 7}
+        assert app.store.servers.get("things").version == 1
 
     within(settings, api, story)
 

@@ -184,3 +184,31 @@ def test_text_is_utf8_and_a_json_type_is_json() -> None:
     assert text_body("é", None) == ("é".encode(), "text/plain; charset=utf-8")
     assert text_body(5, "text/csv") == (b"5", "text/csv")
     assert json.loads(text_body({"a": 1}, "application/x+json")[0]) == {"a": 1}
+
+
+def test_files_come_after_all_fields_and_keep_their_order() -> None:
+    fields = {"f": file("eA=="), "a": "1", "g": file("eQ=="), "b": "2"}
+    assert [part[0] for part in parts(multipart_body(fields, None))] == ["a", "b", "f", "g"]
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        ("data:image/png;base64,eA==", "image/png"),
+        ("data:;base64,eA==", "application/octet-stream"),
+        ({"base64": "eA==", "filename": "A.PDF"}, "application/pdf"),
+        ({"base64": "data:a/b;base64,eA==", "filename": "a.pdf"}, "a/b"),
+        ({"base64": "eA==", "filename": "a.unknown"}, "application/octet-stream"),
+        ({"text": "x", "filename": "a.csv"}, "text/csv"),
+        ({"text": "x"}, "text/plain; charset=utf-8"),
+    ],
+)
+def test_a_file_s_type_is_the_one_that_it_says_or_its_name_s(content: Any, kind: str) -> None:
+    body, _ = multipart_body({"f": file(content)}, None)
+    assert f"Content-Type: {kind}\r\n\r\nx\r\n".encode() in body
+
+
+@pytest.mark.parametrize("content", ["words & more", "data:text/plain,x", "data:;base64,é"])
+def test_what_is_no_base64_is_refused_saying_how_a_text_is_given(content: str) -> None:
+    with pytest.raises(ArgumentInvalid, match="base64"):
+        multipart_body({"f": file(content)}, None)

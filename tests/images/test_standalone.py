@@ -130,6 +130,19 @@ def test_it_calls_the_api_itself(serve: Serve, site: Site) -> None:
     assert "authorization" not in headers
 
 
+def test_arguments_are_held_to_the_schema_for_it_where_the_listed_one_is_a_document_s(
+    start: Start, site: Site
+) -> None:
+    host = start()
+    path = {"type": "string", "enum": ["/other"]}
+    listed = {"type": "object", "properties": {"path": path}, "required": ["path", "body"]}
+    taken = {"type": "object", "properties": {"path": {"type": "string"}}}
+    tool = definition("fetch", input_schema=listed, accepted_schema=taken)
+    host.serve_bundle(SOURCE, tool, brokered=False, base_url=site.url)
+    assert host.call("fetch", path="/ok")["structuredContent"]["status"] == 200
+    assert kind(host.call("fetch", path=5)) == "arguments"
+
+
 def test_a_body_is_sent_with_its_length(serve: Serve, site: Site) -> None:
     host = serve()
     host.call("fetch", method="POST", body="é")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.sanitize import clean_json, clean_text
+from sandbox.sanitize import clean_json, clean_text, strip_unprintable
 
 
 @pytest.mark.parametrize(
@@ -68,3 +68,8 @@ def test_keys_and_values_of_json_are_cleaned() -> None:
 
 def test_tag_characters_are_what_unicode_calls_format_characters() -> None:
     assert unicodedata.category("\U000e0041") == "Cf"
+
+
+def test_what_is_unprintable_is_stripped_wherever_it_stands_and_letters_stay() -> None:
+    assert strip_unprintable("zöné 日本 ½\n") == "zöné 日本 ½\n"
+    assert strip_unprintable("a\x00b\u200bc\u202ed\u2028e\ue000f") == "abcdef"

@@ -22,12 +22,15 @@ async def loopback_fetch(
     granted = frozenset(filter(None, map(parse_origin, urls)))
     async with LiveHttp(granted, response_bytes=response_bytes, connect_seconds=60.0) as live:
 
-        async def fetch(url: str, headers: Headers) -> FetchResponse:
-            for _ in range(MAX_REDIRECTS + 1):
-                answer = await live.send(WireRequest("GET", url, headers))
+        async def fetch(url: str, headers: Headers, body: bytes = b"") -> FetchResponse:
+            method = "POST" if body else "GET"
+            for _ in range(1 if body else MAX_REDIRECTS + 1):
+                answer = await live.send(WireRequest(method, url, headers, body))
                 target = urljoin(url, answer.get_header("location") or "")
                 inside = parse_origin(target) == parse_origin(url)
-                if answer.status not in (301, 302, 303, 307, 308) or not inside or target == url:
+                if body or answer.status not in (301, 302, 303, 307, 308) or not inside:
+                    break
+                if target == url:
                     break
                 url = target
             return FetchResponse(answer.status, answer.headers, answer.body, url)

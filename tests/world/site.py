@@ -23,6 +23,8 @@ class Page:
 class Asked:
     path: str
     headers: Mapping[str, str]
+    method: str = "GET"
+    body: bytes = b""
 
 
 Answer = Page | Callable[[Asked], Page]
@@ -51,9 +53,12 @@ def site(pages: Mapping[str, Answer] | None = None) -> Iterator[Site]:
 class _Answering(Answering):
     def do_GET(self) -> None:
         here: Site = self.world
-        asked = Asked(self.path, {name.lower(): value for name, value in self.headers.items()})
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        asked = Asked(self.path, headers, self.command, self.body())
         here.asked.append(asked)
         answer = here.pages.get(self.path, Page(b"Not Found", 404))
         page = answer(asked) if callable(answer) else answer
         with suppress(ConnectionError):
             self.answer(page.status, page.body, page.headers, page.chunks)
+
+    do_POST = do_GET

@@ -222,6 +222,56 @@ OPERATORS: tuple[Operator, ...] = (
         _caught("MalformedAnswer", "return {'status': 200, 'text': error.answer.text or ''}"),
     ),
     _woven(
+        "malformed-fails",
+        "JSON that does not parse is a failure",
+        _caught("MalformedAnswer", "raise ToolError(str(error)) from error"),
+    ),
+    _woven(
+        "malformed-cut",
+        "Of JSON that does not parse only the first line is given",
+        _caught(
+            "MalformedAnswer",
+            "return {'status': error.answer.status, "
+            "'text': ''.join((error.answer.text or '').splitlines()[:1]), "
+            "'content_type': error.answer.content_type}",
+        ),
+    ),
+    _woven(
+        "null-fails",
+        "An answer that is null is a failure",
+        "answer = REQUEST\nif answer.is_json and answer.body is None:\n"
+        "    raise ToolError('nothing came')\nreturn answer",
+    ),
+    _woven(
+        "null-field-fails",
+        "A field that is null makes the answer a failure",
+        "answer = REQUEST\n"
+        "held = answer.body if isinstance(answer.body, dict) else "
+        "(answer.body or [{}])[0] if isinstance(answer.body, list) else {}\n"
+        "if isinstance(held, dict) and None in held.values():\n"
+        "    raise ToolError('a field is null')\nreturn answer",
+    ),
+    _woven(
+        "null-fields-dropped",
+        "Fields that are null are left out of an answer",
+        "answer = REQUEST\nif isinstance(answer.body, dict):\n"
+        "    answer.body = {k: v for k, v in answer.body.items() if v is not None}\n"
+        "return answer",
+    ),
+    _woven(
+        "other-type-dropped",
+        "An answer that is no object and no list is left out",
+        "answer = REQUEST\nif answer.is_json and not isinstance(answer.body, (dict, list)):\n"
+        "    return {'status': answer.status}\nreturn answer",
+    ),
+    _woven(
+        "unknown-field-dropped",
+        "A field with a capital letter and a hyphen is left out",
+        "answer = REQUEST\nif isinstance(answer.body, dict):\n"
+        "    answer.body = {k: v for k, v in answer.body.items() if '-' not in k}\n"
+        "return answer",
+    ),
+    _woven(
         "transport-swallowed",
         "No answer at all is an empty success",
         "try:\n    return REQUEST\nexcept ToolError as error:\n"

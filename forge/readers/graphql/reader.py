@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -37,6 +38,12 @@ INTROSPECTION = (
     "fragment T on __Type{kind name ofType{kind name ofType{kind name ofType{kind name "
     "ofType{kind name}}}}}"
 )
+# graphql-http, Apollo, Yoga, Strawberry, Ariadne, Graphene, gqlgen, Hot Chocolate, GraphiQL's page.
+_HINT = re.compile(
+    rb"graphi?ql|get query missing|must provide (?:a )?query|no operation provided"
+    rb"|apollo-require-preflight",
+    re.IGNORECASE,
+)
 _RESULT = re.compile(r"(?:Connection|Payload|Edge|Result|Response|Output)\Z")
 
 
@@ -53,6 +60,16 @@ def build_introspection_url(url: str) -> str:
     if not parts.path.rstrip("/").lower().endswith(ENDPOINT) or parts.query:
         return ""
     return urlunsplit((*parts[:3], f"query={quote(INTROSPECTION, safe='')}", ""))
+
+
+def build_introspection_body() -> bytes:
+    """Return the body of the POST that asks a GraphQL endpoint for its schema."""
+    return json.dumps({"query": INTROSPECTION}).encode()
+
+
+def is_endpoint_hint(body: bytes) -> bool:
+    """Whether a response is what a GraphQL server says to who asks without a query."""
+    return _HINT.search(body[:65_536]) is not None
 
 
 def read_graphql(document: Document, base_url: str | None = None) -> ParsedApi:

@@ -48,7 +48,9 @@ class ProblemLog:
 
 @dataclass(frozen=True)
 class ReaderContext:
-    """The document being read. `tags` are its declared tags by name; see `Document.believed`."""
+    """The document being read. `tags` are its declared tags by name; see `believed`, `served`
+    and `prefix` of `Document`.
+    """
 
     dialect: Dialect
     references: References
@@ -56,3 +58,5 @@ class ReaderContext:
     problems: ProblemLog
     tags: Mapping[str, Node] = field(default_factory=dict)
     believed: bool = True
+    served: bool = False
+    prefix: str = ""

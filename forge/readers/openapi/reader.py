@@ -87,6 +87,8 @@ def read_openapi(document: Document, base_url: str | None = None) -> ParsedApi:
         problems,
         read_declared_tags(references.root),
         document.believed,
+        document.served,
+        document.prefix,
     )
     base = _parse_base_url(document, base_url) if base_url else None
     root_url = base or servers.find_base_url(context, [references.root], document.url)
@@ -227,7 +229,9 @@ def _read_operation(
     nodes = parameters.collect_parameters(context, item, node)
     written, path = path, paths.rename_placeholders(path, nodes)
     template, query = paths.parse_template(path, node)
-    required = security.read_requirements(context, node, known.schemes)
+    required = security.join_required_credentials(
+        security.read_requirements(context, node, known.schemes), nodes, known
+    )
     placeholders = paths.list_placeholders(path)
     read = parameters.read_parameters(
         context, nodes, placeholders, security.find_credential_places(required, known)
@@ -260,7 +264,8 @@ def _read_operation(
         parameters=paths.merge_query(read, query, template),
         body=body,
         responses=answers,
-        security=required or security.find_forgotten_requirements(nodes, known),
+        scopes=security.read_scopes(context, node, known.schemes),
+        security=required or security.find_forgotten_requirements(node, nodes, known),
         deprecated=parameters.is_true(node.get("deprecated").value),
         written=written,
     )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from forge.readers.openapi import servers
 from forge.readers.openapi.context import ReaderContext
+from forge.readers.openapi.parameters import is_true
 from forge.readers.openapi.references import Node, UnresolvedReference
-from forge.text import sanitize_line
+from forge.text import sanitize_line, sanitize_prose
 from sandbox.bundle.apispec import SecurityScheme
 
 Kind = Literal[
@@ -16,9 +18,12 @@ Kind = Literal[
 ]
 Grant = Literal["client_credentials", "refresh_token", "password"]
 MAX_ALTERNATIVES = 32
+MAX_DESCRIPTION = 300
+_LINK = re.compile(r"\[([^\[\]\n]{1,200})\]\((https?://[^()\s]{1,500})\)")
 AUTHORIZATION = SecurityScheme("authorization", "apiKey", "header", "Authorization")
 """What an operation wants that lists the header as a parameter: all of its value is the secret."""
 
+_SCOPE = re.compile(r"[!#-\[\]-~]{1,200}\Z")
 _FLOWS: dict[str, tuple[Grant, ...]] = {
     "clientCredentials": ("client_credentials",),
     "application": ("client_credentials",),
@@ -75,27 +80,68 @@ def read_requirements(
     return tuple(dict.fromkeys(alternatives))
 
 
+def read_scopes(
+    context: ReaderContext, operation: Node, known: dict[str, SecurityScheme]
+) -> tuple[tuple[str, str], ...]:
+    """Return the scopes that an operation needs of the schemes it names, or those of the document's
+    own requirements; words that are no scopes (RFC 6749 section 3.3) are left out.
+    """
+    node = operation.get("security")
+    if node.value is None:
+        node = context.references.root.get("security")
+    found = []
+    for entry in node.list_elements()[:MAX_ALTERNATIVES]:
+        for name, scopes in entry.list_items():
+            if name in known and known[name].kind in ("oauth2", "openIdConnect"):
+                words = scopes.value if isinstance(scopes.value, list) else []
+                found += [(known[name].name, word) for word in words if _is_scope(word)]
+    return tuple(dict.fromkeys(found))
+
+
+def _is_scope(word: Any) -> bool:
+    return isinstance(word, str) and bool(_SCOPE.match(word))
+
+
 def find_unapplied_schemes(
     context: ReaderContext, known: dict[str, SecurityScheme]
 ) -> tuple[tuple[str, ...], ...]:
-    """Return the alternatives for a document that declares schemes and requires none anywhere: each
-    scheme, or none.
+    """Return the alternatives for a document that declares schemes and requires none of them
+    anywhere: each scheme, or none.
 
-    The author forgot to require them, so a credential that is given is sent.
+    The author forgot to require them, so a credential that is given is sent. Requirements that are
+    empty (`security: []`) ask for nothing, so they are no sign that the author thought of it.
     """
     root = context.references.root
-    if not known or root.get("security").value is not None:
+    paths = [path for _, path in root.get("paths").list_items()]
+    operations = [operation for path in paths for _, operation in path.list_items()]
+    if not known or any(map(_requires_scheme, (root, *operations))):
         return ()
-    for _, path in root.get("paths").list_items():
-        if any(operation.get("security").value is not None for _, operation in path.list_items()):
-            return ()
     usable = [
         (scheme.name,) for scheme in known.values() if scheme.kind not in ("other", "mutualTLS")
     ]
     return (*dict.fromkeys(usable), ()) if usable else ()
 
 
+def _requires_scheme(node: Node) -> bool:
+    """Whether the security of a document or an operation names a scheme."""
+    return any(entry.value for entry in node.get("security").list_elements())
+
+
 def _read_scheme(context: ReaderContext, node: Node, name: str, base: str) -> SecurityScheme:
+    scheme = _classify(context, node, name, base)
+    return replace(scheme, description=_read_description(node))
+
+
+def _read_description(node: Node) -> str:
+    """What the document says of a scheme, with the targets of links, which say where to get it."""
+    text = node.get("description").value
+    if not isinstance(text, str):
+        return ""
+    shown = _LINK.sub(r"\1 (\2)", text[: MAX_DESCRIPTION * 8])
+    return sanitize_prose(shown, MAX_DESCRIPTION).replace("`", "'")
+
+
+def _classify(context: ReaderContext, node: Node, name: str, base: str) -> SecurityScheme:
     kind, place, parameter = (node.get(key).value for key in ("type", "in", "name"))
     if kind == "apiKey" and place in ("header", "query", "cookie") and _is_usable_name(parameter):
         return SecurityScheme(name, "apiKey", place, parameter)
@@ -112,7 +158,8 @@ def _read_scheme(context: ReaderContext, node: Node, name: str, base: str) -> Se
         context.problems.add(node.to_problem(reason))
     elif made.kind == "oauth2":
         url, grants = _read_flows(node, base)
-        return SecurityScheme(name, "oauth2", token_url=url, grants=grants)
+        scheme = SecurityScheme(name, "oauth2", token_url=url, grants=grants)
+        return _add_login(scheme, _list_flows(node), base)
     elif made.kind == "openIdConnect":
         found = servers.resolve_token_url(node.get("openIdConnectUrl").value, base)
         return SecurityScheme(name, "openIdConnect", discovery=found)
@@ -125,9 +172,7 @@ def _read_flows(node: Node, base: str) -> tuple[str, tuple[Grant, ...]]:
 
     Only one endpoint is kept; flows with another one are left out.
     """
-    flows = dict(node.get("flows").list_items())
-    if not flows and isinstance(node.get("flow").value, str):
-        flows = {node.get("flow").value: node}
+    flows = _list_flows(node)
     url, grants = "", set[Grant]()
     for name in sorted(flows, key=lambda name: list(_FLOWS).index(name) if name in _FLOWS else 99):
         found = servers.resolve_token_url(flows[name].get("tokenUrl").value, base)
@@ -137,6 +182,32 @@ def _read_flows(node: Node, base: str) -> tuple[str, tuple[Grant, ...]]:
             if servers.resolve_token_url(flows[name].get("refreshUrl").value, base) == found:
                 grants.add("refresh_token")
     return url, tuple(grant for grant in get_args(Grant) if grant in grants)
+
+
+def _list_flows(node: Node) -> dict[str, Node]:
+    flows = dict(node.get("flows").list_items())
+    if not flows and isinstance(node.get("flow").value, str):
+        flows = {node.get("flow").value: node}
+    return flows
+
+
+def _add_login(scheme: SecurityScheme, flows: dict[str, Node], base: str) -> SecurityScheme:
+    """Return the scheme with the endpoints at which a person logs in.
+
+    An implicit flow is read as one that gives a code (RFC 9700 section 2.1.2); its token endpoint
+    is the one of the other flows, if any.
+    """
+
+    def read(name: str, key: str) -> str:
+        return servers.resolve_token_url(flows[name].get(key).value, base) if name in flows else ""
+
+    codes = ("authorizationCode", "accessCode", "implicit")
+    page = next(filter(None, (read(name, "authorizationUrl") for name in codes)), "")
+    device = read("deviceAuthorization", "deviceAuthorizationUrl")
+    own = (*codes[:2], "deviceAuthorization")
+    tokens = next(filter(None, (read(name, "tokenUrl") for name in own)), "")
+    login = tokens if tokens != scheme.token_url else ""
+    return replace(scheme, authorization_url=page, device_url=device, login_url=login)
 
 
 def _is_usable_name(parameter: Any) -> bool:
@@ -177,14 +248,40 @@ def find_credential_places(
     return {_locate_credential(s) for s in schemes if s.name in used and s.kind == "apiKey"}
 
 
+def join_required_credentials(
+    required: tuple[tuple[str, ...], ...], nodes: list[Node], known: KnownSchemes
+) -> tuple[tuple[str, ...], ...]:
+    """Return the alternatives of an operation, before them all of its credentials together that
+    it also declares as required parameters.
+
+    A document that requires both parameters and offers their schemes as alternatives means both: a
+    required parameter is always sent.
+    """
+    named = {
+        (node.value["in"], str(node.value["name"]).lower())
+        for node in nodes
+        if is_true(node.get("required").value)
+    }
+    used = {name for names in required for name in names}
+    keys = (s for s in known.schemes.values() if s.kind == "apiKey" and s.name in used)
+    found = (scheme.name for scheme in keys if _locate_credential(scheme) in named)
+    together = tuple(dict.fromkeys(found))
+    if len(together) < 2 or any({*together} <= {*names} for names in required):
+        return required
+    return (together, *required)
+
+
 def find_forgotten_requirements(
-    nodes: list[Node], known: KnownSchemes
+    operation: Node, nodes: list[Node], known: KnownSchemes
 ) -> tuple[tuple[str, ...], ...]:
     """Return the alternatives of an operation that requires no credential: that of its
-    Authorization header parameter where it has one, else those that the whole document forgot.
+    Authorization header parameter where it has one, else those that the whole document forgot. An
+    operation that says itself that it takes none gets none.
     """
     if any(map(_is_authorization, nodes)):
         return ((AUTHORIZATION.name,), ())
+    if operation.get("security").value is not None:
+        return ()
     named = {(n.value["in"], str(n.value["name"]).lower()) for n in nodes}
     keys = (s for s in known.schemes.values() if s.kind == "apiKey")
     taken = {scheme.name for scheme in keys if _locate_credential(scheme) in named}

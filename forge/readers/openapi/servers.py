@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from typing import Any
 from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
 from forge.readers.openapi.context import ReaderContext
 from forge.readers.openapi.references import Node
+from forge.text import sanitize_line
+from sandbox.wire.policy import parse_origin
 
+_EXAMPLES = (".example.com", ".example.org", ".example.net", "example.com", "example.org")
+_FILE_HOSTS = frozenset(
+    {
+        "bitbucket.org",
+        "cdn.jsdelivr.net",
+        "gist.githubusercontent.com",
+        "github.com",
+        "gitlab.com",
+        "raw.githubusercontent.com",
+        "unpkg.com",
+    }
+)
+"""Hosts from which descriptions of other people's APIs are read."""
+_TEMPLATED_HOST = re.compile(r"https?://[^/?#]*\{[^/?#]*(/[^?#{}]*)?\Z")
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 _HOST = re.compile(r"[A-Za-z0-9_.-]+(:[0-9]{1,5})?\Z|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?\Z")
 # RFC 3986 section 3.3; an escape that is there stays.
@@ -16,18 +33,78 @@ PATH_SAFE = "/:@!$&'()*+,;=-._~%"
 
 
 def find_base_url(context: ReaderContext, levels: list[Node], document_url: str | None) -> str:
-    """Return the first usable server of the nearest level (operation, path, document) that has any.
+    """Return the server of the nearest level (operation, path, document) that has any: the one at
+    the origin that served the document, else the first usable one.
 
-    "" where none is usable; relative URLs and a missing host are resolved against `document_url`.
+    A server that can only be meant for its author's machine, or for nobody, is taken to be the one
+    that served the document. "" where none is usable; relative URLs and a missing host are resolved
+    against `document_url`.
     """
     if context.dialect == "2.0":
-        return _build_swagger_url(context.references.root, document_url)
+        return _add_prefix(_build_swagger_url(context, document_url), context, document_url)
     for level in levels:
         servers = level.get("servers").list_elements()
         if servers:
-            urls = (normalize_url(_fill_variables(server), document_url) for server in servers[:32])
-            return next(filter(None, urls), "")
-    return normalize_url("/", document_url)
+            # What an operation or a path names for itself is meant for it.
+            whole = level is levels[-1]
+            found = _choose_server(context, level.get("servers"), servers[:32], document_url, whole)
+            return _add_prefix(found, context, document_url)
+    return _add_prefix(normalize_url("/", document_url), context, document_url)
+
+
+def _choose_server(
+    context: ReaderContext, at: Node, servers: list[Node], document_url: str | None, whole: bool
+) -> str:
+    written = [_fill_variables(server) for server in servers]
+    usable = [url for url in (normalize_url(each, document_url) for each in written) if url]
+    here = parse_origin(document_url or "")
+    if here is None or not context.served or not may_serve_api(document_url or ""):
+        return next(iter(usable), "")
+    own = [url for url in usable if parse_origin(url) == here]
+    if not whole and usable:
+        return (own or usable)[0]
+    meant = own or [url for url in usable if not is_placeholder(url, document_url or "")]
+    if meant:
+        return meant[0]
+    paths = [urlsplit(url).path for url in usable] or list(map(_find_path_behind_host, written))
+    moved = next((normalize_url(path or "/", document_url) for path in paths), "")
+    if moved:
+        named = sanitize_line(usable[0] if usable else written[0], 200)
+        reason = f"{named!r} is nobody's address; the server that served the document is taken"
+        context.problems.add(at.to_problem(reason))
+    return moved
+
+
+def is_placeholder(url: str, document_url: str) -> bool:
+    """Whether a server's URL is its author's own machine, or an example's, in a document that
+    another server served.
+    """
+    host = (urlsplit(url).hostname or "").lower()
+    mine = host == "localhost" or host.endswith(".localhost") or host == "host.docker.internal"
+    try:
+        address = ipaddress.ip_address(host)
+        mine = address.is_loopback or address.is_unspecified
+    except ValueError:
+        pass
+    example = host.endswith(_EXAMPLES) or host in _EXAMPLES
+    return (mine or example) and parse_origin(url) != parse_origin(document_url)
+
+
+def may_serve_api(url: str) -> bool:
+    """Whether the host of a document's URL may be an API's, and keeps no files for everybody."""
+    return (urlsplit(url).hostname or "").lower() not in _FILE_HOSTS
+
+
+def _find_path_behind_host(url: str) -> str:
+    """The path of a URL whose host has variables without a value; "" for any other."""
+    found = _TEMPLATED_HOST.match(url)
+    return (found.group(1) or "/") if found else ""
+
+
+def _add_prefix(url: str, context: ReaderContext, document_url: str | None) -> str:
+    """The URL below the path at which the API was found to answer, where the document has none."""
+    own = parse_origin(url) == parse_origin(document_url or "") and not urlsplit(url).path
+    return f"{url}{context.prefix}" if url and own and context.prefix else url
 
 
 def normalize_url(url: str, document_url: str | None = None) -> str:
@@ -80,12 +157,24 @@ def _fill_variables(server: Node) -> str:
     return _VARIABLE.sub(value, url) if isinstance(url, str) else ""
 
 
-def _build_swagger_url(root: Node, document_url: str | None) -> str:
-    own = urlsplit(document_url or "")
+def _build_swagger_url(context: ReaderContext, document_url: str | None) -> str:
+    root, own = context.references.root, urlsplit(document_url or "")
     host: Any = root.get("host").value or own.netloc
     schemes: Any = root.get("schemes").value
     named = [s for s in schemes if s in ("https", "http")] if isinstance(schemes, list) else []
     scheme = "https" if "https" in named else next(iter(named), own.scheme or "https")
+    served = context.served and bool(own.netloc) and may_serve_api(document_url or "")
+    if served and host != own.netloc and is_placeholder(f"{scheme}://{host}", document_url or ""):
+        reason = f"{sanitize_line(host, 100)!r} is nobody's address; the server that served the "
+        context.problems.add(root.get("host").to_problem(f"{reason}document is taken"))
+        host, named = own.netloc, [own.scheme]
+    if (
+        served
+        and host == own.netloc
+        and (":" in host or own.scheme in named or not root.get("host").value)
+    ):
+        # One port speaks one scheme, which is the one by which the document came.
+        scheme = own.scheme
     path = root.get("basePath").value
     path = path if isinstance(path, str) else ""
     return normalize_url(f"{scheme}://{host}/{path.lstrip('/')}") if host else ""

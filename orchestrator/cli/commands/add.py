@@ -10,6 +10,7 @@ import click
 from orchestrator.app import open_app
 from orchestrator.cli.terminal import (
     ask_pin,
+    check_secret_set,
     err,
     json_option,
     pin_option,
@@ -80,6 +81,8 @@ def add_command(
     """
     settings = load_settings()
     permissions, secrets, private = _parse_permissions(allow, allow_private, env, fs)
+    for secret in secrets.values():
+        check_secret_set(settings, secret, name)
     addition = Addition(
         name=name,
         source=_parse_source(command_line, image, package, unconfined),

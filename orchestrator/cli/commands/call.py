@@ -9,6 +9,7 @@ import click
 
 from orchestrator import views
 from orchestrator.app import open_app
+from orchestrator.approvals.accounts import choose_account
 from orchestrator.calls import Call, Done, Pending, Reply, split_tool_name
 from orchestrator.cli.terminal import (
     FAILED,
@@ -17,6 +18,7 @@ from orchestrator.cli.terminal import (
     json_option,
     parse_arguments,
     print_json,
+    print_note,
     print_text,
     report_errors,
     run_coroutine,
@@ -24,13 +26,14 @@ from orchestrator.cli.terminal import (
 from orchestrator.errors import OrchestratorError, UnknownTool
 from orchestrator.settings import Settings, load_settings
 from sandbox.session.interface import Outcome
-from sandbox.wire.content import get_media_data
+from sandbox.wire.content import get_media_data, join_texts
 
 
 @click.command("call")
 @click.argument("tool")
 @click.argument("arguments", default="{}")
 @click.option("--task", default="", help="What it is for; kept in the audit log.")
+@click.option("--account", help="Go out with this account (`toolwright accounts SERVER`).")
 @click.option(
     "--save",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -40,7 +43,13 @@ from sandbox.wire.content import get_media_data
 @engine_option
 @report_errors
 def call_command(
-    tool: str, arguments: str, task: str, save: Path | None, as_json: bool, engine: str | None
+    tool: str,
+    arguments: str,
+    task: str,
+    account: str | None,
+    save: Path | None,
+    as_json: bool,
+    engine: str | None,
 ) -> None:
     """Call TOOL (`server.tool`) with ARGUMENTS, a JSON object.
 
@@ -50,7 +59,8 @@ def call_command(
     if parts is None:
         raise UnknownTool(tool)
     call = Call(*parts, parse_arguments(arguments), task, "called at the terminal", "terminal")
-    reply = run_coroutine(_call_tool(load_settings(engine=engine), call))
+    with choose_account(call.server, account):
+        reply = run_coroutine(_call_tool(load_settings(engine=engine), call))
     if as_json:
         print_json(views.build_reply_result(reply))
     else:
@@ -83,6 +93,11 @@ def _print_reply(reply: Reply) -> None:
     if isinstance(reply, Done):
         if reply.outcome.failure:
             print_text(reply.outcome.failure.message, "red")
+        elif reply.outcome.difference is not None:
+            # What differs is told beside the answer, so that a pipe gets the answer alone.
+            *answer, note = reply.outcome.result["content"]
+            print_text(join_texts(answer))
+            print_note(str(note["text"]))
         else:
             print_text(reply.outcome.text)
     elif isinstance(reply, Pending):

@@ -6,6 +6,7 @@ import asyncio
 import os
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,7 @@ def _load_document(spec: str, allow_private: bool) -> Document:
         content = fetch(spec)
     except OSError as error:
         raise OrchestratorError(f"{spec} cannot be fetched: {error}.") from error
-    return parse_document(content, spec, url=spec, fetch=fetch)
+    return replace(parse_document(content, spec, url=spec, fetch=fetch), served=True)
 
 
 def _build_fetch(spec: str, allow_private: bool) -> Fetch:

@@ -13,7 +13,7 @@ from orchestrator.cli.terminal import (
     report_errors,
 )
 from orchestrator.settings import load_settings
-from registry.models import describe_server
+from registry.models import Route, describe_server
 from registry.store import Store
 
 
@@ -26,7 +26,8 @@ def find_command(task: str, k: int, as_json: bool) -> None:
     """Show the registered tools that fit TASK, best first."""
     settings = load_settings()
     with Store.open(settings.database_url) as store:
-        matches = store.search.find_tools(task, k)
+        route = store.route(task, k)
+        matches = route.matches
         found = {match.entry: store.servers.get(match.entry) for match in matches}
         of = {name: find_levels(settings, store, entry) for name, entry in found.items()}
     if as_json:
@@ -47,6 +48,15 @@ def find_command(task: str, k: int, as_json: bool) -> None:
                 for m in matches
             ),
         )
+        print_text(_describe_route(route))
+
+
+def _describe_route(route: Route) -> str:
+    sure = f"{route.probability:.0%}"
+    if route.verdict == "forge":
+        return f"Probably none of these does it ({sure}): toolwright forge TASK --source URL"
+    doubts = f", although it names {' and '.join(route.vetoes)}" if route.vetoes else ""
+    return f"The first is right with a probability of {sure}{doubts}."
 
 
 @click.command("list")

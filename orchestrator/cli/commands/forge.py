@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from forge.compiler.selection import parse_credential
-from orchestrator.app import App, open_app
+from orchestrator.app import open_app
 from orchestrator.approvals.granting import allow_host
 from orchestrator.cli.job_report import report_job
-from orchestrator.cli.resume import carry_out_job
+from orchestrator.cli.resume import carry_out_asking
 from orchestrator.cli.terminal import (
     ask_pin,
     auth_option,
@@ -44,6 +44,7 @@ from registry.secrets.signing import Signer
     help="Who writes code where it is needed; by default the configured endpoint, else a client.",
 )
 @click.option("--experimental", is_flag=True, help="Register even where a stage fails.")
+@click.option("--no-probe", is_flag=True, help="Ask the API itself nothing while it is proved.")
 @click.option("--brief", is_flag=True, help="Print the whole brief where the job waits for code.")
 @pin_option
 @json_option
@@ -59,6 +60,7 @@ def forge_command(
     allow: tuple[str, ...],
     author: str | None,
     experimental: bool,
+    no_probe: bool,
     brief: bool,
     pin_file: Path | None,
     as_json: bool,
@@ -69,6 +71,9 @@ def forge_command(
     Where no API is named, or with --parent, code is needed. The endpoint of OPENAI_MODEL writes it
     where one is configured (docs/authors.md). Else the job waits, with a brief for whoever writes:
     --brief prints it. What was written is handed in with `toolwright submit` or by an MCP client.
+
+    What a person has to allow is one question, asked here at a terminal, with the PIN; elsewhere
+    the job waits for `toolwright allow JOB`.
     """
     for written in auth:
         parse_credential(written)
@@ -83,9 +88,10 @@ def forge_command(
         "auth": list(auth),
         "author": author or "",
         "experimental": experimental,
+        "no_probe": no_probe,
         "files": "typed",
     }
-    job = run_coroutine(_forge_server(settings, request, allow, signer, as_json))
+    job = run_coroutine(_forge_server(settings, request, allow, signer, pin_file, as_json))
     report_job(job, as_json, brief)
 
 
@@ -100,14 +106,12 @@ async def _forge_server(
     request: dict[str, Any],
     allow: tuple[str, ...],
     signer: Signer | None,
+    pin_file: Path | None,
     quiet: bool,
 ) -> Job:
     async with open_app(settings, "forge") as app:
         if signer is not None:
             for host in allow:
                 allow_host(app.store.grants, host, "terminal", signer)
-        return await _run_job(app, request, quiet)
-
-
-async def _run_job(app: App, request: dict[str, Any], quiet: bool) -> Job:
-    return await carry_out_job(app, app.jobs.create_job("forge", request), quiet)
+        job = app.jobs.create_job("forge", request)
+        return await carry_out_asking(app, job, quiet, pin_file)

@@ -12,9 +12,11 @@ from orchestrator.approvals.granting import (
     add_grant,
     confirm_grants,
     find_confirmable,
+    find_succession,
     revoke_permissions,
 )
 from orchestrator.approvals.grants import Grants, encode_void_grant, find_secret_name, open_grants
+from orchestrator.approvals.needs import list_need_items
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority, sign_audit
 from orchestrator.approvals.text import escape_line
@@ -29,6 +31,7 @@ from orchestrator.cli.terminal import (
 )
 from orchestrator.errors import OrchestratorError
 from orchestrator.settings import Settings, load_settings
+from registry.jobs.jobs import MAX_UNENDED
 from registry.servers.bundles import Bundles
 from registry.store import Store
 from sandbox.bundle.model import find_file_arguments
@@ -152,9 +155,16 @@ def _change_requests(
 
 def _confirm_grants(settings: Settings, consents: Grants, what: str, pin_file: Path | None) -> None:
     store = consents.store
-    wanted = find_confirmable(
-        store.servers, Bundles(settings.home, store.servers), consents.find_void(), what
-    )
+    waiting = store.jobs.find("waiting", MAX_UNENDED)
+    shelf, void = Bundles(settings.home, store.servers), consents.find_void()
+    wanted = find_confirmable(store.servers, shelf, void, what, waiting)
+    for grant, flaw in void:
+        if grant.kind == "succession" and flaw != "revoked" and grant not in wanted:
+            print_text(
+                f"{grant.origin}: no waiting job shows what its succession would change, so it "
+                "cannot be confirmed. `forge` again asks for it anew.",
+                "yellow",
+            )
     if not wanted:
         print_text("There is nothing to confirm.")
         return
@@ -165,6 +175,10 @@ def _confirm_grants(settings: Settings, consents: Grants, what: str, pin_file: P
             for each in wanted
         ),
     )
+    for each in wanted:
+        change = find_succession(each, waiting) if each.kind == "succession" else None
+        for line in list_need_items(change) if change else ():
+            print_text(f"  {escape_line(line)}")
     print_text(FIRST, "yellow")
     confirm_grants(store.grants, wanted, "terminal", ask_pin(settings, pin_file))
     print_text(f"{len(wanted)} grants are signed.")

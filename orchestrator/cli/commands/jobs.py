@@ -9,16 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.text import Text
 
 from orchestrator.approvals.dates import format_age
-from orchestrator.approvals.needs import check_allowable, hash_needs, list_need_items
-from orchestrator.approvals.text import escape_line
+from orchestrator.approvals.needs import check_allowable
 from orchestrator.cli.job_report import report_job
 from orchestrator.cli.terminal import (
     ask_pin,
     engine_option,
-    err,
     json_option,
     pin_option,
     print_json,
@@ -48,7 +45,7 @@ from registry.store import Store
 @click.option("--cancel", is_flag=True, help="With JOB: cancel it.")
 @click.option("--draft", type=int, help="With JOB: show what was handed in as its nth draft.")
 @click.option("--brief", is_flag=True, help="With JOB: print what it waits for, for who writes.")
-@click.option("--allow", is_flag=True, help="With JOB: allow what it waits for. Asks for the PIN.")
+@click.option("--allow", is_flag=True, help="The same as `toolwright allow JOB`.")
 @click.option("--resume", is_flag=True, help="With JOB: let it go on where it waits.")
 @click.option(
     "--experimental",
@@ -76,14 +73,7 @@ def jobs_command(
     """
     settings = load_settings(engine=engine)
     if job and (allow or resume or experimental):
-        shown = _show_needs(settings, job) if allow else ""
-        signer = ask_pin(settings, pin_file) if allow or experimental else None
-        # A list needs no engine and no stages, which take a second to load.
-        resuming = importlib.import_module("orchestrator.cli.resume")
-        report_job(
-            run_coroutine(resuming.resume_job(settings, job, signer, experimental, as_json, shown)),
-            as_json,
-        )
+        _go_on(settings, job, allow, experimental, pin_file, as_json)
         return
     with Store.open(settings.database_url) as store:
         if job and cancel:
@@ -101,14 +91,42 @@ def jobs_command(
     _print_jobs(rows, as_json)
 
 
-def _show_needs(settings: Settings, identity: str) -> str:
-    """Print all that a job's person would allow; its digest."""
-    with Store.open(settings.database_url) as store:
-        needs = check_allowable(store.jobs.get(identity))
-    err.print(Text(f"Job {identity} needs a {needs.kind}:", style="bold"))
-    for item in list_need_items(needs):
-        err.print(Text(f"  {escape_line(item)}"))
-    return hash_needs(needs)
+@click.command("allow")
+@click.argument("job")
+@click.option("--digest", default="", help="Only what was shown with this digest, for scripts.")
+@pin_option
+@json_option
+@engine_option
+@report_errors
+def allow_command(
+    job: str, digest: str, pin_file: Path | None, as_json: bool, engine: str | None
+) -> None:
+    """Allow all that JOB waits for: shows it whole, asks for the PIN, and goes on with the job."""
+    settings = load_settings(engine=engine)
+    _go_on(settings, job, True, False, pin_file, as_json, digest)
+
+
+def _go_on(
+    settings: Settings,
+    job: str,
+    allow: bool,
+    experimental: bool,
+    pin_file: Path | None,
+    as_json: bool,
+    digest: str = "",
+) -> None:
+    # A list needs no engine and no stages, which take a second to load.
+    resuming = importlib.import_module("orchestrator.cli.resume")
+    shown = ""
+    if allow:
+        with Store.open(settings.database_url) as store:
+            waiting = store.jobs.get(job)
+        shown = resuming.show_needs(waiting, check_allowable(waiting))
+        if digest not in ("", shown):
+            raise OrchestratorError(f"job {job} needs something else than that; look at it again.")
+    signer = ask_pin(settings, pin_file) if allow or experimental else None
+    resumed = resuming.resume_job(settings, job, signer, experimental, as_json, shown)
+    report_job(run_coroutine(resumed), as_json)
 
 
 def _print_jobs(rows: Sequence[Job], as_json: bool) -> None:

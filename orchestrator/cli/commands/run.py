@@ -60,6 +60,7 @@ ADD = "A person registers it with `toolwright add`; then `toolwright run NAME` s
     type=click.Choice(ENGINES),
     help="By default Docker if it answers, else the embedded WASM engine. DIR: `none` has no cage.",
 )
+@click.option("--account", help="NAME: its calls go out with this account.")
 @click.option("--no-control", is_flag=True, help="NAME: do not start the control plane.")
 @click.option("--client", type=click.Choice(CLIENTS), help="NAME: add it to this client instead.")
 @click.option("--print", "only_print", is_flag=True, help="With --client: print, do not write.")
@@ -70,6 +71,7 @@ def run_command(
     allow_writes: bool,
     creds: Path | None,
     engine: str | None,
+    account: str | None,
     no_control: bool,
     client: str | None,
     only_print: bool,
@@ -80,6 +82,8 @@ def run_command(
     """
     if (only_print or remove) and not client:
         raise click.UsageError("--print and --remove go with --client")
+    if account is not None and not is_server_name(server):
+        raise click.UsageError("--account takes the NAME of a registered server")
     try:
         if client:
             _configure_client(server, client, only_print, remove)
@@ -96,7 +100,7 @@ def run_command(
         else:
             # Loaded by name: a registered server needs the registry, a directory starts without.
             registered = importlib.import_module("orchestrator.frontends.single_server")
-            asyncio.run(registered.serve_registered(server, engine, not no_control))
+            asyncio.run(registered.serve_registered(server, engine, not no_control, account))
     except (OrchestratorError, RegistryError, SandboxError) as error:
         raise click.ClickException(str(error)) from error
 

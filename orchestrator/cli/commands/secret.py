@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
-from orchestrator.approvals.granting import bind_secret, find_declared_uses, unbind_secret
+from orchestrator.approvals.granting import (
+    bind_secret,
+    find_credential_names,
+    find_declared_uses,
+    unbind_secret,
+)
 from orchestrator.approvals.grants import Grants, open_grants
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
+from orchestrator.cli.login import accounts_command as accounts_command
+from orchestrator.cli.login import login_command as login_command
+from orchestrator.cli.login import logout_command as logout_command
 from orchestrator.cli.terminal import (
     ask_pin,
+    engine_option,
     json_option,
     pin_option,
     print_json,
     print_table,
     print_text,
     report_errors,
+    run_coroutine,
 )
 from orchestrator.errors import OrchestratorError
 from orchestrator.gateway.brokers import SOURCES
+from orchestrator.logins.keeping import list_token_uses
 from orchestrator.settings import Settings, load_settings
 from registry.secrets.vault import Secret, open_vault
 from registry.servers.bundles import Bundles
@@ -31,6 +44,16 @@ from registry.store import Store
 from sandbox.credentials.uses import SecretUse, render_origin
 from sandbox.wire.policy import parse_origin
 from sandbox.wire.redaction import ANYWHERE, MAX_SECRET
+
+_place_option = click.option(
+    "--auth",
+    "place",
+    default="",
+    metavar="PLACE",
+    help="For a credential that SERVER's description forgot: where it goes. header:X-Token, "
+    "header:Authorization:token, query:key, cookie:sid, bearer, basic or digest. Makes its next "
+    "version.",
+)
 
 
 @click.group("secret")
@@ -45,9 +68,13 @@ def secret_command() -> None:
     type=click.Path(path_type=Path, allow_dash=True),
     help="Read the value from a file, or from standard input with `-`.",
 )
+@_place_option
 @pin_option
+@engine_option
 @report_errors
-def set_secret(name: str, value_file: Path | None, pin_file: Path | None) -> None:
+def set_secret(
+    name: str, value_file: Path | None, place: str, pin_file: Path | None, engine: str | None
+) -> None:
     """Set the secret NAME. Shows where the registered server would take it, asks for the PIN and
     the value, and lets it go there and nowhere else.
 
@@ -62,9 +89,13 @@ def set_secret(name: str, value_file: Path | None, pin_file: Path | None) -> Non
                      secret_access_key, session_token
     template         what its {secret} and {secret.FIELD} name
     """
-    settings = load_settings()
+    settings = load_settings(engine=engine)
     server, own = _split_name(name)
-    uses = _show_uses(settings, server, own)
+    if place and server == SOURCES:
+        raise OrchestratorError(f"--auth belongs to a server's secret: SERVER.{name}.")
+    declaring = _load_declaring(place)
+    declared = declaring.find_uses(settings, server, own, place) if declaring else None
+    uses = _show_uses(settings, server, own, declared=declared)
     signer = ask_pin(settings, pin_file)
     value = _read_value(value_file) if value_file else click.prompt("Value", hide_input=True)
     if not value.strip():
@@ -73,38 +104,54 @@ def set_secret(name: str, value_file: Path | None, pin_file: Path | None) -> Non
         if server != SOURCES:
             # Neither the old value goes where the new one may, nor the new one where the old did.
             unbind_secret(store.grants, server, own, "terminal", time.time())
-        open_vault(settings).put(server, own, Secret(value))
+        vault = open_vault(settings)
+        with vault.lock_secret(server, own):
+            vault.put(server, own, Secret(value))
         if uses:
             bind_secret(store.grants, server, own, uses, "terminal", signer)
         store.audit.add_note("secret.set", name, {}, time.time())
     print_text(f"{name} is set.")
     if len(value) < ANYWHERE:
         print_text("It is so short that it cannot be kept out of answers for certain.", "yellow")
+    if declaring is not None:
+        made = run_coroutine(declaring.publish_declaring(settings, server, own, place))
+        print_text(f"{made.name} version {made.version} sends it.", "bold green")
 
 
 @secret_command.command("bind")
 @click.argument("name")
 @click.option("--to", "origins", multiple=True, help="Only to this origin, such as https://host.")
+@_place_option
 @pin_option
+@engine_option
 @report_errors
-def bind_secret_command(name: str, origins: tuple[str, ...], pin_file: Path | None) -> None:
+def bind_secret_command(
+    name: str, origins: tuple[str, ...], place: str, pin_file: Path | None, engine: str | None
+) -> None:
     """Let the secret SERVER.NAME go where the registered server would take it: shows where it goes
     now and where then, and asks for the PIN.
     """
-    settings = load_settings()
+    settings = load_settings(engine=engine)
     server, own = _split_name(name)
     if server == SOURCES:
         raise OrchestratorError(
             f"{name} is no server's secret: `toolwright source add URL --header NAME=@{name}` says "
             "where it goes."
         )
-    uses = _show_uses(settings, server, own, origins)
+    declaring = _load_declaring(place)
+    declared = declaring.find_uses(settings, server, own, place) if declaring else None
+    uses = _show_uses(settings, server, own, origins, declared, renewing=True)
     if not uses:
         raise OrchestratorError(f"no registered server asks for {name}. `toolwright list`")
+    if open_vault(settings).get(server, own) is None:
+        raise OrchestratorError(f"{name} is not set. `toolwright secret set {name}` sets it.")
     signer = ask_pin(settings, pin_file)
     with Store.open(settings.database_url) as store:
         bind_secret(store.grants, server, own, uses, "terminal", signer)
     print_text(f"{name} goes there and nowhere else.")
+    if declaring is not None:
+        made = run_coroutine(declaring.publish_declaring(settings, server, own, place))
+        print_text(f"{made.name} version {made.version} sends it.", "bold green")
 
 
 @secret_command.command("list")
@@ -139,6 +186,13 @@ def remove_secret(name: str, pin_file: Path | None) -> None:
     print_text(f"{name} is removed." if removed else f"There was no {name}.")
 
 
+def _load_declaring(place: str) -> Any:
+    """`orchestrator.cli.declaring` where a place is given: it needs the compiler and an engine,
+    which other secrets are set without.
+    """
+    return importlib.import_module("orchestrator.cli.declaring") if place else None
+
+
 def _read_value(path: Path) -> str:
     """The content of a file, or of standard input for `-`, without its final line break."""
     try:
@@ -155,27 +209,44 @@ def _read_value(path: Path) -> str:
 
 
 def _show_uses(
-    settings: Settings, server: str, name: str, origins: Sequence[str] = ()
+    settings: Settings,
+    server: str,
+    name: str,
+    origins: Sequence[str] = (),
+    declared: tuple[SecretUse, ...] | None = None,
+    *,
+    renewing: bool = False,
 ) -> tuple[SecretUse, ...]:
-    """Where the registered server would take a secret, at these origins or at all of its own; shown
-    with where it goes now. Raises OrchestratorError for an origin that is none of these.
+    """Where the registered server would take a secret, at these origins or at all of its own, and
+    where a log-in is renewed, if it is `renewing`; shown with where it goes now. `declared` is
+    where its next version would. Raises OrchestratorError for an origin that is none of these.
     """
     with Store.open(settings.database_url) as store:
         before = _find_places(_open_grants(settings, store), server, name)
         shelf = Bundles(settings.home, store.servers)
-        declared = find_declared_uses(store.servers, shelf, server, name)
+        if declared is None:
+            declared = find_declared_uses(store.servers, shelf, server, name)
+        asked = find_credential_names(store.servers, shelf, server)
+    if renewing:
+        kept = list_token_uses(open_vault(settings), server, name)
+        declared = tuple(dict.fromkeys((*declared, *kept))) if declared else ()
     uses = _select_uses(declared, origins)
     for place in before:
         print_text(f"goes now to   {place}", "" if place in map(str, uses) else "yellow")
     for use in uses:
         print_text(f"is to go to   {use}", "" if str(use) in before or not before else "yellow")
     if not uses and server != SOURCES:
-        print_text(
-            f"No registered server takes {server}.{name} to an API. Once one does, `toolwright "
-            f"secret bind {server}.{name}` lets it go there.",
-            "yellow",
-        )
+        print_text(_describe_unasked(server, name, asked), "yellow")
     return uses
+
+
+def _describe_unasked(server: str, name: str, asked: Collection[str]) -> str:
+    """What to do with a secret that its server asks for nowhere; `asked` are those that it does."""
+    told = f"No registered server takes {server}.{name} to an API. "
+    if asked:
+        told += f"{server} asks for {', '.join(f'{server}.{each}' for each in asked)}. "
+        told += "If its description forgot this one, say where it goes with `--auth`. "
+    return f"{told}Once one does, `toolwright secret bind {server}.{name}` lets it go there."
 
 
 def _select_uses(declared: Sequence[SecretUse], origins: Sequence[str]) -> tuple[SecretUse, ...]:

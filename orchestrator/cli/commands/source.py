@@ -21,6 +21,7 @@ from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority, sign_audit
 from orchestrator.cli.terminal import (
     ask_pin,
+    check_secret_set,
     json_option,
     pin_option,
     print_json,
@@ -52,6 +53,8 @@ def add_api_source(url: str, header: str | None, pin_file: Path | None) -> None:
     if header and not (name and secret):
         raise OrchestratorError(f"{header!r} is not of the form NAME=@SECRET.")
     settings = load_settings()
+    if secret:
+        check_secret_set(settings, secret)
     signer = ask_pin(settings, pin_file)
     with Store.open(settings.database_url) as store:
         add_source(store.grants, DocumentationSource(url, name, secret), "terminal", signer)

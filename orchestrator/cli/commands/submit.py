@@ -46,7 +46,7 @@ def submit_command(job: str, draft: Path, why: str, as_json: bool, engine: str |
     test_server.py, packages.txt and acceptance.json. It is proved and registered, or it is said
     what is wrong with it. Without code it is a specification, and the code is awaited; a file with
     {"decline": "why"} alone ends the job. A job that waits for an API's description takes a file
-    with that (an OpenAPI document, or what its brief asks for) and goes on as a new one.
+    with that (an OpenAPI document, or what its brief asks for) and goes on with it.
     """
     taken = run_coroutine(_submit_draft(load_settings(engine=engine), job, draft, why, as_json))
     if isinstance(taken, Job):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +18,7 @@ from orchestrator.approvals.text import (
 )
 from registry.models import Approval
 from registry.trust import Standing
+from sandbox.sanitize import strip_unprintable
 from sandbox.wire.redaction import Redaction
 
 MAX_ARGUMENTS = 900
@@ -128,15 +128,6 @@ def redact_value(value: Any, hide: Redaction | None = None) -> Any:
     if isinstance(value, list | tuple):
         return [redact_value(item, hide) for item in value]
     return hide.redact_json(value)
-
-
-def strip_unprintable(text: str) -> str:
-    """Text without control, invisible and direction-changing characters."""
-    return "".join(
-        letter
-        for letter in text
-        if letter == "\n" or unicodedata.category(letter) not in ("Cc", "Cf", "Cs", "Co", "Cn")
-    )
 
 
 def _render_caller(approval: Approval) -> str:

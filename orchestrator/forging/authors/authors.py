@@ -18,8 +18,9 @@ from orchestrator.forging.authors.choice import AuthorChoice, AuthorOptions, Wan
 from orchestrator.forging.authors.metering import MeteredAuthor
 from orchestrator.gateway.brokers import SOURCES
 from orchestrator.settings import OPENAI, ModelSettings
+from registry.jobs.drafts import DRAFTING
 from registry.models import Job
-from registry.needs import HostNeed, SuccessionNeed
+from registry.needs import HostNeed
 from registry.secrets.vault import Vault
 from registry.store import Store
 from sandbox.killswitch import KillSwitch
@@ -109,7 +110,7 @@ class Authors:
         by_hand = bool(drafts) and drafts[-1].author == "client"
         return (
             by_hand
-            or isinstance(job.needs, SuccessionNeed)
+            or job.stage != DRAFTING
             or self.samplers.find_author(job.id) is not None
             or bool(self.describe_endpoint())
         )

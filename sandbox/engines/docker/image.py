@@ -27,6 +27,7 @@ import urllib3.exceptions
 from sandbox.bundle.model import Bundle
 from sandbox.engines.docker.rootfs import PACKAGES, build_root, find_mirrors
 from sandbox.errors import BaseImageBuildFailed, BaseImageMissing, EngineUnavailable
+from sandbox.schemas.accepted import build_accepted_schema, build_listed_schema
 
 REPOSITORY = "toolwright-base"
 PREFERRED_BASE = "python:3.12-slim"
@@ -110,7 +111,7 @@ def export_image(client: docker.DockerClient, bundle: Bundle, tag: str, layer: s
     files = {
         "Dockerfile": BUNDLE_DOCKERFILE.format(base=layer or base.reference).encode(),
         "bundle/manifest.json": json.dumps(bundle.build_manifest()).encode(),
-        "bundle/tools.json": json.dumps({"tools": bundle.list_runtime_tools()}).encode(),
+        "bundle/tools.json": json.dumps({"tools": _list_exported_tools(bundle)}).encode(),
         "bundle/server.py": bundle.source_code.encode(),
     }
     step = f"docker build of {tag[:200]}"
@@ -118,6 +119,18 @@ def export_image(client: docker.DockerClient, bundle: Bundle, tag: str, layer: s
         raise BaseImageBuildFailed(step, "that is not a name for an image, such as `zones:1`")
     with translate_errors(step):
         return _build_image(client, files, tag, {}, _build_labels(bundle))
+
+
+def _list_exported_tools(bundle: Bundle) -> list[dict[str, Any]]:
+    """The tools with the schemas that clients are shown, and those that arguments are held to."""
+    return [
+        {
+            **runtime,
+            "input_schema": build_listed_schema(bundle, tool),
+            "accepted_schema": build_accepted_schema(bundle, tool),
+        }
+        for tool, runtime in zip(bundle.tools, bundle.list_runtime_tools(), strict=True)
+    ]
 
 
 @contextmanager

@@ -15,11 +15,14 @@ from sandbox.wire.content import get_media_data, is_media_type
 from sandbox.wire.exchange import WireResponse
 
 Expectation = Literal[
-    "answer", "http", "malformed", "schema", "timeout", "too_large", "arguments", "tool"
+    "answer", "differs", "arrived", "http", "timeout", "too_large", "arguments", "tool"
 ]
-"""`answer`: a success that arrives whole. The others: a failure of that kind, never a success;
-`arguments` one before any request.
+"""`answer`: a success that arrives whole, told as documented. `differs`: one that arrives whole and
+is told to differ from the document; `arrived`: one that arrives whole, whatever is told of it. The
+others: a failure of that kind, never a success; `arguments` one before any request.
 """
+
+SUCCESSES: frozenset[Expectation] = frozenset({"answer", "differs", "arrived"})
 
 TELLING = ("etag", "link", "location", "x-ratelimit-remaining")
 """Headers that callers need, of those that docs/runtime-protocol.md names."""
@@ -38,9 +41,10 @@ def check_result(
 
     `response` is the API's answer, None where no complete answer reached the server.
     """
-    if expectation == "answer":
+    if expectation in SUCCESSES:
         assert response is not None
-        return tuple(_check_answer(response, outcome))
+        told = _check_difference(expectation, response, outcome)
+        return (*_check_answer(response, outcome), *told)
     return tuple(_check_failure(expectation, response, outcome))
 
 
@@ -69,6 +73,30 @@ def _check_answer(response: WireResponse, outcome: Outcome) -> Iterator[str]:
         yield f"the result's text does not hold the answer: {outcome.text[:_SHOWN]!r}"
 
 
+def _check_difference(
+    expectation: Expectation, response: WireResponse, outcome: Outcome
+) -> Iterator[str]:
+    """The problems of what is told of a difference, and of a body that has to stay readable beside
+    it: a client parses the block that holds it.
+    """
+    if outcome.failure is not None:
+        return
+    seen = outcome.difference
+    if seen is None:
+        if expectation == "differs":
+            yield "nothing tells that the answer differs from the document"
+        return
+    if expectation == "answer":
+        where, reason = seen.where or "/", seen.reason[:_SHOWN]
+        yield f"a documented answer is told to differ from the document at {where}: {reason}"
+    body = response.body.decode("utf-8", "replace")
+    texts = [b["text"] for b in outcome.result["content"] if b["type"] == "text"]
+    if response.body and body not in texts:
+        yield "no content block is the answer alone"
+    if not texts or texts[-1] == body:
+        yield "no content block tells how the answer differs from the document"
+
+
 def _check_headers(response: WireResponse, given: Mapping[str, Any]) -> Iterator[str]:
     told = given.get("headers")
     told = told if isinstance(told, Mapping) else {}
@@ -85,8 +113,8 @@ def _check_content(response: WireResponse, given: Mapping[str, Any]) -> Iterator
             yield f"an empty answer arrived as {str(given[min(present)])[:_SHOWN]!r}"
         return
     content_type = response.get_header("content-type") or ""
-    if is_json(extract_essence(content_type)):
-        sent = parse_json(response.body)
+    sent = parse_json(response.body) if is_json(extract_essence(content_type)) else NOT_JSON
+    if sent is not NOT_JSON:
         if "body" not in given:
             yield "the answer's body is missing from structuredContent"
         elif not is_equal_json(sent, given["body"]):

@@ -30,8 +30,8 @@ _WRONG_TYPES: tuple[Any, ...] = (
     ["wrong-type-8472"],
     {"wrong_type": "wrong-type-8473"},
     True,
-    None,
 )
+"""Null is none of them: any answer may be null."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class AnswerBuilder:
             return response, "answer"
         schemas = self._list_json_schemas(operation)
         is_wrong = bool(schemas) and all(self._refuses_type(schema, value) for schema in schemas)
-        return (response, "schema") if is_wrong else None
+        return (response, "arrived") if is_wrong else None
 
     def add_unknown_field(self, operation: Operation, response: WireResponse) -> WireResponse:
         """Add an undocumented field to an answer, where its schema allows one."""

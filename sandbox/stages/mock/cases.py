@@ -22,6 +22,7 @@ from sandbox.stages.mock.api import ScriptedAnswer
 from sandbox.stages.mock.branches import CodeDecisions, find_decisions
 from sandbox.stages.mock.faults import FaultBuilder, list_faults
 from sandbox.stages.mock.schema_check import find_input_problems
+from sandbox.stages.mock.unlike import build_unlike_answers
 from sandbox.stages.mock.variations import LINES, Variation, adapt_style, build_variations
 from sandbox.wire.exchange import Caps, WireResponse
 
@@ -69,6 +70,7 @@ class MockSubject:
     ) -> None:
         self.tool, self.operation = tool, operation
         self._variations = build_variations(tool.input_schema, decided)
+        self._decides = not decided.plain
         self.places: Mapping[str, ArgumentPlace] = find_places(tool)
         self.pager = find_pager(tool)
         self._answers, self._judge, self._caps = answers, judge, caps
@@ -84,7 +86,9 @@ class MockSubject:
         for success in self._answers.list_successes(self.operation):
             names += self._name_success_cells(success)
         errors = [f"error:{e.status}" for e in self._answers.list_errors(self.operation)]
-        names += [*SCHEMAS, *errors, *list_faults(self.operation), *(WALKS if self.pager else ())]
+        names += [*SCHEMAS, *errors, *list_faults(self.operation)]
+        names += [case.name for case in self._unlike]
+        names += WALKS if self.pager else ()
         names += [variation.name for variation in self._variations]
         names += [f"more:{name}" for name in (WALKS if self.pager and self._variations else ())]
         return tuple(dict.fromkeys(names))
@@ -101,6 +105,7 @@ class MockSubject:
         yield from self._build_schema_cases()
         yield from self._build_error_cases(minimal)
         yield from (self._build_fault_case(name, minimal) for name in list_faults(self.operation))
+        yield from (replace(case, arguments=minimal) for case in self._unlike)
         yield from self._build_walks(minimal)
         yield from self._iterate_variations(minimal)
         yield from self._build_further_walks()
@@ -316,6 +321,26 @@ class MockSubject:
             self._build_documented_case(f"error:{error.status}", error, "full", minimal, "http")
             for error in self._answers.list_errors(self.operation)
         ]
+
+    @cached_property
+    def _unlike(self) -> tuple[MockCase, ...]:
+        """The cases of answers unlike their documentation, without arguments; none where no JSON
+        is documented.
+        """
+        success = self._answers.find_json_success(self.operation)
+        if success is None:
+            return ()
+        try:
+            sample = self._answers.build_answer(success, "full")
+        except Unsatisfiable:
+            return ()
+        cases = []
+        for unlike in build_unlike_answers(json.loads(sample.body), self._decides):
+            body = json.dumps(unlike.value, ensure_ascii=False).encode()
+            if len(body) <= self._caps.response_bytes:
+                answer = ScriptedAnswer(replace(sample, body=body))
+                cases.append(MockCase(unlike.name, {}, answer, "arrived"))
+        return tuple(cases)
 
     def _build_walks(self, minimal: Mapping[str, Any]) -> list[MockCase]:
         pages = self._build_pages(minimal) if self.pager else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from sandbox.bundle.apispec import Operation
 from sandbox.stages.contract.result import Expectation
@@ -10,14 +11,31 @@ from sandbox.stages.mock.answers import AnswerBuilder, build_generic_error
 from sandbox.stages.mock.api import ScriptedAnswer
 from sandbox.wire.exchange import Caps, WireResponse
 
-FAULTS = ("401", "404", "429", "500", "malformed", "wrong_type", "empty", "slow", "oversized")
+FAULTS = (
+    "401",
+    "404",
+    "429",
+    "500",
+    "malformed",
+    "lines",
+    "text",
+    "wrong_type",
+    "empty",
+    "slow",
+    "oversized",
+)
 """Faults of every operation, besides its documented answers."""
 
 OF_DOCUMENTS = ("errors",)
 """Further faults of an operation that is a GraphQL document."""
 
 _ERRORS = b'{"data": null, "errors": [{"message": "refused-7713", "path": ["refused"]}]}'
-_CUT_OFF = b'{"cut_off": "malformed-3391", '
+_NO_JSON_BODIES = {
+    "malformed": b'{"cut_off": "malformed-3391", ',
+    "lines": b'{"line": "first-3392"}\n{"line": "second-3393", "empty": null}\n',
+    "text": b'plain-3394 words, and "quotes"\n',
+}
+"""Bodies that are sent as JSON and are none: they are the result, as text."""
 _BARE = "HEAD answers carry no content"
 _NO_JSON = "the operation documents no JSON answer"
 _JSON = (("content-type", "application/json"),)
@@ -41,16 +59,17 @@ class FaultBuilder:
 
     def build_fault(self, name: str) -> Fault | str:
         """The fault of that name, or why there is none."""
-        make: Callable[[], Fault | str] = {
+        makers: dict[str, Callable[[], Fault | str]] = {
             "429": self._build_too_many,
-            "malformed": self._build_malformed,
+            **{told: partial(self._build_malformed, told) for told in _NO_JSON_BODIES},
             "wrong_type": self._build_wrong_type,
             "empty": self._build_empty,
             "slow": self._build_slow,
             "oversized": self._build_oversized,
             "errors": lambda: (ScriptedAnswer(WireResponse(200, _JSON, _ERRORS)), "tool"),
-        }.get(name, lambda: (ScriptedAnswer(self._build_error(int(name))), "http"))
-        return make()
+        }
+        make = makers.get(name)
+        return make() if make else (ScriptedAnswer(self._build_error(int(name))), "http")
 
     def _build_error(self, status: int) -> WireResponse:
         return WireResponse(status) if self._bare else build_generic_error(status)
@@ -62,12 +81,12 @@ class FaultBuilder:
         headers = (*refused.headers, ("retry-after", str(wait)))
         return ScriptedAnswer(WireResponse(429, headers, refused.body)), "http"
 
-    def _build_malformed(self) -> Fault | str:
+    def _build_malformed(self, name: str) -> Fault | str:
         if self._bare:
             return _BARE
         success = self._answers.find_json_success(self._operation)
         status = success.status if success else 200
-        return ScriptedAnswer(WireResponse(status, _JSON, _CUT_OFF)), "malformed"
+        return ScriptedAnswer(WireResponse(status, _JSON, _NO_JSON_BODIES[name])), "differs"
 
     def _build_wrong_type(self) -> Fault | str:
         if self._answers.find_json_success(self._operation) is None:
@@ -75,7 +94,7 @@ class FaultBuilder:
         response = self._answers.build_wrong_type(self._operation)
         if response is None:
             return "the operation documents an answer that may be any JSON"
-        return ScriptedAnswer(response), "schema"
+        return ScriptedAnswer(response), "differs"
 
     def _build_empty(self) -> Fault:
         status = self._answers.list_successes(self._operation)[0].status

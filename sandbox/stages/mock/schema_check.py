@@ -78,6 +78,6 @@ def _compare_output(
     """Differences, without keywords that are merely missing: large schemas are cut to
     their types.
     """
-    likeness = SchemaComparer(judge.resolve_reference, own.resolve_reference)
+    likeness = SchemaComparer(judge.resolve_reference, own.resolve_reference, ignores_null=True)
     found = likeness.find_differences(documented, given)
     return [unlike for unlike in found if unlike.key == "type" or not unlike.lost]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -48,19 +48,26 @@ OpenBench = Callable[[], AbstractAsyncContextManager[MockBench]]
 
 
 async def prove_mock(
-    bundle: Bundle, open_bench: OpenBench, *, lanes: int = 2, caps: Caps = MOCK_CAPS, seed: int = 0
+    bundle: Bundle,
+    open_bench: OpenBench,
+    *,
+    lanes: int = 2,
+    caps: Caps = MOCK_CAPS,
+    seed: int = 0,
+    same: Set[str] = frozenset(),
+    cells: Sequence[CaseResult] = (),
 ) -> StageReport:
     """Run every case of every operation of the bundle, in as many sessions as `lanes`.
 
     `caps` are those of the benches' brokers. A session that breaks fails its cell and is replaced
-    once in its lane.
+    once in its lane. Tools that are the `same` as in an earlier version keep its `cells`.
     """
     started = time.perf_counter()
     if bundle.spec is None:
         note = "pure code: there is no API to imitate"
         return StageReport("mock", "skipped", 0.0, coverage=0.0, note=note)
     rows = build_subjects(bundle.spec, bundle.tools, caps, seed, bundle.source_code)
-    queue = deque(rows)
+    queue = deque(row for row in rows if row.tool.name not in same)
     judge = DirectionalValidator(bundle.spec.schemas, "request")
     running = [_Lane(bundle, open_bench, queue, judge) for _ in range(lanes)]
     await _run_lanes(running)
@@ -70,8 +77,17 @@ async def prove_mock(
         return StageReport(
             "mock", "failed", _measure_elapsed(started), findings=(finding,), coverage=0.0
         )
-    found = {key: result for lane in running for key, result in lane.results.items()}
+    found = _select_cells(rows, same, cells)
+    found |= {key: result for lane in running for key, result in lane.results.items()}
     return _build_report(_order_cells(bundle.spec, rows, found), _measure_elapsed(started))
+
+
+def _select_cells(
+    rows: Sequence[MockSubject], same: Set[str], cells: Sequence[CaseResult]
+) -> dict[tuple[str, str], CaseResult]:
+    """The earlier cells of the tools that are the same."""
+    tools = {_get_row_name(row): row.tool.name for row in rows if row.tool.name in same}
+    return {(tools[c.operation], c.case): c for c in cells if c.operation in tools}
 
 
 async def _run_lanes(lanes: Sequence[_Lane]) -> None:

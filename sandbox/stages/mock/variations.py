@@ -36,6 +36,8 @@ FLAVOURS: Mapping[str, SampleStyle] = {
 LINES = SampleStyle("4719\n4720")
 _WORDS = re.compile(r"[A-Za-z0-9]+")
 _NOT_IN_HEADERS = re.compile(r"[\x00-\x20\x7f]")
+# No path may have them, encoded or not: `sandbox.wire.policy`.
+_NOT_IN_PATHS = re.compile(r"[\x00-\x1f\x7f/\\]")
 _STATUSES = (301, 304, 400, 403, 405, 409, 410, 412, 418, 422, 451, 501, 502, 503, 504, 599)
 _SUCCESSES = (200, 201, 202, 203, 204, 206, 226)
 _JSON = (("content-type", "application/json"),)
@@ -82,7 +84,7 @@ class Variation:
 
 def adapt_style(flavour: SampleStyle, place: ArgumentPlace, joined: bool) -> SampleStyle:
     """The style adapted to a place: plain words where texts are `joined`, no white space in a
-    header, nothing null or empty in a path.
+    header, nothing null or empty in a path, and nothing that separates its segments.
     """
     is_path = place.location == "path"
     text = flavour.text
@@ -90,6 +92,8 @@ def adapt_style(flavour: SampleStyle, place: ArgumentPlace, joined: bool) -> Sam
         text = " ".join(_WORDS.findall(text)) or None
     elif text and place.location == "header":
         text = _NOT_IN_HEADERS.sub("-", text)
+    elif text and is_path:
+        text = _NOT_IN_PATHS.sub("-", text)
     return replace(
         flavour,
         text=None if is_path and text in ("", ".", "..") else text,

@@ -3,7 +3,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from forge.compiler.bodies import build_xml_hint, find_root_name
+import pytest
+
+from forge.compiler.bodies import build_xml_hint, find_file_form, find_root_name
 from forge.compiler.design import design_server
 from forge.compiler.render import render_server
 from forge.readers.openapi.reader import read_openapi
@@ -71,3 +73,36 @@ def test_the_code_hands_the_body_over_with_what_the_document_says_of_it() -> Non
     assert re.search(r"text=xml_text\(\s*body,\s*\"pet\",\s*\{", source)
     assert 'content_type="application/xml"' in source
     compile(source, "server.py", "exec")
+
+
+BINARY = {"type": "string", "format": "binary"}
+
+
+@pytest.mark.parametrize(
+    ("field", "form"),
+    [
+        (BINARY, "one"),
+        ({"type": "string", "contentMediaType": "image/png"}, "one"),
+        ({"type": ["string", "null"], "format": "binary"}, "one"),
+        ({"anyOf": [BINARY, {"type": "null"}]}, "one"),
+        ({"oneOf": [{"type": "null"}, BINARY]}, "one"),
+        ({"allOf": [BINARY], "description": "It"}, "one"),
+        ({"allOf": [{"$ref": "#/$defs/File"}]}, "one"),
+        ({"type": "array", "items": BINARY}, "list"),
+        ({"type": "array", "items": {"$ref": "#/$defs/File"}}, "list"),
+        ({"anyOf": [{"type": "array", "items": BINARY}, {"type": "null"}]}, "list"),
+        ({"type": "string"}, None),
+        ({"type": "string", "format": "byte"}, None),
+        ({"type": "string", "contentMediaType": "application/json"}, None),
+        (
+            {"type": "string", "contentMediaType": "image/png", "contentEncoding": "base64"},
+            None,
+        ),
+        ({"type": "object", "properties": {"file": BINARY}}, None),
+        ({"$ref": "#/$defs/Loop"}, None),
+        (True, None),
+    ],
+)
+def test_a_field_is_a_file_in_whatever_words(field: Any, form: str | None) -> None:
+    loop = {"anyOf": [{"$ref": "#/$defs/Loop"}], "items": {"$ref": "#/$defs/Loop"}}
+    assert find_file_form(field, {"File": BINARY, "Loop": loop}) == form

@@ -108,10 +108,10 @@ def test_the_output_wraps_what_is_documented_without_write_only_properties() -> 
         },
         "$defs": {
             "Pet": {
-                "type": "object",
+                "type": ["object", "null"],
                 "properties": {
-                    "id": {"type": "integer"},
-                    "name": {"type": "string"},
+                    "id": {"type": ["integer", "null"]},
+                    "name": {"type": ["string", "null"]},
                     "parent": {"$ref": "#/$defs/Pet"},
                 },
             }
@@ -125,13 +125,16 @@ def test_the_output_wraps_what_is_documented_without_write_only_properties() -> 
         ("204: {description: none}", {}),
         ("default: {content: {application/json: {schema: {type: string}}}}", {}),
         ("200: {content: {text/plain: {schema: {type: string}}}}", {}),
-        ("200: {content: {application/hal+json: {schema: {type: array}}}}", {"type": "array"}),
-        ("2XX: {content: {'*/*': {schema: {type: array}}}}", {"type": "array"}),
+        (
+            "200: {content: {application/hal+json: {schema: {type: array}}}}",
+            {"type": ["array", "null"]},
+        ),
+        ("2XX: {content: {'*/*': {schema: {type: array}}}}", {"type": ["array", "null"]}),
         (
             "200: {content: {application/json: {schema: {type: array}}}}, "
             "201: {content: {application/json: {schema: {type: object}}}}, "
             "202: {content: {application/json: {schema: {type: array}}}}",
-            {"anyOf": [{"type": "array"}, {"type": "object"}]},
+            {"anyOf": [{"type": ["array", "null"]}, {"type": ["object", "null"]}]},
         ),
         (
             "200: {content: {application/json: {schema: {type: array}}}}, "

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from forge.compiler.compile import declare_credentials
 from forge.compiler.selection import MAX_FITTING, parse_credential, select_for_task
 from forge.errors import CredentialPlaceInvalid, NoOperationChosen
 from sandbox.bundle.apispec import SecurityScheme
-from sandbox.bundle.credential import Credential
+from sandbox.bundle.credential import Credential, CredentialPlace
 from tests.forge.samples import compiled, reading
 
 PATHS = """
@@ -96,6 +99,12 @@ def test_choosing_nothing_that_is_there_is_told() -> None:
         ("bearer=@house", SecurityScheme("house", "bearer", given=True)),
         ("basic=@house", SecurityScheme("house", "basic", given=True)),
         ("digest=@house", SecurityScheme("house", "digest", given=True)),
+        (
+            "header:Authorization:token=@house",
+            SecurityScheme(
+                "house", "apiKey", "header", "Authorization", given=True, prefix="token"
+            ),
+        ),
     ],
 )
 def test_a_forgotten_credential_is_given_by_its_place(written: str, meant: SecurityScheme) -> None:
@@ -104,11 +113,36 @@ def test_a_forgotten_credential_is_given_by_its_place(written: str, meant: Secur
 
 @pytest.mark.parametrize(
     "written",
-    ["", "X-Token", "path:id=@a", "header:=@a", "header:a b=@a", "header:X", "bearer", "basic=@"],
+    [
+        *(
+            "",
+            "X-Token",
+            "path:id=@a",
+            "header:=@a",
+            "header:a b=@a",
+            "header:X",
+            "bearer",
+            "basic=@",
+        ),
+        *(
+            "query:a:token=@a",
+            "header:X:to ken=@a",
+            "header:X:=@a",
+            "header:X:a:b=@a",
+            "bearer:x=@a",
+        ),
+    ],
 )
 def test_what_is_no_place_is_told(written: str) -> None:
     with pytest.raises(CredentialPlaceInvalid, match="cannot be read"):
         parse_credential(written)
+
+
+def test_a_word_before_the_secret_is_part_of_what_is_sent() -> None:
+    written = "header:Authorization:token=@house"
+    made = compiled(PATHS, auth=[parse_credential(written)]).bundle
+    place = CredentialPlace("header", "Authorization", "token {secret}")
+    assert made.credentials == (Credential("house", "template", places=(place,), given=True),)
 
 
 @pytest.mark.parametrize(
@@ -132,3 +166,26 @@ def test_a_forgotten_credential_is_remembered_and_its_parameter_is_no_argument()
     assert made.get_tool("list_pets").security == (("house",),)
     assert made.get_tool("add_pet").security == (("key",),)
     assert made.get_tool("get_owner").input_schema["properties"].keys() == {"id"}
+
+
+def test_a_credential_is_declared_for_the_operations_of_a_bundle_that_take_none() -> None:
+    before = compiled(PATHS, KEY).bundle
+    after = declare_credentials(before, [parse_credential("header:X-Token=@house")])
+    assert after.get_tool("list_pets").security == (("house",),)
+    assert after.get_tool("add_pet").security == (("key",), ("house",))
+    assert after.get_tool("get_owner").input_schema["properties"].keys() == {"id"}
+    assert {c.name for c in after.credentials} == {"key", "house"}
+    again = declare_credentials(after, [parse_credential("header:X-Token=@house")])
+    assert again.compute_digest() == after.compute_digest()
+
+
+def test_code_that_somebody_wrote_keeps_its_code_when_a_credential_is_declared() -> None:
+    before = compiled(PATHS, KEY).bundle
+    by_hand = replace(
+        before, source_code="# by hand", provenance=replace(before.provenance, author="client")
+    )
+    after = declare_credentials(by_hand, [parse_credential("bearer=@house")])
+    assert after.source_code == "# by hand"
+    assert after.get_tool("list_pets").security == (("house",),)
+    assert after.spec is not None
+    assert {o.security for o in after.spec.operations} == {t.security for t in after.tools}

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from forge.discovery.challenge import CredentialChallenge
 from forge.discovery.search import Discovery, FoundDocument, discover_description
-from forge.sources import ApiSource, rank_sources
+from forge.sources import ApiSource, choose_sources
 from tests.world.fetch import loopback_fetch
 from tests.world.powerdns import PowerDNS, powerdns
 
@@ -26,7 +26,7 @@ def test_a_task_and_a_host_lead_to_the_question_for_the_key_and_then_to_the_docu
     powerdns: PowerDNS,
 ) -> None:
     task = f"list the DNS zones on {powerdns.host}:{powerdns.port}"
-    source = rank_sources(task, None, ())[0]
+    source = choose_sources(task, None, ())[0]
     needs = look(source)
     assert isinstance(needs, CredentialChallenge)
     assert (needs.url, needs.headers) == (f"{powerdns.url}/api/docs", ("X-API-Key",))

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from forge.discovery.challenge import CredentialChallenge
+from forge.discovery.places import WELL_KNOWN
 from forge.discovery.search import (
     MAX_REQUESTS,
-    WELL_KNOWN,
     Discovery,
     FoundDocument,
     NotFound,
@@ -154,14 +154,13 @@ def test_a_swagger_ui_whose_script_names_the_description_is_followed_two_steps()
 
 def test_other_descriptions_that_a_page_names_are_told() -> None:
     pages: dict[str, Answer] = {
-        "/": Page(b"<html><script>urls: [{url: '/a.json'}, {url: '/b.json'}]</script></html>"),
-        "/a.json": Page(b"nothing"),
-        "/openapi.json": Page(JSON_SPEC),
-        "/.well-known/api-catalog": Page(b'{"linkset": [{"service-desc": [{"href": "/c.json"}]}]}'),
+        "/": Page(b"<html><script>urls: [{url: '/a'}, {url: '/b'}, {url: '/c'}]</script></html>"),
+        "/a": Page(b"nothing"),
+        "/b": Page(JSON_SPEC),
     }
     where, result = found(pages)
-    assert where == "/openapi.json"
-    assert [url.rpartition("/")[2] for url in result.also] == ["c.json"]
+    assert where == "/b"
+    assert [url.rpartition("/")[2] for url in result.also] == ["c"]
 
 
 def test_an_unauthenticated_answer_says_which_header_is_wanted() -> None:
@@ -213,7 +212,8 @@ def test_nothing_found_tells_every_place_that_was_tried() -> None:
     result = missing({"/": Page(HTML)})
     assert result.tried[0].outcome == "HTTP 200, a page"
     assert result.reason.startswith("HTTP 200, a page")
-    assert {attempt.outcome for attempt in result.tried[1:]} == {"HTTP 404"}
+    assert {attempt.outcome for attempt in result.tried[1:-1]} == {"HTTP 404"}
+    assert result.tried[-1].outcome == "HTTP 404 to a query for its schema"
     assert len(result.tried) <= MAX_REQUESTS
 
 

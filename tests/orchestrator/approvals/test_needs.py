@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
+from pathlib import Path
 
 import psutil
 import pytest
@@ -14,7 +16,9 @@ from orchestrator.approvals.needs import (
     allow_needs,
     count_budgets,
     engine_need,
+    hash_needs,
     is_met,
+    list_need_items,
     render_need,
     render_way,
     show_need,
@@ -34,29 +38,41 @@ from registry.needs import (
     FileNeed,
     HostNeed,
     Need,
+    OrderNeed,
     PackageNeed,
     PermissionNeed,
     UnfreezeNeed,
+    join_needs,
     need_from_json,
     need_json,
 )
 from registry.secrets.pin import verify_pin
 from registry.secrets.signing import Signer
 from registry.store import Store
-from sandbox.errors import BaseImageMissing, ComponentMissing, EngineUnavailable
+from sandbox.errors import BaseImageMissing, ComponentMissing, EngineUnavailable, PathRefused
 from tests.orchestrator.conftest import PIN
 from tests.orchestrator.plane import Plane
 from tests.registry.samples import job
 
+HERE = str(Path(__file__).resolve())
 NEEDS: tuple[AllowedNeed, ...] = (
     BudgetNeed(BudgetLine("job", "tokens", 1001, 1000), 0),
     HostNeed("api.example.com:443"),
     PermissionNeed("lengths", ("clock", "fs:/my data:ro")),
     PackageNeed(("a", "b-c"), ("a==1", "b_c")),
     suite_need(("test_a", "test_b"), "def test_a(): ..."),
+    FileNeed(HERE),
+    OrderNeed(
+        (
+            HostNeed("api.example.com:443"),
+            HostNeed("other.example.com:443"),
+            PackageNeed(("a",), ("a==1",)),
+            FileNeed(HERE),
+            PermissionNeed("lengths", ("call:harbour.book_berth",)),
+        )
+    ),
 )
 OTHERS: tuple[Need, ...] = (
-    FileNeed("/srv/my openapi.json"),
     CredentialNeed("https://api.example.com/", "It asks for a key."),
     engine_need(ComponentMissing("none")),
     engine_need(BaseImageMissing("base")),
@@ -105,8 +121,65 @@ def test_what_is_allowed_is_there_and_once_more_is_once_more(
 ) -> None:
     waiting = parked(store, needs)
     assert not is_met(consents, waiting)
-    allow_needs(store.grants, consents, waiting, "ann", signer)
+    allow_needs(store.grants, consents, waiting, "ann", signer, ())
     assert is_met(consents, waiting)
+
+
+def test_one_question_names_all_that_it_asks_and_is_met_by_all_of_it(
+    store: Store, consents: Grants, signer: Signer
+) -> None:
+    order = NEEDS[-1]
+    assert isinstance(order, OrderNeed)
+    items = list_need_items(order)
+    assert len(items) == len({*items}) >= len(order.parts)
+    for part, said in zip(order.parts, ("api.ex", "other.", "pypi:a", HERE, "call:"), strict=True):
+        assert any(item.startswith(f"{part.kind}: ") and said in item for item in items)
+    waiting = parked(store, order)
+    for part in order.parts[:-1]:
+        allow_needs(store.grants, consents, replace(waiting, needs=part), "ann", signer, ())
+    assert not is_met(consents, waiting)
+    fewer = replace(waiting, needs=join_needs(order.parts[1:]))
+    assert hash_needs(fewer.needs) != hash_needs(order)
+
+
+def test_where_a_path_is_asked_for_nothing_is_allowed_but_at_the_terminal(
+    plane: Plane, store: Store, consents: Grants, signer: Signer
+) -> None:
+    waiting = parked(store, NEEDS[-1])
+    with pytest.raises(OrchestratorError, match="toolwright allow j1"):
+        allow_needs(store.grants, consents, waiting, "page", signer)
+    html = render_panels(store)["waiting"]
+    assert "toolwright allow j1" in html
+    assert HERE in html
+    assert "/jobs/j1/allow" not in html
+    body = {"pin": PIN, "digest": hash_needs(waiting.needs)}
+    refused = plane.ask("POST", "/jobs/j1/allow", json=body)
+    assert (refused.status_code, "toolwright allow j1" in refused.text) == (409, True)
+    assert not store.grants.find_grants()
+
+
+def test_a_path_that_nobody_may_be_given_is_refused_before_anything_is_granted(
+    store: Store, consents: Grants, signer: Signer, tmp_path: Path
+) -> None:
+    waiting = parked(store, OrderNeed((HostNeed("h:1"), FileNeed(str(tmp_path / "vault.json")))))
+    with pytest.raises(PathRefused):
+        allow_needs(store.grants, consents, waiting, "ann", signer, (tmp_path,))
+    assert not store.grants.find_grants()
+
+
+def test_a_credential_is_there_once_another_than_before_is(store: Store, consents: Grants) -> None:
+    waiting = parked(store, CredentialNeed("https://api.example.com/", "It asks.", "before"))
+    marks = {"": False, "before": False, "after": True}
+    assert {mark: is_met(consents, waiting, lambda url, m=mark: m) for mark in marks} == marks
+
+
+def test_a_job_is_not_allowed_without_the_digest_of_what_was_shown(
+    plane: Plane, store: Store, consents: Grants
+) -> None:
+    waiting = parked(store, NEEDS[1])
+    answer = plane.ask("POST", "/jobs/j1/allow", json={"pin": PIN})
+    assert (answer.status_code, "digest" in answer.text) == (400, True)
+    assert not is_met(consents, waiting)
 
 
 def test_a_budget_is_the_jobs_own_and_grows_with_each_yes(

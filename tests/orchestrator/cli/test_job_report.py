@@ -45,7 +45,7 @@ def test_the_brief_is_printed_only_where_it_is_wanted(capsys: pytest.CaptureFixt
     [
         (
             BudgetNeed(BudgetLine("job", "tokens", 1001, 1000), 0),
-            "- allow it: toolwright jobs j1 --allow",
+            "- allow it: toolwright allow j1",
         ),
         (UnfreezeNeed(), "- toolwright unfreeze, then toolwright jobs j1 --resume"),
         (

@@ -11,6 +11,7 @@ import httpx
 import psutil
 import pytest
 
+from orchestrator.approvals.text import hash_approval
 from orchestrator.control.access import COOKIE
 from orchestrator.control.logins import Logins
 from orchestrator.control.middleware import MAX_BODY
@@ -44,7 +45,8 @@ GUARDED = [
 
 
 def decided(plane: Plane, waiting: Approval, **body: object) -> httpx.Response:
-    return plane.ask("POST", f"/approvals/{waiting.id}", json=body)
+    told = {"digest": hash_approval(waiting), **body}
+    return plane.ask("POST", f"/approvals/{waiting.id}", json=told)
 
 
 @pytest.mark.parametrize(
@@ -134,8 +136,19 @@ def test_only_the_two_words_decide(
     assert store.approvals.get(waiting.id).state == "pending"
 
 
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+def test_nothing_is_decided_without_the_digest_of_what_was_shown(
+    plane: Plane, store: Store, waiting: Approval, decision: str
+) -> None:
+    answer = decided(plane, waiting, decision=decision, pin=PIN, digest="")
+    assert (answer.status_code, "GET /approvals" in answer.json()["error"]) == (400, True)
+    other = decided(plane, waiting, decision=decision, pin=PIN, digest="0" * 64)
+    assert other.status_code == 409
+    assert store.approvals.get(waiting.id).state == "pending"
+
+
 def test_an_approval_that_never_was_is_not_found(plane: Plane) -> None:
-    body = {"decision": "approve", "pin": PIN}
+    body = {"decision": "approve", "pin": PIN, "digest": "0" * 64}
     assert plane.ask("POST", "/approvals/none", json=body).status_code == 404
 
 

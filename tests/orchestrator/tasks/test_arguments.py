@@ -56,9 +56,15 @@ def test_the_arguments_are_those_of_the_task() -> None:
 
 
 def test_what_the_schema_refuses_is_asked_for_again_with_the_error() -> None:
-    desk = Desk({"arguments": {"zone": 7}}, GOOD)
+    desk = Desk({"arguments": {"zone": [7]}}, GOOD)
     assert extracted(desk).arguments == GOOD["arguments"]
-    assert "/zone: 7 is not of type 'string'" in desk.asked[1].prompt
+    assert "/zone: [7] is not of type 'string'" in desk.asked[1].prompt
+
+
+def test_a_value_that_is_spelled_as_another_type_is_read_and_not_asked_for_again() -> None:
+    desk = Desk({"arguments": {"zone": "example.org", "limit": "5"}})
+    assert extracted(desk).arguments == GOOD["arguments"]
+    assert len(desk.asked) == 1
 
 
 def test_after_two_more_tries_there_are_no_arguments() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from registry.database import migrate
 from registry.database.engine import Database
-from registry.errors import DatabaseUnusable, SchemaTooNew
+from registry.errors import DatabaseUnusable, SchemaTooNew, SchemaUnknown
 from registry.store import Store
 from tests.registry.processes import race
 from tests.registry.samples import entry, invocation
@@ -57,6 +57,32 @@ def test_a_database_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     before = described(path)
     with pytest.raises(SchemaTooNew, match="9999"):
         Store.open(path)
+    assert described(path) == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["ALTER TABLE freeze DROP COLUMN lift", "ALTER TABLE jobs ADD x TEXT", "DROP TABLE recordings"],
+)
+@pytest.mark.parametrize(
+    ("number", "maker"),
+    [(0, "an earlier build"), (1_002_003, "another build of Toolwright (1.2.3)")],
+)
+def test_a_database_of_another_build_is_told_as_such_and_left_alone(
+    change: str, number: int, maker: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "registry.db"
+    Database(path).close()
+    connection = sqlite3.connect(path)
+    connection.execute(change)
+    connection.execute(f"PRAGMA user_version = {number}")
+    connection.commit()
+    connection.close()
+    before = described(path)
+    with pytest.raises(SchemaUnknown) as raised:
+        Store.open(path)
+    assert maker in str(raised.value)
+    assert "TOOLWRIGHT_HOME" in str(raised.value)
     assert described(path) == before
 
 

@@ -97,8 +97,6 @@ def test_anonymous_access_is_taken_where_nothing_is_set_and_a_credential_where_o
 @pytest.mark.parametrize(
     ("security", "told"),
     [
-        ((("key",),), "the credential key is not set (`toolwright secret set pets.key`)"),
-        ((("key", "arg"), ("bearer",)), "key+arg is not set; or bearer is not set"),
         ((("tls",),), "cannot be used: tls (mutualTLS) is not supported"),
         ((("tls",), ("key",)), "tls (mutualTLS) is not supported; or key is not set"),
         ((("odd", "key"),), "odd (other) is not supported"),
@@ -112,6 +110,21 @@ def test_what_is_lacking_is_said_and_nothing_is_sent(
     exchange, sent = asked(security, held)
     assert (exchange.refusal, sent) == ("credential", None)
     assert told in exchange.reason
+
+
+def test_a_credential_that_nobody_set_is_left_to_the_api_to_ask_for() -> None:
+    for security in ((("key",),), (("key", "arg"), ("bearer",))):
+        exchange, sent = asked(security, {})
+        assert sent is not None
+        assert (exchange.refusal, sent.headers, sent.url) == ("", (), get().url)
+
+
+def test_a_credential_of_which_a_part_is_set_is_not_left_out() -> None:
+    exchange, sent = asked((("key", "arg"), ("bearer",)), {"key": "k3y-canary"})
+    assert (exchange.refusal, sent) == ("credential", None)
+    assert "arg is not set; or bearer is not set (`toolwright secret set pets.arg`)" in (
+        exchange.reason
+    )
 
 
 def test_a_header_with_a_line_break_as_its_secret_is_refused_before_anything_leaves() -> None:

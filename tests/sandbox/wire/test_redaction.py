@@ -7,10 +7,10 @@ from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sandbox.wire.redaction import MARK, Redaction, list_sensitive_parts
+from sandbox.wire.redaction import ANYWHERE, MARK, Redaction, list_sensitive_parts
 
 CANARY = 'Tw-c4n/ry+7"é\\x&Q=='
 SECRETS = st.text(st.characters(min_codepoint=33, max_codepoint=0x2FFF, categories=["L", "N", "P"]))
@@ -69,13 +69,39 @@ def test_base64_at_any_alignment_gives_less_than_two_bytes_of_a_secret_away(
         assert len(piece.rstrip(b"=")) <= (max(len(before), len(after)) * 8 + 11) // 6 + 1
 
 
-@settings(max_examples=20)
-@given(secret=LONG)
-def test_a_change_of_case_does_not_hide_a_secret(secret: str) -> None:
+CASED = st.text(
+    "ab\u00df\u03c3\u03c2\u03a3\u039f\u0394\u01c5\u0149\u0390\ufb01\u0130\u0131\u017fK\u00c5\u00b5\u00e9\u04160",
+    min_size=ANYWHERE,
+    max_size=20,
+)
+"""Secrets whose case is no matter of ASCII: letters that become several, have a third case, or end
+a word otherwise.
+"""
+CASES: dict[str, Callable[[str], str]] = {
+    "lower": str.lower,
+    "upper": str.upper,
+    "title": str.title,
+    "capitalized": str.capitalize,
+    "swapped": str.swapcase,
+    "folded": str.casefold,
+    "upper, then lower": lambda s: s.upper().lower(),
+    "lower, then upper": lambda s: s.lower().upper(),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@settings(max_examples=25)
+@given(secret=LONG | CASED)
+@example(secret="\u039f\u0394\u03a5\u03a3\u03a3\u0395\u03a5\u03a3")
+@example(secret="straße-straße")
+def test_a_change_of_case_does_not_hide_a_secret(case: str, secret: str) -> None:
+    changed = CASES[case](secret)
     clean = Redaction([secret])
-    for changed in (secret.swapcase(), secret.upper(), secret.lower()):
-        if len(changed) == len(secret) and changed.casefold() == secret.casefold():
-            assert MARK in clean.redact_text(f"<{changed}>")
+    for before, after in (("<", ">"), ("", ""), ("a ", " b")):
+        told = clean.redact_text(f"{before}{changed}{after}")
+        assert changed not in told or changed in MARK
+        assert MARK in told
+    assert MARK in clean.redact_text(quote(changed, safe=""))
 
 
 @settings(max_examples=30)

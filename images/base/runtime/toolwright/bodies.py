@@ -20,6 +20,26 @@ if TYPE_CHECKING:
 _JSON_TYPE = r"(?i:(?:application/json|text/json|[^;\s]+\+json)\s*(?:;|\Z))"
 _UNQUOTABLE = r'[\x00-\x1f\x7f"\\]'
 _TYPE = r"[A-Za-z0-9!#$&^_.+*/;=,\- \"'()]+\Z"
+_TYPES = {
+    "csv": "text/csv",
+    "gif": "image/gif",
+    "html": "text/html",
+    "jpeg": "image/jpeg",
+    "jpg": "image/jpeg",
+    "json": "application/json",
+    "md": "text/markdown",
+    "mp3": "audio/mpeg",
+    "mp4": "video/mp4",
+    "pdf": "application/pdf",
+    "png": "image/png",
+    "svg": "image/svg+xml",
+    "txt": "text/plain",
+    "wav": "audio/wav",
+    "webp": "image/webp",
+    "xml": "application/xml",
+    "zip": "application/zip",
+}
+"""Types by the ending of a file's name; servers that take only some kinds look at them."""
 _FILE_KEYS = frozenset({"base64", "text", "filename", "content_type"})
 
 
@@ -43,8 +63,13 @@ def binary_body(value: Any, content_type: str | None) -> Body:
 
 
 def multipart_body(fields: Mapping[str, Any], content_type: str | None) -> Body:
-    """`multipart/form-data` (RFC 7578). The same fields always give the same bytes."""
-    parts = [part for name, value in fields.items() for part in _parts(name, value)]
+    """`multipart/form-data` (RFC 7578). The same fields always give the same bytes.
+
+    Files come last: servers that read a body as it comes know a file's fields only by then, and
+    some ignore what follows a file.
+    """
+    ordered = sorted(fields.items(), key=lambda field: _is_file(field[1]))
+    parts = [part for name, value in ordered for part in _parts(name, value)]
     boundary, count = "toolwright-part", 0
     while any(boundary.encode() in head + content for head, content in parts):
         count += 1
@@ -90,6 +115,10 @@ def _parts(name: str, value: Any) -> list[tuple[bytes, bytes]]:
     return [_value_part(name, item, content_type) for item in present]
 
 
+def _is_file(value: Any) -> bool:
+    return isinstance(value, Part) and value.is_file
+
+
 def _unstyled(value: Styled) -> Any:
     # RFC 7578 has no styles but csv's: the items of an array that is not exploded in one part.
     if isinstance(value.value, list | tuple) and value.explode is False and value.style is None:
@@ -109,13 +138,27 @@ def _file_part(
     given = value if isinstance(value, dict) else {"base64": value}
     if not _FILE_KEYS.issuperset(given) or ("base64" in given) == ("text" in given):
         raise ArgumentInvalid(f"/{name}", "is neither base64 nor an object with base64 or text")
+    called = scalar(given.get("filename") or filename or name)
+    implied = _TYPES.get(called.rpartition(".")[2].lower())
     if "text" in given:
-        content, implied = utf8(scalar(given["text"])), "text/plain; charset=utf-8"
+        content, usual = utf8(scalar(given["text"])), "text/plain; charset=utf-8"
     else:
-        content = decode_base64(f"/{name}", given["base64"])
-        implied = "application/octet-stream"
-    kind = scalar(given.get("content_type") or content_type or implied)
-    return _head(name, scalar(given.get("filename") or filename or name), kind), content
+        told, content = _decode_file(name, given["base64"])
+        implied, usual = told or implied, "application/octet-stream"
+    kind = scalar(given.get("content_type") or content_type or implied or usual)
+    return _head(name, called, kind), content
+
+
+def _decode_file(name: str, value: Any) -> tuple[str | None, bytes]:
+    """A file's type, where a `data:` URL says it (RFC 2397), and its content."""
+    head, comma, data = value.partition(",") if isinstance(value, str) else ("", "", "")
+    if not comma or not head.lower().startswith("data:") or not head.lower().endswith(";base64"):
+        try:
+            return None, decode_base64(f"/{name}", value)
+        except ArgumentInvalid as error:
+            how = 'give its text as {"text": …, "filename": …}, other content in base64'
+            raise ArgumentInvalid(error.where, f"{error.reason}; {how}") from error
+    return head[5:-7] or None, decode_base64(f"/{name}", data)
 
 
 def _head(name: str, filename: str | None, content_type: str | None) -> bytes:

@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
 from .byreference import contents
-from .errors import ArgumentInvalid, Cancelled, RequestFailed, ToolError
-from .results import bug, failure, success
+from .errors import ArgumentInvalid, Cancelled, MalformedAnswer, RequestFailed, ToolError
+from .results import bug, conforming, failure, success
 from .schema import first_problem
 from .wholes import whole
 
@@ -73,11 +73,12 @@ class Call:
         try:
             schema = self.tool.definition["input_schema"]
             if not self.transport.checks_arguments:
-                _check(schema, arguments)
+                _check(self.tool.definition.get("accepted_schema", schema), arguments)
             given = {**whole(schema, arguments), **contents(self, self.tool.files, arguments)}
             value = self.tool.function(**_bound(self.tool, given))
-            definition = self.tool.definition
-            return success(value, definition["output_schema"], definition["name"])
+            return self._succeed(value)
+        except MalformedAnswer as error:
+            return self._hand_on(error)
         except ToolError as error:
             return failure(error)
         except Cancelled:
@@ -86,6 +87,25 @@ class Call:
         except BaseException as error:
             _note(error)
             return bug(error)
+
+    def _succeed(self, value: Any, malformed: str = "") -> dict[str, Any]:
+        definition = self.tool.definition
+        # Code that makes a value of its own answers for it; an API's answer is what it is.
+        is_strict = not definition.get("operation")
+        schema, name = definition["output_schema"], definition["name"]
+        made = success(value, schema, name, is_strict, malformed)
+        return made if self.transport.checks_arguments else conforming(made)
+
+    def _hand_on(self, error: MalformedAnswer) -> dict[str, Any]:
+        """The result of an answer that is no JSON, as its type says: a failure only for a tool of
+        its own making, whose code may have to know.
+        """
+        if not self.tool.definition.get("operation"):
+            return failure(error)
+        try:
+            return self._succeed(error.answer, error.reason)
+        except ToolError as reason:
+            return failure(reason)
 
 
 _CURRENT: ContextVar[Call] = ContextVar("call")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import http
-from .errors import ToolError, quoted
+from .errors import ToolError
 from .values import Unset
 
 TYPE_CHECKING = False
@@ -22,7 +22,9 @@ class GraphqlError(ToolError):
     def __init__(self, answer: Answer, errors: list[Any]) -> None:
         self.answer = answer
         told = "; ".join(_told(error) for error in errors[:MAX_SHOWN])
-        super().__init__(f"the API answered with errors: {told}{quoted(answer)}")
+        body = answer.printable()
+        self.blocks = [{"type": "text", "text": body}] if body else []
+        super().__init__(f"the API answered with errors: {told}")
 
 
 def request(template: str, document: str, variables: Mapping[str, Any] | None = None) -> Answer:

@@ -17,16 +17,23 @@ if TYPE_CHECKING:
     from typing import Any
 
 SOURCE = "server.py"
+DIFFERENCE = "toolwright/difference"
 MAX_NESTING = 100
 """Below the host's limit, which counts the message around the result as well."""
 _CONTAINERS = (dict, list)
 
 
-def success(value: Any, output_schema: Any, tool: str) -> dict[str, Any]:
+def success(
+    value: Any, output_schema: Any, tool: str, is_strict: bool = True, malformed: str = ""
+) -> dict[str, Any]:
     """The result of what a tool returned: an Answer, Content or JSON values.
 
-    Raises SchemaBroken where it breaks the output schema, RequestFailed (`too_large`) where it is
-    nested too deeply or bytes are too many, TypeError or ValueError where it is not JSON.
+    An Answer of a tool that is not strict is a result whatever the schema says: `malformed` (why
+    declared JSON does not parse) and a breach are told in a note and in `_meta`.
+
+    Raises SchemaBroken where anything else breaks the output schema, RequestFailed (`too_large`)
+    where it is nested too deeply or bytes are too many, TypeError or ValueError where it is not
+    JSON.
     """
     if isinstance(value, Answer):
         wanted = output_schema.get("properties") if isinstance(output_schema, dict) else None
@@ -39,17 +46,72 @@ def success(value: Any, output_schema: Any, tool: str) -> dict[str, Any]:
         parsed = json.loads(text)
         structured = parsed if isinstance(parsed, dict) else {"result": parsed}
         answer, content = None, [_text(text)]
-    if _may_be_deep(value) and nested_deeper(structured, MAX_NESTING):
+    is_deep = _may_be_deep(value) and nested_deeper(structured, MAX_NESTING)
+    if is_deep and (answer is None or is_strict or answer.text is None):
         raise RequestFailed("too_large", f"the result is nested deeper than {MAX_NESTING}")
+    if is_deep and answer:
+        structured = _as_text(structured, answer.printable(), answer.content_type)
     problem = first_problem(output_schema, structured)
-    if problem:
+    if problem and (answer is None or is_strict):
         raise SchemaBroken(*problem, answer, content[0]["text"], content[1:])
     if answer and answer.pages:
         content = [*content, _text(_told(answer.pages))]
-    return {
+    made: dict[str, Any] = {
         "content": value.blocks if isinstance(value, Content) else content,
         "structuredContent": structured,
     }
+    if is_deep:
+        return _differing(made, "depth", "", f"it is nested deeper than {MAX_NESTING}")
+    if malformed and answer:
+        return _differing(made, "malformed", "", _unparsed(answer, malformed))
+    return _differing(made, "schema", *problem) if problem else made
+
+
+def conforming(result: dict[str, Any]) -> dict[str, Any]:
+    """The result for a client that was given the output schema, and may throw away what breaks it
+    or has no structured content: an answer's body is its text there, which every such schema has.
+    """
+    structured = result.get("structuredContent", {})
+    if DIFFERENCE not in result.get("_meta", ()) or "body" not in structured:
+        return result
+    text = _as_text(structured, result["content"][0]["text"], "application/json")
+    return {**result, "structuredContent": text}
+
+
+def _as_text(structured: dict[str, Any], text: str, content_type: str) -> dict[str, Any]:
+    """The structured content of an answer with its body as the text that was sent."""
+    kept = {key: value for key, value in structured.items() if key != "body"}
+    return {**kept, "text": text, "content_type": content_type}
+
+
+def _differing(result: dict[str, Any], kind: str, where: str, reason: str) -> dict[str, Any]:
+    """The result with what differs from the document: in a block of its own after the answer's,
+    which stays what the API sent, and for the host.
+    """
+    at = f" at {where}" if where else ""
+    note = _text(f"(Note: this differs from the API's description{at}: {reason})")
+    difference = {"kind": kind, "where": where, "reason": reason}
+    return {
+        **result,
+        "content": [*result["content"], note],
+        "_meta": {DIFFERENCE: difference},
+    }
+
+
+def _unparsed(answer: Answer, reason: str) -> str:
+    """What a body is that is declared to be JSON and does not parse."""
+    lines = [line for line in (answer.text or "").splitlines() if line.strip()]
+    if len(lines) > 1 and all(map(_is_json, lines)):
+        return f"the {answer.content_type} body is {len(lines)} lines, each of them JSON"
+    return f"the {answer.content_type} body is no JSON ({reason}); it is given as text"
+
+
+def _is_json(line: str) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _shown(answer: Answer, structured: dict[str, Any], tool: str) -> list[dict[str, Any]]:

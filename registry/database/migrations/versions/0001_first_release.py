@@ -113,6 +113,7 @@ Table(
     Column("failure_kind", String(40)),
     Column("failure_message", Text, nullable=False),
     Column("failure_status", Integer),
+    Column("difference", Text),
     Column("latency_ms", Float, nullable=False),
     Column("exchanges", Text, nullable=False),
     Column("unstorable", Text, nullable=False, server_default=""),
@@ -352,6 +353,15 @@ Table(
     Column("description", Text, nullable=False),
     Column("parameters", Text, nullable=False),
     Column("context", Text, nullable=False),
+    Column("meaning", String(64), nullable=False, index=True),
+)
+
+Table(
+    "search_vectors",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("meaning", String(64), nullable=False, unique=True),
+    Column("vector", LargeBinary, nullable=False),
 )
 
 SEARCH_INDEX = """CREATE VIRTUAL TABLE search_index USING fts5(

@@ -242,6 +242,25 @@ def test_security_schemes(written: str, meant: SecurityScheme) -> None:
     assert reading("/a: {get: {}}", rest).spec.security_schemes == (meant,)
 
 
+def test_two_credentials_that_are_both_required_parameters_go_together() -> None:
+    rest = """
+    components:
+      securitySchemes:
+        key: {type: apiKey, in: query, name: key}
+        token: {type: apiKey, in: query, name: token}
+    security: [{key: []}, {token: []}]
+    """
+    both = "[{name: key, in: query, required: true}, {name: token, in: query, required: true}]"
+    one = "[{name: key, in: query, required: true}, {name: token, in: query}]"
+    found = reading(
+        f"/both: {{get: {{parameters: {both}}}}}\n/one: {{get: {{parameters: {one}}}}}", rest
+    )
+    assert [(o.security, o.parameters) for o in found.spec.operations] == [
+        ((("key", "token"), ("key",), ("token",)), ()),
+        ((("key",), ("token",)), ()),
+    ]
+
+
 def test_security_alternatives_combinations_and_none() -> None:
     rest = """
     security: [{a: []}]
@@ -601,8 +620,16 @@ def test_schemes_that_no_operation_asks_for_are_used_where_their_secret_is_given
 
 def test_a_document_that_says_where_its_schemes_apply_is_believed() -> None:
     rest = "components: {securitySchemes: {token: {type: http, scheme: bearer}}}"
-    paths = "/a: {get: {security: []}}\n/b: {get: {}}"
-    assert [o.security for o in reading(paths, rest).spec.operations] == [(), ()]
+    paths = "/a: {get: {security: [{token: []}]}}\n/b: {get: {}}"
+    assert [o.security for o in reading(paths, rest).spec.operations] == [(("token",),), ()]
+
+
+@pytest.mark.parametrize("root", ["", "\nsecurity: []"])
+def test_an_operation_that_says_that_it_takes_no_credential_gets_none(root: str) -> None:
+    rest = f"components: {{securitySchemes: {{token: {{type: http, scheme: bearer}}}}}}{root}"
+    paths = "/login: {post: {security: []}}\n/open: {get: {security: [{}]}}\n/b: {get: {}}"
+    found = {o.path: o.security for o in reading(paths, rest).spec.operations}
+    assert found == {"/login": (), "/open": ((),), "/b": (("token",), ())}
 
 
 def test_a_parameter_at_the_place_of_an_unapplied_scheme_stays_an_argument() -> None:

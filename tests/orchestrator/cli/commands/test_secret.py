@@ -88,3 +88,38 @@ def test_a_source_s_secret_goes_to_the_origins_of_its_sources(terminal: Terminal
     terminal.person("source", "add", url, "--header", "X-Key=@weather")
     assert terminal.places("sources.weather") == [OWN]
     assert terminal.person("secret", "bind", "weather").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("source", "add", "https://api.bank.test/docs", "--header", "X-Key=@nowhere"),
+        ("add", "given", "--env", "API=@nowhere", "--", "python", "server.py"),
+    ],
+)
+def test_a_secret_that_is_not_set_is_told_before_anything_is_done(
+    terminal: Terminal, store: Store, words: tuple[str, ...]
+) -> None:
+    refused = terminal.run(*words)
+    assert refused.exit_code == 1
+    assert "toolwright secret set" in refused.stderr
+    assert "nowhere" in refused.stderr
+    assert "PIN" not in refused.output
+    assert not store.grants.find_grants()
+    assert not store.grants.find_sources()
+
+
+@pytest.mark.usefixtures("bank")
+def test_a_secret_that_its_server_does_not_ask_for_is_told_with_those_that_it_does(
+    terminal: Terminal,
+) -> None:
+    told = terminal.set("bank.kay").stdout
+    assert "bank asks for bank.key" in told
+    assert "--auth" in told
+
+
+@pytest.mark.usefixtures("bank")
+def test_a_secret_that_is_not_set_is_not_bound(terminal: Terminal) -> None:
+    refused = terminal.person("secret", "bind", "bank.key")
+    assert refused.exit_code == 1
+    assert "toolwright secret set bank.key" in refused.stderr

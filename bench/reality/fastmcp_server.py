@@ -1,0 +1,28 @@
+"""FastMCP's `from_openapi` on stdin and stdout, run by the interpreter that has FastMCP.
+
+python fastmcp_server.py DOCUMENT BASE_URL HEADERS
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import httpx2
+from fastmcp import FastMCP
+
+
+def name_operation(route, component) -> None:  # type: ignore[no-untyped-def]
+    """Say which operation a tool is, so that a scenario finds it."""
+    component.description = f"{route.method} {route.path} {component.description or ''}"
+
+
+def main() -> None:
+    document, base_url, headers = sys.argv[1:]
+    client = httpx2.AsyncClient(base_url=base_url, headers=json.loads(headers), timeout=60.0)
+    described = json.loads(Path(document).read_text())
+    server = FastMCP.from_openapi(described, client=client, mcp_component_fn=name_operation)
+    server.run(transport="stdio", show_banner=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""The servers, one module each: how it is installed and started, and its scenarios."""
+
+from bench.reality.servers import (
+    changedetection,
+    etcd,
+    glances,
+    httpbin,
+    jsongraphql,
+    jupyter,
+    kinto,
+    loopback,
+    pygeoapi,
+)
+
+SERVERS = (
+    kinto.SERVER,
+    loopback.SERVER,
+    httpbin.SERVER,
+    jsongraphql.SERVER,
+    etcd.SERVER,
+    pygeoapi.SERVER,
+    jupyter.SERVER,
+    changedetection.SERVER,
+    glances.SERVER,
+)

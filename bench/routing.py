@@ -1,0 +1,180 @@
+"""Fits how sure the search is of its first match, and prints what that is worth on other pools.
+
+    python -m bench.routing [--data DIRECTORY] [--queries 160] [--words]
+
+Asks at most `--queries` tasks of each pool and arm of the routing benchmark (see `bench.search`):
+with the right tools in the registry and without them. Prints hit@k, AUROC of the probability
+between tasks whose first match is right and tasks that nothing fits, each pool judged by a fit of
+the others, and the weights of a fit of all, which stand in `registry/search/calibration.py`.
+`--words` leaves the vectors out. Needs the extra `semantic`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.search import DATA, Question, pool_tools, questions, registry
+from registry.search.calibration import MEANING, Evidence
+from registry.store import Store
+
+ARMS = ("small", "none_small", "full", "none_full", "local", "none_local")
+SIZES = ("small", "full", "local")
+PENALTY = 1 / 0.3
+"""Of the squared weights after standardising (1/C of logistic regression)."""
+DEEP = 10
+FILLED = 500
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A task, what was found first, and the evidence for it."""
+
+    pool: str
+    size: str
+    fits: bool
+    gold: tuple[int, ...]
+    ranked: tuple[int, ...]
+    evidence: Evidence
+
+    @property
+    def is_right(self) -> bool:
+        return self.fits and self.ranked[0] in self.gold
+
+
+@dataclass(frozen=True)
+class Fit:
+    intercept: float
+    weights: Any
+
+    def estimate(self, rows: Any) -> Any:
+        return 1 / (1 + np.exp(-(self.intercept + rows @ self.weights)))
+
+
+def ask(data: Path, asked: Iterable[Question], by_meaning: bool) -> list[Asked]:
+    by_pool: dict[str, list[Question]] = defaultdict(list)
+    for question in asked:
+        by_pool[question.pool].append(question)
+    answers: list[Asked] = []
+    for pool, group in by_pool.items():
+        tools = pool_tools(data, pool)
+        whole = [question for question in group if not question.tools]
+        if whole:
+            with registry(tools.values()) as (store, ids):
+                _encode(store, by_meaning)
+                answers += [_ask(store, ids, question) for question in whole]
+        for question in group:
+            if question.tools:
+                with registry(tools[tool] for tool in question.tools) as (store, ids):
+                    _encode(store, by_meaning)
+                    answers.append(_ask(store, ids, question))
+        print(f"asked {pool}: {len(group)}", flush=True)
+    return [answer for answer in answers if answer.ranked]
+
+
+def _encode(store: Store, by_meaning: bool) -> None:
+    while by_meaning and store.search.fill_vectors(FILLED):
+        pass
+
+
+def _ask(store: Store, ids: Mapping[Any, int], question: Question) -> Asked:
+    without = {key for key, tool in ids.items() if tool in question.without}
+    weighed = store.search.explain(question.q, without)
+    ranked = tuple(ids[each.tool.entry, each.tool.tool] for each in weighed.ranked[:DEEP])
+    evidence = weighed.evidence or Evidence(*[0.0] * len(fields(Evidence)))
+    fits = not question.arm.startswith("none_")
+    size = question.arm.removeprefix("none_")
+    return Asked(question.pool, size, fits, question.gold, ranked, evidence)
+
+
+def fit(asked: Sequence[Asked], names: Sequence[str]) -> Fit:
+    """Logistic regression by Newton's method; each pool and arm weighs the same."""
+    rows, right = _tabulate(asked, names), np.array([float(each.is_right) for each in asked])
+    often = Counter((each.pool, each.size) for each in asked)
+    worth = np.array([1 / often[each.pool, each.size] for each in asked])
+    worth *= len(worth) / worth.sum()
+    mean, deviation = rows.mean(0), rows.std(0) + 1e-9
+    design = np.hstack([np.ones((len(rows), 1)), (rows - mean) / deviation])
+    weights = np.zeros(design.shape[1])
+    penalty = np.full(len(weights), PENALTY)
+    penalty[0] = 0.0
+    for _ in range(50):
+        likely = 1 / (1 + np.exp(-design @ weights))
+        slope = design.T @ (worth * (likely - right)) + penalty * weights
+        bend = (design * (worth * likely * (1 - likely))[:, None]).T @ design + np.diag(penalty)
+        step = np.linalg.solve(bend, slope)
+        weights -= step
+        if abs(step).max() < 1e-9:
+            break
+    scaled = weights[1:] / deviation
+    return Fit(float(weights[0] - (scaled * mean).sum()), scaled)
+
+
+def _tabulate(asked: Sequence[Asked], names: Sequence[str]) -> Any:
+    return np.array([[getattr(each.evidence, name) for name in names] for each in asked])
+
+
+def measure_auroc(positive: Any, negative: Any) -> float:
+    """Probability that a random positive scores above a random negative; ties count half."""
+    both = np.concatenate([positive, negative])
+    _, places, counts = np.unique(both, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[places][: len(positive)]
+    most = len(positive) * len(negative)
+    return float((ranks.sum() - len(positive) * (len(positive) + 1) / 2) / most)
+
+
+def print_report(asked: Sequence[Asked], names: Sequence[str]) -> None:
+    pools = sorted({each.pool for each in asked})
+    told: dict[str, dict[str, float]] = defaultdict(dict)
+    for pool in pools:
+        own = [each for each in asked if each.pool == pool]
+        others = fit([each for each in asked if each.pool != pool], names)
+        likely = others.estimate(_tabulate(own, names))
+        for size in SIZES:
+            sized = [(p, each) for p, each in zip(likely, own, strict=True) if each.size == size]
+            fitting = [each for _, each in sized if each.fits]
+            for k in (1, 5, DEEP):
+                if fitting:
+                    hits = [not set(each.gold).isdisjoint(each.ranked[:k]) for each in fitting]
+                    told[f"{size} hit@{k}"][pool] = float(np.mean(hits))
+            right = np.array([p for p, each in sized if each.is_right])
+            none = np.array([p for p, each in sized if not each.fits])
+            if len(right) and len(none):
+                told[f"{size} AUROC"][pool] = measure_auroc(right, none)
+    print("measure".ljust(16), "macro", *(pool.rjust(10) for pool in pools))
+    for name, by in told.items():
+        shown = (f"{by[pool]:10.3f}" if pool in by else " " * 10 for pool in pools)
+        print(name.ljust(16), f"{np.mean(list(by.values())):5.3f}", *shown)
+    whole = fit(asked, names)
+    print(f'"intercept": {whole.intercept:.4f},')
+    for name, weight in zip(names, whole.weights, strict=True):
+        print(f'"{name}": {weight:.4f},')
+    likely = whole.estimate(_tabulate(asked, names))
+    for bar in (0.1, 0.28, 0.5, 0.7, 0.9):
+        for size in ("small", "full"):
+            sized = [(p, each) for p, each in zip(likely, asked, strict=True) if each.size == size]
+            fitting = [(p >= bar, each.is_right) for p, each in sized if each.fits]
+            right = np.mean([sure and ok for sure, ok in fitting])
+            wrong = np.mean([sure and not ok for sure, ok in fitting])
+            false = np.mean([p >= bar for p, each in sized if not each.fits])
+            print(f"P >= {bar} {size}: right {right:.3f} wrong {wrong:.3f} false {false:.3f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--queries", type=int, default=160)
+    parser.add_argument("--words", action="store_true")
+    args = parser.parse_args()
+    names = [each.name for each in fields(Evidence) if not args.words or each.name not in MEANING]
+    print_report(ask(args.data, questions(args.data, args.queries, ARMS), not args.words), names)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""Where frameworks serve an API's description, likeliest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urljoin, urlsplit
+
+WELL_KNOWN = (
+    "/openapi.json",  # FastAPI, Huma, connexion
+    "/swagger.json",  # Flask-RESTX, drf-yasg, Vert.x
+    "/.well-known/api-catalog",  # RFC 9727
+    "/api/docs",  # PowerDNS; the page of django-ninja, Portainer
+    "/api/openapi.json",  # django-ninja
+    "/v3/api-docs",  # springdoc
+    "/api-docs",  # swagger-ui-express, rswag, the page of many
+    "/docs",
+    "/openapi.yaml",
+    "/api/schema/",  # drf-spectacular
+    "/swagger/v1/swagger.json",  # Swashbuckle
+    "/api/v1/openapi.json",
+    "/api/swagger.json",
+    "/v2/api-docs",  # springfox
+    "/openapi/v1.json",  # ASP.NET Core since 9
+    "/schema/openapi.json",  # Litestar
+    "/swagger/doc.json",  # swaggo
+    "/documentation/json",  # Fastify
+    "/swagger.yaml",
+    "/docs/openapi.json",
+    "/api-json",  # NestJS
+    "/openapi",  # MicroProfile OpenAPI
+    "/q/openapi",  # Quarkus
+    "/swagger.v1.json",  # Gitea, Forgejo
+    "/api-docs/openapi.json",  # utoipa, Jellyfin
+    "/apispec_1.json",  # flasgger
+    "/.well-known/openapi.json",
+    "/openapi.yml",
+    "/api/v1/openapi.yml",  # n8n
+    "/swagger-resources",
+    "/v1/openapi.json",
+    "/api/v1/swagger.json",
+    "/api/v1/docs/",
+)
+BESIDE = ("openapi.json", "swagger.json", "docs", "api-docs", "v3/api-docs", "openapi.yaml")
+"""What is tried under the path of a base URL, before the host's well-known places."""
+GRAPHQL = "/graphql"
+"""The usual endpoint of GraphQL, which is asked last."""
+
+
+def list_well_known_urls(base: str) -> Iterator[str]:
+    """Yield the URLs to try for an API at `base`: below its path first, beside it, then on its
+    host.
+    """
+    path = urlsplit(base).path
+    if path.strip("/"):
+        directory = base.partition("?")[0].partition("#")[0].rstrip("/") + "/"
+        yield from (urljoin(directory, name) for name in BESIDE)
+        if path.strip("/").count("/"):
+            yield from (urljoin(directory, f"../{name}") for name in BESIDE[:2])
+        yield urljoin(base, "/")
+    yield from (urljoin(base, place) for place in WELL_KNOWN)

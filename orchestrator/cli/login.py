@@ -1,0 +1,331 @@
+"""`toolwright login`, `logout` and `accounts`: tokens that a person gets by logging in."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from orchestrator.approvals.accounts import check_account, name_secret
+from orchestrator.approvals.text import escape_line
+from orchestrator.cli.terminal import (
+    ask_pin,
+    json_option,
+    pin_option,
+    print_json,
+    print_table,
+    print_text,
+    report_errors,
+    run_coroutine,
+)
+from orchestrator.context import Context, open_context
+from orchestrator.errors import LoginFailed, OrchestratorError
+from orchestrator.gateway.brokers import SOURCES
+from orchestrator.logins.exchange import Client, TokenClient
+from orchestrator.logins.flow import LoginResult, Terminal, find_browser, log_in, open_browser
+from orchestrator.logins.keeping import (
+    choose_one,
+    find_accounts,
+    find_known_client,
+    forget_login,
+    keep_login,
+    list_new_hosts,
+    set_default,
+)
+from orchestrator.logins.metadata import AuthorizationServer
+from orchestrator.logins.plan import (
+    LoginOrder,
+    LoginPlan,
+    choose_credential,
+    describe_plan,
+    list_login_uses,
+    plan_login,
+)
+from orchestrator.logins.requests import LoginNetwork
+from orchestrator.settings import Settings, load_settings
+from registry.secrets.signing import Signer
+from registry.secrets.vault import Vault
+from sandbox.bundle.model import Bundle
+from sandbox.credentials.oauth_secret import OAuthSecret
+from sandbox.credentials.uses import TOKEN_REQUEST, SecretUse
+from sandbox.wire.policy import parse_origin
+
+
+@dataclass(frozen=True)
+class _Words:
+    """What was typed."""
+
+    target: str
+    account: str
+    issuer: str
+    client_id: str
+    client_secret: str
+    scopes: tuple[str, ...]
+    parameters: tuple[str, ...]
+    device: bool
+    browser: bool
+    default: bool
+    port: int
+
+
+@click.command("login")
+@click.argument("target", metavar="SERVER[.CREDENTIAL]")
+@click.option("--account", default="", help="Keep it as the account of this name, beside others.")
+@click.option("--default", is_flag=True, help="Calls that name no account go out with this one.")
+@click.option("--device", is_flag=True, help="By a code that is typed in on any device.")
+@click.option("--no-browser", is_flag=True, help="Open no browser: print the address only.")
+@click.option(
+    "--issuer", default="", metavar="URL", help="The authorization server, if you know it."
+)
+@click.option("--client-id", default="", help="The client that you registered there.")
+@click.option("--client-secret", default="", metavar="@NAME", help="Its secret, from the vault.")
+@click.option("--scope", "scopes", multiple=True, help="Ask for this scope instead; several times.")
+@click.option(
+    "--param",
+    "parameters",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Add this to the log-in page.",
+)
+@click.option("--port", default=0, type=click.IntRange(0, 65535), help="The redirect's port.")
+@pin_option
+@report_errors
+def login_command(
+    target: str,
+    account: str,
+    default: bool,
+    device: bool,
+    no_browser: bool,
+    issuer: str,
+    client_id: str,
+    client_secret: str,
+    scopes: tuple[str, ...],
+    parameters: tuple[str, ...],
+    port: int,
+    pin_file: Path | None,
+) -> None:
+    """Log in to the API of SERVER (OAuth 2, OpenID Connect) with your browser, or by a code where
+    there is none. Shows which hosts take part and what is asked for, and asks for the PIN; keeps
+    the tokens in the vault, for this API alone, and renews them.
+    """
+    words = _Words(
+        target,
+        check_account(account),
+        issuer,
+        client_id,
+        client_secret,
+        scopes,
+        parameters,
+        device,
+        not no_browser,
+        default,
+        port,
+    )
+    run_coroutine(_run_login(load_settings(), words, pin_file))
+
+
+async def _run_login(settings: Settings, words: _Words, pin_file: Path | None) -> None:
+    async with open_context(settings) as ground:
+        order = _read_order(ground, words)
+        async with _open_network(ground, order.server, order.credential.name) as network:
+            plan = await plan_login(order, network.search)
+            new = list_new_hosts(plan, ground.consents)
+            for label, text in describe_plan(plan, new):
+                _show_line(f"{label:<17}{text}")
+            signer = ask_pin(settings, pin_file)
+            network.allow(plan.list_origins())
+            terminal = Terminal(
+                _show_line,
+                open_browser if words.browser else lambda url: False,
+                not words.browser or find_browser(),
+            )
+            result = await log_in(plan, network.ask, terminal, words.device, words.port)
+        _keep(ground, plan, result, signer, default=words.default)
+        print_text(f"{plan.order.server} is logged in{_name_account(order.account)}.")
+
+
+def _show_line(text: str) -> None:
+    """Print a line as it is, however long: what is broken up cannot be copied."""
+    click.echo(escape_line(text))
+
+
+def _keep(
+    ground: Context, plan: LoginPlan, result: LoginResult, signer: Signer, *, default: bool
+) -> None:
+    keep_login(ground.store, ground.vault, ground.consents, plan, result, signer, default=default)
+    if not result.tokens.refresh_token:
+        print_text("No refresh token was given: once it has expired, log in again.", "yellow")
+
+
+def _read_order(ground: Context, words: _Words) -> LoginOrder:
+    server, _, name = words.target.partition(".")
+    if server == SOURCES or "/" in words.target:
+        raise OrchestratorError(
+            f"{words.target} is no registered server. Forge one from it first: `toolwright forge "
+            "TASK --source URL`, then `toolwright login SERVER`."
+        )
+    bundle = _load_bundle(ground, server)
+    credential = choose_credential(bundle, name)
+    return LoginOrder(
+        server,
+        credential,
+        bundle.base_url,
+        list_login_uses(bundle, credential),
+        words.account,
+        words.issuer,
+        _read_client(ground.vault, words, server, credential.name),
+        words.scopes,
+        tuple(map(_parse_parameter, words.parameters)),
+    )
+
+
+def _read_client(vault: Vault, words: _Words, server: str, credential: str) -> Client | None:
+    if not words.client_id:
+        if words.client_secret:
+            raise OrchestratorError("--client-secret goes with --client-id.")
+        return find_known_client(vault, server, credential, words.account)
+    if not words.client_secret:
+        return Client(words.client_id)
+    name = words.client_secret.removeprefix("@")
+    section, dot, own = name.partition(".")
+    held = vault.get(section, own) if dot else vault.get(SOURCES, name)
+    if not words.client_secret.startswith("@") or held is None:
+        raise OrchestratorError(
+            f"--client-secret takes @NAME of a secret that is set: `toolwright secret set {name}`."
+        )
+    return Client(words.client_id, held.reveal())
+
+
+def _parse_parameter(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise OrchestratorError(f"--param {text[:60]!r} is not of the form NAME=VALUE.")
+    return name, value
+
+
+def _load_bundle(ground: Context, server: str) -> Bundle:
+    return ground.shelf.load_bundle(ground.store.servers.get(server))
+
+
+@asynccontextmanager
+async def _open_network(
+    ground: Context, server: str, credential: str
+) -> AsyncIterator[LoginNetwork]:
+    """The network of one log-in, whose requests are rows of the audit. A freeze ends it."""
+    with ground.pulse.watch_signals():
+        network = LoginNetwork(
+            ground.consents,
+            ground.kill_switch,
+            lambda asked: ground.footnotes.add_row("token", server, vars(asked)),
+            credential,
+        )
+        try:
+            yield network
+        finally:
+            await network.close()
+
+
+@click.command("logout")
+@click.argument("server")
+@click.option("--account", default=None, help="Which account, where there are several.")
+@pin_option
+@report_errors
+def logout_command(server: str, account: str | None, pin_file: Path | None) -> None:
+    """Log out of the API of SERVER: revoke the tokens where its authorization server does that, and
+    remove them. Asks for the PIN.
+    """
+    run_coroutine(_run_logout(load_settings(), server, account, pin_file))
+
+
+async def _run_logout(
+    settings: Settings, server: str, account: str | None, pin_file: Path | None
+) -> None:
+    async with open_context(settings) as ground:
+        held = find_accounts(ground.vault, server, _list_credentials(ground, server))
+        found = {each: secret for each, secret in held.items() if secret.is_login}
+        credential, own = choose_one(found, server, account)
+        ask_pin(settings, pin_file)
+        problem = await _revoke(ground, server, credential, own, found[credential, own])
+        forget_login(ground.store, ground.vault, ground.consents, server, credential, own)
+    print_text(f"{server} is logged out{_name_account(own)}.")
+    if problem:
+        print_text(f"{problem}. The site of the service may list it among your apps.", "yellow")
+
+
+async def _revoke(
+    ground: Context, server: str, credential: str, account: str, held: OAuthSecret
+) -> str:
+    """Revoke an account's tokens; why that could not be done, "" where it was."""
+    name = name_secret(credential, account)
+    origin = parse_origin(held.revocation_url)
+    if origin is None:
+        return "This authorization server does not revoke tokens"
+    bound = ground.consents.find_secret_uses(server, name)
+    if str(SecretUse(origin, TOKEN_REQUEST)) not in bound:
+        return f"The tokens were not let go to {origin}, so they were not revoked"
+    client = Client(held.client_id, held.client_secret, held.client_auth or "basic")
+    asked = AuthorizationServer(revocation_url=held.revocation_url)
+    async with _open_network(ground, server, credential) as network:
+        network.allow((origin,))
+        revoking = TokenClient(asked, client, network.ask)
+        try:
+            if held.refresh_token:
+                await revoking.revoke_token(held.refresh_token, "refresh_token")
+            await revoking.revoke_token(held.access_token, "access_token")
+        except LoginFailed as error:
+            return f"The tokens could not be revoked ({error})"
+    return ""
+
+
+@click.command("accounts")
+@click.argument("server")
+@click.option("--use", "account", help="Calls that name no account go out with this one.")
+@pin_option
+@json_option
+@report_errors
+def accounts_command(
+    server: str, account: str | None, pin_file: Path | None, as_json: bool
+) -> None:
+    """List the accounts of SERVER, or choose the default one with the PIN. `toolwright call` and
+    `run` take another with `--account NAME`.
+    """
+    run_coroutine(_run_accounts(load_settings(), server, account, pin_file, as_json))
+
+
+async def _run_accounts(
+    settings: Settings, server: str, account: str | None, pin_file: Path | None, as_json: bool
+) -> None:
+    async with open_context(settings) as ground:
+        found = find_accounts(ground.vault, server, _list_credentials(ground, server))
+        if account is not None:
+            credential, own = choose_one(found, server, account)
+            signer = ask_pin(settings, pin_file)
+            set_default(ground.store, server, credential, own, signer)
+            print_text(f"{server} is called{_name_account(own)}.")
+            return
+        rows = [
+            {
+                "credential": credential,
+                "account": own,
+                "default": ground.consents.find_account(server, credential) == own,
+                "login": held.token_url if held.is_login else "",
+                "renews": held.is_login and bool(held.refresh_token),
+            }
+            for (credential, own), held in found.items()
+        ]
+    if as_json:
+        print_json(rows)
+        return
+    heads = ("credential", "account", "default", "login", "renews")
+    print_table(heads, ([row[head] for head in heads] for row in rows))
+
+
+def _list_credentials(ground: Context, server: str) -> tuple[str, ...]:
+    return tuple(each.name for each in _load_bundle(ground, server).credentials)
+
+
+def _name_account(account: str) -> str:
+    return f" as {account}" if account else ""

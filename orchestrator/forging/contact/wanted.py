@@ -1,0 +1,82 @@
+"""The credentials that a forged server's API wants and nobody has given, as a person is asked."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sandbox.bundle.credential import UNUSABLE, Credential
+from sandbox.bundle.model import Bundle
+from sandbox.credentials.source import CredentialSource
+
+MAX_WANTED = 8
+_FORMS = {
+    "bearer": "as a bearer token",
+    "basic": "as user and password",
+    "digest": "as user and password",
+    "oauth2": "as OAuth 2 tokens",
+    "openIdConnect": "as OpenID Connect tokens",
+}
+
+
+@dataclass(frozen=True)
+class WantedCredential:
+    """A credential without a value. `tools` is how many tools take it, `required` whether one of
+    them takes nothing else; `says` is what the API's description says of it, cleaned.
+    """
+
+    name: str
+    place: str
+    tools: int
+    required: bool
+    says: str
+    how: str
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+def find_wanted_credentials(
+    bundle: Bundle, given: CredentialSource
+) -> tuple[WantedCredential, ...]:
+    """Return the credentials that would let tools be called that cannot be without, and those that
+    tools may take while none of these is given, the most used first.
+    """
+    lacking = [tool for tool in bundle.tools if not given.choose_credentials(tool.security)]
+    named = Counter(name for tool in lacking for name in {n for way in tool.security for n in way})
+    needed = {
+        n for tool in lacking if () not in tool.security for way in tool.security for n in way
+    }
+    schemes = bundle.spec.security_schemes if bundle.spec else ()
+    says = {scheme.name: scheme.description for scheme in schemes}
+    wanted = [
+        _describe(bundle.name, credential, named, needed, says)
+        for credential in bundle.credentials
+        if named[credential.name] and credential.kind not in UNUSABLE
+    ]
+    return tuple(sorted(wanted, key=lambda each: (not each.required, -each.tools))[:MAX_WANTED])
+
+
+def _describe(
+    server: str,
+    credential: Credential,
+    named: Mapping[str, int],
+    needed: Collection[str],
+    says: Mapping[str, str],
+) -> WantedCredential:
+    return WantedCredential(
+        name=credential.name,
+        place=_FORMS.get(credential.kind)
+        or f"in the {_name_location(credential)} {credential.parameter}",
+        tools=named[credential.name],
+        required=credential.name in needed,
+        says=says.get(credential.name, ""),
+        how=f"toolwright secret set {shlex.quote(f'{server}.{credential.name}')}",
+    )
+
+
+def _name_location(credential: Credential) -> str:
+    return "query parameter" if credential.location == "query" else credential.location

@@ -1,0 +1,194 @@
+"""How likely it is that the best match is right: a logistic model over what is seen of it.
+
+Fitted by `python -m bench.routing` on public tasks, half of them asked where nothing fits, with
+sentence vectors and without; pure functions, no state. The figures stand in
+docs/benchmarks.md. It reads the words of tools as evidence and never as orders: a text made to be
+found raises its own score, so a probability alone permits nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, log, log2
+
+from registry.models import ToolMatch, Veto
+from registry.search.ranking import SearchCandidate, TermStatistics
+from registry.search.words import SearchQuery, find_intent, split_words, stem_word
+
+POLITE = frozenset(
+    "please can could you i we want need would like help me to let us lets kindly the a an my "
+    "just also then now hey hi hello am is are do does".split()
+)
+SENDING = frozenset(
+    "send email mail post publish notify message share forward submit tweet".split()
+)
+CLASSES: Mapping[str, str] = {
+    "verbread": "read",
+    "verbsearch": "read",
+    "verbcreate": "create",
+    "verbupdate": "update",
+    "verbdelete": "delete",
+}
+MAX_READ = 2_000
+_VENDOR = re.compile(r"\b(?:on|via|with|using|at|from|our|my|through) ([A-Z][A-Za-z0-9]+)\b")
+"""A name where a task says at whom something is done: "our Cloudflare account", "from GitHub"."""
+_NAME = re.compile(r"(?<=[^.!?:\s] )[A-Z][A-Za-z0-9]+(?:\.(?:com|io|org|net|ai|app))?")
+COMMON = frozenset(
+    "api apis http https url urls json xml csv html id ids dns ip rest get post put delete patch i "
+    "monday tuesday wednesday thursday friday saturday sunday january february march april may "
+    "june july august september october november december utc gmt english".split()
+)
+"""Words with capitals that name no vendor."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is seen of the best match; see `FEATURES` for what each number is."""
+
+    yard: float
+    yard_gap: float
+    coverage: float
+    rarest_missing: float
+    name_coverage: float
+    verb_differs: float
+    verb_agrees: float
+    size: float
+    length: float
+    unknown: float
+    cosine: float = 0.0
+    cosine_gap: float = 0.0
+    deviations: float = 0.0
+    fused_gap: float = 0.0
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A candidate with its scores: `yard` by words, `cosine` by meaning (None: no vector)."""
+
+    tool: SearchCandidate
+    yard: float
+    cosine: float | None
+    fused: float
+
+
+WORDS_ONLY: Mapping[str, float] = {
+    "intercept": -9.3494,
+    "yard": 2.4745,
+    "yard_gap": 2.3733,
+    "coverage": 6.1594,
+    "rarest_missing": 2.7067,
+    "name_coverage": 2.0367,
+    "verb_differs": -0.7884,
+    "verb_agrees": 0.0753,
+    "size": -0.0227,
+    "length": 0.9286,
+    "unknown": 1.9013,
+}
+WITH_MEANING: Mapping[str, float] = {
+    "intercept": -8.2115,
+    "yard": -1.1421,
+    "yard_gap": 1.2274,
+    "coverage": 4.6683,
+    "rarest_missing": 1.5067,
+    "name_coverage": 1.3618,
+    "verb_differs": -0.7653,
+    "verb_agrees": 0.2955,
+    "size": -0.1322,
+    "length": 0.551,
+    "unknown": 2.3987,
+    "cosine": 4.8709,
+    "cosine_gap": -2.1742,
+    "deviations": 0.2314,
+    "fused_gap": 0.6814,
+}
+INTERCEPT = "intercept"
+MEANING = frozenset({"cosine", "cosine_gap", "deviations", "fused_gap"})
+"""The evidence that only vectors give."""
+
+
+def estimate_probability(evidence: Evidence, has_meaning: bool) -> float:
+    """P(the best match is right), between 0 and 1."""
+    weights = WITH_MEANING if has_meaning else WORDS_ONLY
+    told = weights[INTERCEPT] + sum(
+        weight * getattr(evidence, name) for name, weight in weights.items() if name != INTERCEPT
+    )
+    return 1 / (1 + exp(-max(min(told, 50.0), -50.0)))
+
+
+def collect_evidence(
+    task: str,
+    query: SearchQuery,
+    registry: TermStatistics,
+    ranked: Sequence[Ranked],
+    spread: tuple[float, float] | None,
+) -> Evidence:
+    """The evidence for the first of `ranked`, best first; `spread` is mean and deviation of all
+    cosines of the registry.
+    """
+    first, others = ranked[0], ranked[1:]
+    stems = {word for field in first.tool.fields for word in field}
+    weights = {term.word: registry.weigh_term(term) for term in query.terms}
+    total = sum(weights.values()) or 1.0
+    greatest = log(1 + registry.size + 100)
+    had = [any(stem_word(word) in stems for word in term.spellings) for term in query.terms]
+    missing = [weights[t.word] for t, has in zip(query.terms, had, strict=True) if not has]
+    name = [stem_word(word) for word in first.tool.words.split()]
+    asked = {stem_word(word) for term in query.terms for word in term.spellings}
+    said = classify_verb(split_words(task))
+    does = classify_tool(first.tool)
+    known = said is not None and does is not None
+    cosine = first.cosine or 0.0
+    best_other = max((each.cosine or 0.0 for each in others), default=0.0)
+    return Evidence(
+        yard=first.yard,
+        yard_gap=first.yard - max((each.yard for each in others), default=0.0),
+        coverage=1 - sum(missing) / total,
+        rarest_missing=max(missing, default=0.0) / greatest,
+        name_coverage=sum(word in asked for word in name) / max(len(name), 1),
+        verb_differs=float(known and said != does),
+        verb_agrees=float(known and said == does),
+        size=float(round(log2(max(registry.size, 1)))),
+        length=log(1 + len(query.terms)),
+        unknown=1 - sum(map(registry.has_term, query.terms)) / max(len(query.terms), 1),
+        cosine=cosine,
+        cosine_gap=cosine - best_other,
+        deviations=(cosine - spread[0]) / spread[1] if spread else 0.0,
+        fused_gap=first.fused - max((each.fused for each in others), default=0.0),
+    )
+
+
+def classify_verb(words: Sequence[str]) -> str | None:
+    """The class of a phrase's first word that is not polite: read, create, update, delete, send."""
+    first = next((word for word in words if word not in POLITE), "")
+    return "send" if first in SENDING else CLASSES.get(find_intent(first) or "")
+
+
+def classify_tool(tool: SearchCandidate) -> str | None:
+    """The class of the verb in a tool's name; None where it has none or several."""
+    found = {classify_verb([word]) for word in tool.words.split()} - {None}
+    return found.pop() if len(found) == 1 else None
+
+
+def find_vetoes(task: str, tool: SearchCandidate, match: ToolMatch) -> tuple[Veto, ...]:
+    """Why the first match may be the wrong one, however alike it sounds: the task changes
+    something and the tool does something else, or both name vendors and none in common.
+    """
+    vetoes: list[Veto] = []
+    words = split_words(task)
+    said, does = classify_verb(words), classify_tool(tool)
+    if said not in (None, "read") and does is not None and said != does:
+        verb = next(word for word in words if word not in POLITE)
+        if all(stem_word(verb) not in field for field in tool.fields):
+            vetoes.append("another verb")
+    asked = frozenset(name.lower() for name in _VENDOR.findall(task[:MAX_READ])) - COMMON
+    told = find_names(match.description) | find_names(f"- {match.title}")
+    if asked and told and asked.isdisjoint({*told, *split_words(match.title)}):
+        vetoes.append("another vendor")
+    return tuple(vetoes)
+
+
+def find_names(text: str) -> frozenset[str]:
+    """Capitalised words inside sentences, in lower case: names of vendors, places and people."""
+    return frozenset(name.lower() for name in _NAME.findall(text[:MAX_READ])) - COMMON

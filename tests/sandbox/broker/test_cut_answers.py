@@ -1,0 +1,87 @@
+"""An answer that a limit cuts: of a write it is told that the write happened."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from orchestrator.gateway.record import find_write_state
+from sandbox.broker.broker import Broker
+from sandbox.broker.live import LiveHttp
+from sandbox.session.interface import Failure, Outcome
+from sandbox.wire.exchange import (
+    Caps,
+    Exchange,
+    Release,
+    WireRequest,
+    digest_request,
+    from_json,
+    to_json,
+)
+from sandbox.wire.policy import Policy, parse_origin
+from tests.sandbox.scripted import API, Told, answer, broker, get, performed, rule
+from tests.world.loopback import Answering, served
+
+SMALL = Caps(response_bytes=10)
+WRITE = WireRequest("POST", f"{API}/things")
+LARGE = "x" * 50
+
+
+class _Large(Answering):
+    def do_POST(self) -> None:
+        self.body()
+        self.answer(201, b"x" * 5000)
+
+    do_GET = do_POST
+
+
+def test_a_write_whose_answer_is_too_large_is_told_to_have_happened() -> None:
+    upstream = Told([answer(201, LARGE)])
+    released = broker(upstream, rule("POST", read=False), writes=Release(None), caps=SMALL)
+    exchange = performed(released.perform(WRITE))
+    assert (exchange.kind, exchange.answered, exchange.response) == ("too_large", 201, None)
+    assert "the API answered 201, so what was asked for is done" in exchange.reason
+    assert "must not be repeated" in exchange.reason
+    assert "larger than 10 bytes" in exchange.reason
+    assert from_json(to_json(exchange)) == exchange
+    assert exchange.replace_elapsed(3.0).answered == 201
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_a_refused_write_is_not_told_to_have_happened(status: int) -> None:
+    upstream = Told([answer(status, LARGE)])
+    released = broker(upstream, rule("POST", read=False), writes=Release(None), caps=SMALL)
+    exchange = performed(released.perform(WRITE))
+    assert exchange.kind == "too_large"
+    assert "is done" not in exchange.reason
+
+
+def test_a_read_whose_answer_is_too_large_is_only_too_large() -> None:
+    exchange = performed(broker(Told([answer(200, LARGE)]), caps=SMALL).perform(get()))
+    assert exchange.kind == "too_large"
+    assert "done" not in exchange.reason
+
+
+@pytest.mark.parametrize(("answered", "state"), [(201, "done"), (500, "failed"), (0, "unknown")])
+def test_an_approved_write_is_done_also_where_its_answer_was_cut(answered: int, state: str) -> None:
+    released = broker(Told([]), rule("POST", read=False), writes=Release(None))
+    released.released = True
+    cut = Exchange(WRITE, None, "too_large", "cut", answered=answered)
+    outcome = Outcome("t", {}, Failure("too_large", "cut"), (cut,))
+    assert find_write_state(released, Release(digest_request(WRITE)), outcome) == state
+
+
+def test_the_network_tells_the_status_of_an_answer_that_it_cuts() -> None:
+    async def scenario(url: str) -> Exchange:
+        origin = parse_origin(url)
+        assert origin is not None
+        policy = Policy((rule("POST", read=False, url=url),))
+        async with LiveHttp(frozenset({origin}), response_bytes=100) as upstream:
+            sender = Broker(policy, upstream, writes=Release(None))
+            return await sender.perform(WireRequest("POST", f"{url}/things"))
+
+    with served(_Large, lambda url: url) as url:
+        exchange = asyncio.run(scenario(url))
+    assert (exchange.kind, exchange.answered) == ("too_large", 201)
+    assert "is done" in exchange.reason
