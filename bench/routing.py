@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from bench.search import DATA, Question, pool_tools, questions, registry
-from registry.search.calibration import MEANING, Evidence
+from registry.search.calibration import MEANING, MatchEvidence
 from registry.store import Store
 
 ARMS = ("small", "none_small", "full", "none_full", "local", "none_local")
@@ -41,7 +41,7 @@ class Asked:
     fits: bool
     gold: tuple[int, ...]
     ranked: tuple[int, ...]
-    evidence: Evidence
+    evidence: MatchEvidence
 
     @property
     def is_right(self) -> bool:
@@ -87,7 +87,7 @@ def _ask(store: Store, ids: Mapping[Any, int], question: Question) -> Asked:
     without = {key for key, tool in ids.items() if tool in question.without}
     weighed = store.search.explain(question.q, without)
     ranked = tuple(ids[each.tool.entry, each.tool.tool] for each in weighed.ranked[:DEEP])
-    evidence = weighed.evidence or Evidence(*[0.0] * len(fields(Evidence)))
+    evidence = weighed.evidence or MatchEvidence(*[0.0] * len(fields(MatchEvidence)))
     fits = not question.arm.startswith("none_")
     size = question.arm.removeprefix("none_")
     return Asked(question.pool, size, fits, question.gold, ranked, evidence)
@@ -172,7 +172,9 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=160)
     parser.add_argument("--words", action="store_true")
     args = parser.parse_args()
-    names = [each.name for each in fields(Evidence) if not args.words or each.name not in MEANING]
+    names = [
+        each.name for each in fields(MatchEvidence) if not args.words or each.name not in MEANING
+    ]
     print_report(ask(args.data, questions(args.data, args.queries, ARMS), not args.words), names)
 
 

@@ -1,4 +1,4 @@
-"""What one call, one server and a whole process may hold at once, and what a call may send."""
+"""Budgets of what a call, a server and a process may hold at once, and of what a call may send."""
 
 from __future__ import annotations
 

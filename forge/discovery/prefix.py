@@ -1,4 +1,4 @@
-"""Whether an API answers below the path that its description was found at: a proxy may have put it
+"""The prefix of an API that answers below the path of its description: a proxy may have put it
 there, which the description does not know.
 """
 

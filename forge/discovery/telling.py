@@ -1,4 +1,4 @@
-"""What a search tried, in a few words for a person: every answer is a stranger's text."""
+"""The account of what a search tried, in a few words: every answer is a stranger's text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether Toolwright is frozen, whatever the freeze's row says: lifting takes a signature."""
+"""The freeze as signed, whatever the freeze's row says: lifting takes a signature."""
 
 from __future__ import annotations
 

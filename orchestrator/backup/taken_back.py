@@ -1,4 +1,4 @@
-"""What people took away since a backup was made, and keeping it away in the restored home.
+"""Rights that people took away since a backup was made, kept away in the restored home.
 
 What loosens counts only where nobody took it back since (docs/architecture.md). The home that is
 replaced knows what was taken back; a restored audit alone would not.

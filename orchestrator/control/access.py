@@ -1,4 +1,4 @@
-"""Who may ask the control plane: a holder of its token, or a browser at the page's own origin.
+"""Access to the control plane: by its token, or by a browser at the page's own origin.
 
 Cookies know no ports: what a browser keeps for 127.0.0.1 it shows to every server there. So none
 counts under the common names of this machine; the page has a name of its own, new at every start.

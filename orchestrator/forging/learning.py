@@ -1,4 +1,4 @@
-"""What a forge learns from the live probe: wider answer schemas, before anything is registered."""
+"""Learning from the live probe: wider answer schemas, before anything is registered."""
 
 from __future__ import annotations
 

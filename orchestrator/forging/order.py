@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from orchestrator.forging.authors.choice import Wanted
-from orchestrator.forging.contact.wanted import WantedCredential
+from orchestrator.forging.contact.wanted import UnsetCredential
 from registry.models import Entry
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.report import Proof
@@ -83,4 +83,4 @@ class ForgeResult:
     proof: Proof
     left_out: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
-    wanted: tuple[WantedCredential, ...] = ()
+    wanted: tuple[UnsetCredential, ...] = ()

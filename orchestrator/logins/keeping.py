@@ -1,4 +1,4 @@
-"""What is kept of a log-in: its secret in the vault, and the grants that say where that goes."""
+"""Keeping a log-in: its secret in the vault, and the grants that say where that goes."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _HEADERS = (
 
 
 @dataclass(frozen=True)
-class Redirect:
+class LoginRedirect:
     """What the authorization server sent back by the browser (RFC 6749 section 4.1.2)."""
 
     code: str = field(repr=False)
@@ -56,7 +56,7 @@ class RedirectListener:
         """The redirect URI that the authorization server is given."""
         return f"http://{HOST}:{self.port}{PATH}"
 
-    async def wait_for_redirect(self, seconds: float) -> Redirect:
+    async def wait_for_redirect(self, seconds: float) -> LoginRedirect:
         """The redirect's code. Raises LoginFailed where the server refused, or none came."""
         try:
             async with asyncio.timeout(seconds):
@@ -69,7 +69,7 @@ class RedirectListener:
             told = ": ".join(filter(None, (given.get("error"), given.get("error_description"))))
             shown = " ".join(clean_text(told or "without a reason").split())[:MAX_TOLD]
             raise LoginFailed(f"the authorization server refused: {shown}")
-        return Redirect(given["code"], given.get("iss", ""))
+        return LoginRedirect(given["code"], given.get("iss", ""))
 
     async def answer_connection(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter

@@ -1,4 +1,4 @@
-"""What the audit says of everything that loosens, verified once as it is read and then remembered.
+"""The audit on everything that loosens, verified once as it is read and then remembered.
 
 The tables are written by whoever can open the database. What they say of a version's digest, a
 server's state, a classification, a revocation or a freeze counts only as far as the audit has it.

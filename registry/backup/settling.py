@@ -1,4 +1,4 @@
-"""What a restored database says of what was under way when it was backed up."""
+"""Settling in a restored database of all that was under way when it was backed up."""
 
 from __future__ import annotations
 

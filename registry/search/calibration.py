@@ -1,4 +1,4 @@
-"""How likely it is that the best match is right: a logistic model over what is seen of it.
+"""Probability that the best match is right: a logistic model over what is seen of it.
 
 Fitted by `python -m bench.routing` on public tasks, half of them asked where nothing fits, with
 sentence vectors and without; pure functions, no state. The figures stand in
@@ -44,7 +44,7 @@ COMMON = frozenset(
 
 
 @dataclass(frozen=True)
-class Evidence:
+class MatchEvidence:
     """What is seen of the best match; see `FEATURES` for what each number is."""
 
     yard: float
@@ -108,7 +108,7 @@ MEANING = frozenset({"cosine", "cosine_gap", "deviations", "fused_gap"})
 """The evidence that only vectors give."""
 
 
-def estimate_probability(evidence: Evidence, has_meaning: bool) -> float:
+def estimate_probability(evidence: MatchEvidence, has_meaning: bool) -> float:
     """P(the best match is right), between 0 and 1."""
     weights = WITH_MEANING if has_meaning else WORDS_ONLY
     told = weights[INTERCEPT] + sum(
@@ -123,7 +123,7 @@ def collect_evidence(
     registry: TermStatistics,
     ranked: Sequence[Ranked],
     spread: tuple[float, float] | None,
-) -> Evidence:
+) -> MatchEvidence:
     """The evidence for the first of `ranked`, best first; `spread` is mean and deviation of all
     cosines of the registry.
     """
@@ -141,7 +141,7 @@ def collect_evidence(
     known = said is not None and does is not None
     cosine = first.cosine or 0.0
     best_other = max((each.cosine or 0.0 for each in others), default=0.0)
-    return Evidence(
+    return MatchEvidence(
         yard=first.yard,
         yard_gap=first.yard - max((each.yard for each in others), default=0.0),
         coverage=1 - sum(missing) / total,

@@ -17,7 +17,7 @@ from registry.database.audit_chain import Repository
 from registry.database.engine import Database
 from registry.models import CALLABLE, Entry, RegisteredTool, Route, ToolMatch
 from registry.search.calibration import (
-    Evidence,
+    MatchEvidence,
     Ranked,
     collect_evidence,
     estimate_probability,
@@ -56,7 +56,7 @@ class Weighed:
     """The candidates of a task, best first, and the evidence for the first; None without one."""
 
     ranked: tuple[Ranked, ...]
-    evidence: Evidence | None
+    evidence: MatchEvidence | None
     by_meaning: bool
 
 

@@ -1,4 +1,4 @@
-"""Whether a call does what its tool was found to do.
+"""The class of a call: whether it does what its tool was found to do.
 
 A tool reads by its operation's method, and by what its document says of the values that choose what
 is done: a fixed `?action=list`, a word of the path, the body of a POST that a person classified.

@@ -22,7 +22,7 @@ from sandbox.stages.mock.answers import AnswerBuilder
 from sandbox.stages.probe.budget import MeteredUpstream, ProbeBudget
 from sandbox.stages.probe.chaining import ProbeTarget, build_target, find_ids
 from sandbox.stages.probe.observations import (
-    Observation,
+    TypeObservation,
     build_findings,
     learn_widenings,
     observe_answer,
@@ -146,7 +146,7 @@ class _Probe:
     meter: MeteredUpstream | None
     withheld: Set[str]
     cases: list[CaseResult] = field(default_factory=list)
-    observations: list[Observation] = field(default_factory=list)
+    observations: list[TypeObservation] = field(default_factory=list)
     known: dict[str, Any] = field(default_factory=dict)
     ended: str = ""
     barred: int = 0
@@ -213,7 +213,7 @@ class _Probe:
 
     async def _learn(
         self, target: ProbeTarget, outcome: Outcome, exchange: Exchange | None
-    ) -> Observation | None:
+    ) -> TypeObservation | None:
         """What an answer shows; None where it is no whole JSON answer of success."""
         response = exchange.response if exchange else None
         if response is None or not 200 <= response.status < 300 or not response.body:
@@ -247,7 +247,7 @@ class _Probe:
 
 def _read_answer(
     spec: APISpec, target: ProbeTarget, status: int, body: bytes, waiting: list[ProbeTarget]
-) -> tuple[Observation, dict[str, Any]] | None:
+) -> tuple[TypeObservation, dict[str, Any]] | None:
     """What the body of an answer shows, and the ids in it; None where it is no JSON."""
     try:
         value = json.loads(body)
@@ -285,7 +285,7 @@ def _judge_outcome(
     outcome: Outcome,
     exchange: Exchange | None,
     answers: AnswerBuilder,
-    learnt: Observation | None,
+    learnt: TypeObservation | None,
 ) -> CaseResult:
     """The cell of one read. An answer that the tool takes once it is widened is a success."""
     verdict: Verdict = "inconclusive"
@@ -311,7 +311,7 @@ def _find_problem(
     outcome: Outcome,
     exchange: Exchange,
     answers: AnswerBuilder,
-    learnt: Observation | None,
+    learnt: TypeObservation | None,
 ) -> str:
     """Why an answer is no success that the document has, without anything of it; "" where it is."""
     assert exchange.response is not None

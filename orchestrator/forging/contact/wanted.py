@@ -23,7 +23,7 @@ _FORMS = {
 
 
 @dataclass(frozen=True)
-class WantedCredential:
+class UnsetCredential:
     """A credential without a value. `tools` is how many tools take it, `required` whether one of
     them takes nothing else; `says` is what the API's description says of it, cleaned.
     """
@@ -39,9 +39,7 @@ class WantedCredential:
         return dict(vars(self))
 
 
-def find_wanted_credentials(
-    bundle: Bundle, given: CredentialSource
-) -> tuple[WantedCredential, ...]:
+def find_wanted_credentials(bundle: Bundle, given: CredentialSource) -> tuple[UnsetCredential, ...]:
     """Return the credentials that would let tools be called that cannot be without, and those that
     tools may take while none of these is given, the most used first.
     """
@@ -66,8 +64,8 @@ def _describe(
     named: Mapping[str, int],
     needed: Collection[str],
     says: Mapping[str, str],
-) -> WantedCredential:
-    return WantedCredential(
+) -> UnsetCredential:
+    return UnsetCredential(
         name=credential.name,
         place=_FORMS.get(credential.kind)
         or f"in the {_name_location(credential)} {credential.parameter}",

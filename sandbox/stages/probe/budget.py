@@ -1,4 +1,4 @@
-"""What the live probe may send: so many requests, one after the other, and not for long."""
+"""The budget of the live probe: so many requests, one after the other, and not for long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the live probe has seen of an API's answers, and what of it a bundle learns."""
+"""Observations of the live probe on an API's answers, and what of them a bundle learns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_FINDINGS = 100
 
 
 @dataclass(frozen=True)
-class Observation:
+class TypeObservation:
     """One answer of a tool: where it differs from the document, and where the tool's own output
     schema would refuse it too.
     """
@@ -36,14 +36,14 @@ class Observation:
 
 def observe_answer(
     spec: APISpec, tool: ToolDefinition, operation: Operation, status: int, body: Any
-) -> Observation:
+) -> TypeObservation:
     """Compare an answer with the document and with the tool's output schema."""
     documented = list_json_schemas(operation)
     found = [find_differences(schema, spec.schemas, body, "/body") for schema in documented]
     output = tool.output_schema
     defs = output.get("$defs", {}) if isinstance(output, Mapping) else {}
     refused = find_differences(output, defs, {"status": status, "body": body})
-    return Observation(tool.name, min(found, key=len, default=frozenset()), refused)
+    return TypeObservation(tool.name, min(found, key=len, default=frozenset()), refused)
 
 
 def list_json_schemas(operation: Operation) -> list[Any]:
@@ -58,7 +58,7 @@ def list_json_schemas(operation: Operation) -> list[Any]:
 
 
 def learn_widenings(
-    observations: Iterable[Observation], known: Iterable[Widening]
+    observations: Iterable[TypeObservation], known: Iterable[Widening]
 ) -> tuple[Widening, ...]:
     """Return the widenings that observations teach, types before null; none at more than
     MAX_LEARNED places, nor of more types than a place may have, those that are `known` counted.
@@ -81,7 +81,7 @@ def learn_widenings(
     return tuple(made)
 
 
-def build_findings(observations: Iterable[Observation]) -> tuple[Finding, ...]:
+def build_findings(observations: Iterable[TypeObservation]) -> tuple[Finding, ...]:
     """Return one finding a place that differs from the document, without any value."""
     found = [
         Finding("spec.json", f"{one.tool}: {each.where}", RULE, f"is {each.type} in practice")
@@ -91,12 +91,12 @@ def build_findings(observations: Iterable[Observation]) -> tuple[Finding, ...]:
     return tuple(dict.fromkeys(found))[:MAX_FINDINGS]
 
 
-def render_observations(observations: Iterable[Observation]) -> str:
+def render_observations(observations: Iterable[TypeObservation]) -> str:
     """Return in a line what practice differs in; "" where it does not."""
     return "; ".join(_iterate_told(tuple(observations)))
 
 
-def _iterate_told(observations: tuple[Observation, ...]) -> Iterator[str]:
+def _iterate_told(observations: tuple[TypeObservation, ...]) -> Iterator[str]:
     places = {(one.tool, each.where, each.type) for one in observations for each in one.differences}
     nulls = len({place[:2] for place in places if place[2] == "null"})
     if nulls:

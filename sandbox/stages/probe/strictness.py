@@ -1,4 +1,4 @@
-"""Whether a widened schema holds all that it held but for the types that were added.
+"""Strictness of a widened schema: it holds all that it held but for the types that were added.
 
 A schema that grows may be cut to its size by whoever designs the tool, and an API that answers
 oddly in many places would so be rid of the schema.
