@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import time
 import warnings
@@ -34,11 +35,35 @@ def run_bandit(code: str) -> Iterator[tuple[int, str, str]]:
     manager = BanditManager(
         BanditConfig(), "file", ignore_nosec=True, profile={"exclude": sorted(SKIPPED)}
     )
-    manager._parse_file(FILE, io.BytesIO(code.encode()), [FILE])
+    try:
+        manager._parse_file(FILE, io.BytesIO(code.encode()), [FILE])
+    finally:
+        _unmark_shared_nodes()
     for _, reason in manager.skipped:
         yield 0, "unread", str(reason)
     for issue in manager.results:
         yield issue.lineno, issue.test_id, issue.text
+
+
+def _unmark_shared_nodes() -> None:
+    """Take bandit's marks off the nodes that all syntax trees of a process share: `_bandit_parent`
+    of `Load` would keep a stranger's tree, which whoever copies any other tree would copy along.
+    """
+    for node in _SHARED_NODES:
+        vars(node).clear()
+
+
+_SHARED = (ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop)
+_EVERY_KIND = """
+del a
+a = b and c or d
+a + b - c * d / e // f % g ** h @ i << j >> k | l & m ^ n
+not a, -a, +a, ~a
+a == b != c < d <= e > f >= g is h is not i in j not in k
+"""
+_SHARED_NODES = tuple(
+    node for node in ast.walk(ast.parse(_EVERY_KIND)) if isinstance(node, _SHARED)
+)
 
 
 MAX_FINDINGS = 200

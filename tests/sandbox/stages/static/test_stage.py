@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 from dataclasses import replace
 from pathlib import Path
@@ -259,3 +260,11 @@ def test_what_an_engine_cannot_import_is_refused_with_the_other_engine_named() -
 
 def test_the_wasm_engine_has_all_that_servers_may_import() -> None:
     assert set(list_modules()) >= MODULES
+
+
+def test_nothing_of_a_judged_program_is_left_on_the_nodes_that_all_programs_share() -> None:
+    prove_static(with_code("X = 1 + 2\nY = [X, not X, X and X, X < 3]\ndel Y"))
+    other = ast.parse("a = b + c and not d < e\ndel f")
+    shared = (ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop)
+    marked = [vars(node) for node in ast.walk(other) if isinstance(node, shared) and vars(node)]
+    assert marked == []
