@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-NAME = re.compile(r"[A-Za-z][_0-9A-Za-z]{0,99}\Z")
+NAME = re.compile(r"(?!__)[_A-Za-z][_0-9A-Za-z]{0,99}\Z")
+"""A name (section 2.1.9); two underscores are kept for introspection (section 4.1)."""
 MAX_WRAPPED = 8
 MAX_DESCRIPTION = 2_000
 LEAVES = ("SCALAR", "ENUM")

@@ -59,6 +59,20 @@ def test_arguments_are_the_variables_with_their_types_values_and_nullability() -
     assert status.find_problem({"first": 2**31}) is not None
 
 
+def test_names_that_begin_with_an_underscore_are_names() -> None:
+    told = build_schema("""
+        input IntFilter { _eq: Int _and: [IntFilter!] }
+        type Count { count: Int! }
+        type Query { _ordersMeta(_where: IntFilter): Count }
+    """)
+    bundle = compiled({"data": dict(introspection_from_schema(told))}).bundle
+    (tool,) = bundle.tools
+    assert tool.name == "orders_meta"
+    assert validate(told, parse(tool.requests[0].document)) == []
+    nested = {"_where": {"_and": [{"_eq": 3}]}}
+    assert get_checker(tool.input_schema).find_problem(nested) is None
+
+
 def test_an_engines_own_answer_keeps_to_the_output_schema() -> None:
     order: dict[str, Any] = {
         "id": "7",
