@@ -98,6 +98,8 @@ class Soak:
                 install_bundle(
                     self.settings.home, store.servers, made, build_entry(made, 1.0), now=1.0
                 )
+            while store.search.fill_vectors():
+                pass
 
     async def control(self) -> None:
         """Start the control plane, and return when it answers."""
@@ -113,6 +115,8 @@ class Soak:
         command = _command("serve", "--no-control")
         self.clients[name] = await Client.started(command, self.environment, log)
         assert not self.clients[name].gone, log.read_text()[-2000:]
+        # What the first search loads (an encoder of 200 MB, with the extra) is no growth.
+        await self.clients[name].call("find", task="the items of a soak")
 
     async def call_on(self, name: str, mine: tuple[int, ...]) -> None:
         """Call these servers through that `serve` until the end, whoever it is by then."""

@@ -18,6 +18,7 @@ from orchestrator.gateway.sessions import ReadSessions
 from orchestrator.healing.drift import Drift
 from orchestrator.jobs.runner import JobRunner
 from orchestrator.processes.kill import is_alive
+from orchestrator.processes.memory import limit_arenas, return_freed_memory
 from orchestrator.processes.signals import Signals
 from orchestrator.processes.watchdog import LoopWatchdog
 from registry.audit.heads import HeadSigner
@@ -126,14 +127,16 @@ async def run_chores(
     signed_policy: SignedPolicy,
     watchdog: LoopWatchdog,
 ) -> None:
-    """Close idle sessions, expire approvals, report what held up the event loop, sign the audit's
-    heads every minute.
+    """Close idle sessions, expire approvals, report what held up the event loop, give back memory,
+    sign the audit's heads every minute.
     """
+    limit_arenas()
     for turn in count():
         with _log_errors("chores"):
             await sessions.close_idle()
             await watchdog.report()
             await asyncio.to_thread(store.approvals.expire_overdue, time.time())
+            await asyncio.to_thread(return_freed_memory)
             if turn % CHORES_PER_SIGNATURE == 0:
                 # Here, so that no call waits for many rows to be checked.
                 await asyncio.to_thread(signed_policy.trail.read)
