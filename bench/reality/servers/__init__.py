@@ -10,6 +10,7 @@ from bench.reality.servers import (
     kinto,
     loopback,
     pygeoapi,
+    tiled,
 )
 
 SERVERS = (
@@ -22,4 +23,5 @@ SERVERS = (
     jupyter.SERVER,
     changedetection.SERVER,
     glances.SERVER,
+    tiled.SERVER,
 )
