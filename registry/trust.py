@@ -53,7 +53,12 @@ def is_counted(kind: str, status: int | None = None) -> bool:
     HTTP 429 counts, because it is what is left after the retry budget. A kind that nobody declared
     counts too: only the container can have made it up.
     """
-    return COUNTED.get(kind, True) or (kind == "http" and status == 429)
+    return COUNTED.get(kind, True) or (kind == "http" and is_rate_limit(kind, status))
+
+
+def is_rate_limit(kind: str, status: int | None = None) -> bool:
+    """Whether a failure says that calls came too fast (RFC 6585, section 4)."""
+    return status == 429 or kind == "rate_limited"
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from registry.errors import KeyUnusable, VaultDamaged
 from registry.health.causes import find_cause
 from registry.models import Approval, Invocation, generate_id
 from registry.store import Store
+from registry.trust import is_rate_limit
 from sandbox.broker.broker import Broker
 from sandbox.bundle.apispec import Access
 from sandbox.bundle.model import Bundle
@@ -170,7 +171,9 @@ class Dispatch:
         ended = self.recorder.record_later(invocation, outcome, tape)
         if ended.failure is None:
             return Done(call, invocation.id, outcome, member.standing)
-        if ended.counted and member.earlier is not None:
+        # An API that refuses for a rate would refuse the version before as well.
+        limited = is_rate_limit(ended.failure.kind, ended.failure.status)
+        if ended.counted and not limited and member.earlier is not None:
             earlier = await self._retry_with_earlier(call, member, member.earlier)
             if earlier is not None:
                 return replace(earlier, standing=member.standing)

@@ -29,6 +29,7 @@ from registry.errors import RecordingMissing
 from registry.health.causes import Cause
 from registry.models import Entry, Invocation, Job
 from registry.store import Store
+from registry.trust import is_rate_limit
 from sandbox.bundle.model import Bundle
 from sandbox.errors import Frozen
 from sandbox.stages.recorded import prove_recorded
@@ -254,7 +255,7 @@ class RepairRunner:
         if not isinstance(reply, Done):
             return {"told": reply.reason, "succeeded": False, "limited": False}
         failure = reply.outcome.failure
-        limited = failure is not None and (failure.status == 429 or failure.kind == "rate_limited")
+        limited = failure is not None and is_rate_limit(failure.kind, failure.status)
         return {"call": reply.invocation, "succeeded": failure is None, "limited": limited}
 
 

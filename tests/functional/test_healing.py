@@ -206,6 +206,7 @@ def test_answers_that_differ_cost_a_server_nothing(play: Player) -> None:
         world.api.pages["/thing"] = page({"name": {"do": "as I say"}})
         await world.differing(12)
         await world.repaired()
+        await world.app.dispatch.ledger.wait_written()
         store, name = world.app.store, world.entry.name
         standing = store.standings.get(name)
         assert (standing.successful, standing.counted, standing.level) == (12, 12, "standard")
