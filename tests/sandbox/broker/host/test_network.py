@@ -338,7 +338,9 @@ def example(name: str, **instead: str) -> tuple[Bundle, Draft]:
     return build_bundle(read, Purpose("an example", name, "0")), read
 
 
-@pytest.mark.parametrize("name", ["dns_propagation", "mooring", "ssl_expiry", "whois"])
+@pytest.mark.parametrize(
+    "name", ["container_logs", "dns_propagation", "mooring", "ssl_expiry", "whois"]
+)
 def test_an_example_passes_its_cases(name: str) -> None:
     made, draft = example(name)
     assert prove_static(made).findings == ()
@@ -349,8 +351,9 @@ def test_an_example_passes_its_cases(name: str) -> None:
     assert [case for case in report.cases if case.verdict != "passed"] == []
 
 
-def test_an_example_passes_every_stage() -> None:
-    made, draft = example("ssl_expiry")
+@pytest.mark.parametrize("name", ["container_logs", "ssl_expiry"])
+def test_an_example_passes_every_stage(name: str) -> None:
+    made, draft = example(name)
     proof = asyncio.run(prove_bundle(made, LocalRunner(), examples=draft.examples))
     assert proof.passed, proof.reports
 
