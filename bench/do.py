@@ -3,13 +3,13 @@
     python -m bench.do [--thinker client|endpoint] [--engine wasm|docker] [--verbose]
     python -m bench.do --fresh FILE.jsonl
 
-A fresh home with twelve servers, each standing well; a real `serve` over stdio. `rules` and
-`client` are one run, told twice: whoever asked answers what it asks, as somebody who knows
-what was meant; `rules` counts what was done without any answer, `client` what took three calls of
-`do` at most. With `endpoint`, an endpoint of loopback answers what models are asked. A wrong act is
-a request that arrived at an API and was not the task's.
+A fresh home with twelve servers, each standing well; a real `serve` over stdio. Whoever asked
+answers what a run asks, as somebody who knows what was meant: what was done unasked is what rules
+alone do, what took three calls of `do` at most is what a client's model does. With `--thinker
+endpoint`, an endpoint of loopback answers what models are asked. A wrong act is a request that
+arrived at an API and was not the task's.
 
-`--fresh` gives tasks that others wrote, one JSON object a line (`task`, `tool` where one fits), each
+`--fresh` gives tasks that others wrote, a JSON object a line (`task`, `tool` where one fits), each
 asked once and never answered: what was called without a question, and whether that was right.
 """
 
