@@ -9,6 +9,7 @@ from bench.reality.servers import (
     jupyter,
     kinto,
     loopback,
+    prefect,
     pygeoapi,
     tiled,
 )
@@ -24,4 +25,5 @@ SERVERS = (
     changedetection.SERVER,
     glances.SERVER,
     tiled.SERVER,
+    prefect.SERVER,
 )
