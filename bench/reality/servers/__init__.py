@@ -3,6 +3,7 @@
 from bench.reality.servers import (
     changedetection,
     etcd,
+    etherpad,
     glances,
     httpbin,
     jsongraphql,
@@ -26,4 +27,5 @@ SERVERS = (
     glances.SERVER,
     tiled.SERVER,
     prefect.SERVER,
+    etherpad.SERVER,
 )

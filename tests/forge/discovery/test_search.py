@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import itertools
 import json
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pytest
 from forge.discovery.challenge import CredentialChallenge
 from forge.discovery.places import WELL_KNOWN
 from forge.discovery.search import (
+    MAX_AT_ONCE,
     MAX_REQUESTS,
     Discovery,
     FoundDocument,
@@ -275,6 +278,41 @@ def test_a_host_that_asks_to_wait_is_not_asked_again() -> None:
     assert isinstance(result, NotFound)
     assert result.reason == "HTTP 429; the host asks to wait 120 s"
     assert here.paths == ["/"]
+
+
+def test_a_host_that_is_silent_while_it_makes_its_description_is_asked_again() -> None:
+    made = threading.Event()
+    asked: collections.Counter[str] = collections.Counter()
+
+    def busy(request: Asked) -> Page:
+        asked[request.path] += 1
+        if asked[request.path] > 1:
+            made.set()
+        assert made.wait(60)
+        return Page(JSON_SPEC) if request.path == WELL_KNOWN[0] else Page(b"", 404)
+
+    first = WELL_KNOWN[:MAX_AT_ONCE]
+    with site({"/": Page(HTML), **dict.fromkeys(first, busy)}) as here:
+        result = look(here.url, seconds=12)
+    assert isinstance(result, FoundDocument), result
+    assert result.location == here.url + WELL_KNOWN[0]
+    assert set(asked) == set(first)
+
+
+def test_a_host_that_stays_silent_is_asked_again_once() -> None:
+    done = threading.Event()
+
+    def silent(request: Asked) -> Page:
+        assert done.wait(60)
+        return Page(b"", 404)
+
+    with site({"/": Page(HTML), **dict.fromkeys(WELL_KNOWN, silent)}) as here:
+        result = look(here.url, seconds=3)
+        done.set()
+    assert isinstance(result, NotFound)
+    again = [place for place, count in collections.Counter(here.paths).items() if count > 1]
+    assert set(again) <= set(WELL_KNOWN[:MAX_AT_ONCE])
+    assert max(collections.Counter(here.paths).values()) == 2
 
 
 def test_a_host_that_never_answers_ends_when_the_time_is_up() -> None:
