@@ -24,9 +24,13 @@ _TEXT = "größe: 10 % & mehr?\nΩ+1 #2"
 @contextmanager
 def _start(directory: Path) -> Iterator[Running]:
     modules = install_npm("ep_etherpad-lite@1.8.14")
-    # It looks for its files beside a directory of this name.
-    shutil.copytree(modules / "ep_etherpad-lite", directory / "src")
-    (directory / "node_modules").symlink_to(modules)
+    # It looks for its files beside the directory that it lies in, which has to have this name.
+    source = directory / "src"
+    shutil.copytree(modules / "ep_etherpad-lite", source)
+    (directory / "node_modules").mkdir()
+    for module in modules.iterdir():
+        linked = source if module.name == "ep_etherpad-lite" else module
+        (directory / "node_modules" / module.name).symlink_to(linked)
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     settings = {"ip": "127.0.0.1", "port": port, "dbType": "dirty", "users": {}}

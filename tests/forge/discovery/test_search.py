@@ -145,6 +145,28 @@ def test_a_documentation_page_leads_to_the_description_it_shows(page: str) -> No
     assert found(pages, "/manual/")[0] == "/hidden/spec"
 
 
+def test_a_description_that_a_page_fetches_to_show_it_is_found() -> None:
+    shown = '<script>fetch("/spec.json").then(r => SwaggerUIBundle({spec: r}))</script>'
+    pages: dict[str, Answer] = {
+        "/": Page(f"<!DOCTYPE html><html>{shown}</html>".encode()),
+        "/spec.json": Page(JSON_SPEC),
+    }
+    assert found(pages)[0] == "/spec.json"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<script>fetch('/data.json')</script>",
+        "<script>SwaggerUIBundle({}); fetch('/logout'); fetch('/data.json?all=1')</script>",
+    ],
+)
+def test_what_a_page_fetches_for_another_end_is_not_asked(page: str) -> None:
+    with site({"/": Page(f"<!DOCTYPE html><html>{page}</html>".encode())}) as here:
+        assert isinstance(look(here.url), NotFound)
+    assert not [path for path in here.paths if "data" in path or "logout" in path]
+
+
 def test_a_swagger_ui_whose_script_names_the_description_is_followed_two_steps() -> None:
     pages: dict[str, Answer] = {
         "/docs": Page(b'<html><script src="swagger-initializer.js"></script></html>'),
