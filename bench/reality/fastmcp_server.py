@@ -1,6 +1,6 @@
 """FastMCP's `from_openapi` on stdin and stdout, run by the interpreter that has FastMCP.
 
-python fastmcp_server.py DOCUMENT BASE_URL HEADERS
+python fastmcp_server.py DOCUMENT BASE_URL HEADERS QUERY
 """
 
 import json
@@ -17,8 +17,17 @@ def name_operation(route, component) -> None:  # type: ignore[no-untyped-def]
 
 
 def main() -> None:
-    document, base_url, headers = sys.argv[1:]
-    client = httpx2.AsyncClient(base_url=base_url, headers=json.loads(headers), timeout=60.0)
+    document, base_url, headers, query = sys.argv[1:]
+
+    async def add_query(request: httpx2.Request) -> None:
+        request.url = request.url.copy_merge_params(json.loads(query))
+
+    client = httpx2.AsyncClient(
+        base_url=base_url,
+        headers=json.loads(headers),
+        timeout=60.0,
+        event_hooks={"request": [add_query]},
+    )
     described = json.loads(Path(document).read_text())
     server = FastMCP.from_openapi(described, client=client, mcp_component_fn=name_operation)
     server.run(transport="stdio", show_banner=False)

@@ -98,8 +98,8 @@ class Running:
 class RealServer:
     """`sources` are tried in turn, the bare address first, each with `{host}`, `{url}` and
     `{description}` in it; further words of one are options of that try, `options` are of all.
-    `secrets` are the values by the names that the description gives; `headers` are the same
-    credential for everyone else, either with `{key}` in it where the server made it.
+    `secrets` are the values by the names that the description gives; `headers` and `query` are the
+    same credential for everyone else, each with `{key}` in it where the server made it.
     """
 
     name: str
@@ -111,9 +111,13 @@ class RealServer:
     options: tuple[str, ...] = ()
     secrets: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
 
     def list_headers(self, running: Running) -> dict[str, str]:
         return {name: value.format(key=running.key) for name, value in self.headers.items()}
+
+    def list_query(self, running: Running) -> dict[str, str]:
+        return {name: value.format(key=running.key) for name, value in self.query.items()}
 
 
 def _show(value: Any) -> str:

@@ -49,7 +49,7 @@ async def open_client(server: RealServer, running: Running) -> AsyncIterator[Pee
     python = install_pip(FASTMCP)
     file, base_url = await asyncio.to_thread(_write_document, server, running)
     words = [str(Path(__file__).with_name("fastmcp_server.py")), str(file), base_url]
-    words.append(json.dumps(server.list_headers(running)))
+    words += [json.dumps(server.list_headers(running)), json.dumps(server.list_query(running))]
     parameters = StdioServerParameters(command=str(python), args=words)
     with (running.directory / "fastmcp.log").open("w") as log:
         async with Client(stdio_client(parameters, errlog=log)) as client:

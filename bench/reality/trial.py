@@ -94,9 +94,12 @@ async def _drive(
     connect: Callable[[], AbstractAsyncContextManager[ScenarioClient]],
 ) -> tuple[Verdict, ...]:
     verdicts = []
-    headers = server.list_headers(running)
     with httpx.Client(
-        base_url=running.url, headers=headers, trust_env=False, timeout=DIRECT_SECONDS
+        base_url=running.url,
+        headers=server.list_headers(running),
+        params=server.list_query(running),
+        trust_env=False,
+        timeout=DIRECT_SECONDS,
     ) as direct:
         async with connect() as client:
             for scenario in server.scenarios:

@@ -39,6 +39,10 @@ _SCRIPT_URL = re.compile(
     r"[\"']?\s{0,8}[:=]\s{0,8}(?:(?:window\.)?location\.origin\s{0,4}\+\s{0,4})?"
     r"|\bRedoc\.init\(\s{0,8})[\"'`]([^\"'`\s<>]{1,2048})[\"'`]"
 )
+_FETCHED_URL = re.compile(
+    r"\bfetch\(\s{0,8}[\"'`]([^\"'`\s<>?#]{1,2048}\.(?:json|ya?ml))[\"'`]", re.I
+)
+_SHOWS_DOCUMENT = re.compile(r"SwaggerUI|Redoc|RapiDoc|Scalar", re.I)
 _NAMED_URL = re.compile(r"\{[^{}]{0,2048}\}")
 _NAME = re.compile(r"\bname[\"']?\s{0,8}[:=]\s{0,8}[\"']([^\"'<>]{1,200})[\"']")
 _PRIMARY = re.compile(r"primaryName[\"']?\s{0,8}[:=]\s{0,8}[\"']([^\"'<>]{1,200})[\"']")
@@ -264,6 +268,8 @@ def _find_page_leads(text: str, wanted: frozenset[str]) -> Iterator[str]:
     yield from _select_by_relation(links, _RELATIONS)
     yield from specs
     yield from _find_script_leads(text, wanted)
+    if _SHOWS_DOCUMENT.search(text):
+        yield from islice(_FETCHED_URL.findall(text), MAX_LEADS)
     yield from scripts
     yield from files
     yield from pages

@@ -188,6 +188,8 @@ class _Search:
         self._found: FoundDocument | None = None
         self._challenges: list[CredentialChallenge] = []
         self._was_offered = False
+        self._silences = 0
+        self._asked_again = 0
         self._more: list[str] = []
         self._pages: list[str] = []
         self._texts: list[tuple[FetchResponse, bool]] = []
@@ -210,7 +212,7 @@ class _Search:
         self._waiting += [_Candidate(url) for url in list_well_known_urls(base)]
         self._waiting.append(_build_introspection(urljoin(base, GRAPHQL)))
         while self._waiting and not self._found and not self.ended:
-            left = MAX_REQUESTS - len(self._seen)
+            left = MAX_REQUESTS - len(self._seen) - self._asked_again
             if left <= 0:
                 self.ended = f"{MAX_REQUESTS} requests were made"
                 return
@@ -218,7 +220,14 @@ class _Search:
             batch, self._waiting = self._waiting[:room], self._waiting[room:]
             # MAX_REQUESTS, MAX_AT_ONCE at a time, are ten batches; a slow one must not take it all.
             fresh = [item for item in batch if item.key not in self._seen]
+            silences = self._silences
             await self._fetch_batch(fresh, self._seconds / 6)
+            was_silent = len(fresh) > 1 and self._silences - silences == len(fresh)
+            if was_silent and not self._asked_again and len(fresh) <= left - len(fresh):
+                # A FastAPI application makes its description at the first request, and answers
+                # nothing else meanwhile: other places would get no answer either.
+                self._asked_again = len(fresh)
+                await self._fetch_batch(fresh, self._seconds / 2)
 
     def _count_next(self) -> int:
         """How many places to ask together: what a response named is asked before any guess."""
@@ -277,6 +286,7 @@ class _Search:
         except UpstreamUnreachable as error:
             reason = str(error)[:300]
         except TimeoutError:
+            self._silences += 1
             reason = f"no complete answer within {patience:g} s"
         except ResponseTooLarge as error:
             self._answers += 1

@@ -38,6 +38,10 @@ _MANNERS = frozenset("async batch bulk force hard mass soft".split())
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _STARTED = frozenset({"201", "202"})
 """Successes of what made or started something."""
+_METHOD_ENDING = re.compile(
+    r"(?<=[A-Za-z0-9])(?:(?i:[_.-]?using[_.-]?(?:get|head))|[_.-]?(?:GET|HEAD))(?:_[0-9]+)?\Z"
+)
+"""The method that a framework writes at the end of an id: springfox `deleteUserUsingGET_1`."""
 
 
 def classify_access(
@@ -58,6 +62,7 @@ def classify_access(
     """
     if method not in _READ_METHODS:
         return "write"
+    operation_id = _strip_method(operation_id, method, path)
     told = believed and _says_read(operation_id, summary)
     answers = set(successes)
     if _has_acting_name(path, operation_id, summary):
@@ -67,6 +72,17 @@ def classify_access(
     if not believed and any(word in COMMANDS for word in _PLACEHOLDER.findall(path.lower())):
         return "write"
     return "write" if any(_is_acting_parameter(*pair, told) for pair in query) else "read"
+
+
+def _strip_method(operation_id: str, method: str, path: str) -> str:
+    """An operation's id without the method that a framework adds to it, which would read as a verb.
+
+    FastAPI adds the path too: `reset_all_api_reset_get` is `reset_all` at `/api/reset`.
+    """
+    added = f"{re.sub(r'[^A-Za-z0-9_]', '_', path)}_{method.lower()}"
+    if operation_id.endswith(added) and len(operation_id) > len(added):
+        return operation_id.removesuffix(added)
+    return _METHOD_ENDING.sub("", operation_id)
 
 
 def _says_read(operation_id: str, summary: str) -> bool:

@@ -300,10 +300,16 @@ class BrokerFactory:
             told=told,
             find_obstacle=find_obstacle,
             lent=lent,
+            is_given=self._is_secret_given,
             located=names,
             hold=hold,
             again=again,
         )
+
+    def _is_secret_given(self, origin: Origin) -> bool:
+        """Whether a source of an origin has a secret."""
+        sources = self.consents.find_sources()
+        return any(source.secret and parse_origin(source.url) == origin for source in sources)
 
     def _find_lent_secrets(self, credential: Credential) -> tuple[LentSecret, ...]:
         """The secrets of the sources whose header is the one that a credential goes into."""

@@ -6,14 +6,14 @@ import re
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 ACTS = frozenset(
-    "abort accept ack acknowledge activate add allocate apply approve archive assign attach "
+    "abort accept ack acknowledge activate add allocate append apply approve archive assign attach "
     "authorize backup ban bind block book boot buy cancel change charge claim clear clone "
     "close complete confirm connect copy create deactivate decline decrement delete demote "
     "deny deploy destroy detach disable disconnect dismiss drop edit eject emit enable "
     "enqueue erase exec execute expire fail finish flush follow force freeze generate grant "
     "halt import increment ingest init initialize insert install invalidate invite invoke "
     "join kick kill launch leave lock login logout mark merge migrate modify move mute notify "
-    "open order patch pause pay pin post promote provision publish purge push put reboot "
+    "open order patch pause pay pin post prepend promote provision publish purge push put reboot "
     "rebuild recover redeploy refresh refund regenerate register reindex reject release "
     "reload remove rename renew replace reply reprocess request resend reset resize restart "
     "restore resume retry revert revoke rollback rotate run save schedule send set shutdown "

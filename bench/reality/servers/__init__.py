@@ -3,12 +3,14 @@
 from bench.reality.servers import (
     changedetection,
     etcd,
+    etherpad,
     glances,
     httpbin,
     jsongraphql,
     jupyter,
     kinto,
     loopback,
+    prefect,
     pygeoapi,
     tiled,
 )
@@ -24,4 +26,6 @@ SERVERS = (
     changedetection.SERVER,
     glances.SERVER,
     tiled.SERVER,
+    prefect.SERVER,
+    etherpad.SERVER,
 )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import itertools
 import json
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pytest
 from forge.discovery.challenge import CredentialChallenge
 from forge.discovery.places import WELL_KNOWN
 from forge.discovery.search import (
+    MAX_AT_ONCE,
     MAX_REQUESTS,
     Discovery,
     FoundDocument,
@@ -140,6 +143,28 @@ def test_a_documentation_page_leads_to_the_description_it_shows(page: str) -> No
         "/hidden/spec": Page(JSON_SPEC),
     }
     assert found(pages, "/manual/")[0] == "/hidden/spec"
+
+
+def test_a_description_that_a_page_fetches_to_show_it_is_found() -> None:
+    shown = '<script>fetch("/spec.json").then(r => SwaggerUIBundle({spec: r}))</script>'
+    pages: dict[str, Answer] = {
+        "/": Page(f"<!DOCTYPE html><html>{shown}</html>".encode()),
+        "/spec.json": Page(JSON_SPEC),
+    }
+    assert found(pages)[0] == "/spec.json"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<script>fetch('/data.json')</script>",
+        "<script>SwaggerUIBundle({}); fetch('/logout'); fetch('/data.json?all=1')</script>",
+    ],
+)
+def test_what_a_page_fetches_for_another_end_is_not_asked(page: str) -> None:
+    with site({"/": Page(f"<!DOCTYPE html><html>{page}</html>".encode())}) as here:
+        assert isinstance(look(here.url), NotFound)
+    assert not [path for path in here.paths if "data" in path or "logout" in path]
 
 
 def test_a_swagger_ui_whose_script_names_the_description_is_followed_two_steps() -> None:
@@ -275,6 +300,41 @@ def test_a_host_that_asks_to_wait_is_not_asked_again() -> None:
     assert isinstance(result, NotFound)
     assert result.reason == "HTTP 429; the host asks to wait 120 s"
     assert here.paths == ["/"]
+
+
+def test_a_host_that_is_silent_while_it_makes_its_description_is_asked_again() -> None:
+    made = threading.Event()
+    asked: collections.Counter[str] = collections.Counter()
+
+    def busy(request: Asked) -> Page:
+        asked[request.path] += 1
+        if asked[request.path] > 1:
+            made.set()
+        assert made.wait(60)
+        return Page(JSON_SPEC) if request.path == WELL_KNOWN[0] else Page(b"", 404)
+
+    first = WELL_KNOWN[:MAX_AT_ONCE]
+    with site({"/": Page(HTML), **dict.fromkeys(first, busy)}) as here:
+        result = look(here.url, seconds=12)
+    assert isinstance(result, FoundDocument), result
+    assert result.location == here.url + WELL_KNOWN[0]
+    assert set(asked) == set(first)
+
+
+def test_a_host_that_stays_silent_is_asked_again_once() -> None:
+    done = threading.Event()
+
+    def silent(request: Asked) -> Page:
+        assert done.wait(60)
+        return Page(b"", 404)
+
+    with site({"/": Page(HTML), **dict.fromkeys(WELL_KNOWN, silent)}) as here:
+        result = look(here.url, seconds=3)
+        done.set()
+    assert isinstance(result, NotFound)
+    again = [place for place, count in collections.Counter(here.paths).items() if count > 1]
+    assert set(again) <= set(WELL_KNOWN[:MAX_AT_ONCE])
+    assert max(collections.Counter(here.paths).values()) == 2
 
 
 def test_a_host_that_never_answers_ends_when_the_time_is_up() -> None:

@@ -67,12 +67,41 @@ def test_a_query_that_says_what_is_done_makes_a_get_a_write(
         ("/oauth/token/revoke", "", "", "write"),
         ("/reports/generate", "", "", "write"),
         ("/subscription/confirm/{token}", "", "", "write"),
+        ("/appendText", "appendText", "", "write"),
+        ("/prependText", "prependText", "", "write"),
     ],
 )
 def test_a_get_is_judged_by_its_words(
     path: str, operation_id: str, summary: str, access: str
 ) -> None:
     assert classify_access("GET", path, operation_id, summary) == access
+
+
+@pytest.mark.parametrize(
+    ("path", "operation_id", "access"),
+    [
+        # springfox, Etherpad
+        ("/setText", "setTextUsingGET", "write"),
+        ("/movePad", "movePadUsingGET", "write"),
+        ("/users/remove", "deleteUserUsingGET_1", "write"),
+        ("/getText", "getTextUsingGET", "read"),
+        ("/users", "usersUsingHEAD", "read"),
+        # FastAPI
+        ("/api/reset", "reset_all_api_reset_get", "write"),
+        ("/jobs/{id}/again", "restart_job_jobs__id__again_get", "write"),
+        ("/jobs/{id}", "read_job_jobs__id__get", "read"),
+        ("/jobs/", "jobs_jobs__get", "read"),
+        ("/lamp", "setLampGET", "write"),
+        # The method's word that is all of the id, or is the author's own verb.
+        ("/lamp", "GET", "read"),
+        ("/items/delete/{id}", "deleted_items_get", "read"),
+        ("/messages", "users.messages.get", "read"),
+    ],
+)
+def test_the_method_at_the_end_of_an_id_says_nothing(
+    path: str, operation_id: str, access: str
+) -> None:
+    assert classify_access("GET", path, operation_id, "") == access
 
 
 @pytest.mark.parametrize(

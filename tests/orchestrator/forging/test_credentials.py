@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from forge.compiler.selection import parse_credential
+from orchestrator.approvals.accounts import choose_account
 from orchestrator.forging.carrying import carry_over_credentials, collect_given_schemes
 from orchestrator.forging.fetch import GuardedFetch
 from orchestrator.gateway.audit_writer import AuditWriter
@@ -182,6 +183,22 @@ def test_a_rotated_refresh_token_is_kept_in_the_vault(
     assert kept is not None
     assert json.loads(kept.reveal())["refresh_token"] == f"{REFRESH}-{house.tokens}"
     assert not any(canary in str(exchange) for canary in CANARIES)
+
+
+def test_a_credential_that_nobody_set_is_left_to_the_api_by_a_registered_server(
+    home: Home, bundle: Path
+) -> None:
+    exchange = home.get(read_bundle(bundle), "/key")
+    assert exchange.response is not None, exchange.reason
+    assert exchange.response.status == 401
+
+
+def test_a_credential_of_which_another_account_is_chosen_is_not_left_out(
+    home: Home, bundle: Path
+) -> None:
+    made = read_bundle(bundle)
+    with choose_account(made.name, "work"):
+        assert home.get(made, "/key").refusal == "credential"
 
 
 def test_each_request_for_a_token_is_in_the_audit_without_a_secret(
