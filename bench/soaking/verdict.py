@@ -10,8 +10,11 @@ GROWING = frozenset({"invocations", "recordings", "approvals", "jobs", "audit", 
 """The tables that hold what happened and so must grow."""
 FILLING = frozenset({"trust", "freeze", "watched"})
 """Those that have one row for each thing that there is, once it was used."""
-FD_SLACK = 6
-"""Open files that may come and go: threads' connections to the database, pooled sockets."""
+FD_SLACK = 6 + 10 + 10
+"""Open files that may come and go, and the pools that fill the more calls meet: ten sockets to the
+engine (docker-py's `DEFAULT_MAX_POOL_SIZE`) and five connections to the database (SQLAlchemy's
+`QueuePool`) with two files each. What leaks with each session or call is more within minutes.
+"""
 SLOPE_MB = 1.5
 """MB a minute that a process may gain, over the whole of a soak."""
 FIRST_MB = 12.0
