@@ -201,7 +201,8 @@ class Soak:
         at_once = sum((await asyncio.to_thread(self.engine.containers)).values())
         await self._calm()
         taken = await self.sample("still", way, killed["milliseconds"])
-        self.samples[-1] = replace(taken, containers=max(at_once, taken.containers))
+        most = max(at_once, taken.containers)
+        self.samples[-1] = replace(taken, containers=most, kill_left=killed["left"])
         await self._run("unfreeze", "--pin-file", str(self.scratch.parent / "pin"))
         for name in [n for n, c in self.clients.items() if c.gone]:
             # On a loaded machine one may be silent for half a second, and is killed for it.
