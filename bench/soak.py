@@ -35,6 +35,7 @@ from bench.soaking.servers import MISCHIEF, bundle, kind_of
 from bench.soaking.upstream import Recorder, recording_api
 from bench.soaking.verdict import Ending, Sample, Writes, verdict
 from orchestrator.approvals.decide import Decision, decide_signed
+from orchestrator.chores import CHORE_SECONDS
 from orchestrator.cli.commands.doctor import run_checks
 from orchestrator.processes.control_client import find_control
 from orchestrator.settings import Settings, load_settings
@@ -53,7 +54,10 @@ PAUSE_SECONDS = 0.15
 WRITES, MISCHIEFS = 0.08, 0.06
 """What part of the calls write, and what part of those to a server that can misbehaves."""
 SETTLE_SECONDS = 30.0
-CALM_LOOKS = 30
+CALM_SECONDS = 3 * CHORE_SECONDS
+"""A stopped process that held no less than before for so long has given back what it held: it gives
+memory back among its chores.
+"""
 KILLS = ("POST /kill", "SIGKILL", "toolwright kill")
 SHOWN = ("invocations", "approvals", "recordings", "audit", "processes")
 
@@ -71,7 +75,9 @@ class Soak:
     clients: dict[str, Client] = field(default_factory=dict)
     samples: list[Sample] = field(default_factory=list)
     calls: int = 0
+    under_way: int = 0
     silenced: int = 0
+    calm_seconds: float = CALM_SECONDS
     started: float = field(default_factory=time.monotonic)
     calling: asyncio.Event = field(default_factory=asyncio.Event)
     ended: bool = False
@@ -89,8 +95,14 @@ class Soak:
             "TMPDIR": str(self.scratch),
         }
 
-    def prepared(self) -> None:
-        """Register the servers, as no command would: unproved."""
+    async def make_ready(self) -> None:
+        """The engine as `setup` makes it ready, and the servers as no command would register them:
+        unproved.
+        """
+        await self._run("setup", "--engine-only")
+        await asyncio.to_thread(self._register_servers)
+
+    def _register_servers(self) -> None:
         with Store.open(self.settings.database_url) as store:
             allow(self.settings, store, self.recorder.url)
             for number in range(self.servers):
@@ -124,7 +136,9 @@ class Soak:
             await self.calling.wait()
             if self.ended:
                 return
+            self.under_way += 1
             answer = await self._called(self.clients[name], number)
+            self.under_way -= 1
             self.calls += answer is not GONE
             await asyncio.sleep(PAUSE_SECONDS)
 
@@ -187,7 +201,8 @@ class Soak:
         at_once = sum((await asyncio.to_thread(self.engine.containers)).values())
         await self._calm()
         taken = await self.sample("still", way, killed["milliseconds"])
-        self.samples[-1] = replace(taken, containers=max(at_once, taken.containers))
+        most = max(at_once, taken.containers)
+        self.samples[-1] = replace(taken, containers=most, kill_left=killed["left"])
         await self._run("unfreeze", "--pin-file", str(self.scratch.parent / "pin"))
         for name in [n for n, c in self.clients.items() if c.gone]:
             # On a loaded machine one may be silent for half a second, and is killed for it.
@@ -196,13 +211,15 @@ class Soak:
     async def _calm(self) -> None:
         """Return when what was stopped has given back what it held, or after a while."""
         pids = {name: client.process.pid for name, client in self.clients.items()}
-        before: list[tuple[int, int]] = []
-        for _ in range(CALM_LOOKS):
+        least: dict[str, tuple[int, int]] = {}
+        end = (since := time.monotonic()) + SETTLE_SECONDS
+        while (now := time.monotonic()) < end and now - since < self.calm_seconds:
             await asyncio.sleep(0.5)
-            found = [(f.fds, round(f.own_mb / 2)) for f in measure.figures(pids).values()]
-            if found == before:
-                return
-            before = found
+            for name, found in measure.figures(pids).items():
+                fds, megabytes = least.get(name, (found.fds, round(found.own_mb)))
+                lower = (min(fds, found.fds), min(megabytes, round(found.own_mb)))
+                if lower != least.get(name):
+                    least[name], since = lower, now
 
     async def _sigkill(self, way: str) -> None:
         """SIGKILL a `serve`; its containers have to go by themselves."""
@@ -245,13 +262,13 @@ class Soak:
         return said
 
     async def settle(self) -> None:
-        """Stop calling, and return when nothing that was approved waits any more."""
+        """Stop calling, and return when no call runs and nothing that was approved waits."""
         self.calling.clear()
         end = time.monotonic() + SETTLE_SECONDS * 2
         waiting = {"pending", "approved", "claimed", "sending"}
         while time.monotonic() < end:
             states = await asyncio.to_thread(measure.write_states, _database(self.settings))
-            if not waiting & {*states.values()}:
+            if not self.under_way and not waiting & {*states.values()}:
                 return
             await asyncio.sleep(0.5)
 
@@ -294,7 +311,8 @@ async def soak(given: argparse.Namespace, directory: Path) -> tuple[str, ...]:
     with recording_api() as recorder:
         signer = person(settings.pin)
         running = Soak(settings, engine, recorder, signer, given.servers, scratch)
-        await asyncio.to_thread(running.prepared)
+        running.calm_seconds = min(CALM_SECONDS, _find_period(given) / 4)
+        await running.make_ready()
         async with AsyncExitStack() as stack:
             stack.push_async_callback(running.close)
             await running.control()
@@ -320,12 +338,20 @@ async def soak(given: argparse.Namespace, directory: Path) -> tuple[str, ...]:
 
 
 async def _killed_in_turns(running: Soak, given: argparse.Namespace) -> None:
-    kills = given.kills or max(1, round(given.minutes))
-    period = given.minutes * 60 / kills
-    for number, way in zip(range(kills), cycle(KILLS), strict=False):
+    period = _find_period(given)
+    for number, way in zip(range(_count_kills(given)), cycle(KILLS), strict=False):
         await asyncio.sleep(max(0.0, running.started + (number + 1) * period - time.monotonic()))
         await running.kill(way)
     await asyncio.sleep(min(5.0, period / 2))
+
+
+def _count_kills(given: argparse.Namespace) -> int:
+    return int(given.kills or max(1, round(given.minutes)))
+
+
+def _find_period(given: argparse.Namespace) -> float:
+    """Seconds from one kill to the next."""
+    return float(given.minutes * 60 / _count_kills(given))
 
 
 def line(sample: Sample) -> str:

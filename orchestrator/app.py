@@ -59,6 +59,7 @@ from orchestrator.jobs.forge_job import ForgeJobRunner
 from orchestrator.jobs.runner import JobRunner
 from orchestrator.jobs.submissions import Submissions
 from orchestrator.processes.kill import keep_reserve
+from orchestrator.processes.memory import limit_arenas
 from orchestrator.processes.signals import Signals
 from orchestrator.processes.watchdog import LoopWatchdog
 from orchestrator.replay.replay import Replayer
@@ -138,6 +139,8 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
     people. Without an engine it opens all the same, and what needs one says so.
     """
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    if patient:
+        limit_arenas()
     async with AsyncExitStack() as stack:
         ground = await stack.enter_async_context(open_context(settings))
         stack.callback(sign_audit, settings, ground.store.audit)
@@ -304,7 +307,14 @@ def _list_chores(
     watchdog = LoopWatchdog(partial(app.store.processes.record_stalls, app.process))
     yield watchdog.watch()
     heads = HeadSigner(app.settings.heads)
-    yield run_chores(app.store, sessions, heads, ground.signed_policy, watchdog)
+    yield run_chores(
+        app.store,
+        sessions,
+        heads,
+        ground.signed_policy,
+        watchdog,
+        lambda: bool(app.dispatch.running),
+    )
     yield sweep_dead(app.store, ground.shelf, app.settings.instance)
 
 

@@ -18,7 +18,7 @@ from orchestrator.gateway.sessions import ReadSessions
 from orchestrator.healing.drift import Drift
 from orchestrator.jobs.runner import JobRunner
 from orchestrator.processes.kill import is_alive
-from orchestrator.processes.memory import limit_arenas, return_freed_memory
+from orchestrator.processes.memory import return_freed_memory
 from orchestrator.processes.signals import Signals
 from orchestrator.processes.watchdog import LoopWatchdog
 from registry.audit.heads import HeadSigner
@@ -34,7 +34,7 @@ from sandbox.errors import EngineUnavailable, SandboxError
 from sandbox.killswitch import KillSwitch
 
 CHORE_SECONDS = 5.0
-CHORES_PER_SIGNATURE = 12
+CHORES_PER_MINUTE = 12
 EDIT_SECONDS = 1.0
 SWEEP_SECONDS = 30.0
 DRIFT_SECONDS = 20.0
@@ -126,18 +126,23 @@ async def run_chores(
     notary: HeadSigner,
     signed_policy: SignedPolicy,
     watchdog: LoopWatchdog,
+    is_calling: Callable[[], bool],
 ) -> None:
     """Close idle sessions, expire approvals, report what held up the event loop, give back memory,
     sign the audit's heads every minute.
+
+    Memory is given back while no call runs, and every minute at the latest: a call that allocates
+    would wait for it.
     """
-    limit_arenas()
     for turn in count():
+        minute = turn % CHORES_PER_MINUTE == 0
         with _log_errors("chores"):
             await sessions.close_idle()
             await watchdog.report()
             await asyncio.to_thread(store.approvals.expire_overdue, time.time())
-            await asyncio.to_thread(return_freed_memory)
-            if turn % CHORES_PER_SIGNATURE == 0:
+            if minute or not is_calling():
+                await asyncio.to_thread(return_freed_memory)
+            if minute:
                 # Here, so that no call waits for many rows to be checked.
                 await asyncio.to_thread(signed_policy.trail.read)
                 key = signed_policy.find_key()

@@ -6,18 +6,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from orchestrator.processes.kill import CONTAINER_SECONDS, SILENCE_SECONDS
+from sandbox.engines.docker.engine import ANSWER_SECONDS
+
 GROWING = frozenset({"invocations", "recordings", "approvals", "jobs", "audit", "sqlite_sequence"})
 """The tables that hold what happened and so must grow."""
 FILLING = frozenset({"trust", "freeze", "watched"})
 """Those that have one row for each thing that there is, once it was used."""
-FD_SLACK = 6
-"""Open files that may come and go: threads' connections to the database, pooled sockets."""
+FD_SLACK = 6 + 10 + 10
+"""Open files that may come and go, and the pools that fill the more calls meet: ten sockets to the
+engine (docker-py's `DEFAULT_MAX_POOL_SIZE`) and five connections to the database (SQLAlchemy's
+`QueuePool`) with two files each. What leaks with each session or call is more within minutes.
+"""
 SLOPE_MB = 1.5
 """MB a minute that a process may gain, over the whole of a soak."""
 FIRST_MB = 12.0
 """What one may gain besides, once, while it warms up."""
-KILL_MS = 10_000.0
-"""By when a kill has to have answered, however loaded the machine is."""
+KILL_MS = (SILENCE_SECONDS + CONTAINER_SECONDS + ANSWER_SECONDS) * 1000
+"""By when a kill has to have answered, however loaded the machine is: by its own limits, with an
+engine that does not answer the last time that it is asked.
+"""
 
 
 @dataclass(frozen=True)
@@ -43,8 +51,8 @@ class Sample:
     `minute` is the time since the start; `containers` are those of this installation, `foreign`
     those of a process that is gone; `left` the mounts and network namespaces of containers that
     are gone; `temp` files in the temporary directory; `calls` how many were answered so far;
-    `reads` how many of them have reached the API; `kill` how it was stopped, and `kill_ms` how long
-    that took.
+    `reads` how many of them have reached the API; `kill` how it was stopped, `kill_ms` how long
+    that took and `kill_left` how many sandboxes it gave up on.
     """
 
     minute: float
@@ -59,6 +67,7 @@ class Sample:
     reads: int = 0
     kill: str = ""
     kill_ms: float = 0.0
+    kill_left: int = 0
 
 
 @dataclass(frozen=True)
@@ -102,6 +111,8 @@ def _stopped(samples: Sequence[Sample]) -> Iterator[str]:
             yield f"{when}: {sample.foreign} containers of a dead process were left"
         if sample.left:
             yield f"{when}: {sample.left} mounts or network namespaces were left"
+        if sample.kill_left:
+            yield f"{when}: the kill gave up on {sample.kill_left} containers"
         if sample.kill_ms > KILL_MS:
             yield f"{when}: the kill took {sample.kill_ms:.0f} ms"
 

@@ -65,10 +65,14 @@ class Signals:
         await self._changed.wait()
 
     async def follow_changes(self, seconds: float) -> AsyncIterator[None]:
-        """Yield at once and then at every change, until `seconds` have passed."""
+        """Yield at once and then after every change, until `seconds` have passed. A change that
+        comes while the caller works on the one before is not missed.
+        """
         end = self._loop.time() + seconds
+        changed = self._changed
         yield
-        while (left := end - self._loop.time()) > 0 and await _wait_for_event(self._changed, left):
+        while (left := end - self._loop.time()) > 0 and await _wait_for_event(changed, left):
+            changed = self._changed
             yield
 
     def _poll_database(self) -> None:

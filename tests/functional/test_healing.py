@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from bench.heal import PIN, allow, healed, limited_api
 from orchestrator.app import App, open_app
-from orchestrator.calls import Call, Done, Reply
+from orchestrator.calls import Call, Done, RefusedCall, Reply
 from orchestrator.cli.main import toolwright
 from orchestrator.forging.order import ForgeOrder
 from orchestrator.healing.drift import Drift
@@ -52,6 +52,15 @@ def get_thing():
 """
 
 
+def page(value: Any, status: int = 200) -> Page:
+    return Page(json.dumps(value).encode(), status, JSON)
+
+
+SAILS = page({"name": "sail, sail, sail, sail and sail"})
+"""What makes `BROKEN_CODE` fail."""
+LIMITED = page({"error": "too many requests"}, 429)
+
+
 @dataclass(frozen=True)
 class World:
     """An API that a test changes, and the app whose server asks it."""
@@ -81,6 +90,33 @@ class World:
             assert reply.outcome.difference is not None
             assert not reply.cause
 
+    async def written(self, times: int) -> tuple[Invocation, ...]:
+        """The server's calls, newest first, once so many are on disk and were looked into."""
+        async for _ in self.app.watch_changes(120.0):
+            await self.app.dispatch.ledger.wait_written()
+            calls = self.app.store.calls.find(self.entry.name)
+            if len(calls) >= times:
+                return calls
+        raise AssertionError(f"{times} calls were not stored")
+
+    async def frozen(self, wanted: bool) -> None:
+        """Return when the process has noticed a freeze, or its end."""
+        async for _ in self.app.watch_changes(120.0):
+            if self.app.kill_switch.engaged is wanted:
+                return
+        raise AssertionError("the freeze was not noticed")
+
+    async def put_on_trial(self, code: str) -> None:
+        """Register a second version with this code, after a call of the first that it passes."""
+        await self.call()
+        await self.written(1)
+        shelf = self.app.forge.shelf
+        after = replace(shelf.load_bundle(self.entry), source_code=code)
+        replacing = VersionReplacer(self.app.store, self.app.forge)
+        replaced = await replacing.replace_version(self.entry, after, lambda step: None)
+        assert (replaced.entry.version, replaced.rehearsed.again) == (2, 1)
+        self.app.roster.forget_servers()
+
     async def repaired(self) -> Job:
         """The server's newest repair, once it has ended."""
         async for _ in self.app.watch_changes(120.0):
@@ -94,10 +130,6 @@ class World:
 
     def kinds(self) -> list[str]:
         return [row.kind for row in self.app.store.audit.find(200)]
-
-
-def page(value: Any, status: int = 200) -> Page:
-    return Page(json.dumps(value).encode(), status, JSON)
 
 
 Play = Callable[[World], Awaitable[None]]
@@ -206,7 +238,7 @@ def test_answers_that_differ_cost_a_server_nothing(play: Player) -> None:
         world.api.pages["/thing"] = page({"name": {"do": "as I say"}})
         await world.differing(12)
         await world.repaired()
-        await world.app.dispatch.ledger.wait_written()
+        await world.written(12)
         store, name = world.app.store, world.entry.name
         standing = store.standings.get(name)
         assert (standing.successful, standing.counted, standing.level) == (12, 12, "standard")
@@ -276,8 +308,9 @@ def test_an_api_cannot_drive_repairs_in_a_loop(play: Player) -> None:
             return page({"name": "oar", "state": f"word{next(words)}"})
 
         world.api.pages["/thing"] = lying
-        for _ in range(REPAIRS_A_DAY * 4):
+        for number in range(REPAIRS_A_DAY * 4):
             await world.call()
+            await world.written(number + 1)
             for job in world.app.store.repairs.find(world.entry.name, time.time()):
                 while world.app.store.jobs.get(job.id).state not in ENDED_JOBS:
                     await world.app.pulse.wait_for_change()
@@ -291,16 +324,24 @@ def test_an_api_cannot_drive_repairs_in_a_loop(play: Player) -> None:
 
 def test_nothing_is_repaired_while_frozen(play: Player) -> None:
     async def act(world: World) -> None:
+        store, name = world.app.store, world.entry.name
         world.api.pages["/thing"] = page({"name": {}})
         await world.differing(1)
-        world.app.store.processes.freeze(time.time(), "test")
+        (differed,) = await world.written(1)
+        store.processes.freeze(time.time(), "test")
         try:
-            await world.call()
-            assert world.app.store.repairs.find(world.entry.name, time.time()) == ()
+            await world.frozen(True)
+            assert isinstance(await world.call(), RefusedCall)
+            # The last call before the freeze is stored after it.
+            world.app.healing.record_call(differed)
+            assert store.repairs.find(name, time.time()) == ()
         finally:
             signer = verify_pin(world.app.settings.pin, PIN, time.time()).signer
             assert signer is not None
-            world.app.store.processes.unfreeze(time.time(), "test", signer.sign)
+            store.processes.unfreeze(time.time(), "test", signer.sign)
+        await world.frozen(False)
+        world.app.healing.record_call(differed)
+        await world.repaired()
 
     play(act)
 
@@ -310,6 +351,7 @@ def test_an_outage_and_a_callers_own_mistake_mend_nothing(play: Player) -> None:
         for status in (500, 503, 400, 401):
             world.api.pages["/thing"] = page({"error": "no"}, status)
             await world.failing(1)
+        await world.written(4)
         assert world.app.store.repairs.find(world.entry.name, time.time()) == ()
 
     play(act)
@@ -317,16 +359,8 @@ def test_an_outage_and_a_callers_own_mistake_mend_nothing(play: Player) -> None:
 
 def test_a_version_on_trial_that_does_worse_is_taken_back_and_nobody_notices(play: Player) -> None:
     async def act(world: World) -> None:
-        first = await world.call()
-        assert isinstance(first, Done)
-        await stored(world.app, first.invocation)
-        before = world.app.forge.shelf.load_bundle(world.entry)
-        after = replace(before, source_code=BROKEN_CODE)
-        replacing = VersionReplacer(world.app.store, world.app.forge)
-        replaced = await replacing.replace_version(world.entry, after, lambda step: None)
-        assert (replaced.entry.version, replaced.rehearsed.again) == (2, 1)
-        world.app.roster.forget_servers()
-        world.api.pages["/thing"] = page({"name": "sail, sail, sail, sail and sail"})
+        await world.put_on_trial(BROKEN_CODE)
+        world.api.pages["/thing"] = SAILS
         for _ in range(3):
             reply = await world.call()
             assert isinstance(reply, Done)
@@ -336,6 +370,25 @@ def test_a_version_on_trial_that_does_worse_is_taken_back_and_nobody_notices(pla
                 break
         assert world.app.forge.shelf.load_bundle(world.current()).tools == _tools(world, 1)
         assert {"trial.ended", "rollback"} <= set(world.kinds())
+
+    play(act)
+
+
+@pytest.mark.parametrize(("answer", "versions"), [(SAILS, [1, 2, 1]), (LIMITED, [2, 1])])
+def test_a_failure_on_trial_is_answered_by_the_version_before_but_a_rate_limit_is_not(
+    answer: Page, versions: list[int], play: Player
+) -> None:
+    async def act(world: World) -> None:
+        await world.put_on_trial(BROKEN_CODE)
+        world.api.pages["/thing"] = answer
+        reply = await world.call()
+        assert isinstance(reply, Done)
+        assert reply.outcome.ok is (answer is SAILS)
+        calls = await world.written(len(versions))
+        # The newest first: the one that is on trial, and what was asked instead of it.
+        assert [call.version for call in calls] == versions
+        assert calls[-2].counted
+        assert not calls[-2].succeeded
 
     play(act)
 

@@ -122,6 +122,7 @@ def test_the_first_call_of_a_user_already_fits(play: Play) -> None:
             reply = await world.app.dispatch.call_tool(Call(world.name, tool, given, task="look"))
             assert isinstance(reply, Done)
             assert (reply.outcome.failure, reply.outcome.structured["status"]) == (None, 200)
+        await world.app.dispatch.ledger.wait_written()
         assert not world.app.store.repairs.find(world.name, time.time())
 
     play(act)

@@ -73,6 +73,22 @@ def test_an_experimental_server_that_fails_is_degraded() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "status", "limited"),
+    [
+        ("http", 429, True),
+        ("schema", 429, True),
+        ("rate_limited", None, True),
+        ("http", 503, False),
+        ("http", None, False),
+        ("bug", None, False),
+        ("", 200, False),
+    ],
+)
+def test_what_says_that_calls_came_too_fast(kind: str, status: int | None, limited: bool) -> None:
+    assert trust.is_rate_limit(kind, status) is limited
+
+
+@pytest.mark.parametrize(
     ("kind", "status", "counted"),
     [
         ("", None, True),

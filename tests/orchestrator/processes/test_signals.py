@@ -1,0 +1,42 @@
+"""Who follows the database hears of every change."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from orchestrator.processes.signals import Signals
+from registry.models import Process
+from registry.store import Store
+from sandbox.killswitch import KillSwitch
+
+
+def follow(store: Store, changes: int, seconds: float) -> int:
+    """How often a follower is woken that is busy whenever one of so many changes is noticed, until
+    it has seen all of them or so many seconds have passed.
+    """
+
+    store.processes.register(Process("p1", 1, 1.0, "serve", 1.0, 1.0))
+
+    async def run() -> int:
+        signals = Signals(store, KillSwitch(), "p1", lambda: None, lambda freeze: freeze)
+        with signals.watch_signals():
+            turns = 0
+            async for _ in signals.follow_changes(seconds):
+                turns += 1
+                if turns > changes:
+                    break
+                store.audit.add_note("test", "a change", {}, time.time())
+                # The follower is still at work on the state before.
+                await signals.wait_for_change()
+            return turns
+
+    return asyncio.run(run())
+
+
+def test_a_change_that_comes_while_its_follower_is_busy_is_not_missed(store: Store) -> None:
+    assert follow(store, changes=3, seconds=60.0) == 4
+
+
+def test_who_follows_for_no_time_looks_once(store: Store) -> None:
+    assert follow(store, changes=3, seconds=0.0) == 1
