@@ -46,6 +46,11 @@ class PendingCall:
         self.identity = identity
         self._call, self._arguments, self._finish = call, arguments, finish
 
+    @property
+    def hands_on(self) -> bool:
+        """Whether its result is what an API answered, and not what the tool's code made."""
+        return bool(self._call.tool.definition.get("operation"))
+
     def run(self) -> dict[str, Any]:
         return self.answer(self._call.run(self._arguments))
 

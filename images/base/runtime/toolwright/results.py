@@ -78,6 +78,18 @@ def conforming(result: dict[str, Any]) -> dict[str, Any]:
     return {**result, "structuredContent": text}
 
 
+def spelled_out(result: dict[str, Any], reason: str) -> dict[str, Any] | None:
+    """An answer's result with its body as the text that was sent, because `reason`: it has no
+    form as JSON values. None where it has no body.
+    """
+    structured = result.get("structuredContent", {})
+    if "body" not in structured:
+        return None
+    text = _as_text(structured, result["content"][0]["text"], "application/json")
+    kept = {**result, "structuredContent": text}
+    return kept if DIFFERENCE in kept.get("_meta", ()) else _differing(kept, "malformed", "", reason)
+
+
 def _as_text(structured: dict[str, Any], text: str, content_type: str) -> dict[str, Any]:
     """The structured content of an answer with its body as the text that was sent."""
     kept = {key: value for key, value in structured.items() if key != "body"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from .errors import Cancelled, RequestFailed
-from .results import bug, failure
+from .results import bug, failure, spelled_out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ MAX_RESULT = 40 * 1024 * 1024
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _DECODER = json.JSONDecoder()
 _BLANK = " \t\r\n"
+_UNHELD = "{} holds a number that no double can hold"
 
 
 def decode(line: bytes) -> Any:
@@ -48,12 +49,9 @@ def encode(message: dict[str, Any]) -> bytes:
 def outcome(call: PendingCall) -> bytes:
     """Run a call; its answer as a line whatever its code did. Raises only Cancelled."""
     try:
-        line = encode(call.run())
+        line = _encode_answer(call, call.run())
     except Cancelled:
         raise
-    except ValueError:
-        reason = "the result holds a number that no double can hold"
-        return encode(call.answer(failure(RequestFailed("too_large", reason))))
     # A tool may raise failures of its own making, whose text is code that runs late.
     except BaseException as error:
         return encode(call.answer(bug(error)))
@@ -61,6 +59,16 @@ def outcome(call: PendingCall) -> bytes:
         reason = f"the result takes {len(line)} bytes, more than {MAX_RESULT}"
         return encode(call.answer(failure(RequestFailed("too_large", reason))))
     return line
+
+
+def _encode_answer(call: PendingCall, message: dict[str, Any]) -> bytes:
+    try:
+        return encode(message)
+    except ValueError:
+        told = _UNHELD.format("it")
+        result = spelled_out(message["result"], told) if call.hands_on else None
+        failed = RequestFailed("too_large", _UNHELD.format("the result"))
+        return encode(call.answer(result or failure(failed)))
 
 
 def _write_by_pieces() -> Callable[[Any], str]:
