@@ -127,8 +127,8 @@ async def run_chores(
     signed_policy: SignedPolicy,
     watchdog: LoopWatchdog,
 ) -> None:
-    """Close idle sessions, expire approvals, report what held up the event loop, give back memory,
-    sign the audit's heads every minute.
+    """Close idle sessions, expire approvals and kept results, report what held up the event loop,
+    give back memory, sign the audit's heads every minute.
     """
     limit_arenas()
     for turn in count():
@@ -136,6 +136,7 @@ async def run_chores(
             await sessions.close_idle()
             await watchdog.report()
             await asyncio.to_thread(store.approvals.expire_overdue, time.time())
+            await asyncio.to_thread(store.kept_results.drop_expired, time.time())
             await asyncio.to_thread(return_freed_memory)
             if turn % CHORES_PER_SIGNATURE == 0:
                 # Here, so that no call waits for many rows to be checked.

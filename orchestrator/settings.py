@@ -137,8 +137,10 @@ class Settings:
     before it kills it; `spares` is how many empty containers wait for the next bundle;
     `vault_key` is the file that the vault's key is in, which lies outside `home`, and `own_key`
     whether somebody named it; `recordings_mb` is how much is kept of what calls took in, for
-    `toolwright replay`; `calls_mb` is what a process holds of all its calls at
-    once. `probe_requests` and `probe_seconds` bound what a forge asks of the API that it makes a
+    `toolwright replay`; answers of more than `result_bytes` are kept for `kept_seconds` where the
+    client named its session, at most `kept_session_mb` for one and `kept_mb` for all; `calls_mb` is
+    what a process holds of all its calls at once. `probe_requests` and `probe_seconds` bound what a
+    forge asks of the API that it makes a
     server for; 0 requests are none. `semantic` is whether tools are also found by their meaning,
     where the extra of that name is installed. `public_url` is where a phone reaches the control
     plane, for the links of messages; by default its own URL.
@@ -156,6 +158,10 @@ class Settings:
     engine: EngineName = "auto"
     cache: Path = Path("cache")
     recordings_mb: int = 256
+    result_bytes: int = 6_000
+    kept_seconds: float = 3600.0
+    kept_session_mb: int = 16
+    kept_mb: int = 128
     calls_mb: int = PROCESS_MB
     probe_requests: int = PROBE_REQUESTS
     probe_seconds: float = PROBE_SECONDS
@@ -257,6 +263,12 @@ def load_settings(
         calls_mb=int(_parse_number(given, "TOOLWRIGHT_CALLS_MB", Settings.calls_mb)),
         probe_requests=int(_parse_number(given, "TOOLWRIGHT_PROBE_REQUESTS", PROBE_REQUESTS)),
         probe_seconds=_parse_number(given, "TOOLWRIGHT_PROBE_SECONDS", PROBE_SECONDS),
+        result_bytes=int(_parse_number(given, "TOOLWRIGHT_RESULT_BYTES", Settings.result_bytes)),
+        kept_seconds=_parse_number(given, "TOOLWRIGHT_KEPT_SECONDS", Settings.kept_seconds),
+        kept_session_mb=int(
+            _parse_number(given, "TOOLWRIGHT_KEPT_SESSION_MB", Settings.kept_session_mb)
+        ),
+        kept_mb=int(_parse_number(given, "TOOLWRIGHT_KEPT_MB", Settings.kept_mb)),
         recordings_mb=int(given.get("TOOLWRIGHT_RECORDINGS_MB") or Settings.recordings_mb),
         semantic=given.get("TOOLWRIGHT_SEMANTIC") != "off",
         public_url=(given.get("TOOLWRIGHT_PUBLIC_URL") or "").rstrip("/"),

@@ -14,7 +14,7 @@ from mcp.server.lowlevel import Server
 
 from orchestrator import views
 from orchestrator.app import App
-from orchestrator.calls import Call, Reply, split_tool_name
+from orchestrator.calls import Call, Done, Reply, split_tool_name
 from orchestrator.errors import OrchestratorError
 from orchestrator.forging.compose import DECLINE
 from orchestrator.forging.order import FileAccess
@@ -24,10 +24,12 @@ from orchestrator.frontends.sampling import SamplingClients
 from orchestrator.frontends.stdio import open_stdio
 from orchestrator.frontends.tasks import ClientTasks, has_declared_tasks, register_tasks
 from orchestrator.frontends.tools import INSTRUCTIONS, TOOLS
+from orchestrator.results.references import has_references
+from orchestrator.results.shape import write_json
 from orchestrator.views import Result
 from registry.errors import RegistryError, RowNotFound
 from registry.jobs.drafts import awaits_draft
-from registry.models import ENDED_JOBS
+from registry.models import ENDED_JOBS, Job
 from sandbox.bundle.apispec import Access
 from sandbox.errors import SandboxError
 from sandbox.sanitize import clean_json, is_large
@@ -135,6 +137,8 @@ class ToolFront:
             return views.build_refusal(
                 f"{call.name} {'writes' if access == 'read' else 'only reads'}: use `{other}`."
             )
+        if has_references(call.arguments):
+            call = await asyncio.to_thread(self._app.results.resolve_references, call, access)
         identity, task = self._app.dispatch.start_call(call, member=member)
         try:
             return await self._wait_for_reply(call.name, identity, task)
@@ -145,12 +149,19 @@ class ToolFront:
         """The reply, or a handle where it takes longer than a client waits."""
         try:
             async with asyncio.timeout(self._app.settings.answer_seconds):
-                return views.build_reply_result(await asyncio.shield(task))
+                return await self._give_reply(await asyncio.shield(task))
         except TimeoutError:
             return views.build_running_result(name, identity)
         except asyncio.CancelledError:
             task.cancel()
             raise
+
+    async def _give_reply(self, reply: Reply) -> Result:
+        """A call's result; a large one of a session by reference."""
+        result = views.build_reply_result(reply)
+        if not isinstance(reply, Done) or not reply.call.session:
+            return result
+        return await asyncio.to_thread(self._app.results.shorten_reply, reply, result)
 
     async def _do_task(self, arguments: Arguments, progress: Tell) -> Result:
         self._app.kill_switch.raise_if_engaged()
@@ -198,6 +209,8 @@ class ToolFront:
             return await self._show_call(arguments["call"], wait)
         if "approval" in arguments:
             return await self._show_approval(arguments["approval"], wait)
+        if "result" in arguments:
+            return await self._show_kept(arguments)
         return views.build_answer(await asyncio.to_thread(build_overview, self._app))
 
     async def _follow_job(self, identity: str, wait: float, progress: Tell) -> Result:
@@ -213,7 +226,27 @@ class ToolFront:
                 await progress(job.progress, 1.0, job.message or job.stage or job.state)
             if job.state in ENDED_JOBS or job.state != begun:
                 break
-        return views.build_job_result(job)
+        return await self._give_job(job)
+
+    async def _give_job(self, job: Job) -> Result:
+        """A job's result; the large answer of a session's task run by reference."""
+        result, session = views.build_job_result(job), str(job.request.get("session", ""))
+        if job.kind != "do" or job.state != "done" or not session:
+            return result
+        tools = views.list_called_tools(job.result)
+        return await asyncio.to_thread(
+            self._app.results.shorten_run, result, session, job.id, tools
+        )
+
+    async def _show_kept(self, arguments: Arguments) -> Result:
+        shown = await asyncio.to_thread(
+            self._app.results.show_part,
+            arguments.get("session", ""),
+            arguments["result"],
+            arguments.get("path", "$"),
+            arguments.get("offset", 0),
+        )
+        return views.build_answer(shown, write_json(shown))
 
     async def _show_call(self, identity: str, wait: float) -> Result:
         running = self._app.dispatch.running.get(identity)
@@ -224,11 +257,9 @@ class ToolFront:
             return views.build_answer(views.encode_call(ended))
         call, task = running
         done, _ = await asyncio.wait({task}, timeout=wait)
-        return (
-            views.build_reply_result(task.result())
-            if done
-            else views.build_running_result(call.name, identity)
-        )
+        if not done:
+            return views.build_running_result(call.name, identity)
+        return await self._give_reply(task.result())
 
     async def _show_approval(self, identity: str, wait: float) -> Result:
         approval = self._app.store.approvals.get(identity)
