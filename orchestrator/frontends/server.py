@@ -211,7 +211,8 @@ class ToolFront:
             return await self._show_approval(arguments["approval"], wait)
         if "result" in arguments:
             return await self._show_kept(arguments)
-        return views.build_answer(await asyncio.to_thread(build_overview, self._app))
+        told = await asyncio.to_thread(build_overview, self._app)
+        return views.build_answer(told, write_json(told))
 
     async def _follow_job(self, identity: str, wait: float, progress: Tell) -> Result:
         """A job's state, waiting for its end and passing on its progress."""
