@@ -19,11 +19,12 @@ from orchestrator.errors import OrchestratorError
 from orchestrator.forging.compose import DECLINE
 from orchestrator.forging.order import FileAccess
 from orchestrator.frontends.elicitation import Elicitation
+from orchestrator.frontends.instructions import load_instructions
 from orchestrator.frontends.overview import build_overview
 from orchestrator.frontends.sampling import SamplingClients
 from orchestrator.frontends.stdio import open_stdio
 from orchestrator.frontends.tasks import ClientTasks, has_declared_tasks, register_tasks
-from orchestrator.frontends.tools import INSTRUCTIONS, TOOLS
+from orchestrator.frontends.tools import TOOLS
 from orchestrator.results.references import has_references
 from orchestrator.results.shape import write_json
 from orchestrator.views import Result
@@ -292,6 +293,22 @@ async def serve_stdio(app: App) -> None:
         await server.run(inbound, outbound, server.create_initialization_options())
 
 
+class FrontServer(Server[Any]):
+    """A server whose instructions are made when they are asked for."""
+
+    def __init__(self, build_instructions: Callable[[], str], *given: Any, **named: Any) -> None:
+        self._build_instructions = build_instructions
+        super().__init__(*given, **named)
+
+    @property
+    def instructions(self) -> str | None:
+        return self._build_instructions()
+
+    @instructions.setter
+    def instructions(self, instructions: str | None) -> None:
+        """The base class sets those that it is given: none."""
+
+
 def build_front_server(app: App, files: FileAccess = "") -> Server[Any]:
     """The seven tools; writes that wait are shown through clients that can ask their users. `files`
     are those of this machine that a client may name as sources: none where it may be on another.
@@ -300,7 +317,7 @@ def build_front_server(app: App, files: FileAccess = "") -> Server[Any]:
     sampling = SamplingClients(app.authors.samplers, app.settings.of_model.seconds)
     front, tasks = ToolFront(app, files).call_tool, ClientTasks(app)
     return build_low_level_server(
-        TOOLS, front, "toolwright", INSTRUCTIONS, elicitation, tasks, sampling
+        TOOLS, front, "toolwright", partial(load_instructions, app), elicitation, tasks, sampling
     )
 
 
@@ -308,12 +325,14 @@ def build_low_level_server(
     tools: Iterable[Mapping[str, Any]],
     call: Callable[[str, Arguments, Tell], Awaitable[Result]],
     name: str,
-    instructions: str,
+    instructions: Callable[[], str],
     elicitation: Elicitation | None = None,
     tasks: ClientTasks | None = None,
     sampling: SamplingClients | None = None,
 ) -> Server[Any]:
-    """An MCP server of those tools in both protocol eras, for whatever carries it."""
+    """An MCP server of those tools in both protocol eras, for whatever carries it. Each client that
+    connects is given the instructions as they are then.
+    """
     listed = types.ListToolsResult(tools=[types.Tool.model_validate(tool) for tool in tools])
     names = {tool.name for tool in listed.tools}
 
@@ -340,10 +359,10 @@ def build_low_level_server(
         # A dict spares the SDK's models a round trip (0.1 ms); what they would add, it lacks.
         return {"resultType": "complete", **result} if modern else result
 
-    server: Server[Any] = Server(
+    server = FrontServer(
+        instructions,
         name,
         version=VERSION,
-        instructions=instructions,
         on_list_tools=on_list_tools,
         on_call_tool=on_call_tool,
     )

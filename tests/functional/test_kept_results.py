@@ -232,7 +232,8 @@ def test_a_write_says_in_its_approval_what_it_takes_from_where(front: Front) -> 
 
 def test_hidden_text_and_depth_do_not_get_out(front: Front) -> None:
     hidden = "\u200b\U000e0041"
-    kept = front.read("north.give", "hostile", many=500, hidden=hidden, depth=100)
+    kept = front.read("north.give", "hostile", many=500, hidden=hidden, depth=50)
+    assert not kept.get("isError"), text_of(kept)
     part = front.ask("status", session="hostile", result="r1", path="$.items[0]")
     assert hidden not in json.dumps(kept, ensure_ascii=False)
     assert part["structuredContent"]["value"]["name"] == "item 0"
