@@ -24,6 +24,7 @@ from registry.servers.classifications import ClassificationTable
 from registry.servers.entries import ServerTable
 from registry.servers.standings import StandingTable
 from registry.sessions.kept_results import KeptResultTable
+from registry.sessions.memory import SessionTable
 
 
 class Store:
@@ -42,6 +43,7 @@ class Store:
         self.search = SearchIndex(database, process)
         self.calls = CallTable(database, process, recordings_bytes)
         self.kept_results = KeptResultTable(database, process)
+        self.sessions = SessionTable(database, process)
         self.approvals = ApprovalTable(database, process)
         self.rules = RuleTable(database, process)
         self.grants = GrantTable(database, process)

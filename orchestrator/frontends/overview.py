@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from orchestrator.app import App
 from orchestrator.approvals.grants import encode_void_grant
 from orchestrator.approvals.needs import show_need
 from orchestrator.errors import OrchestratorError
-from orchestrator.results.shape import TOKEN_BYTES, cut_text, measure_json
+from orchestrator.results.fitting import fit_lists
+from orchestrator.results.shape import TOKEN_BYTES, cut_text
 from registry.errors import RegistryError
 from registry.health.causes import find_cause
 from registry.models import Approval, Invocation, Job, JobState
@@ -21,7 +22,7 @@ LISTED = 50
 LISTED_JOBS = 10
 OPEN_STATES: tuple[JobState, ...] = ("running", "waiting", "queued")
 # The share of each list, by what a client has to act on first. What one leaves, later ones have.
-_SHARES = {"approvals": 0.35, "jobs": 0.4, "running": 0.3, "recent": 0.5, "repairs": 0.5}
+SHARES = {"approvals": 0.35, "jobs": 0.4, "running": 0.3, "recent": 0.5, "repairs": 0.5}
 
 
 def build_overview(app: App) -> dict[str, Any]:
@@ -38,34 +39,7 @@ def build_overview(app: App) -> dict[str, Any]:
         "writer": cut_text(_describe_writer(app), 2 * LETTERS),
     }
     counts = {"jobs": app.store.jobs.count(OPEN_STATES)}
-    return fit_lists(head, _build_lists(app), counts, MAX_TOKENS * TOKEN_BYTES)
-
-
-def fit_lists(
-    head: Mapping[str, Any],
-    lists: Mapping[str, Sequence[Mapping[str, Any]]],
-    counts: Mapping[str, int],
-    most_bytes: int,
-) -> dict[str, Any]:
-    """The head with the first lines of each list that have room, and under `more` how many each has
-    that are not shown, where `counts` says how many a list has of which not all were loaded. Its
-    JSON has at most `most_bytes` bytes; the head has to leave room.
-    """
-    told: dict[str, Any] = {**head, **{name: [] for name in lists}, "more": {}}
-    room = most_bytes - measure_json(told) - sum(len(name) + 12 for name in lists)
-    for name, lines in lists.items():
-        share = int(room * _SHARES.get(name, 1.0))
-        for line in lines:
-            size = measure_json(line) + 1
-            if size > share:
-                break
-            told[name].append(line)
-            share -= size
-            room -= size
-        left = counts.get(name, len(lines)) - len(told[name])
-        if left > 0:
-            told["more"][name] = left
-    return told
+    return fit_lists(head, _build_lists(app), MAX_TOKENS * TOKEN_BYTES, SHARES, counts)
 
 
 def _build_lists(app: App) -> dict[str, Sequence[dict[str, Any]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -26,6 +27,7 @@ from orchestrator.frontends.stdio import open_stdio
 from orchestrator.frontends.tasks import ClientTasks, has_declared_tasks, register_tasks
 from orchestrator.frontends.tools import TOOLS
 from orchestrator.results.references import has_references
+from orchestrator.results.session import describe_session
 from orchestrator.results.shape import write_json
 from orchestrator.views import Result
 from registry.errors import RegistryError, RowNotFound
@@ -212,6 +214,12 @@ class ToolFront:
             return await self._show_approval(arguments["approval"], wait)
         if "result" in arguments:
             return await self._show_kept(arguments)
+        if arguments.get("session"):
+            memory = await asyncio.to_thread(
+                self._app.store.sessions.load_memory, arguments["session"], time.time()
+            )
+            session = describe_session(memory)
+            return views.build_answer(session, write_json(session))
         told = await asyncio.to_thread(build_overview, self._app)
         return views.build_answer(told, write_json(told))
 
