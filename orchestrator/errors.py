@@ -219,6 +219,13 @@ class ReferenceRefused(OrchestratorError):
         super().__init__(f"{tool} was not called, nothing was sent: {told}")
 
 
+class PricesInvalid(OrchestratorError):
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(
+            f"{path} is not understood: {reason}. Mend it, or remove it to use the shipped prices."
+        )
+
+
 class NoRemedy(OrchestratorError):
     """No automatic change repairs a server; its code has to be written. The message says why."""
 

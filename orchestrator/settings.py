@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Literal
 
 from orchestrator.errors import HomeUnusable, SettingInvalid, UnknownEngine
+from orchestrator.prices import FILE, ModelPrice, PriceTable
 from sandbox.budget import PROCESS_MB
 
 MILLION = 1_000_000
+FREE = ModelPrice(0.0, 0.0)
 RESTORING = Path(".restore", "commit")
 """Is in a home where `registry.backup.swap` has not finished to put a restored one in its place."""
 PROBE_REQUESTS = 10
@@ -24,7 +26,8 @@ PROBE_SECONDS = 3.0
 class Budget:
     """Limits on the use of models. `forges` is how many forges in any 24 hours may have a model
     write. Tokens count in both directions; 0 tokens or 0 money means no limit. Prices are per
-    million tokens, 0 where they are not known: then nothing costs money.
+    million tokens and go before `prices`, the table by models; a model that neither knows costs
+    nothing. `month_money` is for any 30 days.
     """
 
     forges: int = 3
@@ -32,12 +35,17 @@ class Budget:
     day_tokens: int = 1_000_000
     forge_money: float = 0.0
     day_money: float = 0.0
+    month_money: float = 0.0
     price_in: float = 0.0
     price_out: float = 0.0
+    prices: PriceTable = field(default_factory=PriceTable)
 
-    def compute_cost(self, tokens_in: int, tokens_out: int) -> float:
-        """The cost of these tokens, in the currency of the prices."""
-        return (tokens_in * self.price_in + tokens_out * self.price_out) / MILLION
+    def compute_cost(self, tokens_in: int, tokens_out: int, model: str = "") -> float:
+        """The cost of a model's tokens, in the currency of the prices. Raises PricesInvalid."""
+        price = ModelPrice(self.price_in, self.price_out)
+        if price == FREE and model:
+            price = self.prices.find_price(model) or FREE
+        return (tokens_in * price.tokens_in + tokens_out * price.tokens_out) / MILLION
 
 
 OPENAI = "https://api.openai.com/v1"
@@ -69,7 +77,9 @@ class ModelSettings:
         return self.base_url or OPENAI
 
 
-def load_model_settings(given: Mapping[str, str]) -> ModelSettings:
+def load_model_settings(
+    given: Mapping[str, str], prices: PriceTable | None = None
+) -> ModelSettings:
     """OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL and TOOLWRIGHT_…. Raises SettingInvalid."""
     usual, settings = Budget(), ModelSettings()
     return ModelSettings(
@@ -85,8 +95,10 @@ def load_model_settings(given: Mapping[str, str]) -> ModelSettings:
             day_tokens=int(_parse_number(given, "TOOLWRIGHT_DAY_TOKENS", usual.day_tokens)),
             forge_money=_parse_number(given, "TOOLWRIGHT_FORGE_MONEY", usual.forge_money),
             day_money=_parse_number(given, "TOOLWRIGHT_DAY_MONEY", usual.day_money),
+            month_money=_parse_number(given, "TOOLWRIGHT_MONTH_MONEY", usual.month_money),
             price_in=_parse_number(given, "TOOLWRIGHT_PRICE_IN", usual.price_in),
             price_out=_parse_number(given, "TOOLWRIGHT_PRICE_OUT", usual.price_out),
+            prices=prices or usual.prices,
         ),
     )
 
@@ -275,7 +287,7 @@ def load_settings(
         vault_key=_find_vault_key(given),
         own_key=bool(given.get("TOOLWRIGHT_VAULT_KEY_FILE")),
         inherited={name: given[name] for name in INHERITED if name in given},
-        of_model=load_model_settings(given),
+        of_model=load_model_settings(given, PriceTable(home / FILE)),
     )
 
 
