@@ -63,12 +63,14 @@ from orchestrator.processes.memory import limit_arenas
 from orchestrator.processes.signals import Signals
 from orchestrator.processes.watchdog import LoopWatchdog
 from orchestrator.replay.replay import Replayer
+from orchestrator.results.keeper import ResultKeeper
 from orchestrator.settings import EngineName, Settings
 from orchestrator.tasks.parts import TaskParts
 from orchestrator.tasks.suggestions import Suggestions
 from registry.audit.heads import HeadSigner
 from registry.models import Job
 from registry.secrets.vault import Vault
+from registry.sessions.kept_results import KeepLimits
 from registry.store import Store
 from sandbox.budget import build_process_budget
 from sandbox.killswitch import KillSwitch
@@ -97,6 +99,7 @@ class App:
     healing: Healing
     drift: Drift
     suggestions: Suggestions
+    results: ResultKeeper
     jobs: JobRunner = field(init=False)
     submissions: Submissions = field(init=False)
 
@@ -272,6 +275,7 @@ def _assemble_app(ground: Context, calling: _CallParts, making: _ForgeParts, pat
         healing,
         Drift(store, making.forge, healing),
         Suggestions(store, roster),
+        _build_result_keeper(ground),
     )
     calling.ledger.stored = healing.record_call
     repairs = RepairRunner(store, making.forge, dispatch.call_tool, roster.forget_servers)
@@ -288,6 +292,16 @@ def _assemble_app(ground: Context, calling: _CallParts, making: _ForgeParts, pat
     )
     app.submissions = Submissions(store, ground.process, app.jobs, making.drafting)
     return app
+
+
+def _build_result_keeper(ground: Context) -> ResultKeeper:
+    settings = ground.settings
+    limits = KeepLimits(
+        settings.kept_seconds, settings.kept_session_mb << 20, settings.kept_mb << 20
+    )
+    return ResultKeeper(
+        ground.store.kept_results, ground.roster.get_server, limits, settings.result_bytes
+    )
 
 
 def _list_chores(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from registry.models import Approval
+from registry.sessions.kept_results import ResultSource
 from registry.trust import Standing
 from sandbox.session.interface import Outcome
 from sandbox.wire.notifications import Hearer, LogListener, ignore_progress
@@ -28,7 +29,9 @@ class Call:
     where somebody gave them; `task`, `reason` and `session` are the caller's words. `heard` gets
     its progress, `logged` the log messages of a third-party server. `within` is None for a client's
     own call. `note` says how its arguments were read, `asks` why this call is a write that a
-    person has to see, whatever its tool is (`orchestrator.gateway.arguments`).
+    person has to see, whatever its tool is (`orchestrator.gateway.arguments`). `flow` says which of
+    its values came from another server's answer: such a write is always shown to a person.
+    `sources` are the servers whose answers values were taken from.
     """
 
     server: str
@@ -41,6 +44,8 @@ class Call:
     within: Lineage | None = field(default=None, compare=False, repr=False)
     note: str = field(default="", compare=False, repr=False)
     asks: str = field(default="", compare=False, repr=False)
+    flow: str = field(default="", compare=False, repr=False)
+    sources: tuple[ResultSource, ...] = field(default=(), compare=False, repr=False)
     heard: Hearer = field(default=ignore_progress, compare=False, repr=False)
     logged: LogListener | None = field(default=None, compare=False, repr=False)
 

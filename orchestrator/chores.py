@@ -128,8 +128,8 @@ async def run_chores(
     watchdog: LoopWatchdog,
     is_calling: Callable[[], bool],
 ) -> None:
-    """Close idle sessions, expire approvals, report what held up the event loop, give back memory,
-    sign the audit's heads every minute.
+    """Close idle sessions, expire approvals and kept results, report what held up the event loop,
+    give back memory, sign the audit's heads every minute.
 
     Memory is given back while no call runs, and every minute at the latest: a call that allocates
     would wait for it.
@@ -140,6 +140,7 @@ async def run_chores(
             await sessions.close_idle()
             await watchdog.report()
             await asyncio.to_thread(store.approvals.expire_overdue, time.time())
+            await asyncio.to_thread(store.kept_results.drop_expired, time.time())
             if minute or not is_calling():
                 await asyncio.to_thread(return_freed_memory)
             if minute:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from registry.needs import (
@@ -207,6 +208,21 @@ class SettingInvalid(OrchestratorError):
     def __init__(self, name: str, value: str) -> None:
         super().__init__(
             f"{name}={value[:40]!r} is no number from 0 to 999999999. Mend or unset it."
+        )
+
+
+class ReferenceRefused(OrchestratorError):
+    """References in a call's arguments stand for no value, or for one that may not go there."""
+
+    def __init__(self, tool: str, problems: Iterable[str]) -> None:
+        told = "; ".join(problems)[:2000]
+        super().__init__(f"{tool} was not called, nothing was sent: {told}")
+
+
+class PricesInvalid(OrchestratorError):
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(
+            f"{path} is not understood: {reason}. Mend it, or remove it to use the shipped prices."
         )
 
 

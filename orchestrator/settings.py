@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Literal
 
 from orchestrator.errors import HomeUnusable, SettingInvalid, UnknownEngine
+from orchestrator.prices import FILE, ModelPrice, PriceTable
 from sandbox.budget import PROCESS_MB
 
 MILLION = 1_000_000
+FREE = ModelPrice(0.0, 0.0)
 RESTORING = Path(".restore", "commit")
 """Is in a home where `registry.backup.swap` has not finished to put a restored one in its place."""
 PROBE_REQUESTS = 10
@@ -24,7 +26,8 @@ PROBE_SECONDS = 3.0
 class Budget:
     """Limits on the use of models. `forges` is how many forges in any 24 hours may have a model
     write. Tokens count in both directions; 0 tokens or 0 money means no limit. Prices are per
-    million tokens, 0 where they are not known: then nothing costs money.
+    million tokens and go before `prices`, the table by models; a model that neither knows costs
+    nothing. `month_money` is for any 30 days.
     """
 
     forges: int = 3
@@ -32,12 +35,17 @@ class Budget:
     day_tokens: int = 1_000_000
     forge_money: float = 0.0
     day_money: float = 0.0
+    month_money: float = 0.0
     price_in: float = 0.0
     price_out: float = 0.0
+    prices: PriceTable = field(default_factory=PriceTable)
 
-    def compute_cost(self, tokens_in: int, tokens_out: int) -> float:
-        """The cost of these tokens, in the currency of the prices."""
-        return (tokens_in * self.price_in + tokens_out * self.price_out) / MILLION
+    def compute_cost(self, tokens_in: int, tokens_out: int, model: str = "") -> float:
+        """The cost of a model's tokens, in the currency of the prices. Raises PricesInvalid."""
+        price = ModelPrice(self.price_in, self.price_out)
+        if price == FREE and model:
+            price = self.prices.find_price(model) or FREE
+        return (tokens_in * price.tokens_in + tokens_out * price.tokens_out) / MILLION
 
 
 OPENAI = "https://api.openai.com/v1"
@@ -69,7 +77,9 @@ class ModelSettings:
         return self.base_url or OPENAI
 
 
-def load_model_settings(given: Mapping[str, str]) -> ModelSettings:
+def load_model_settings(
+    given: Mapping[str, str], prices: PriceTable | None = None
+) -> ModelSettings:
     """OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL and TOOLWRIGHT_…. Raises SettingInvalid."""
     usual, settings = Budget(), ModelSettings()
     return ModelSettings(
@@ -85,8 +95,10 @@ def load_model_settings(given: Mapping[str, str]) -> ModelSettings:
             day_tokens=int(_parse_number(given, "TOOLWRIGHT_DAY_TOKENS", usual.day_tokens)),
             forge_money=_parse_number(given, "TOOLWRIGHT_FORGE_MONEY", usual.forge_money),
             day_money=_parse_number(given, "TOOLWRIGHT_DAY_MONEY", usual.day_money),
+            month_money=_parse_number(given, "TOOLWRIGHT_MONTH_MONEY", usual.month_money),
             price_in=_parse_number(given, "TOOLWRIGHT_PRICE_IN", usual.price_in),
             price_out=_parse_number(given, "TOOLWRIGHT_PRICE_OUT", usual.price_out),
+            prices=prices or usual.prices,
         ),
     )
 
@@ -137,8 +149,10 @@ class Settings:
     before it kills it; `spares` is how many empty containers wait for the next bundle;
     `vault_key` is the file that the vault's key is in, which lies outside `home`, and `own_key`
     whether somebody named it; `recordings_mb` is how much is kept of what calls took in, for
-    `toolwright replay`; `calls_mb` is what a process holds of all its calls at
-    once. `probe_requests` and `probe_seconds` bound what a forge asks of the API that it makes a
+    `toolwright replay`; answers of more than `result_bytes` are kept for `kept_seconds` where the
+    client named its session, at most `kept_session_mb` for one and `kept_mb` for all; `calls_mb` is
+    what a process holds of all its calls at once. `probe_requests` and `probe_seconds` bound what a
+    forge asks of the API that it makes a
     server for; 0 requests are none. `semantic` is whether tools are also found by their meaning,
     where the extra of that name is installed. `public_url` is where a phone reaches the control
     plane, for the links of messages; by default its own URL.
@@ -156,6 +170,10 @@ class Settings:
     engine: EngineName = "auto"
     cache: Path = Path("cache")
     recordings_mb: int = 256
+    result_bytes: int = 6_000
+    kept_seconds: float = 3600.0
+    kept_session_mb: int = 16
+    kept_mb: int = 128
     calls_mb: int = PROCESS_MB
     probe_requests: int = PROBE_REQUESTS
     probe_seconds: float = PROBE_SECONDS
@@ -257,13 +275,19 @@ def load_settings(
         calls_mb=int(_parse_number(given, "TOOLWRIGHT_CALLS_MB", Settings.calls_mb)),
         probe_requests=int(_parse_number(given, "TOOLWRIGHT_PROBE_REQUESTS", PROBE_REQUESTS)),
         probe_seconds=_parse_number(given, "TOOLWRIGHT_PROBE_SECONDS", PROBE_SECONDS),
+        result_bytes=int(_parse_number(given, "TOOLWRIGHT_RESULT_BYTES", Settings.result_bytes)),
+        kept_seconds=_parse_number(given, "TOOLWRIGHT_KEPT_SECONDS", Settings.kept_seconds),
+        kept_session_mb=int(
+            _parse_number(given, "TOOLWRIGHT_KEPT_SESSION_MB", Settings.kept_session_mb)
+        ),
+        kept_mb=int(_parse_number(given, "TOOLWRIGHT_KEPT_MB", Settings.kept_mb)),
         recordings_mb=int(given.get("TOOLWRIGHT_RECORDINGS_MB") or Settings.recordings_mb),
         semantic=given.get("TOOLWRIGHT_SEMANTIC") != "off",
         public_url=(given.get("TOOLWRIGHT_PUBLIC_URL") or "").rstrip("/"),
         vault_key=_find_vault_key(given),
         own_key=bool(given.get("TOOLWRIGHT_VAULT_KEY_FILE")),
         inherited={name: given[name] for name in INHERITED if name in given},
-        of_model=load_model_settings(given),
+        of_model=load_model_settings(given, PriceTable(home / FILE)),
     )
 
 

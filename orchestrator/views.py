@@ -111,6 +111,13 @@ def render_task_result(value: Mapping[str, Any]) -> Result:
     return result
 
 
+def list_called_tools(value: Any) -> tuple[str, ...]:
+    """The tools (`server.tool`) that a task run called, in their order, of what its job keeps."""
+    steps = value.get("steps") if isinstance(value, Mapping) else None
+    listed = [step for step in steps or () if isinstance(step, Mapping)]
+    return tuple(str(step["tool"]) for step in listed if step.get("tool"))
+
+
 def _suggested_result(value: Mapping[str, Any]) -> Result:
     shown = {"candidates": value["candidates"], "none": "forge"}
     if "steps" in value:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 class BudgetLine:
     """A line of the budget for models, and what the next question could bring the sum to."""
 
-    of: Literal["job", "day"]
+    of: Literal["job", "day", "month"]
     unit: Literal["tokens", "money", "forges"]
     wanted: float
     most: float

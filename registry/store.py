@@ -23,6 +23,8 @@ from registry.search.index import SearchIndex
 from registry.servers.classifications import ClassificationTable
 from registry.servers.entries import ServerTable
 from registry.servers.standings import StandingTable
+from registry.sessions.kept_results import KeptResultTable
+from registry.sessions.memory import SessionTable
 
 
 class Store:
@@ -40,6 +42,8 @@ class Store:
         self.classifications = ClassificationTable(database, process)
         self.search = SearchIndex(database, process)
         self.calls = CallTable(database, process, recordings_bytes)
+        self.kept_results = KeptResultTable(database, process)
+        self.sessions = SessionTable(database, process)
         self.approvals = ApprovalTable(database, process)
         self.rules = RuleTable(database, process)
         self.grants = GrantTable(database, process)

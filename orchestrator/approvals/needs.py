@@ -187,7 +187,7 @@ def render_line(line: BudgetLine) -> str:
     """A line of the budget that a question would cross, in words."""
     if line.unit == "forges":
         return f"{line.wanted - 1:.0f} forges had a model write in 24 hours, {line.most:.0f} may"
-    of = "this job" if line.of == "job" else "a day"
+    of = "this job" if line.of == "job" else f"a {line.of}"
     could = f"the next answer could bring {of} to {line.wanted:.6g} {line.unit}"
     return f"{could}, the most is {line.most:.6g}"
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from orchestrator.approvals.needs import is_allowable, render_way, show_need
+from orchestrator.cli.answers import print_answer
 from orchestrator.cli.terminal import FAILED, WAITING, print_json, print_text
 from orchestrator.views import render_task_result
 from registry.jobs.drafts import awaits_draft
 from registry.jobs.pending import PendingForge, read_pending
 from registry.models import Job
 from registry.needs import EngineNeed, UnfreezeNeed
-from sandbox.wire.content import join_texts
 
 
 def report_job(job: Job, as_json: bool, with_brief: bool = False) -> None:
@@ -24,7 +24,7 @@ def report_job(job: Job, as_json: bool, with_brief: bool = False) -> None:
         told = {"job": job.id, "state": job.state, "message": job.message, "result": result}
         print_json({**told, **needs})
     elif has_run:
-        print_text(join_texts(result["content"]))
+        print_answer(result)
     elif job.state == "done":
         _print_server(result)
     elif job.state == "waiting":

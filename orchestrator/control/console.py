@@ -120,6 +120,15 @@ class PageConsole:
                 return JSONResponse(encode_job(job))
             await asyncio.sleep(LOOK_SECONDS)
 
+    async def repeat_task(self, request: Request) -> Response:
+        """Do the task of an earlier run again, as a new run; answers with its job."""
+        earlier = await asyncio.to_thread(self.store.jobs.get, request.path_params["id"])
+        order = _parse_order(dict(earlier.request)) if earlier.kind == "do" else None
+        if order is None:
+            return JSONResponse({"error": f"{earlier.id} is no task run"}, 400)
+        job = await asyncio.to_thread(self._queue_job, order)
+        return JSONResponse({"job": job.id, "told": f"done again as {job.id}"}, 202)
+
     async def mark_wrong(self, request: Request) -> Response:
         """Mark a call's result as wrong: it counts as a failure of its server."""
         identity = request.path_params["id"]

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
 from functools import cache
 from html import escape, unescape
 from itertools import groupby
@@ -20,13 +19,14 @@ from orchestrator.approvals.needs import (
 from orchestrator.approvals.rules import render_rule
 from orchestrator.approvals.text import (
     MAX_GLANCE,
-    escape_invisible,
     escape_line,
     hash_approval,
     is_glanceable,
     render_glance,
 )
 from orchestrator.control.logins import LoginSession
+from orchestrator.control.markup import escape_text, format_date, render_section, render_time
+from orchestrator.control.runs import render_runs
 from registry.approvals.approvals import UNREADABLE
 from registry.approvals.rules import ApprovalRule, RuleTable
 from registry.audit.search import AuditTable
@@ -39,14 +39,13 @@ from registry.processes import ProcessTable
 from registry.servers.entries import ServerTable
 from registry.store import Store
 
-MAX_TEXT = 300
 HISTORY = 10
 MAX_CALLS = 200
 _POSTING = re.compile(r'data-post="([^"]*)"')
 OPEN: tuple[str, ...] = ("queued", "running", "waiting")
 
 
-PANELS = ("freeze", "waiting", "running", "rules", "servers", "jobs", "calls", "timeline")
+PANELS = ("freeze", "waiting", "running", "runs", "rules", "servers", "jobs", "calls", "timeline")
 """The ids of the parts, in the page's order."""
 
 
@@ -62,6 +61,7 @@ def render_panels(store: Store) -> dict[str, str]:
         "freeze": lambda: _render_freeze(store.processes),
         "waiting": lambda: _render_waiting(store),
         "running": lambda: _render_running(store, find_calls()[:50]),
+        "runs": lambda: render_runs(store.jobs, store.model_usage),
         "rules": lambda: _render_rules(store.rules),
         "servers": lambda: _render_servers(store.servers, find_calls()),
         "jobs": lambda: _render_jobs(store),
@@ -78,8 +78,8 @@ def _render_safely(name: str, render: Callable[[], str]) -> str:
     try:
         return render()
     except (*UNREADABLE, RegistryError) as error:
-        told = _escape_text(f"This part cannot be shown: {type(error).__name__}: {error}")
-        return _render_section(TITLES.get(name, name.capitalize()), f'<p role="alert">{told}</p>')
+        told = escape_text(f"This part cannot be shown: {type(error).__name__}: {error}")
+        return render_section(TITLES.get(name, name.capitalize()), f'<p role="alert">{told}</p>')
 
 
 def sign_forms(html: str, session: LoginSession | None) -> str:
@@ -99,39 +99,39 @@ def _render_freeze(processes: ProcessTable) -> str:
     if not frozen.frozen:
         return '<button class="kill" data-post="/kill">Freeze everything</button>'
     return (
-        f'<p class="frozen" role="alert"><strong>Frozen</strong> {_render_time(frozen.since)} by '
-        f"{_escape_text(frozen.by)}. {_escape_text(frozen.reason)}</p>"
+        f'<p class="frozen" role="alert"><strong>Frozen</strong> {render_time(frozen.since)} by '
+        f"{escape_text(frozen.by)}. {escape_text(frozen.reason)}</p>"
         '<button data-post="/unfreeze">Unfreeze (PIN)</button>'
     )
 
 
 def _render_running(store: Store, calls: Sequence[Invocation]) -> str:
     lines = [
-        f"<li>{_escape_text(call.entry)}.{_escape_text(call.tool)} writes, "
-        f"begun {_render_time(call.started)}</li>"
+        f"<li>{escape_text(call.entry)}.{escape_text(call.tool)} writes, "
+        f"begun {render_time(call.started)}</li>"
         for call in calls
         if call.state == "intended"
     ]
     lines += [_render_job_line(job) for job in _find_jobs(store, ("queued", "running"))]
     lines += [
-        f"<li><small>process {process.pid}: {_escape_text(process.kind)} "
-        f"since {_render_time(process.started)}</small></li>"
+        f"<li><small>process {process.pid}: {escape_text(process.kind)} "
+        f"since {render_time(process.started)}</small></li>"
         for process in store.processes.find()
     ]
-    return _render_section("Running", f"<ul>{''.join(lines)}</ul>")
+    return render_section("Running", f"<ul>{''.join(lines)}</ul>")
 
 
 def _render_waiting(store: Store) -> str:
     cards = [_render_approval(approval) for approval in store.approvals.find("pending")]
     cards += [
-        f'<article class="ask"><p role="alert">{_escape_text(str(damaged))}</p></article>'
+        f'<article class="ask"><p role="alert">{escape_text(str(damaged))}</p></article>'
         for damaged in store.approvals.find_damaged()
     ]
     # A job that waits for code alone waits for its client, not for a person.
     held = _find_jobs(store, ("waiting",))
     waiting = [job for job in held if job.needs or not awaits_draft(job)]
     cards += [_render_waiting_job(job) for job in waiting]
-    return _render_section(f"Waiting for you ({len(cards)})", "".join(cards) or "<p>Nothing.</p>")
+    return render_section(f"Waiting for you ({len(cards)})", "".join(cards) or "<p>Nothing.</p>")
 
 
 def _render_approval(approval: Approval) -> str:
@@ -147,16 +147,16 @@ def _render_approval(approval: Approval) -> str:
         for decision in wanted
     )
     return (
-        f'<article class="ask" aria-label="{_escape_text(name)}"><h3>{_escape_text(name)} '
-        f"<small>version {approval.version}, asked {_render_time(approval.created)}</small></h3>"
+        f'<article class="ask" aria-label="{escape_text(name)}"><h3>{escape_text(name)} '
+        f"<small>version {approval.version}, asked {render_time(approval.created)}</small></h3>"
         f"<pre>{escape(render_glance(approval))}</pre>{buttons}</article>"
     )
 
 
 def _render_waiting_job(job: Job) -> str:
     return (
-        f'<article class="ask"><h3>{_escape_text(job.kind)} {_escape_text(job.id)}</h3>'
-        f"<p>{_escape_text(str(job.request.get('task', '')))}</p><p>{_escape_text(job.message)}</p>"
+        f'<article class="ask"><h3>{escape_text(job.kind)} {escape_text(job.id)}</h3>'
+        f"<p>{escape_text(str(job.request.get('task', '')))}</p><p>{escape_text(job.message)}</p>"
         f"{_render_allow_button(job)}</article>"
     )
 
@@ -166,7 +166,7 @@ def _render_allow_button(job: Job) -> str:
         return ""
     items = "\n".join(map(escape_line, list_need_items(job.needs)))
     what = "all of this" if isinstance(job.needs, OrderNeed) else f"a {job.needs.kind}"
-    needs = f"<p>It needs {_escape_text(what)}:</p>"
+    needs = f"<p>It needs {escape_text(what)}:</p>"
     way = f"<code>{escape(f'toolwright allow {escape_line(job.id)}')}</code>"
     if len(items) > MAX_GLANCE:
         return f"{needs}<p>Too long to be shown here; it is allowed by {way}</p>"
@@ -182,14 +182,14 @@ def _render_allow_button(job: Job) -> str:
 
 def _render_rules(rules: RuleTable) -> str:
     lines = "".join(map(_render_rule_item, (rule for rule in rules.find() if rule.revoked is None)))
-    return _render_section("Always allowed", f"<ul>{lines}</ul>" if lines else "<p>Nothing.</p>")
+    return render_section("Always allowed", f"<ul>{lines}</ul>" if lines else "<p>Nothing.</p>")
 
 
 def _render_rule_item(rule: ApprovalRule) -> str:
     most = "" if rule.max_uses is None else f" of {rule.max_uses}"
     return (
-        f"<li>{_escape_text(render_rule(rule))}, used {rule.uses}{most}, "
-        f"until {_format_date(rule.expires)} "
+        f"<li>{escape_text(render_rule(rule))}, used {rule.uses}{most}, "
+        f"until {format_date(rule.expires)} "
         f'<button data-post="/rules/{escape(rule.id)}/revoke" id="revoke-{escape(rule.id)}">Revoke'
         "</button></li>"
     )
@@ -200,7 +200,7 @@ def _render_servers(servers: ServerTable, calls: Iterable[Invocation]) -> str:
     lines = [
         _render_server(server, past.get(server.name, [])) for server in servers.find_summaries()
     ]
-    return _render_section("Servers", "".join(lines) or "<p>None yet.</p>")
+    return render_section("Servers", "".join(lines) or "<p>None yet.</p>")
 
 
 def _render_server(server: ServerSummary, calls: list[Invocation]) -> str:
@@ -213,8 +213,8 @@ def _render_server(server: ServerSummary, calls: list[Invocation]) -> str:
         f'<span class="level {escape(standing.level)}">{escape(standing.level)}</span> '
         f"<small>{escape(server.state)}, version {server.version}, {server.tools} tools, "
         f"{standing.total} calls {ratio}</small></summary>"
-        f"<p>{_escape_text(server.title)}</p>"
-        f"<p>{_escape_text(standing.last_failure_reason)}</p>"
+        f"<p>{escape_text(server.title)}</p>"
+        f"<p>{escape_text(standing.last_failure_reason)}</p>"
         f"<ul>{history or '<li>No calls yet.</li>'}</ul></details>"
     )
 
@@ -226,65 +226,63 @@ def _render_past_call(call: Invocation, reviewed: bool) -> str:
         if reviewed and call.succeeded
         else ""
     )
-    when = f"{_render_outcome(call)} {_render_time(call.started)}"
-    return f"<li>{_escape_text(call.tool)}: {when}{wrong}</li>"
+    when = f"{_render_outcome(call)} {render_time(call.started)}"
+    return f"<li>{escape_text(call.tool)}: {when}{wrong}</li>"
 
 
 def _render_jobs(store: Store) -> str:
     jobs = _find_jobs(store, OPEN) + _find_jobs(store, ENDED_JOBS)[:10]
-    return _render_section("Jobs", "".join(_render_job(job) for job in jobs) or "<p>None.</p>")
+    return render_section("Jobs", "".join(_render_job(job) for job in jobs) or "<p>None.</p>")
 
 
 def _render_job(job: Job) -> str:
     events = "".join(
-        f"<li>{_escape_text(event.stage)}: {_escape_text(event.message)}</li>"
+        f"<li>{escape_text(event.stage)}: {escape_text(event.message)}</li>"
         for event in job.log[-20:]
     )
     asked = str(job.request.get("task") or job.request.get("source") or "")
     return (
         f'<details id="job-{escape(job.id)}">'
-        f"<summary>{_escape_text(job.kind)} {_escape_text(asked)} "
+        f"<summary>{escape_text(job.kind)} {escape_text(asked)} "
         f'<span class="state {escape(job.state)}">{escape(job.state)}</span> '
         f'<progress max="1" value="{job.progress:.2f}" aria-label="progress"></progress> '
-        f"<small>{_escape_text(job.stage)} {_escape_text(job.message)}</small></summary>"
+        f"<small>{escape_text(job.stage)} {escape_text(job.message)}</small></summary>"
         f"<ol>{events}</ol></details>"
     )
 
 
 def _render_job_line(job: Job) -> str:
     return (
-        f"<li>{_escape_text(job.kind)} {_escape_text(str(job.request.get('task', '')))}: "
-        f"{_escape_text(job.stage)} "
+        f"<li>{escape_text(job.kind)} {escape_text(str(job.request.get('task', '')))}: "
+        f"{escape_text(job.stage)} "
         f'<progress max="1" value="{job.progress:.2f}" aria-label="progress"></progress></li>'
     )
 
 
 def _render_calls(calls: Iterable[Invocation]) -> str:
     lines = "".join(
-        f"<tr><td>{_escape_text(call.entry)}.{_escape_text(call.tool)}</td><td>{_render_outcome(call)}</td>"
-        f"<td>{call.latency_ms:.0f} ms</td><td>{_render_time(call.started)}</td>"
-        f"<td>{_escape_text(call.task)}</td><td>"
+        f"<tr><td>{escape_text(call.entry)}.{escape_text(call.tool)}</td><td>{_render_outcome(call)}</td>"
+        f"<td>{call.latency_ms:.0f} ms</td><td>{render_time(call.started)}</td>"
+        f"<td>{escape_text(call.task)}</td><td>"
         f'<button data-post="/replay/{escape(call.id)}" id="replay-{escape(call.id)}">Replay'
         "</button></td></tr>"
         for call in calls
     )
     heads = "".join(f'<th scope="col">{head}</th>' for head in ("tool", "", "took", "", "task", ""))
     table = f"<table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table>"
-    return _render_section("Calls", table if lines else "<p>None yet.</p>")
+    return render_section("Calls", table if lines else "<p>None yet.</p>")
 
 
 def _render_timeline(audit: AuditTable) -> str:
     rows = audit.find(limit=50)
-    return _render_section(
-        "Audit", f"<ol class='timeline'>{''.join(map(_render_event, rows))}</ol>"
-    )
+    return render_section("Audit", f"<ol class='timeline'>{''.join(map(_render_event, rows))}</ol>")
 
 
 def _render_event(row: AuditRow) -> str:
     return (
-        f"<li><code>{row.id}</code> {_render_time(row.time)} "
-        f"<strong>{_escape_text(row.kind)}</strong> "
-        f"{_escape_text(row.subject)} <small>{_escape_text(row.payload)}</small></li>"
+        f"<li><code>{row.id}</code> {render_time(row.time)} "
+        f"<strong>{escape_text(row.kind)}</strong> "
+        f"{escape_text(row.subject)} <small>{escape_text(row.payload)}</small></li>"
     )
 
 
@@ -306,24 +304,7 @@ def _render_outcome(call: Invocation) -> str:
     if call.disputed:
         return "marked wrong"
     cause = find_cause(call)
-    return _escape_text(cause.text if cause else call.state)
-
-
-def _render_time(moment: float) -> str:
-    """A `<time>` that `page.js` shows as `12 s ago` by the reader's clock."""
-    return f'<time data-at="{moment:.0f}">{_format_date(moment)}</time>'
-
-
-def _format_date(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def _escape_text(text: str) -> str:
-    return escape(escape_invisible(text[:MAX_TEXT]) + ("…" if len(text) > MAX_TEXT else ""))
-
-
-def _render_section(title: str, content: str) -> str:
-    return f"<h2>{title}</h2>{content}"
+    return escape_text(cause.text if cause else call.state)
 
 
 TITLES = {"freeze": "Freeze", "timeline": "Audit"}

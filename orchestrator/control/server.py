@@ -89,6 +89,9 @@ class ControlPlane:
                 Route("/events", self._guard_endpoint(console.stream_events)),
                 Route("/do", self._guard_endpoint(console.start_task), methods=["POST"]),
                 Route("/jobs/{id}", self._guard_endpoint(console.wait_for_job)),
+                Route(
+                    "/jobs/{id}/again", self._guard_endpoint(console.repeat_task), methods=["POST"]
+                ),
                 Route("/jobs/{id}/allow", self._guard_endpoint(self.allow_job), methods=["POST"]),
                 Route(
                     "/calls/{id}/wrong", self._guard_endpoint(console.mark_wrong), methods=["POST"]

@@ -153,7 +153,9 @@ class AuthorLoop:
         return build_specification_request(brief, most)
 
     def _render_reply(self, reply: ModelReply, author: Author) -> str:
-        cost = self.authors.settings.budget.compute_cost(reply.tokens_in, reply.tokens_out)
+        cost = self.authors.settings.budget.compute_cost(
+            reply.tokens_in, reply.tokens_out, reply.model or self.authors.settings.model
+        )
         money = f", {cost:.4f} in money" if cost and author.name == "openai" else ""
         return (
             f"{reply.model} gave {', '.join(sorted(map(str, reply.content)))[:200]}: "

@@ -1,50 +1,98 @@
-"""The overview of an installation that `status` answers with."""
+"""The overview of an installation that `status` answers with: short, however much goes on."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from orchestrator import views
 from orchestrator.app import App
 from orchestrator.approvals.grants import encode_void_grant
+from orchestrator.approvals.needs import show_need
 from orchestrator.errors import OrchestratorError
+from orchestrator.results.fitting import fit_lists
+from orchestrator.results.shape import TOKEN_BYTES, cut_text
 from registry.errors import RegistryError
 from registry.health.causes import find_cause
-from registry.models import Invocation
+from registry.models import Approval, Invocation, Job, JobState
+
+MAX_TOKENS = 800
+"""The most that the overview has, by the upper bound of `orchestrator.results.shape`."""
+LETTERS = 80
+LISTED = 50
+LISTED_JOBS = 10
+OPEN_STATES: tuple[JobState, ...] = ("running", "waiting", "queued")
+# The share of each list, by what a client has to act on first. What one leaves, later ones have.
+SHARES = {"approvals": 0.35, "jobs": 0.4, "running": 0.3, "recent": 0.5, "repairs": 0.5}
 
 
 def build_overview(app: App) -> dict[str, Any]:
-    """What goes on, for `status`, the page and scripts."""
+    """What goes on, for `status`: counts of everything, and of each kind the newest that have room.
+    `more` says of which lists there are others.
+    """
     state = app.store.processes.get_freeze()
-    return {
+    head = {
         "frozen": state.frozen,
-        "frozen_by": state.by if state.frozen else "",
+        "frozen_by": cut_text(state.by, LETTERS) if state.frozen else "",
         "frozen_since": state.since if state.frozen else None,
-        "running": [
-            {"call": identity, "tool": call.name, "task": call.task}
-            for identity, (call, _) in app.dispatch.running.items()
-        ],
-        "jobs": [
-            views.encode_job_line(job)
-            for state_name in ("queued", "running", "waiting")
-            for job in app.store.jobs.find(state_name)
-        ],
-        "approvals": [views.encode_approval(a) for a in app.store.approvals.find("pending")],
-        "approvals_held": app.signed_policy.find_obstacle(),
-        "grants_void": [encode_void_grant(*void) for void in app.consents.find_void()],
-        "repairs": [
-            views.encode_job_line(job)
-            for job in app.store.jobs.find(limit=50)
-            if job.kind == "repair"
-        ][:10],
-        "recent": [
-            {"call": i.id, "tool": f"{i.entry}.{i.tool}", "ok": i.succeeded, "task": i.task}
-            | _encode_cause(i)
-            for i in app.store.calls.find(limit=10)
-        ],
+        "approvals_held": cut_text(app.signed_policy.find_obstacle(), 3 * LETTERS),
         "servers": len(app.store.servers.find_summaries()),
-        "writer": _describe_writer(app),
+        "writer": cut_text(_describe_writer(app), 2 * LETTERS),
     }
+    counts = {"jobs": app.store.jobs.count(OPEN_STATES)}
+    return fit_lists(head, _build_lists(app), MAX_TOKENS * TOKEN_BYTES, SHARES, counts)
+
+
+def _build_lists(app: App) -> dict[str, Sequence[dict[str, Any]]]:
+    jobs = [job for state in OPEN_STATES for job in app.store.jobs.find(state, LISTED_JOBS)]
+    found: dict[str, Callable[[], Iterable[dict[str, Any]]]] = {
+        "approvals": lambda: map(_encode_approval, app.store.approvals.find("pending")),
+        "jobs": lambda: map(_encode_job, jobs),
+        "running": lambda: (
+            {"call": identity, "tool": call.name, "task": cut_text(call.task, LETTERS)}
+            for identity, (call, _) in app.dispatch.running.items()
+        ),
+        "recent": lambda: map(_encode_call, app.store.calls.find(limit=10)),
+        "repairs": lambda: (
+            _encode_job(job) for job in app.store.jobs.find(limit=LISTED) if job.kind == "repair"
+        ),
+        "grants_void": lambda: (
+            {name: cut_text(text, LETTERS) for name, text in encode_void_grant(*void).items()}
+            for void in app.consents.find_void()
+        ),
+    }
+    return {name: tuple(build()) for name, build in found.items()}
+
+
+def _encode_approval(approval: Approval) -> dict[str, Any]:
+    """A line of what waits for a person; `status` with its id has all of it."""
+    request = {"method": approval.wire.method, "url": cut_text(approval.wire.url, 2 * LETTERS)}
+    return {
+        "approval": approval.id,
+        "state": approval.state,
+        "tool": f"{approval.entry}.{approval.tool}",
+        "request": request,
+        "expires": round(approval.expires),
+    }
+
+
+def _encode_job(job: Job) -> dict[str, Any]:
+    """A line of a job; `status` with its id has all of it."""
+    line = {
+        "job": job.id,
+        "kind": job.kind,
+        "state": job.state,
+        "task": cut_text(str(job.request.get("task", "")), LETTERS),
+        "message": cut_text(job.message, LETTERS),
+    }
+    needs = show_need(job.needs, job.id)
+    return {**line, "how": cut_text(str(needs["how"]), LETTERS)} if needs else line
+
+
+def _encode_call(call: Invocation) -> dict[str, Any]:
+    cause = find_cause(call)
+    line = {"call": call.id, "tool": f"{call.entry}.{call.tool}", "ok": call.succeeded}
+    task = {"task": cut_text(call.task, LETTERS)} if call.task else {}
+    return {**line, **task, **({"cause": cut_text(cause.text, LETTERS)} if cause else {})}
 
 
 def _describe_writer(app: App) -> str:
@@ -53,9 +101,3 @@ def _describe_writer(app: App) -> str:
         return app.authors.choose_for_job("", "", "").told
     except (OrchestratorError, RegistryError) as error:
         return str(error)
-
-
-def _encode_cause(call: Invocation) -> dict[str, str]:
-    """What is told of a failed call beside that it failed."""
-    cause = find_cause(call)
-    return {"cause": cause.text} if cause else {}

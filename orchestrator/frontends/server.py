@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -14,20 +15,24 @@ from mcp.server.lowlevel import Server
 
 from orchestrator import views
 from orchestrator.app import App
-from orchestrator.calls import Call, Reply, split_tool_name
+from orchestrator.calls import Call, Done, Reply, split_tool_name
 from orchestrator.errors import OrchestratorError
 from orchestrator.forging.compose import DECLINE
 from orchestrator.forging.order import FileAccess
 from orchestrator.frontends.elicitation import Elicitation
+from orchestrator.frontends.instructions import load_instructions
 from orchestrator.frontends.overview import build_overview
 from orchestrator.frontends.sampling import SamplingClients
 from orchestrator.frontends.stdio import open_stdio
 from orchestrator.frontends.tasks import ClientTasks, has_declared_tasks, register_tasks
-from orchestrator.frontends.tools import INSTRUCTIONS, TOOLS
+from orchestrator.frontends.tools import TOOLS
+from orchestrator.results.references import has_references
+from orchestrator.results.session import describe_session
+from orchestrator.results.shape import write_json
 from orchestrator.views import Result
 from registry.errors import RegistryError, RowNotFound
 from registry.jobs.drafts import awaits_draft
-from registry.models import ENDED_JOBS
+from registry.models import ENDED_JOBS, Job
 from sandbox.bundle.apispec import Access
 from sandbox.errors import SandboxError
 from sandbox.sanitize import clean_json, is_large
@@ -135,6 +140,8 @@ class ToolFront:
             return views.build_refusal(
                 f"{call.name} {'writes' if access == 'read' else 'only reads'}: use `{other}`."
             )
+        if has_references(call.arguments):
+            call = await asyncio.to_thread(self._app.results.resolve_references, call, access)
         identity, task = self._app.dispatch.start_call(call, member=member)
         try:
             return await self._wait_for_reply(call.name, identity, task)
@@ -145,12 +152,19 @@ class ToolFront:
         """The reply, or a handle where it takes longer than a client waits."""
         try:
             async with asyncio.timeout(self._app.settings.answer_seconds):
-                return views.build_reply_result(await asyncio.shield(task))
+                return await self._give_reply(await asyncio.shield(task))
         except TimeoutError:
             return views.build_running_result(name, identity)
         except asyncio.CancelledError:
             task.cancel()
             raise
+
+    async def _give_reply(self, reply: Reply) -> Result:
+        """A call's result; a large one of a session by reference."""
+        result = views.build_reply_result(reply)
+        if not isinstance(reply, Done) or not reply.call.session:
+            return result
+        return await asyncio.to_thread(self._app.results.shorten_reply, reply, result)
 
     async def _do_task(self, arguments: Arguments, progress: Tell) -> Result:
         self._app.kill_switch.raise_if_engaged()
@@ -198,7 +212,16 @@ class ToolFront:
             return await self._show_call(arguments["call"], wait)
         if "approval" in arguments:
             return await self._show_approval(arguments["approval"], wait)
-        return views.build_answer(await asyncio.to_thread(build_overview, self._app))
+        if "result" in arguments:
+            return await self._show_kept(arguments)
+        if arguments.get("session"):
+            memory = await asyncio.to_thread(
+                self._app.store.sessions.load_memory, arguments["session"], time.time()
+            )
+            session = describe_session(memory)
+            return views.build_answer(session, write_json(session))
+        told = await asyncio.to_thread(build_overview, self._app)
+        return views.build_answer(told, write_json(told))
 
     async def _follow_job(self, identity: str, wait: float, progress: Tell) -> Result:
         """A job's state, waiting for its end and passing on its progress."""
@@ -213,7 +236,27 @@ class ToolFront:
                 await progress(job.progress, 1.0, job.message or job.stage or job.state)
             if job.state in ENDED_JOBS or job.state != begun:
                 break
-        return views.build_job_result(job)
+        return await self._give_job(job)
+
+    async def _give_job(self, job: Job) -> Result:
+        """A job's result; the large answer of a session's task run by reference."""
+        result, session = views.build_job_result(job), str(job.request.get("session", ""))
+        if job.kind != "do" or job.state != "done" or not session:
+            return result
+        tools = views.list_called_tools(job.result)
+        return await asyncio.to_thread(
+            self._app.results.shorten_run, result, session, job.id, tools
+        )
+
+    async def _show_kept(self, arguments: Arguments) -> Result:
+        shown = await asyncio.to_thread(
+            self._app.results.show_part,
+            arguments.get("session", ""),
+            arguments["result"],
+            arguments.get("path", "$"),
+            arguments.get("offset", 0),
+        )
+        return views.build_answer(shown, write_json(shown))
 
     async def _show_call(self, identity: str, wait: float) -> Result:
         running = self._app.dispatch.running.get(identity)
@@ -224,11 +267,9 @@ class ToolFront:
             return views.build_answer(views.encode_call(ended))
         call, task = running
         done, _ = await asyncio.wait({task}, timeout=wait)
-        return (
-            views.build_reply_result(task.result())
-            if done
-            else views.build_running_result(call.name, identity)
-        )
+        if not done:
+            return views.build_running_result(call.name, identity)
+        return await self._give_reply(task.result())
 
     async def _show_approval(self, identity: str, wait: float) -> Result:
         approval = self._app.store.approvals.get(identity)
@@ -260,6 +301,22 @@ async def serve_stdio(app: App) -> None:
         await server.run(inbound, outbound, server.create_initialization_options())
 
 
+class FrontServer(Server[Any]):
+    """A server whose instructions are made when they are asked for."""
+
+    def __init__(self, build_instructions: Callable[[], str], *given: Any, **named: Any) -> None:
+        self._build_instructions = build_instructions
+        super().__init__(*given, **named)
+
+    @property
+    def instructions(self) -> str | None:
+        return self._build_instructions()
+
+    @instructions.setter
+    def instructions(self, instructions: str | None) -> None:
+        """The base class sets those that it is given: none."""
+
+
 def build_front_server(app: App, files: FileAccess = "") -> Server[Any]:
     """The seven tools; writes that wait are shown through clients that can ask their users. `files`
     are those of this machine that a client may name as sources: none where it may be on another.
@@ -268,7 +325,7 @@ def build_front_server(app: App, files: FileAccess = "") -> Server[Any]:
     sampling = SamplingClients(app.authors.samplers, app.settings.of_model.seconds)
     front, tasks = ToolFront(app, files).call_tool, ClientTasks(app)
     return build_low_level_server(
-        TOOLS, front, "toolwright", INSTRUCTIONS, elicitation, tasks, sampling
+        TOOLS, front, "toolwright", partial(load_instructions, app), elicitation, tasks, sampling
     )
 
 
@@ -276,12 +333,14 @@ def build_low_level_server(
     tools: Iterable[Mapping[str, Any]],
     call: Callable[[str, Arguments, Tell], Awaitable[Result]],
     name: str,
-    instructions: str,
+    instructions: Callable[[], str],
     elicitation: Elicitation | None = None,
     tasks: ClientTasks | None = None,
     sampling: SamplingClients | None = None,
 ) -> Server[Any]:
-    """An MCP server of those tools in both protocol eras, for whatever carries it."""
+    """An MCP server of those tools in both protocol eras, for whatever carries it. Each client that
+    connects is given the instructions as they are then.
+    """
     listed = types.ListToolsResult(tools=[types.Tool.model_validate(tool) for tool in tools])
     names = {tool.name for tool in listed.tools}
 
@@ -308,10 +367,10 @@ def build_low_level_server(
         # A dict spares the SDK's models a round trip (0.1 ms); what they would add, it lacks.
         return {"resultType": "complete", **result} if modern else result
 
-    server: Server[Any] = Server(
+    server = FrontServer(
+        instructions,
         name,
         version=VERSION,
-        instructions=instructions,
         on_list_tools=on_list_tools,
         on_call_tool=on_call_tool,
     )

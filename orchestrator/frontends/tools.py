@@ -4,30 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-_WORDS = {
-    "task": {
-        "type": "string",
-        "maxLength": 4000,
-        "description": "What the user wants, in the user's words. Kept in the audit log.",
-    },
-    "reason": {
-        "type": "string",
-        "maxLength": 4000,
-        "description": "Why you make this call. Kept in the audit log and shown to approvers.",
-    },
-    "session": {
-        "type": "string",
-        "maxLength": 200,
-        "description": "Any id that ties the calls of one conversation together.",
-    },
+_TASK = {
+    "type": "string",
+    "maxLength": 4000,
+    "description": "The user's wish, in their words; audited.",
 }
+_WORDS = {
+    "task": {"type": "string", "maxLength": 4000},
+    "reason": {"type": "string", "maxLength": 4000},
+    "session": {"type": "string", "maxLength": 200},
+}
+"""What the audit keeps of who acts and why. They are explained where a model meets them first."""
+_SESSION = {**_WORDS["session"], "description": "The conversation's id."}
+_REASON = {**_WORDS["reason"], "description": "Why; approvers see it."}
 _TOOL = {
     "type": "string",
     "maxLength": 100,
-    "description": "The tool as `server.tool`, as `find` names it.",
+    "description": "`server.tool`, from `find`.",
 }
 _SERVER = {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,39}$"}
-_ARGUMENTS = {"type": "object", "description": "The tool's arguments, by its inputSchema."}
+_ARGUMENTS = {"type": "object", "description": "By its inputSchema."}
 
 
 def _build_tool(
@@ -52,8 +48,6 @@ def _build_tool(
         "annotations": {
             "readOnlyHint": read_only,
             "destructiveHint": destructive,
-            "idempotentHint": read_only,
-            "openWorldHint": True,
         },
     }
 
@@ -62,10 +56,10 @@ TOOLS = (
     _build_tool(
         "find",
         "Find tools",
-        "Find the registered tools that fit a task, best first, each with its schema, trust and "
-        "whether it reads or writes. Call this first. If none fits, call `forge`.",
+        "Registered tools that fit a task, best first, with schemas. Call this first. If none "
+        "fits, `forge`.",
         {
-            "task": _WORDS["task"],
+            "task": _TASK,
             "k": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5},
         },
         ("task",),
@@ -74,19 +68,19 @@ TOOLS = (
     _build_tool(
         "call_read",
         "Call a reading tool",
-        "Call a registered tool that only reads. A tool that writes is refused here: use "
-        "`call_write`. A call that takes longer than 25 s answers with a handle for `status`.",
-        {"tool": _TOOL, "arguments": _ARGUMENTS, **_WORDS},
+        "Call a tool that only reads. After 25 s you get an id for `status`. With `session`, a "
+        "large answer is a sample and a handle, of which arguments may have parts: "
+        '{"$ref":"r1","path":"$.a[0]"}.',
+        {"tool": _TOOL, "arguments": _ARGUMENTS, **_WORDS, "session": _SESSION},
         ("tool",),
         read_only=True,
     ),
     _build_tool(
         "call_write",
         "Call a writing tool",
-        "Call a registered tool that writes. Unless the tool has earned an exemption, nothing is "
-        "sent: a person is shown the exact request, and you get an approval id to ask `status` "
-        "about. Tell the user what waits for them.",
-        {"tool": _TOOL, "arguments": _ARGUMENTS, **_WORDS},
+        "Call a tool that writes. Unless exempt, nothing is sent until a person approves the exact "
+        "request: you get an approval id for `status`; tell the user what waits.",
+        {"tool": _TOOL, "arguments": _ARGUMENTS, **_WORDS, "reason": _REASON},
         ("tool",),
         read_only=False,
         destructive=True,
@@ -105,6 +99,8 @@ TOOLS = (
                 "description": "Where the API is, if one has to be forged: URL, host or path.",
             },
             **_WORDS,
+            "task": _TASK,
+            "session": _SESSION,
         },
         ("task",),
         read_only=False,
@@ -113,36 +109,33 @@ TOOLS = (
     _build_tool(
         "forge",
         "Forge a server",
-        "Make a new server, prove it in a sandbox and register it: from an API's machine-readable "
-        "description, or, for what only computes and for changes to a server, from code that you "
-        "write: the job then waits with a brief. Answers at once with a job; follow it with "
-        "`status`. New hosts and credentials wait for a person.",
+        "Make, prove and register a server from an API's description; where it only computes or "
+        "changes a server, from code that you write: the job then waits with a brief. Answers with "
+        "a job for `status`. New hosts and credentials wait for a person.",
         {
             "source": {
                 "type": "string",
                 "maxLength": 2000,
-                "description": "Path or URL of an OpenAPI document or of documentation, or the "
-                "host of the API; `none` where no API is needed.",
+                "description": "Path or URL of a description or documentation, or a host; `none` "
+                "where no API is needed.",
             },
             "parent": {
                 **_SERVER,
-                "description": "A registered server that your code is to change.",
+                "description": "The server to change.",
             },
             "name": {
                 **_SERVER,
-                "description": "A name for the server; the parent's own for its next version.",
+                "description": "Its name; the parent's for its next version.",
             },
             "base_url": {
                 "type": "string",
                 "maxLength": 2000,
-                "description": "Replaces the server that the document names.",
             },
             "author": {
                 "type": "string",
                 "maxLength": 8,
                 "enum": ["client", "openai", "sampling", "none"],
-                "description": "Who writes code where it is needed: `client` is you, by `submit`; "
-                "by default the endpoint that the user configured, else you.",
+                "description": "Who writes code: `client` is you, by `submit`.",
             },
             **_WORDS,
         },
@@ -152,58 +145,53 @@ TOOLS = (
     _build_tool(
         "submit",
         "Submit for a job",
-        "Hand in what a forge job asked for: the tests, code, tools and cases that its brief "
-        "describes, or as `document` an API description (OpenAPI, JSON or YAML) that you wrote "
-        "from the API's documentation. It goes through every stage like any other; `status` says "
-        "what is wrong.",
+        "Hand in what a job's brief asks for: code, tools, cases, tests, or a `document` that you "
+        "wrote from an API's documentation. Then ask `status`.",
         {
             "job": {"type": "string", "maxLength": 64},
             "code": {
                 "type": "string",
                 "maxLength": 262_144,
-                "description": "The server.py.",
             },
             "tools": {
                 "type": "array",
                 "items": {"type": "object"},
-                "description": "[{name, description, input_schema, output_schema}]",
+                "description": "{name, description, input_schema, output_schema}",
             },
             "cases": {
                 "type": "array",
                 "items": {"type": "object"},
-                "description": "[{tool, arguments, result}] or with failure instead of result.",
+                "description": "{tool, arguments, result or failure}",
             },
             "tests": {
                 "type": "string",
                 "maxLength": 131_072,
-                "description": "A pytest suite; without code it is kept and the code awaited.",
+                "description": "A pytest suite; alone, it is kept.",
             },
             "packages": {
                 "type": "array",
                 "items": {"type": "string", "maxLength": 200},
                 "maxItems": 16,
-                "description": "NAME or NAME==VERSION of PyPI; a person has to allow them.",
+                "description": "PyPI NAME or NAME==VERSION; a person allows them.",
             },
             "acceptance": {
                 "type": "array",
                 "items": {"type": "object"},
-                "description": "What another reading of the task says of single calls.",
+                "description": "Calls by another reading of the task.",
             },
             "why": {
                 "type": "string",
                 "maxLength": 4000,
-                "description": "What this draft does, or changes.",
             },
             "decline": {
                 "type": "string",
                 "maxLength": 4000,
-                "description": "Alone: why the task is not to be done. It ends the job.",
+                "description": "Alone: why not; ends the job.",
             },
             "document": {
                 "type": "string",
                 "maxLength": 2_000_000,
-                "description": "An OpenAPI 3.1 document, or what the brief's schema "
-                "asks for, instead of code.",
+                "description": "OpenAPI 3.1, or by the brief's schema.",
             },
             **_WORDS,
         },
@@ -213,24 +201,19 @@ TOOLS = (
     _build_tool(
         "status",
         "Show what goes on",
-        "Show jobs, waiting approvals, running calls and whether Toolwright is frozen; or one job, "
-        "call or approval, waiting up to `wait` seconds for it to change.",
+        "What goes on; a job, call or approval, up to `wait` seconds until it changes; of a "
+        "`session` what was done and why, or the part of its kept `result`.",
         {
             "job": {"type": "string", "maxLength": 64},
             "call": {"type": "string", "maxLength": 64},
             "approval": {"type": "string", "maxLength": 64},
+            "result": {"type": "string", "maxLength": 20},
+            "path": {"type": "string", "maxLength": 1000, "description": "As $.a[0].b"},
+            "offset": {"type": "integer", "minimum": 0},
             "wait": {"type": "number", "minimum": 0, "maximum": 25, "default": 0},
             "session": _WORDS["session"],
         },
         (),
         read_only=True,
     ),
-)
-
-INSTRUCTIONS = (
-    "Toolwright routes tasks to registered MCP servers and forges new ones. Use `find` for a task; "
-    "call what it finds with `call_read` or `call_write`. If nothing fits, `forge` with the API's "
-    "URL, or without one what only computes, then follow the job with `status`. Writes wait for a "
-    "person's approval outside this conversation: you cannot give it. Never ask the user for a PIN "
-    "or secret here."
 )

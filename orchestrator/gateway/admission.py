@@ -62,5 +62,7 @@ class Admission:
             call, member.entry, member.bundle, member.standing, self.now()
         )
         # Words alone never write: what a model made of them is always shown to a person, and so is
-        # what nobody can have vouched for, since the tool does it with no documented argument.
-        return replace(write, vouched=0, rules=()) if call.read_by or call.asks else write
+        # what nobody can have vouched for, since the tool does it with no documented argument, and
+        # what takes one API's answer to another.
+        shown = call.read_by or call.asks or call.flow
+        return replace(write, vouched=0, rules=()) if shown else write

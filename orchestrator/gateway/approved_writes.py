@@ -119,7 +119,7 @@ class ApprovalRequester:
             expires=now + self.approval_seconds,
             task=call.task,
             session=call.session,
-            reason=call.reason or reason,
+            reason=". ".join(filter(None, (call.flow, call.reason or reason))),
             present=present,
             steps=broker.captured_steps,
             uses=self._list_uses(bundle, call.tool),

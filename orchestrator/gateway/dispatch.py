@@ -105,7 +105,7 @@ class Dispatch:
         invocation = self.recorder.begin_call(identity, call, member.entry, question.access)
         if isinstance(ruling, Ask):
             with self.recorder.account_unrecorded(invocation):
-                reason = _describe_asking(call) or ruling.reason
+                reason = _describe_asking(call) or call.flow or ruling.reason
                 return await self._request_approval(invocation, call, member, reason)
         if question.access == "read":
             with self.recorder.account_unrecorded(invocation):

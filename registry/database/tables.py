@@ -20,9 +20,10 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     event,
+    text,
 )
 
-HEAD = "0001"
+HEAD = "0002"
 """The revision in `registry/database/migrations` that makes exactly these tables."""
 
 metadata = MetaData()
@@ -134,6 +135,27 @@ invocations = Table(
     Column("operation_ordinal", Integer),
     Index("invocations_by_entry", "entry", "sequence"),
     Index("invocations_by_state", "state", "process"),
+    Index("invocations_by_session", "session", "sequence", sqlite_where=text("session != ''")),
+)
+
+kept_results = Table(
+    "kept_results",
+    metadata,
+    # The digest of the session's name, and the number of the result in it.
+    Column("session", String(64), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    # The call or job that it came of.
+    Column("call", String(32), nullable=False),
+    Column("tool", Text, nullable=False),
+    Column("created", Float, nullable=False),
+    Column("expires", Float, nullable=False),
+    # Of the JSON text, before it was packed.
+    Column("size", Integer, nullable=False),
+    # The servers whose data it holds, each with the places that it may talk to, as JSON.
+    Column("sources", Text, nullable=False),
+    # NULL once it is gone.
+    Column("content", LargeBinary),
+    Index("kept_results_by_expiry", "expires"),
 )
 
 recordings = Table(

@@ -222,6 +222,13 @@ class JobTable(Repository):
         with self._database.read() as connection:
             return tuple(_parse_row(row) for row in connection.execute(query).mappings())
 
+    def count(self, states: Iterable[JobState]) -> int:
+        """How many jobs are in these states."""
+        jobs = tables.jobs
+        query = select(func.count()).select_from(jobs).where(jobs.c.state.in_(tuple(states)))
+        with self._database.read() as connection:
+            return int(connection.execute(query).scalar_one())
+
 
 def queue_job(connection: Connection, job: Job) -> tuple[str, str, dict[str, Any]]:
     """Store a queued job in the caller's transaction. Returns kind, subject and payload of the

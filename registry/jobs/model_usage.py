@@ -52,19 +52,24 @@ class ModelCall:
 
 @dataclass(frozen=True)
 class ModelUsage:
-    """Sums of tokens, cost and calls; `forges` is the number of jobs in which a model wrote."""
+    """Sums of tokens, cost and calls; `forges` is the number of jobs in which a model wrote.
+    `month_cost` is the cost of a longer time, where that was summed as well.
+    """
 
     tokens_in: int = 0
     tokens_out: int = 0
     cost: float = 0.0
     calls: int = 0
     forges: int = 0
+    month_cost: float = 0.0
 
     @property
     def tokens(self) -> int:
         return self.tokens_in + self.tokens_out
 
 
+MONTH_SECONDS = 30 * 86_400.0
+"""A month is any 30 days, as a day is any 24 hours."""
 CONTENT = 2 << 20
 PROMPT = 256 * 1024
 TEXT = 2_000
@@ -77,6 +82,7 @@ class ModelUsageTable(Repository):
     def begin_call(self, call: ModelCall, since: float, verdict: Verdict) -> ModelCall | BudgetLine:
         """Store a question before it is asked, with its id, unless the verdict on what was spent
         by its job and, since a time, by all others is a line that it would cross: that line then.
+        The others' `month_cost` is theirs of the 30 days before it.
 
         Both happen in one transaction, so that two processes cannot spend the same budget.
         """
@@ -85,6 +91,8 @@ class ModelUsageTable(Repository):
             mine = (calls.c.job == call.job) & (calls.c.job != "")
             own = _sum_usage(connection, mine)
             others = _sum_usage(connection, ~mine, calls.c.started >= since)
+            month = _sum_usage(connection, ~mine, calls.c.started >= call.started - MONTH_SECONDS)
+            others = replace(others, month_cost=month.cost)
             line = verdict(own, others)
             if line is not None:
                 return line
@@ -142,6 +150,32 @@ class ModelUsageTable(Repository):
     def sum_since(self, since: float) -> ModelUsage:
         with self._database.read() as connection:
             return _sum_usage(connection, tables.model_calls.c.started >= since)
+
+    def sum_recent(self, now: float, day: float) -> ModelUsage:
+        """The usage of the last `day` seconds, with the cost of the last 30 days."""
+        month = self.sum_since(now - MONTH_SECONDS)
+        return replace(self.sum_since(now - day), month_cost=month.cost)
+
+    def sum_by_model(self, since: float) -> Mapping[str, ModelUsage]:
+        """The usage since a time by model, the dearest first; "" where none answered."""
+        calls = tables.model_calls
+        query = select(calls.c.model, *_SUMS).where(calls.c.started >= since)
+        with self._database.read() as connection:
+            rows = connection.execute(query.group_by(calls.c.model).order_by(_SUMS[2].desc()))
+            return {row[0]: ModelUsage(*row[1:]) for row in rows}
+
+    def sum_by_job(self, since: float, limit: int = 20) -> Mapping[str, ModelUsage]:
+        """The usage since a time of the jobs that asked last, the newest first."""
+        calls = tables.model_calls
+        query = (
+            select(calls.c.job, *_SUMS)
+            .where(calls.c.started >= since, calls.c.job != "")
+            .group_by(calls.c.job)
+            .order_by(func.max(calls.c.started).desc())
+            .limit(limit)
+        )
+        with self._database.read() as connection:
+            return {row[0]: ModelUsage(*row[1:]) for row in connection.execute(query)}
 
     def sum_by_server(self) -> Mapping[tuple[str, str], ModelUsage]:
         """All usage by (server, author); the server is "" where a call belongs to none."""

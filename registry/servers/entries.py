@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -126,6 +126,21 @@ class ServerTable(Repository):
                 )
                 for row in connection.execute(_SUMMARIES).mappings()
             )
+
+    def find_permissions(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """The permissions of these servers' current versions, in the order of the names."""
+        wanted = tuple(names)
+        versions, entries = tables.versions, tables.entries
+        query = (
+            select(entries.c.name, versions.c.permissions)
+            .join(versions, versions.c.entry == entries.c.name)
+            .where(versions.c.version == entries.c.version, entries.c.name.in_(wanted))
+        )
+        with self._database.read() as connection:
+            found = {
+                row.name: tuple(json.loads(row.permissions)) for row in connection.execute(query)
+            }
+        return {name: found[name] for name in wanted if name in found}
 
     def get(self, name: str) -> Entry:
         """The current version of a server. Raises Unknown."""

@@ -121,13 +121,14 @@ class _Traveller:
 
     async def _write(self, tool: str, arguments: dict[str, Any]) -> Write:
         pending = await self._call("call_write", tool=f"powerdns.{tool}", arguments=arguments)
-        waiting = (await self._call("status"))["approvals"]
+        (waiting,) = (await self._call("status"))["approvals"]
+        assert waiting["approval"] == pending["approval"]
+        listed = await self._call("status", approval=pending["approval"])
         before = self.powerdns.requests
         await self._person("approve", pending["approval"])
         settled = await self._until(
             "approval", pending["approval"], lambda a: a["state"] not in MOVING
         )
-        listed = next(a for a in waiting if a["approval"] == pending["approval"])
         return Write(pending, listed, before, settled, self.powerdns.requests)
 
     async def _until(

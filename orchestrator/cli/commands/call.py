@@ -11,11 +11,13 @@ from orchestrator import views
 from orchestrator.app import open_app
 from orchestrator.approvals.accounts import choose_account
 from orchestrator.calls import Call, Done, Pending, Reply, split_tool_name
+from orchestrator.cli.answers import print_answer
 from orchestrator.cli.terminal import (
     FAILED,
     WAITING,
     engine_option,
     json_option,
+    out,
     parse_arguments,
     print_json,
     print_note,
@@ -90,9 +92,12 @@ def save_media(outcome: Outcome, path: Path) -> None:
 
 
 def _print_reply(reply: Reply) -> None:
+    """A person at the terminal gets the answer as a table or lines, a pipe as it came."""
     if isinstance(reply, Done):
         if reply.outcome.failure:
             print_text(reply.outcome.failure.message, "red")
+        elif out.is_terminal:
+            print_answer(reply.outcome.delivered)
         elif reply.outcome.difference is not None:
             # What differs is told beside the answer, so that a pipe gets the answer alone.
             *answer, note = reply.outcome.result["content"]

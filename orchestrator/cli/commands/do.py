@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from orchestrator.app import open_app
+from orchestrator.cli.answers import print_answer
 from orchestrator.cli.job_report import report_job
 from orchestrator.cli.resume import carry_out_job
 from orchestrator.cli.terminal import (
@@ -22,7 +23,6 @@ from orchestrator.cli.terminal import (
 from orchestrator.settings import Settings, load_settings
 from orchestrator.views import render_task_result
 from registry.models import Job
-from sandbox.wire.content import join_texts
 
 
 @click.command("do")
@@ -50,7 +50,7 @@ def do_command(
     if as_json:
         print_json(result or {"error": job.message})
     elif result:
-        print_text(join_texts(result["content"]))
+        print_answer(result)
     else:
         print_text(job.message, "red")
     if result is None or result.get("isError"):

@@ -12,6 +12,7 @@ import click
 
 from orchestrator.approvals.dates import format_age
 from orchestrator.approvals.needs import check_allowable
+from orchestrator.cli.cost_report import print_cost
 from orchestrator.cli.job_report import report_job
 from orchestrator.cli.terminal import (
     ask_pin,
@@ -47,6 +48,7 @@ from registry.store import Store
 @click.option("--brief", is_flag=True, help="With JOB: print what it waits for, for who writes.")
 @click.option("--allow", is_flag=True, help="The same as `toolwright allow JOB`.")
 @click.option("--resume", is_flag=True, help="With JOB: let it go on where it waits.")
+@click.option("--cost", is_flag=True, help="What models cost: a day, a month, by model and job.")
 @click.option(
     "--experimental",
     is_flag=True,
@@ -63,6 +65,7 @@ def jobs_command(
     brief: bool,
     allow: bool,
     resume: bool,
+    cost: bool,
     experimental: bool,
     pin_file: Path | None,
     as_json: bool,
@@ -86,6 +89,9 @@ def jobs_command(
             return
         if job:
             print_json(_load_job_details(store, job))
+            return
+        if cost:
+            print_cost(store.model_usage, settings.of_model.budget, time.time(), as_json)
             return
         rows = store.jobs.find()
     _print_jobs(rows, as_json)

@@ -92,7 +92,7 @@ class Authors:
         """
         if wanted in ("", "openai") and self.describe_endpoint() and not self._find_needs():
             author = await self._open_endpoint_author(self.settings.reader)
-            return self._meter_author(author, job.id, server, alive)
+            return self._meter_author(author, job.id, server, alive, self.settings.reader)
         sampler = self.samplers.find_author(job.id) if wanted in ("", "sampling") else None
         return self._meter_author(sampler, job.id, server, alive) if sampler else None
 
@@ -122,7 +122,7 @@ class Authors:
     def _find_options(self, job: str) -> AuthorOptions:
         configured = self.describe_endpoint()
         own = self.store.model_usage.sum_for_job(job)
-        since = self.store.model_usage.sum_since(self.now() - DAY_SECONDS)
+        since = self.store.model_usage.sum_recent(self.now(), DAY_SECONDS)
         question, given = CostEstimate("code", 0, 0.0), count_budgets(self.consents, job)
         # A job that has begun goes on: only a new one is held against the day's forges here.
         spent = (
@@ -163,7 +163,7 @@ class Authors:
         return author
 
     def _meter_author(
-        self, inner: Author, job: str, server: str, alive: Callable[[], object]
+        self, inner: Author, job: str, server: str, alive: Callable[[], object], model: str = ""
     ) -> MeteredAuthor:
         return MeteredAuthor(
             inner,
@@ -175,4 +175,5 @@ class Authors:
             partial(count_budgets, self.consents, job),
             alive,
             self.now,
+            model or self.settings.model,
         )

@@ -28,7 +28,8 @@ def find_reached_limit(
 ) -> BudgetLine | None:
     """The line that a question would cross; None where it crosses none.
 
-    `own` is what its job spent, `others` what all others did in the last 24 hours. Each time that a
+    `own` is what its job spent, `others` what all others did in the last 24 hours, with what they
+    cost in the last 30 days. Each time that a
     person `allowed` it the job has one forge's budget more, and does not count as one of the day's.
     """
     if question.purpose in WRITING and not allowed and others.forges >= budget.forges:
@@ -48,11 +49,17 @@ def find_reached_limit(
             own.cost + others.cost + question.cost,
             budget.day_money and budget.day_money + allowed * budget.forge_money,
         )
+        or _check_limit(
+            "month",
+            "money",
+            own.cost + others.month_cost + question.cost,
+            budget.month_money and budget.month_money + allowed * budget.forge_money,
+        )
     )
 
 
 def _check_limit(
-    of: Literal["job", "day"],
+    of: Literal["job", "day", "month"],
     unit: Literal["tokens", "money"],
     wanted: float,
     most: float,

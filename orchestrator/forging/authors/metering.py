@@ -34,7 +34,8 @@ class MeteredAuthor:
     """An author for one job's questions about one server. Each is a row before it is asked.
 
     `allowed` tells how many budgets more a person gave the job. `alive` is asked every second and
-    raises where the job is no longer ours (JobLost).
+    raises where the job is no longer ours (JobLost). `model` is the one that is asked, by whose
+    price a question is estimated; "" where the endpoint chooses.
     """
 
     inner: Author
@@ -46,6 +47,7 @@ class MeteredAuthor:
     allowed: Callable[[], int] = lambda: 0
     alive: Callable[[], object] = lambda: None
     now: Callable[[], float] = time.time
+    model: str = ""
 
     @property
     def name(self) -> str:
@@ -94,7 +96,7 @@ class MeteredAuthor:
             started=self.now(),
             tokens_in=tokens_in,
             tokens_out=ask.max_tokens,
-            cost=self._compute_cost(tokens_in, ask.max_tokens),
+            cost=self._compute_cost(tokens_in, ask.max_tokens, self.model),
         )
         question = CostEstimate(ask.purpose, call.tokens, call.cost)
         verdict = partial(find_reached_limit, self.budget, question, allowed=self.allowed())
@@ -105,15 +107,20 @@ class MeteredAuthor:
 
     def _end_call(self, call: ModelCall, tokens_in: int, tokens_out: int) -> None:
         seconds = self.now() - call.started
-        cost = self._compute_cost(tokens_in, tokens_out)
+        cost = self._compute_cost(tokens_in, tokens_out, call.model or self.model)
         spent = replace(
             call, tokens_in=tokens_in, tokens_out=tokens_out, cost=cost, seconds=seconds
         )
         self.model_usage.end_call(spent, self.now())
 
-    def _compute_cost(self, tokens_in: int, tokens_out: int) -> float:
-        """A client's own model costs us nothing."""
-        return self.budget.compute_cost(tokens_in, tokens_out) if self.name == "openai" else 0.0
+    def _compute_cost(self, tokens_in: int, tokens_out: int, model: str) -> float:
+        """A client's own model costs us nothing. What an endpoint calls its model is its own word:
+        it costs no less than the one that was asked.
+        """
+        if self.name != "openai":
+            return 0.0
+        told = self.budget.compute_cost(tokens_in, tokens_out, model)
+        return max(told, self.budget.compute_cost(tokens_in, tokens_out, self.model))
 
     async def _write_unless_frozen(self, ask: ModelRequest) -> ModelReply:
         """The answer, cut at once by a freeze, and within a second where the job is lost."""

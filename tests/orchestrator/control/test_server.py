@@ -32,6 +32,7 @@ GUARDED = [
     ("POST", "/jobs/x/allow"),
     ("POST", "/login"),
     ("POST", "/do"),
+    ("POST", "/jobs/x/again"),
     ("POST", "/calls/x/wrong"),
     ("POST", "/replay/x"),
     ("GET", "/metrics"),

@@ -64,7 +64,9 @@ def test_the_verdict_sees_the_job_and_the_others_of_the_day_and_keeps_the_row_ou
         return LINE
 
     assert store.model_usage.begin_call(replace(CALL, started=300.0), 100.0, refusing) == LINE
-    assert seen == [(ModelUsage(50, 100, 0.5, 1, 1), ModelUsage(100, 200, 1.0, 2, 1))]
+    assert seen == [
+        (ModelUsage(50, 100, 0.5, 1, 1), ModelUsage(100, 200, 1.0, 2, 1, month_cost=1.5))
+    ]
     assert len(store.model_usage.find("j1")) == 1
 
 
@@ -78,7 +80,7 @@ def test_what_no_job_asked_is_everybodys_and_of_the_day_alone(store: Store) -> N
         return LINE
 
     store.model_usage.begin_call(replace(CALL, job=""), 100.0, refusing)
-    assert seen == [(ModelUsage(), ModelUsage(50, 100, 0.5, 1, 0))]
+    assert seen == [(ModelUsage(), ModelUsage(50, 100, 0.5, 1, 0, month_cost=1.0))]
     assert store.model_usage.sum_for_job("") == ModelUsage()
 
 
@@ -99,3 +101,19 @@ def test_a_long_answer_and_odd_texts_are_kept_bounded(store: Store) -> None:
     )
     (kept,) = store.model_usage.find("j1")
     assert kept.content["truncated"] is True
+
+
+def test_usage_is_summed_by_model_and_by_job_since_a_time(store: Store) -> None:
+    for number, job in enumerate(("j1", "j2", "j2", "")):
+        call = begun(store, replace(CALL, job=job, started=10.0 + number))
+        spent = replace(call, model=f"m{number % 2}", state="answered", cost=float(number))
+        store.model_usage.end_call(spent, 20.0)
+    usage = store.model_usage
+    assert {name: used.cost for name, used in usage.sum_by_model(0.0).items()} == {
+        "m1": 4.0,
+        "m0": 2.0,
+    }
+    assert list(usage.sum_by_model(0.0)) == ["m1", "m0"]
+    assert {job: used.cost for job, used in usage.sum_by_job(0.0).items()} == {"j2": 3.0, "j1": 0.0}
+    assert list(usage.sum_by_job(11.5)) == ["j2"]
+    assert usage.sum_by_job(0.0, 1).keys() == {"j2"}

@@ -85,3 +85,23 @@ def test_no_sequence_of_questions_spends_more_than_was_given(
         ):
             spent += tokens
     assert spent <= BUDGET.forge_tokens * (1 + allowed)
+
+
+def test_a_month_has_a_line_of_its_own() -> None:
+    budget = Budget(forges=9, month_money=5.0, forge_money=1.0)
+    spent = ModelUsage(cost=0.5, month_cost=4.8)
+    line = find_reached_limit(budget, CostEstimate("code", 100, 0.1), ModelUsage(cost=0.2), spent)
+    assert line == BudgetLine("month", "money", pytest.approx(5.1), 5.0)
+    assert "a month to 5.1 money" in render_line(line)
+    assert find_reached_limit(budget, ASKED, NOTHING, spent) is None
+    assert find_reached_limit(budget, ASKED, ModelUsage(cost=0.2), spent, allowed=1) is None
+
+
+@given(st.floats(0, 100), st.floats(0, 100), st.floats(0, 100))
+def test_no_question_is_asked_that_could_bring_a_month_past_its_line(
+    own: float, month: float, cost: float
+) -> None:
+    budget = Budget(forges=9, forge_tokens=0, day_tokens=0, month_money=50.0)
+    question = CostEstimate("code", 1, cost)
+    line = find_reached_limit(budget, question, ModelUsage(cost=own), ModelUsage(month_cost=month))
+    assert (line is not None) == (own + month + cost > 50.0)

@@ -1,0 +1,225 @@
+"""Answers of tools for a person at a terminal: tables, sentences and trees instead of JSON.
+
+Every name and text in an answer is a stranger's: it is shown as text without what nobody sees, and
+bounded in rows, columns, depth and length. `--json` has all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from orchestrator.cli.terminal import out, print_note
+from orchestrator.results.shape import cut_text, write_json
+from sandbox import exactjson
+from sandbox.sanitize import clean_text
+
+MAX_ROWS = 50
+MAX_COLUMNS = 8
+MAX_KEYS = 60
+MAX_DEPTH = 6
+MAX_LINES = 200
+CELL_LETTERS = 60
+LINE_LETTERS = 300
+TEXT_LETTERS = 20_000
+LOOKED_AT = 50
+"""Rows whose keys become columns."""
+ALL = "Cut for reading; --json shows all."
+_ENVELOPE = frozenset({"status", "body", "text", "content_type"})
+"""What our HTTP tools answer with (`docs/runtime-protocol.md`)."""
+
+
+@dataclass
+class RenderedAnswer:
+    """What is printed of an answer; `cut` where that is not all of it."""
+
+    parts: list[RenderableType]
+    cut: bool = False
+
+
+def print_answer(result: Mapping[str, Any]) -> None:
+    """Print an MCP tool result for a person. Notes beside the answer go to standard error."""
+    value, notes = _open_result(result)
+    rendered = render_answer(value)
+    for part in rendered.parts:
+        out.print(part)
+    for note in notes:
+        print_note(note)
+    if rendered.cut:
+        print_note(ALL)
+
+
+def render_answer(value: Any) -> RenderedAnswer:
+    """An answer as a person reads it: a list of objects as a table, an object as lines, what is
+    nested as a tree, anything else as a line.
+    """
+    rendered = RenderedAnswer([])
+    value = _unwrap(value)
+    if isinstance(value, list):
+        _render_list(value, rendered)
+    elif isinstance(value, Mapping):
+        _render_object(value, rendered)
+    else:
+        rendered.parts.append(_make_text(value, TEXT_LETTERS, rendered))
+    return rendered
+
+
+def _open_result(result: Mapping[str, Any]) -> tuple[Any, list[str]]:
+    """What a result gives, and what it tells beside that. Where none of its texts is JSON they are
+    words to a reader, and say more than its structure.
+    """
+    content = result.get("content") or []
+    texts = [str(block.get("text", "")) for block in content if block.get("type") == "text"]
+    structured = result.get("structuredContent")
+    if not texts and structured is not None:
+        return structured, []
+    own = next((text for text in texts if isinstance(_parse_json(text), dict | list)), None)
+    if own is None or result.get("isError"):
+        return "\n".join(texts), []
+    value = structured if structured is not None else _parse_json(own)
+    return value, [text for text in texts if text is not own]
+
+
+def _parse_json(text: str) -> Any:
+    try:
+        return exactjson.loads(text.encode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _unwrap(value: Any) -> Any:
+    """What an answer is about: the body of an HTTP answer, the one value of a computed one."""
+    if not isinstance(value, Mapping):
+        return value
+    if "status" in value and value.keys() <= _ENVELOPE:
+        for name in ("body", "text"):
+            if name in value:
+                return value[name]
+        return f"HTTP {value['status']}"
+    return value["result"] if value.keys() == {"result"} else value
+
+
+def _render_list(values: list[Any], rendered: RenderedAnswer) -> None:
+    if not values:
+        rendered.parts.append(Text("Nothing."))
+        return
+    if all(isinstance(each, Mapping) for each in values[:LOOKED_AT]):
+        _render_table(values, rendered)
+    elif any(isinstance(each, Mapping | list) for each in values[:LOOKED_AT]):
+        _render_tree(values, rendered)
+    else:
+        for each in values[:MAX_ROWS]:
+            rendered.parts.append(_make_text(each, LINE_LETTERS, rendered))
+        _tell_rest(len(values) - MAX_ROWS, "more", rendered)
+
+
+def _render_table(rows: Sequence[Any], rendered: RenderedAnswer) -> None:
+    """Columns in the order of their keys, those with plain values first."""
+    heads: dict[str, bool] = {}
+    for row in rows[:LOOKED_AT]:
+        for key, inner in list(row.items())[:MAX_KEYS]:
+            heads[key] = heads.get(key, True) and not isinstance(inner, Mapping | list)
+    columns = sorted(heads, key=lambda key: not heads[key])[:MAX_COLUMNS]
+    rendered.cut = rendered.cut or len(heads) > len(columns)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for key in columns:
+        table.add_column(Text(_make_line(key, 30, RenderedAnswer([]))), overflow="fold")
+    for row in rows[:MAX_ROWS]:
+        cells = row if isinstance(row, Mapping) else {}
+        table.add_row(
+            *(Text(_make_line(cells.get(key, ""), CELL_LETTERS, rendered)) for key in columns)
+        )
+    rendered.parts.append(table)
+    _tell_rest(len(rows) - MAX_ROWS, "more rows", rendered)
+
+
+def _render_object(value: Mapping[str, Any], rendered: RenderedAnswer) -> None:
+    if not value:
+        rendered.parts.append(Text("Nothing."))
+        return
+    nested = [key for key, inner in value.items() if isinstance(inner, Mapping | list) and inner]
+    lists = [key for key in nested if _is_table(value[key])]
+    if len(nested) == 1 and lists:
+        # What an API wraps around its list: the rest as lines, the list as a table.
+        plain = {key: inner for key, inner in value.items() if key not in lists}
+        if plain:
+            _render_tree(plain, rendered)
+        rendered.parts.append(Text(_make_line(lists[0], CELL_LETTERS, rendered), style="bold"))
+        _render_table(value[lists[0]], rendered)
+    else:
+        _render_tree(value, rendered)
+
+
+def _is_table(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(each, Mapping) for each in value[:LOOKED_AT])
+    )
+
+
+def _render_tree(value: Any, rendered: RenderedAnswer) -> None:
+    """An object or list as indented lines."""
+    root = Tree("", hide_root=True, guide_style="dim")
+    left = _grow_tree(root, value, MAX_DEPTH, MAX_LINES, rendered)
+    rendered.cut = rendered.cut or left <= 0
+    rendered.parts.append(root)
+
+
+def _grow_tree(node: Tree, value: Any, depth: int, left: int, rendered: RenderedAnswer) -> int:
+    """Add a value's lines; how many more there may be."""
+    named = isinstance(value, Mapping)
+    items = value.items() if named else ((f"{n}", each) for n, each in enumerate(value, 1))
+    for number, (key, inner) in enumerate(items):
+        if left <= 0 or number == MAX_KEYS:
+            rendered.cut = True
+            return left
+        left -= 1
+        label = _make_line(key, CELL_LETTERS, rendered)
+        if isinstance(inner, Mapping | list) and inner and depth:
+            left = _grow_tree(node.add(Text(label)), inner, depth - 1, left, rendered)
+        else:
+            line = _make_line(inner, LINE_LETTERS, rendered)
+            node.add(Text(f"{label}: {line}" if named else line))
+    return left
+
+
+def _tell_rest(count: int, what: str, rendered: RenderedAnswer) -> None:
+    if count > 0:
+        rendered.cut = True
+        rendered.parts.append(Text(f"… and {count:,} {what}", style="dim"))
+
+
+def _make_line(value: Any, letters: int, rendered: RenderedAnswer) -> str:
+    """A value in one line."""
+    text = " ".join(_write_plain(value, letters).split())
+    rendered.cut = rendered.cut or len(text) > letters
+    return cut_text(text, letters)
+
+
+def _make_text(value: Any, letters: int, rendered: RenderedAnswer) -> Text:
+    """A value as it is, line ends and all."""
+    text = _write_plain(value, letters)
+    rendered.cut = rendered.cut or len(text) > letters
+    return Text(cut_text(text, letters))
+
+
+def _write_plain(value: Any, letters: int) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        # One letter more than is shown, to see that it was cut.
+        return clean_text(value[: 4 * letters])[: letters + 1]
+    if isinstance(value, Mapping | list):
+        return clean_text(write_json(value))[: letters + 1] if value else "-"
+    if isinstance(value, int) and value.bit_length() > 4096:
+        return f"an integer of {value.bit_length()} bits"
+    return str(value)

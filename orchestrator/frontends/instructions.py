@@ -1,0 +1,72 @@
+"""The instructions that a client is given as it connects: how to go about it, and what is
+registered. The seven definitions never change; this does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from orchestrator.app import App
+from registry.models import CALLABLE
+from sandbox.bundle.permissions import parse_permissions
+from sandbox.bundle.target import HTTPS
+
+INSTRUCTIONS = (
+    "Toolwright routes tasks to registered MCP servers and forges new ones. Use `find` or `do` for "
+    "a task; call what is found with `call_read` or `call_write`. If nothing fits, `forge` with "
+    "the API's URL, or without one what only computes, then follow the job with `status`. Writes "
+    "wait for a person's approval outside this conversation: you cannot give it. Never ask the "
+    "user for a PIN or secret here."
+)
+MAX_TOKENS = 300
+LETTERS_PER_TOKEN = 3.5
+"""Of English and of JSON with English words, by the tokenizers in use: a cautious figure."""
+MAX_SERVERS = 20
+MAX_HOSTS = 2
+MAX_WORDS = 4
+"""Words of a name. One with more could be a sentence, and a name may come from a document."""
+
+
+def load_instructions(app: App) -> str:
+    """The instructions as they are at this moment."""
+    servers = app.store.servers
+    named = [s for s in servers.find_summaries() if s.state in CALLABLE]
+    named.sort(key=lambda server: (-server.standing.total, server.name))
+    permissions = servers.find_permissions([server.name for server in named[:MAX_SERVERS]])
+    return build_instructions(permissions, app.consents.find_hosts(), len(named))
+
+
+def build_instructions(
+    servers: Mapping[str, Collection[str]], granted: Collection[str], count: int = 0
+) -> str:
+    """The instructions with the names of the servers (with their permissions) that there is room
+    for, in their order, and of their hosts those that a person `granted` (`host:port`). Nothing
+    else of a server is told; one whose hosts nobody granted, or whose name could be a sentence, is
+    only counted. `count` is how many servers there are, where not all are given.
+    """
+    room = int(MAX_TOKENS * LETTERS_PER_TOKEN) - len(INSTRUCTIONS) - 60
+    told: list[str] = []
+    for line in _describe_servers(servers, granted):
+        room -= len(line) + 2
+        if room < 0 or len(told) == MAX_SERVERS:
+            break
+        told.append(line)
+    left = max(count, len(servers)) - len(told)
+    if not told:
+        return f"{INSTRUCTIONS} {left} servers are registered." if left else INSTRUCTIONS
+    more = f" and {left} more" if left else ""
+    return f"{INSTRUCTIONS} Registered: {', '.join(told)}{more}."
+
+
+def _describe_servers(
+    servers: Mapping[str, Collection[str]], granted: Collection[str]
+) -> Iterator[str]:
+    for name, permissions in servers.items():
+        hosts = [p.target for p in parse_permissions(permissions) if p.kind == "network"]
+        known = [target for target in hosts if str(target) in granted]
+        if name.count("_") >= MAX_WORDS or (hosts and not known):
+            continue
+        shown = " ".join(
+            target.host if target.port == HTTPS else str(target) for target in known[:MAX_HOSTS]
+        )
+        yield f"{name} ({shown})" if shown else name

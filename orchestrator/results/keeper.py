@@ -1,0 +1,227 @@
+"""Results by reference: what is large is kept for its session and answered with its shape, a sample
+and a handle.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from orchestrator.calls import Call, Done
+from orchestrator.errors import ReferenceRefused
+from orchestrator.gateway.catalog import RegisteredServer
+from orchestrator.results.paths import PathProblem, find_value
+from orchestrator.results.references import (
+    ANYWHERE,
+    describe_missing,
+    find_flows,
+    find_places,
+    merge_sources,
+    resolve_arguments,
+)
+from orchestrator.results.shape import (
+    cut_sample,
+    cut_text,
+    describe_shape,
+    measure_json,
+    write_json,
+)
+from registry.sessions.kept_results import (
+    KeepLimits,
+    KeptResult,
+    KeptResultTable,
+    MissingResult,
+    ResultSource,
+)
+from sandbox import exactjson
+from sandbox.bundle.apispec import Access
+from sandbox.sanitize import clean_json
+from sandbox.wire.framing import measure_depth
+
+ANSWER_BYTES = 4_500
+"""The most bytes of what stands for a large result: 1,500 tokens by `shape.TOKEN_BYTES`."""
+MAX_NESTING = 128
+SHAPE_BYTES = 1_200
+NOTE_LETTERS = 400
+UNKNOWN = (ResultSource("", frozenset({ANYWHERE})),)
+"""The source of what nobody can say where it is from."""
+Result = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ResultKeeper:
+    """Keeps and gives the large results of sessions. Its methods look at whole results: call them
+    beside the event loop. `most_bytes` is the size of the JSON up to which a result is given whole.
+    """
+
+    table: KeptResultTable
+    get_server: Callable[[str], RegisteredServer]
+    limits: KeepLimits
+    most_bytes: int = 6_000
+    now: Callable[[], float] = time.time
+
+    def resolve_references(self, call: Call, access: Access) -> Call:
+        """The call with the values that references in its arguments stand for; recorded in the
+        audit. A read that would take one server's answer to another's places is refused, a write
+        that would do so says it in `flow`. Raises ReferenceRefused.
+        """
+        now = self.now()
+        found = resolve_arguments(
+            call.arguments, lambda handle: self.table.find(call.session, handle, now)
+        )
+        if found.problems:
+            raise ReferenceRefused(
+                call.name, (f"{each.where}: {each.reason}" for each in found.problems)
+            )
+        if not found.used:
+            return call
+        flows = find_flows(found, call.name, find_places(call.server, self.get_server))
+        if flows and access == "read":
+            told = f"{flows[0]}. Where the user wants that, give the value itself"
+            raise ReferenceRefused(call.name, (told,))
+        self.table.record_uses(call.name, found.used, now)
+        sources = merge_sources(*(result.sources for result, _ in found.used))
+        flow = "; ".join(map(str, flows[:5]))
+        return replace(call, arguments=found.arguments, flow=flow, sources=sources)
+
+    def shorten_reply(self, done: Done, result: Result) -> Result:
+        """The result of a call as its session is given it. One without a session is given whole."""
+        call = done.call
+        sources = (*self._find_sources((call.server,)), *call.sources)
+        return self.shorten_result(result, call.session, done.invocation, call.name, sources)
+
+    def shorten_run(self, result: Result, session: str, job: str, tools: Iterable[str]) -> Result:
+        """The result of a task run, whose steps called these tools (`server.tool`)."""
+        names = tuple(tools)
+        sources = self._find_sources(name.partition(".")[0] for name in names) or UNKNOWN
+        return self.shorten_result(result, session, job, names[-1] if names else "do", sources)
+
+    def shorten_result(
+        self,
+        result: Result,
+        session: str,
+        call: str,
+        tool: str,
+        sources: Iterable[ResultSource],
+    ) -> Result:
+        """The result where it is small or holds more than text, or `session` is ""; else its shape,
+        a sample and the handle under which it is kept.
+        """
+        value = _extract_value(result) if session else None
+        if value is None or (
+            measure_depth(value, MAX_NESTING) <= MAX_NESTING
+            and measure_json(value) <= self.most_bytes
+        ):
+            return result
+        kept, size = None, 0
+        if measure_depth(value, MAX_NESTING) <= MAX_NESTING:
+            value = clean_json(value)
+            size, now = measure_json(value), self.now()
+            made = KeptResult(0, call, tool, now, now, size, merge_sources(sources), value)
+            kept = self.table.keep(session, made, self.limits)
+        return _build_reference(result, value, kept, tool, size)
+
+    def show_part(self, session: str, handle: str, path: str, offset: int) -> Mapping[str, Any]:
+        """What a path finds in a kept result: whole where it is small, of a list or text what is
+        there from `offset` on, of an object its shape. Raises ReferenceRefused.
+        """
+        kept = self.table.find(session, handle, self.now())
+        if isinstance(kept, MissingResult):
+            raise ReferenceRefused("status", (describe_missing(kept),))
+        value = find_value(kept.value, path)
+        if isinstance(value, PathProblem):
+            raise ReferenceRefused("status", (value.reason,))
+        head = {"result": kept.handle, "path": path}
+        return {**head, **_show_from(value, offset, ANSWER_BYTES - 700)}
+
+    def _find_sources(self, servers: Iterable[str]) -> tuple[ResultSource, ...]:
+        return tuple(
+            ResultSource(server, find_places(server, self.get_server, reading=True))
+            for server in dict.fromkeys(servers)
+        )
+
+
+def _extract_value(result: Mapping[str, Any]) -> Any:
+    """The value that a result gives, or None where it gives more than text."""
+    content = result.get("content") or []
+    if any(block.get("type") != "text" for block in content):
+        return None
+    if result.get("structuredContent") is not None:
+        return result["structuredContent"]
+    if not content:
+        return None
+    text = str(content[0].get("text", ""))
+    try:
+        return exactjson.loads(text.encode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return text
+
+
+def _build_reference(
+    result: Result, value: Any, kept: KeptResult | None, tool: str, size: int
+) -> Result:
+    """What stands for a large result. `kept` is None for one that no session may keep."""
+    shape = describe_shape(value, SHAPE_BYTES)
+    told: dict[str, Any] = {"tool": tool, "bytes": size, "shape": shape}
+    if kept is not None:
+        first = next((path for path in shape if path not in ("$", "…")), "$").replace("[*]", "[0]")
+        told["next"] = (
+            f"`status` with this session, result={kept.handle!r} and a path (and offset) shows "
+            f'more; {{"$ref": "{kept.handle}", "path": {write_json(first)}}} stands for a '
+            "value in arguments"
+        )
+        told = {"result": kept.handle, "expires": round(kept.expires), **told}
+    else:
+        told["next"] = "too large to be kept: ask for less, by the tool's own arguments"
+    told["sample"] = cut_sample(value, ANSWER_BYTES - measure_json(told) - 900)
+    lead = "" if kept is None else f", kept as {kept.handle}"
+    text = f"{tool} answered {size:,} bytes{lead}.\n{write_json(told)}"
+    notes = [
+        {"type": "text", "text": cut_text(str(block.get("text", "")), NOTE_LETTERS)}
+        for block in (result.get("content") or [])[1:2]
+    ]
+    return {
+        **result,
+        "content": [{"type": "text", "text": text}, *notes],
+        "structuredContent": told,
+    }
+
+
+def _show_from(value: Any, offset: int, room: int) -> dict[str, Any]:
+    """A value, or of one that is too large the part from `offset` on that has room."""
+    if not offset and measure_json(value) <= room:
+        return {"value": value}
+    if isinstance(value, list):
+        return _show_elements(value, offset, room)
+    if isinstance(value, str):
+        part = value[offset : offset + room // 4]
+        return {"value": part, **_tell_next(offset + len(part), len(value))}
+    if isinstance(value, Mapping):
+        shape = describe_shape(value, room // 3)
+        sample = cut_sample(value, room // 2)
+        return {"shape": shape, "sample": sample, "next": "give the path of one of its keys"}
+    return {"value": cut_sample(value, room)}
+
+
+def _show_elements(value: list[Any], offset: int, room: int) -> dict[str, Any]:
+    part: list[Any] = []
+    for item in value[offset:]:
+        room -= measure_json(item) + 1
+        if room < 0:
+            break
+        part.append(item)
+    end = offset + len(part)
+    if part or offset >= len(value):
+        return {"value": part, **_tell_next(end, len(value))}
+    # One element that is larger than an answer.
+    sample = cut_sample(value[offset], 1_500)
+    told = f"this element is large: add [{offset}] to the path"
+    return {"sample": sample, "shape": describe_shape(value[offset]), "next": told}
+
+
+def _tell_next(end: int, count: int) -> dict[str, Any]:
+    """How to go on where not all was shown."""
+    more = {"offset": end, "next": f"offset={end} goes on"} if end < count else {}
+    return {"count": count, **more}

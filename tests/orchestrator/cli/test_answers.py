@@ -1,0 +1,118 @@
+"""Answers as a person at the terminal reads them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from orchestrator.cli.answers import MAX_ROWS, print_answer, render_answer
+
+
+def shown(value: Any, width: int = 100) -> str:
+    console = Console(width=width, highlight=False)
+    with console.capture() as capture:
+        for part in render_answer(value).parts:
+            console.print(part)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+
+
+def deep(levels: int) -> Any:
+    value: Any = "bottom"
+    for _ in range(levels):
+        value = {"in": [value]}
+    return value
+
+
+def test_a_list_of_objects_is_a_table_with_plain_columns_first() -> None:
+    rows = [{"tags": ["a"], "id": 1, "name": "oar"}, {"id": 2, "name": None, "ok": True}]
+    assert shown({"status": 200, "body": rows}).splitlines() == [
+        "id  name  ok   tags",
+        '1   oar        ["a"]',
+        "2   -     yes",
+    ]
+
+
+def test_what_is_wrapped_around_a_list_stands_above_its_table() -> None:
+    assert shown({"total": 1, "items": [{"id": 7}]}).splitlines() == [
+        "total: 1",
+        "items",
+        "id",
+        "7",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "line"),
+    [
+        ({"result": 42}, "42"),
+        ({"number": 14}, "number: 14"),
+        ({"status": 204}, "HTTP 204"),
+        ({"status": 200, "text": "two\nlines"}, "two\nlines"),
+        ({"result": []}, "Nothing."),
+        ({"result": False}, "no"),
+        ([1, 2], "1\n2"),
+    ],
+)
+def test_one_value_is_a_line(value: Any, line: str) -> None:
+    assert shown(value) == line
+
+
+def test_nested_data_is_an_indented_tree() -> None:
+    told = shown({"zone": {"name": "x", "hosts": [{"ip": "::1"}]}, "n": 1})
+    assert [line.strip("│├└─ ") for line in told.splitlines()] == [
+        *("zone", "name: x", "hosts", "1", "ip: ::1", "n: 1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [{"id": number} for number in range(MAX_ROWS + 1)],
+        [{f"key{number}": 1 for number in range(30)}],
+        {"text": "x" * 5_000},
+        {"a": deep(60)},
+        {f"key{number}": {"in": list(range(50))} for number in range(100)},
+        list(range(1_000)),
+    ],
+)
+def test_what_is_too_much_is_cut_and_said_to_be(value: Any) -> None:
+    assert render_answer(value).cut
+    assert len(shown(value).splitlines()) <= 260
+    assert not render_answer({"a": 1, "b": [{"c": 2}]}).cut
+
+
+def test_the_rest_of_a_table_is_counted() -> None:
+    assert "… and 450 more rows" in shown([{"id": number} for number in range(500)])
+
+
+@pytest.mark.parametrize("place", ["key", "value", "cell", "head"])
+def test_a_strangers_text_is_text_and_nothing_else(place: str) -> None:
+    hostile = "[red]x[/red]\x1b[31m\u202e\u200b\x07"
+    value = {
+        "key": {hostile: {"a": 1}},
+        "value": {"a": hostile},
+        "cell": [{"a": hostile}],
+        "head": [{hostile: 1}],
+    }[place]
+    told = shown(value)
+    assert "[red]x[/red]" in told
+    assert not set(told) & set("\x1b\u202e\u200b\x07")
+
+
+def test_notes_stand_beside_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = json.dumps({"result": 3})
+    content = [{"type": "text", "text": text} for text in (answer, "a note")]
+    print_answer({"content": content, "structuredContent": {"result": 3}})
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("3\n", "a note\n")
+
+
+def test_words_to_a_reader_are_shown_instead_of_the_structure(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    content = [{"type": "text", "text": "Nothing was sent."}]
+    print_answer({"content": content, "structuredContent": {"approval": "x"}})
+    assert capsys.readouterr().out == "Nothing was sent.\n"

@@ -1,0 +1,124 @@
+"""Task runs on the control page: how they were done, what they came to, and doing one again."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from typing import Any
+
+import psutil
+import pytest
+
+from orchestrator.control.page import render_panels
+from orchestrator.control.runs import MAX_RUNS, render_runs
+from registry.jobs.model_usage import ModelCall
+from registry.models import Job, Process
+from registry.store import Store
+from tests.orchestrator.plane import Plane
+
+MARKUP = '<img src=x onerror=alert(1)>\u202e"'
+STEP = {
+    "id": "s1",
+    "task": "list zones",
+    "tool": "dns.list_zones",
+    "arguments": {"page": 1},
+    "call": "c1",
+    "state": "done",
+    "milliseconds": 12.4,
+}
+CALLED: dict[str, Any] = {
+    "state": "called",
+    **{"call": "c1", "trust": "", "rule": "", "cause": "", "failure": None},
+    "result": {"content": [{"type": "text", "text": "two zones"}]},
+    "steps": [STEP],
+}
+
+
+def run(id: str = "j1", result: Any = CALLED, **more: Any) -> Job:
+    request = {"task": "list the zones", "files": "typed", "session": "s"}
+    given = {"created": 100.0, "updated": 102.5, "state": "done", "result": result}
+    return Job(id, "do", request, **{**given, **more})
+
+
+def shown(store: Store, *jobs: Job) -> str:
+    for job in jobs:
+        store.jobs.create(replace(job, state="queued", result=None))
+        if job.state != "queued":
+            claimed = store.jobs.claim(job.id, "w", job.created)
+            assert claimed is not None
+            args = (job.id, claimed.attempt, job.state, job.result, job.updated, job.message)
+            store.jobs.finish(*args)  # type: ignore[arg-type]
+    return render_runs(store.jobs, store.model_usage)
+
+
+def test_a_run_shows_its_task_calls_time_cost_and_answer(store: Store) -> None:
+    call = ModelCall("j1", "dns", "plan", "openai", "p", "d", 101.0, 1, 1, cost=0.25)
+    store.model_usage.begin_call(call, 0.0, lambda own, others: None)
+    html = shown(store, run())
+    for told in (
+        "list the zones",
+        "2.5 s, cost 0.2500",
+        "dns.list_zones {&quot;page&quot;: 1}",
+        "done, 12 ms",
+        "call c1",
+        "<pre>two zones</pre>",
+        'data-post="/jobs/j1/again"',
+    ):
+        assert told in html
+
+
+def test_a_run_that_has_not_ended_cannot_be_done_again(store: Store) -> None:
+    html = shown(store, run(state="queued", result=None))
+    assert "queued" in html
+    assert "again" not in html
+
+
+def test_strangers_text_is_escaped_wherever_it_stands(store: Store) -> None:
+    step = {**STEP, **dict.fromkeys(("task", "tool", "call", "state"), MARKUP)}
+    result = {
+        **CALLED,
+        "steps": [{**step, "arguments": {MARKUP: MARKUP}}],
+        "result": {"content": [{"type": "text", "text": MARKUP}]},
+    }
+    hostile = run("j1", result)
+    html = shown(store, replace(hostile, request={"task": MARKUP}), run("j2", message=MARKUP))
+    assert "<img" not in html
+    assert "\u202e" not in html
+    assert html.count("&lt;img") >= 6
+
+
+@pytest.mark.parametrize("steps", [7, "x", [7, None, {}], [{"tool": 3, "milliseconds": "x"}], {}])
+def test_a_run_whose_steps_are_of_another_form_is_shown_all_the_same(
+    store: Store, steps: Any
+) -> None:
+    assert "two zones" in shown(store, run(result={**CALLED, "steps": steps}))
+
+
+def test_long_answers_and_many_runs_are_cut(store: Store) -> None:
+    long = {**CALLED, "result": {"content": [{"type": "text", "text": "x" * 100_000}]}}
+    html = shown(store, *(run(f"j{n}", {**long, "steps": [STEP] * 500}) for n in range(15)))
+    assert html.count("<details") == MAX_RUNS
+    assert len(html) < 150_000
+    assert "runs" in render_panels(store)
+
+
+def test_a_run_is_done_again_as_a_new_one_without_what_only_its_terminal_could_allow(
+    plane: Plane, store: Store
+) -> None:
+    start = psutil.Process().create_time()
+    store.processes.register(Process("w", os.getpid(), start, "serve", 0.0, time.time()))
+    shown(store, run())
+    answer = plane.ask("POST", "/jobs/j1/again", json={})
+    assert answer.status_code == 202
+    (job,) = store.jobs.find("queued")
+    assert job.id == answer.json()["job"] != "j1"
+    assert dict(job.request) == {"task": "list the zones", "session": "s", "arguments": {}}
+
+
+def test_only_a_task_run_can_be_done_again(plane: Plane, store: Store) -> None:
+    forge = Job("j9", "forge", {"task": "x"}, created=1.0, updated=1.0)
+    store.jobs.create(forge)
+    assert plane.ask("POST", "/jobs/j9/again", json={}).status_code == 400
+    assert plane.ask("POST", "/jobs/nothing/again", json={}).status_code == 404
+    assert len(store.jobs.find("queued")) == 1
