@@ -243,7 +243,7 @@ _EXTENDED: tuple[EntryState, ...] = ("active", "experimental")
 
 
 def _decide_missing(reason: Reason, intent: TaskIntent, same_api: str) -> Decision:
-    """Nothing fits: a server is extended or made, once it is certain that something is asked for."""
+    """Nothing fits: a server is extended or made, once it is certain that it is wanted."""
     if not intent.certain:
         return Decision("choose", ("uncertain_intent", reason))
     if same_api:

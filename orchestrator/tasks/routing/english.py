@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 from orchestrator.tasks.routing import words as w
+from orchestrator.tasks.routing.idioms import IDIOMS
 from orchestrator.tasks.routing.kinds import TaskIntent
 from orchestrator.tasks.routing.sentences import QUOTED, Sentence
 from sandbox.bundle.apispec import Access
@@ -49,7 +51,7 @@ def strip_politeness(said: Sentence) -> Sentence:
 def _classify_figures(said: Sentence) -> TaskIntent | None:
     """Sentences that ask for nothing, by a word or phrase."""
     first, second = said.get_word(0), said.get_word(1)
-    if said.has_phrase(w.IDIOMS) or (first == "weather" and second in (w.ARTICLES | w.DEICTIC)):
+    if said.has_phrase(IDIOMS) or (first == "weather" and second in (w.ARTICLES | w.DEICTIC)):
         return TaskIntent("remark", "idiom")
     if "weather" in said.words[1:] and _is_weather_a_verb(said):
         return TaskIntent("remark", "idiom")
@@ -205,7 +207,7 @@ def _classify_wh_question(said: Sentence) -> TaskIntent:
 
 
 def _asks_with_verb(said: Sentence, start: int) -> bool:
-    """Whether a question word begins a question, and no clause (`when it rains`, `who dares wins`)."""
+    """Whether a question word begins a question, and no clause (`when it rains`)."""
     first, second = said.words[0], said.get_word(1)
     if first in ("when", "where"):
         return second in w.AUXILIARIES
@@ -381,7 +383,7 @@ def _classify_order(said: Sentence) -> TaskIntent | None:
 
 def _include_other_verbs(found: TaskIntent, rest: tuple[str, ...]) -> TaskIntent:
     """`list the zones and delete them` writes."""
-    for before, word in zip(rest, rest[1:], strict=False):
+    for before, word in pairwise(rest):
         if before in ("and", ",", "or", "then") and word in w.WRITING_VERBS:
             return replace(found, access="write")
     return found

@@ -12,10 +12,10 @@ QUOTED = "\N{OBJECT REPLACEMENT CHARACTER}"
 """Stands for what is quoted: it is talked about and not said."""
 _QUOTE = re.compile(
     r"\"[^\"\n]{0,2000}\"|“[^”\n]{0,2000}”|„[^“”\n]{0,2000}[“”]|«[^»\n]{0,2000}»|`[^`\n]{1,2000}`"
-    r"|(?<![\w'])'[^'\n]{1,2000}'(?!\w)|‘[^’\n]{1,2000}’(?!\w)|「[^」\n]{0,2000}」"
+    r"|(?<![\w'])'[^'\n]{1,2000}'(?!\w)|\u2018[^\u2019\n]{1,2000}\u2019(?!\w)|「[^」\n]{0,2000}」"
 )
-_END = re.compile(r"(?<=[.!?…])[\s]+|[\n;]+|(?<=[。！？；])")
-_WORD = re.compile(rf"[^\W_]+(?:['’.@/:_-]+[^\W_]+)*['’]?|{QUOTED}|,")
+_END = re.compile(r"(?<=[.!?…])[\s]+|[\n;]+|(?<=。)")
+_WORD = re.compile(rf"[^\W_]+(?:['.@/:_-]+[^\W_]+)*'?|{QUOTED}|,")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 
 
@@ -61,7 +61,7 @@ def split_sentences(task: str) -> tuple[Sentence, ...]:
 
     A line that begins with `>` is a quotation.
     """
-    text = unicodedata.normalize("NFKC", task[:MAX_TASK]).replace("’", "'")
+    text = unicodedata.normalize("NFKC", task[:MAX_TASK]).replace("\u2019", "'")
     text = "".join(each for each in text if unicodedata.category(each) != "Cf")
     text = _QUOTE.sub(QUOTED, re.sub(r"(?m)^\s*>.*$", QUOTED, text))
     found = []
@@ -70,7 +70,7 @@ def split_sentences(task: str) -> tuple[Sentence, ...]:
         while words and words[0] == ",":
             words = words[1:]
         if words:
-            found.append(Sentence(words, part.rstrip().endswith(("?", "？"))))
+            found.append(Sentence(words, part.rstrip().endswith("?")))
     return tuple(found)
 
 
