@@ -60,7 +60,8 @@ GERMAN = Lexicon(
         "keine wie was welche welcher welches wo wann wer wieviel viel viele gibt hat haben kann "
         "kannst könntest würde wenn sie er es ihr du zeige zeig gib finde suche such hole hol "
         "lies nenne berechne rechne prüfe lösche erstelle baue mach mache freie freien heute "
-        "morgen gestern wetter kostet in aktuelle aktuellen sofort alles war waren wurde habe doch mal"
+        "morgen gestern wetter kostet in aktuelle aktuellen sofort alles war waren wurde habe "
+        "doch mal"
     ),
     _split("bitte hallo hi guten tag morgen abend jetzt mal dann danke also und"),
     _split(
@@ -83,9 +84,11 @@ GERMAN = Lexicon(
         "wie kann", "wie soll", "wie sollte", "wie mache", "wie macht", "wie lösche", "wie geht",
         "wie funktioniert", "wie würde", "wie könnte", "wie man", "warum", "wieso", "weshalb",
         "was wäre", "was würde", "was passiert", "was soll", "was sollte", "was meinst",
-        "was denkst", "was hältst", "was empfiehlst", "was ist ein", "was ist eine", "was bedeutet", "soll ich",
+        "was denkst", "was hältst", "was empfiehlst", "was ist ein", "was ist eine",
+        "was bedeutet", "soll ich",
         "sollte ich", "sollten wir", "sollen wir", "darf ich", "dürfen wir",
-        "muss ich", "müssen wir", "kann ich", "können wir", "kann man", "ist es sinnvoll", "ist es möglich", "erkläre",
+        "muss ich", "müssen wir", "kann ich", "können wir", "kann man", "ist es sinnvoll",
+        "ist es möglich", "erkläre",
         "erklär", "hilf mir zu verstehen", "welche sollte", "welchen sollte", "welche würdest",
     ),
     _split("nicht kein keine keinen keiner nie niemals ohne nein nichts"),
@@ -153,7 +156,8 @@ FRENCH = Lexicon(
     _split("bonjour salut svp s'il vous te plait plaît maintenant merci ensuite alors puis"),
     _split(
         "affiche affichez afficher afficher-moi montre montrez montrer montre-moi montrez-moi "
-        "liste listez lister donne donnez donner donne-moi donnez-moi trouve trouvez trouver trouve-moi "
+        "liste listez lister donne donnez donner donne-moi donnez-moi trouve trouvez trouver "
+        "trouve-moi "
         "cherche cherchez chercher recherche recherchez rechercher récupère récupérer obtiens "
         "obtenir dis-moi dites-moi calcule calculez calculer convertis convertissez convertir "
         "vérifie vérifiez vérifier compare comparer compte compter traduis traduire lis lire "

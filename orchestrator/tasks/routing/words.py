@@ -16,7 +16,8 @@ def _split_lines(text: str) -> tuple[str, ...]:
 
 READING_VERBS = _split(
     "analyse analyze browse calculate check compare compute convert count describe detect "
-    "determine diff display download enumerate estimate examine extract fetch filter find get give grep "
+    "determine diff display download enumerate estimate examine extract fetch filter find get "
+    "give grep "
     "identify inspect list locate lookup measure name parse ping preview print query rank read "
     "report resolve retrieve return scan search see show sort sum summarise summarize tell total "
     "trace track translate validate verify view watch"
@@ -155,12 +156,14 @@ FINITE = AUXILIARIES - _split("do have may will") | _split(
     "am says said told asked asks wants wanted thinks thought knows knew means meant seems seemed "
     "went came took made gave got saw left broke fell ran won lost sent felt became began kept "
     "sailed feels looks goes comes hates loves needs keeps remains belongs i'm we're you're "
-    "they're it's he's she's there's that's i've we've you've they've i'll we'll you'll they'll i'd we'd"
+    "they're it's he's she's there's that's i've we've you've they've i'll we'll you'll they'll "
+    "i'd we'd"
 )
 PRONOUNS = _split(
     "i we you he she they it there someone somebody everyone everybody nobody anyone anybody "
     "nothing everything something i'm we're you're they're it's he's she's there's that's i've "
-    "we've you've they've i'll we'll you'll they'll it'll he'll she'll i'd we'd you'd they'd he'd she'd"
+    "we've you've they've i'll we'll you'll they'll it'll he'll she'll i'd we'd you'd they'd "
+    "he'd she'd"
 )
 DEICTIC = _split("it this that them these those him her everything something nothing anything one")
 """Objects that name nothing by themselves."""
