@@ -26,6 +26,7 @@ class Reading:
     `origins` says of each argument where it comes from, `evidence` in which words. `missing` are
     required arguments that nobody said, `unused` values of the task that went into no argument.
     `problem` is why the tool's input schema refuses them; `by` is `rules` or a model's name.
+    `doubtful` are arguments whose words may mean something else.
     """
 
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -35,6 +36,7 @@ class Reading:
     unused: tuple[str, ...] = ()
     problem: str = ""
     by: str = "rules"
+    doubtful: tuple[str, ...] = ()
 
     @property
     def is_complete(self) -> bool:
@@ -46,6 +48,9 @@ class Reading:
 class Step:
     """One step of a plan. `tool` is `server.tool` once it is chosen; `arguments` may hold
     references to results of the steps in `after`.
+
+    `uses` is the word by which the task names a value of an earlier result ("its id"), `pick` which
+    item of a list it means: `each` (one call for each), an index as in JSONPath (`0`, `-1`), or "".
     """
 
     id: str
@@ -53,6 +58,8 @@ class Step:
     tool: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     after: tuple[str, ...] = ()
+    uses: str = ""
+    pick: str = ""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ dispatch under an id made from the job and the attempt, which refuses to act twi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
@@ -23,23 +22,12 @@ from orchestrator.forging.order import NO_TOOL, ForgeStep, Report
 from orchestrator.tasks import results
 from orchestrator.tasks.arguments import extract_arguments, is_extraction_wanted
 from orchestrator.tasks.parts import TaskParts
+from orchestrator.tasks.planning.split import split_task
 from orchestrator.tasks.results import TaskResult
 from registry.models import Job
 from sandbox.bundle.model import ToolDefinition
 from sandbox.schemas.validator import get_checker
 from sandbox.session.interface import Failure
-
-MAX_STEPS = 10
-_JOINTS = re.compile(r"\s*(?:;|\n+|,?\s+(?:and\s+)?then\s+)\s*", re.IGNORECASE)
-_BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
-
-
-def split_task(task: str) -> tuple[str, ...]:
-    """The steps of a task in order, one to ten: split at lines, semicolons and `then`."""
-    parts = (_BULLET.sub("", part).strip(" .") for part in _JOINTS.split(task))
-    steps = tuple(part for part in parts if part)[:MAX_STEPS]
-    return steps or (task,)
-
 
 MAX_ATTEMPTS = 3
 TRANSIENT = frozenset({"timeout", "unreachable", "crashed"})
