@@ -63,6 +63,7 @@ from orchestrator.processes.signals import Signals
 from orchestrator.processes.watchdog import LoopWatchdog
 from orchestrator.replay.replay import Replayer
 from orchestrator.settings import EngineName, Settings
+from orchestrator.tasks.answering import Answering
 from orchestrator.tasks.parts import TaskParts
 from orchestrator.tasks.suggestions import Suggestions
 from registry.audit.heads import HeadSigner
@@ -98,6 +99,7 @@ class App:
     suggestions: Suggestions
     jobs: JobRunner = field(init=False)
     submissions: Submissions = field(init=False)
+    answering: Answering = field(init=False)
 
     def watch_changes(self, seconds: float) -> AsyncIterator[None]:
         return self.pulse.follow_changes(seconds)
@@ -114,7 +116,9 @@ class App:
             engine,
         )
 
-    async def run_task_job(self, job: Job, report: Report) -> Mapping[str, Any]:
+    async def run_task_job(
+        self, job: Job, report: Report, quiet: bool = False
+    ) -> Mapping[str, Any]:
         """Carry out a task run. Its graph library is loaded when the first one comes."""
         graph = await asyncio.to_thread(importlib.import_module, "orchestrator.tasks.task_graph")
         parts = TaskParts(
@@ -126,7 +130,7 @@ class App:
             self.forge_jobs.run_forge_job,
             AwaitedRepairs(self.store, self.drift, self.jobs.complete).repair,
         )
-        result: Mapping[str, Any] = await graph.run_task(parts, job, report)
+        result: Mapping[str, Any] = await graph.run_task(parts, job, report, quiet)
         return result
 
 
@@ -283,6 +287,7 @@ def _assemble_app(ground: Context, calling: _CallParts, making: _ForgeParts, pat
             and app.authors.can_resume(job)
         ),
     )
+    app.answering = Answering(store, roster)
     app.submissions = Submissions(store, ground.process, app.jobs, making.drafting)
     return app
 
