@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -56,7 +56,7 @@ from orchestrator.healing.drift import Drift
 from orchestrator.healing.monitor import Healing
 from orchestrator.healing.repair import RepairRunner
 from orchestrator.jobs.forge_job import ForgeJobRunner
-from orchestrator.jobs.runner import JobRunner
+from orchestrator.jobs.runner import KNOWN_FAILURES, JobRunner
 from orchestrator.jobs.submissions import Submissions
 from orchestrator.processes.kill import keep_reserve
 from orchestrator.processes.signals import Signals
@@ -65,8 +65,10 @@ from orchestrator.replay.replay import Replayer
 from orchestrator.settings import EngineName, Settings
 from orchestrator.tasks.answering import Answering
 from orchestrator.tasks.parts import TaskParts
+from orchestrator.tasks.run.thinking import asks_for_more
 from orchestrator.tasks.suggestions import Suggestions
 from registry.audit.heads import HeadSigner
+from registry.errors import JobLost
 from registry.models import Job
 from registry.secrets.vault import Vault
 from registry.store import Store
@@ -115,6 +117,23 @@ class App:
             self.kill_switch,
             engine,
         )
+
+    async def run_forge_job(self, job: Job, report: Report) -> Mapping[str, Any]:
+        """Carry out a forge job, and go on to its task, as far as that needs nobody's answer."""
+        made = await self.forge_jobs.run_forge_job(job, report)
+        wanted = await asyncio.to_thread(asks_for_more, job.request)
+        if not wanted or made["state"] != "active":
+            return made
+        kept = {name: job.request[name] for name in ("task", "session", "reason") if name in job.request}
+        run = replace(job, kind="do", request={**kept, "made": made["server"]})
+        try:
+            came = await self.run_task_job(run, report, quiet=True)
+        except JobLost:
+            raise
+        except KNOWN_FAILURES as error:
+            # The server is registered, whatever becomes of its first call.
+            came = {"state": "failed", "error": str(error)}
+        return {**made, "task": dict(came)}
 
     async def run_task_job(
         self, job: Job, report: Report, quiet: bool = False
@@ -279,7 +298,7 @@ def _assemble_app(ground: Context, calling: _CallParts, making: _ForgeParts, pat
     app.jobs = JobRunner(
         store,
         ground.process,
-        {"forge": making.jobs.run_forge_job, "do": app.run_task_job, "repair": repairs.repair_job},
+        {"forge": app.run_forge_job, "do": app.run_task_job, "repair": repairs.repair_job},
         ground.pulse.wait_for_change,
         patient=patient,
         met=lambda job: (

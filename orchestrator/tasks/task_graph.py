@@ -8,13 +8,14 @@ dispatch under an id that never repeats a write.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 
 from orchestrator.errors import OrchestratorError, RunWaits
-from orchestrator.forging.order import Report
+from orchestrator.forging.order import ForgeStep, Report
 from orchestrator.tasks.parts import TaskParts
 from orchestrator.tasks.run.calling import Calling
 from orchestrator.tasks.run.context import RunContext
@@ -90,7 +91,7 @@ async def run_task(
     `quiet` run asks nobody and makes no server: it ends with what it would have asked. Raises
     RunWaits where somebody has to answer first, and as forging does.
     """
-    context = RunContext(parts, job, report, quiet)
+    context = RunContext(parts, job, _MonotonicReport(report, job.progress).tell, quiet)
     async with AsyncSqliteSaver.from_conn_string(str(parts.checkpoints)) as saver:
         graph = build_graph(context).compile(checkpointer=saver)
         thread = _build_thread(job.id)
@@ -107,6 +108,19 @@ async def run_task(
                 raise
             return {**wait.result, "state": "suggested"}
         return dict(state["result"])
+
+
+class _MonotonicReport:
+    """Tells a job's steps with a progress that never falls, as MCP wants it, also where a run goes
+    back to an earlier node.
+    """
+
+    def __init__(self, report: Report, progress: float) -> None:
+        self._report, self._progress = report, progress
+
+    def tell(self, step: ForgeStep) -> None:
+        self._progress = max(self._progress, step.progress)
+        self._report(replace(step, progress=self._progress))
 
 
 def _build_thread(job: str) -> Any:

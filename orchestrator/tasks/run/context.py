@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -45,8 +44,6 @@ class RunContext:
             return given
         need = build_need(question, self.job.id)
         told = encode_question(question, self.job.id)
-        example = json.dumps(told["answer_with"]["answer"], ensure_ascii=False)
-        message = f"{need.text} Answer: do(run={self.job.id!r}, answer={example})"
         result = {
             "state": "asking",
             "run": self.job.id,
@@ -54,7 +51,7 @@ class RunContext:
             "strategy": state.get("strategy", ""),
             "steps": list_steps(state),
         }
-        raise RunWaits(need, message, result)
+        raise RunWaits(need, need.text, result)
 
     async def open_author(self, server: str = "") -> Author | None:
         """The configured endpoint, while this run may ask it more; None where there is none."""

@@ -123,7 +123,7 @@ class Preparing:
                 return {"result": build_unknown_tool(step["tool"])}
             self.context.parts.roster.find_tool(*parts)
             return {}
-        made = step.get("made") or []
+        made = step.get("made") or list(filter(None, [state.get("made")]))
         routed = await asyncio.to_thread(
             self.context.parts.suggestions.route, step["task"], CANDIDATES
         )

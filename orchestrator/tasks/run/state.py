@@ -56,8 +56,8 @@ class StepState(TypedDict, total=False):
 
 class RunState(TypedDict, total=False):
     """One run. `current` is the step that is prepared, `wave` are those that are carried out side
-    by side, `calls` counts calls, `forged` are the servers made, `result` is what the run ends
-    with. The rest is as the job's request says it.
+    by side, `calls` counts calls, `forged` are the servers made, `made` is one that was made for
+    the task just before, `result` is what the run ends with. The rest is as the job's request says it.
     """
 
     task: str
@@ -68,6 +68,7 @@ class RunState(TypedDict, total=False):
     session: str
     continues: str
     approval: str
+    made: str
     strategy: str
     steps: dict[str, StepState]
     current: str
@@ -78,7 +79,17 @@ class RunState(TypedDict, total=False):
     result: dict[str, Any]
 
 
-REQUESTED = ("task", "tool", "arguments", "source", "reason", "session", "continues", "approval")
+REQUESTED = (
+    "task",
+    "tool",
+    "arguments",
+    "source",
+    "reason",
+    "session",
+    "continues",
+    "approval",
+    "made",
+)
 """What of a job's request a run begins with."""
 
 

@@ -55,6 +55,13 @@ class ChosenTool:
     by: str
 
 
+def asks_for_more(request: Mapping[str, Any]) -> bool:
+    """Whether a forge's task says what is to be done with the server, and not only that it is to be
+    there.
+    """
+    return bool(str(request.get("task", "")).strip())
+
+
 def is_restricted(parts: TaskParts, tool: str) -> bool:
     """Whether words alone, whoever read them, may not have a tool called: its server is a third
     party's, experimental, or made from documentation for people.
