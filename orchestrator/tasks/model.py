@@ -46,6 +46,9 @@ class Reading:
 class Step:
     """One step of a plan. `tool` is `server.tool` once it is chosen; `arguments` may hold
     references to results of the steps in `after`.
+
+    `uses` is the word by which the task names a value of an earlier result ("its id"), `pick` which
+    item of a list it means: `each` (one call for each), an index as in JSONPath (`0`, `-1`), or "".
     """
 
     id: str
@@ -53,6 +56,8 @@ class Step:
     tool: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     after: tuple[str, ...] = ()
+    uses: str = ""
+    pick: str = ""
 
 
 @dataclass(frozen=True)

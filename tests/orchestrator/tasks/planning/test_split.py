@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.tasks.task_graph import MAX_STEPS, split_task
+from orchestrator.tasks.planning.split import MAX_STEPS, split_task
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,366 @@
+"""References to results of earlier steps inside a step's arguments, resolved within bounds.
+
+A reference is `{"$ref": "s1", "path": "$.zones[0].id"}`; paths are JSONPath (RFC 9535). Paths are
+somebody else's text: only what is linear in the result's size is followed, which leaves out
+descendants (`..`), several selectors in one segment, functions, and filters inside filters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Literal
+
+from jsonpath import JSONPath, JSONPathEnvironment
+from jsonpath.exceptions import JSONPathError
+from jsonpath.filter import (
+    BaseExpression,
+    BooleanLiteral,
+    FilterExpression,
+    FloatLiteral,
+    InfixExpression,
+    IntegerLiteral,
+    Nil,
+    PrefixExpression,
+    RelativeFilterQuery,
+    StringLiteral,
+)
+from jsonpath.segments import JSONPathChildSegment
+from jsonpath.selectors import (
+    Filter,
+    IndexSelector,
+    JSONPathSelector,
+    NameSelector,
+    SliceSelector,
+    WildcardSelector,
+)
+
+from orchestrator.tasks.model import PATH, REF
+from sandbox import exactjson
+from sandbox.schemas.keywords import declared_types
+
+MAX_PATH = 300
+MAX_REFERENCES = 50
+MAX_VALUES = 1_000
+MAX_EACH = 50
+MAX_DEPTH = 32
+MAX_NODES = 20_000
+MAX_BYTES = 256 * 1024
+
+ReferenceCode = Literal[
+    "malformed",
+    "bad_path",
+    "unbounded_path",
+    "unknown_step",
+    "no_value",
+    "several_values",
+    "too_many",
+    "too_large",
+    "too_deep",
+]
+
+
+@dataclass(frozen=True)
+class ReferenceProblem:
+    """What is wrong with a reference. `where` is a JSON pointer into the arguments, `step` and
+    `path` are the reference's own.
+    """
+
+    where: str
+    code: ReferenceCode
+    step: str = ""
+    path: str = ""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A reference and where it stands in the arguments, as a JSON pointer."""
+
+    where: str
+    step: str
+    path: str
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """Arguments with values in the place of references; `steps` are those that values came from, by
+    the argument. With `problems` the arguments are as they were.
+    """
+
+    arguments: Mapping[str, Any]
+    problems: tuple[ReferenceProblem, ...] = ()
+    steps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+class _Environment(JSONPathEnvironment):
+    """RFC 9535 without function extensions: `match` and `search` take patterns that backtrack."""
+
+    def setup_function_extensions(self) -> None:
+        self.function_extensions = {}
+
+
+_ENVIRONMENT = _Environment(strict=True)
+_SELECTORS = (NameSelector, IndexSelector, SliceSelector, WildcardSelector, Filter)
+_COMPARED = (
+    BooleanLiteral,
+    FilterExpression,
+    FloatLiteral,
+    InfixExpression,
+    IntegerLiteral,
+    Nil,
+    PrefixExpression,
+    StringLiteral,
+)
+
+
+def find_references(arguments: Mapping[str, Any]) -> tuple[Reference, ...]:
+    """The references in arguments, in their order; malformed ones are left out."""
+    return tuple(
+        Reference(where, value[REF], value.get(PATH, "$"))
+        for where, value in _iterate_references(arguments)
+        if _check_form(where, value) is None
+    )
+
+
+def check_references(
+    arguments: Mapping[str, Any], steps: frozenset[str]
+) -> tuple[ReferenceProblem, ...]:
+    """What is wrong with the references of arguments, before there are results. `steps` are those
+    whose results there will be.
+    """
+    problems: list[ReferenceProblem] = []
+    count = 0
+    try:
+        for where, value in _iterate_references(arguments):
+            count += 1
+            problem = _check_form(where, value)
+            if problem is None and value[REF] not in steps:
+                problem = ReferenceProblem(where, "unknown_step", value[REF], value.get(PATH, "$"))
+            problems += [problem] if problem is not None else []
+            if count > MAX_REFERENCES:
+                return (*problems, ReferenceProblem(where, "too_many"))
+    except _TooDeep as error:
+        problems.append(ReferenceProblem(error.where, "too_deep"))
+    return tuple(problems)
+
+
+def resolve_references(
+    arguments: Mapping[str, Any],
+    results: Mapping[str, Any],
+    input_schema: Mapping[str, Any] | None = None,
+) -> Resolution:
+    """Put the values of results in the place of references.
+
+    A path of names and indices is one value; any other is a list of values, or the only one of them
+    where the input schema takes no list there.
+    """
+    problems = check_references(arguments, frozenset(results))
+    if problems:
+        return Resolution(arguments, problems)
+    made = _Resolver(results, input_schema or {})
+    resolved = {name: made.replace(value, (name,)) for name, value in arguments.items()}
+    if not made.problems and len(exactjson.dumps(resolved)) > MAX_BYTES:
+        made.problems.append(ReferenceProblem("", "too_large"))
+    if made.problems:
+        return Resolution(arguments, tuple(made.problems))
+    return Resolution(resolved, steps={k: tuple(v) for k, v in made.steps.items()})
+
+
+def expand_each(arguments: Mapping[str, Any], results: Mapping[str, Any]) -> tuple[Resolution, ...]:
+    """The arguments of one call for each value of the only reference to several; at most 50."""
+    problems = check_references(arguments, frozenset(results))
+    if problems:
+        return (Resolution(arguments, problems),)
+    several = [each for each in find_references(arguments) if not is_singular(each.path)]
+    if len(several) != 1:
+        where = several[1].where if several else ""
+        code: ReferenceCode = "too_many" if several else "no_value"
+        return (Resolution(arguments, (ReferenceProblem(where, code),)),)
+    (one,) = several
+    values = _select(one.path, results[one.step])
+    if len(values) > MAX_EACH:
+        problem = ReferenceProblem(one.where, "too_many", one.step, one.path)
+        return (Resolution(arguments, (problem,)),)
+    found = []
+    for value in values:
+        placed = _Resolver(results, {}, {one.where: value})
+        made = {name: placed.replace(part, (name,)) for name, part in arguments.items()}
+        steps = {k: tuple(v) for k, v in placed.steps.items()}
+        bad = tuple(placed.problems)
+        found.append(Resolution(arguments if bad else made, bad, {} if bad else steps))
+    return tuple(found)
+
+
+def is_singular(path: str) -> bool:
+    """Whether a valid path of names and indices alone selects at most one value."""
+    parsed = _parse(path)
+    return isinstance(parsed, JSONPath) and all(
+        isinstance(selector, NameSelector | IndexSelector)
+        for segment in parsed.segments
+        for selector in segment.selectors
+    )
+
+
+class _TooDeep(Exception):
+    def __init__(self, where: str) -> None:
+        super().__init__(where)
+        self.where = where
+
+
+def _iterate_references(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every object with a `$ref`, with its pointer. Raises _TooDeep past the bounds."""
+    waiting: list[tuple[str, int, Any]] = [("", 0, arguments)]
+    for _ in range(MAX_NODES):
+        if not waiting:
+            return
+        where, depth, value = waiting.pop()
+        if depth > MAX_DEPTH:
+            raise _TooDeep(where)
+        if isinstance(value, Mapping):
+            if REF in value and depth:
+                yield where, value
+                continue
+            inner = [(f"{where}/{_escape(str(k))}", depth + 1, v) for k, v in value.items()]
+        elif isinstance(value, list):
+            inner = [(f"{where}/{at}", depth + 1, item) for at, item in enumerate(value)]
+        else:
+            continue
+        waiting += reversed(inner)
+    raise _TooDeep("")
+
+
+def _check_form(where: str, value: Mapping[str, Any]) -> ReferenceProblem | None:
+    step, path = value[REF], value.get(PATH, "$")
+    if not isinstance(step, str) or not isinstance(path, str) or value.keys() - {REF, PATH}:
+        return ReferenceProblem(where, "malformed")
+    parsed = _parse(path)
+    if isinstance(parsed, JSONPath):
+        return None
+    return ReferenceProblem(where, parsed, step[:80], path[:MAX_PATH])
+
+
+def _parse(path: str) -> JSONPath | ReferenceCode:
+    """The path, or why it is none that is followed."""
+    if len(path) > MAX_PATH:
+        return "unbounded_path"
+    try:
+        parsed = _ENVIRONMENT.compile(path)
+    except (JSONPathError, RecursionError, ValueError):
+        return "bad_path"
+    if not isinstance(parsed, JSONPath):
+        return "bad_path"
+    return parsed if _is_linear(parsed) else "unbounded_path"
+
+
+def _is_linear(path: JSONPath) -> bool:
+    filters = 0
+    for segment in path.segments:
+        if not isinstance(segment, JSONPathChildSegment) or len(segment.selectors) != 1:
+            return False
+        (selector,) = segment.selectors
+        if not isinstance(selector, _SELECTORS):
+            return False
+        if isinstance(selector, Filter):
+            filters += 1
+            if not _is_comparison(selector.expression):
+                return False
+    return filters <= 1
+
+
+def _is_comparison(expression: BaseExpression) -> bool:
+    """Whether a filter compares plain values and paths of names and indices below the item."""
+    if isinstance(expression, RelativeFilterQuery):
+        return all(
+            isinstance(segment, JSONPathChildSegment) and all(map(_is_plain, segment.selectors))
+            for segment in expression.path.segments
+        )
+    if not isinstance(expression, _COMPARED):
+        return False
+    return all(map(_is_comparison, expression.children()))
+
+
+def _is_plain(selector: JSONPathSelector) -> bool:
+    return isinstance(selector, NameSelector | IndexSelector)
+
+
+def _select(path: str, result: Any) -> list[Any]:
+    """The values that a path selects, at most one more than are allowed."""
+    parsed = _parse(path)
+    if not isinstance(parsed, JSONPath):
+        return []
+    if not isinstance(result, Mapping | list):
+        # The library would read a text as JSON.
+        return [result] if not parsed.segments else []
+    try:
+        return [match.obj for match in islice(parsed.finditer(result), MAX_VALUES + 1)]
+    except (JSONPathError, RecursionError, TypeError, ValueError):
+        return []
+
+
+class _Resolver:
+    """Replaces references in one step's arguments; `fixed` are values of references by pointer."""
+
+    def __init__(
+        self,
+        results: Mapping[str, Any],
+        schema: Mapping[str, Any],
+        fixed: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._results, self._schema, self._fixed = results, schema, fixed or {}
+        self.problems: list[ReferenceProblem] = []
+        self.steps: dict[str, list[str]] = {}
+
+    def replace(self, value: Any, place: tuple[str | int, ...]) -> Any:
+        if isinstance(value, Mapping):
+            if REF in value:
+                return self._look_up(value, place)
+            return {name: self.replace(part, (*place, name)) for name, part in value.items()}
+        if isinstance(value, list):
+            return [self.replace(item, (*place, at)) for at, item in enumerate(value)]
+        return value
+
+    def _look_up(self, value: Mapping[str, Any], place: tuple[str | int, ...]) -> Any:
+        step, path = value[REF], value.get(PATH, "$")
+        where = "".join(f"/{_escape(str(part))}" for part in place)
+        known = self.steps.setdefault(str(place[0]), [])
+        if step not in known:
+            known.append(step)
+        if where in self._fixed:
+            return self._fixed[where]
+        found = _select(path, self._results[step])
+        if len(found) > MAX_VALUES:
+            self._refuse(where, "too_many", step, path)
+        elif is_singular(path):
+            if found:
+                return found[0]
+            self._refuse(where, "no_value", step, path)
+        elif self._takes_list(place):
+            return found
+        elif len(found) == 1:
+            return found[0]
+        else:
+            self._refuse(where, "several_values" if found else "no_value", step, path)
+        return None
+
+    def _refuse(self, where: str, code: ReferenceCode, step: str, path: str) -> None:
+        self.problems.append(ReferenceProblem(where, code, step, path))
+
+    def _takes_list(self, place: tuple[str | int, ...]) -> bool:
+        """Whether a list may stand at a place, as far as the schema says."""
+        schema: Any = self._schema
+        for part in place:
+            if not isinstance(schema, Mapping):
+                return True
+            schema = schema.get("items") if isinstance(part, int) else _get_property(schema, part)
+        types = declared_types(schema)
+        return not types or "array" in types
+
+
+def _get_property(schema: Mapping[str, Any], name: str) -> Any:
+    properties = schema.get("properties")
+    return properties.get(name) if isinstance(properties, Mapping) else None
+
+
+def _escape(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")[:80]

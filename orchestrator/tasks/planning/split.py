@@ -1,0 +1,120 @@
+"""Planning a task by rules: its steps in order, and which of them use an earlier step's result."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from orchestrator.tasks.model import Plan, Step, Strategy
+from orchestrator.tasks.routing.intent import classify_task
+
+MAX_STEPS = 10
+_JOINTS = re.compile(r"\s*(?:;|\n+|,?\s+(?:and\s+)?then\s+)\s*", re.IGNORECASE)
+_BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
+_THEN = re.compile(r"\bthen\b", re.IGNORECASE)
+_PASSING = re.compile(
+    r",?\s+and\s+(?=(?:for\s+each|for\s+every|use\s+(?:its|their|that|this|the)\s)\b)",
+    re.IGNORECASE,
+)
+"""Where the next step says itself that it goes on with what came before."""
+_USE = re.compile(
+    r"^(?:use|using|with|take|pass)\s+(?:its|their|that|this|the|each)\s+(?P<field>[\w-]{1,40})"
+    r"(?:\s+of\s+(?:it|each|them|that|the\s+[\w-]{1,40}))?(?:\s+(?:to|and|in\s+order\s+to)\s+|,\s*)"
+    r"(?P<rest>.+)$",
+    re.IGNORECASE | re.DOTALL,
+)
+_EACH = re.compile(
+    r"^for\s+(?:each|every)(?:\s+(?:of\s+(?:them|these|those)|one))?(?P<noun>(?:\s+[\w-]{1,40}){0,2}?)"
+    r"\s*(?:,|:)\s*(?P<rest>.+)$",
+    re.IGNORECASE | re.DOTALL,
+)
+_EACH_OF = re.compile(
+    r"^for\s+(?:each|every)(?:\s+(?:of\s+(?:them|these|those)|one))?\s+(?P<rest>.+)$",
+    re.IGNORECASE | re.DOTALL,
+)
+_POINTING = re.compile(
+    r"\b(?:its|their|it|them|that|those|these|this|the results?|each of them|each one|"
+    r"(?:first|second|third|fourth|fifth|last) one)\b(?!\s+(?:is|was)\b)",
+    re.IGNORECASE,
+)
+_FIELD = re.compile(r"\b(?:its|their)\s+(?P<field>[\w-]{1,40})", re.IGNORECASE)
+_ORDINALS = {"first": "0", "second": "1", "third": "2", "fourth": "3", "fifth": "4", "last": "-1"}
+_ORDINAL = re.compile(
+    r"\b(?:the\s+)?(?P<which>first|second|third|fourth|fifth|last)\s+(?:one|of\s+(?:them|these|those))\b",
+    re.IGNORECASE,
+)
+_OF_EACH = re.compile(r"\b(?:of|for|in|from|to)\s+each(?:\s+of\s+them|\s+one)?\b", re.IGNORECASE)
+
+
+def split_task(task: str) -> tuple[str, ...]:
+    """The steps of a task in order, one to ten: split at lines, semicolons and `then`."""
+    parts = (_BULLET.sub("", part).strip(" .") for part in _JOINTS.split(task))
+    steps = tuple(part for part in parts if part)[:MAX_STEPS]
+    return steps or (task,)
+
+
+def plan_task(task: str) -> Plan:
+    """The plan of a task: one step, several in order, or several that pass values on.
+
+    An order to make a tool is one step. Steps without an order between them and that all read may
+    run side by side; every other step waits for the one before.
+    """
+    intent = classify_task(task)
+    if intent.kind == "creation":
+        return Plan((Step("s1", task),), "forced" if intent.certain else "single")
+    parts = _split_passing(split_task(task))
+    if len(parts) == 1:
+        return Plan((Step("s1", parts[0] if task.strip() else task),), "single")
+    steps = _chain_steps(parts, is_ordered=_is_ordered(task, parts))
+    passes = any(step.uses or step.pick or _points_back(step) for step in steps[1:])
+    strategy: Strategy = "composed" if passes else "sequential"
+    return Plan(tuple(steps), strategy)
+
+
+def _split_passing(parts: Sequence[str]) -> tuple[str, ...]:
+    found = [piece for part in parts for piece in _PASSING.split(part)]
+    kept = tuple(piece.strip(" .,") for piece in found if piece.strip(" .,"))[:MAX_STEPS]
+    return kept or tuple(parts)
+
+
+def _is_ordered(task: str, parts: Sequence[str]) -> bool:
+    """Whether each step has to wait for the one before it: `then` says so, and what is not surely
+    a read may change what the next one sees.
+    """
+    if _THEN.search(task):
+        return True
+    found = [classify_task(part) for part in parts]
+    return not all(each.kind == "command" and each.access == "read" for each in found)
+
+
+def _chain_steps(parts: Sequence[str], *, is_ordered: bool) -> list[Step]:
+    steps: list[Step] = []
+    for number, part in enumerate(parts, start=1):
+        step = read_step(f"s{number}", part) if steps else Step("s1", part)
+        waits = bool(steps) and (is_ordered or bool(step.uses or step.pick) or _points_back(step))
+        after = (steps[-1].id,) if waits else ()
+        steps.append(Step(step.id, step.task, after=after, uses=step.uses, pick=step.pick))
+    return steps
+
+
+def read_step(name: str, part: str) -> Step:
+    """A later step: the words of what it does, and which value of the result before it uses."""
+    uses, pick, task = "", "", part
+    each = _EACH.match(task) or _EACH_OF.match(task)
+    if each is not None:
+        pick, task = "each", each["rest"]
+    used = _USE.match(task)
+    if used is not None:
+        uses, task = used["field"].lower(), used["rest"]
+    named, ordinal = _FIELD.search(task), _ORDINAL.search(part)
+    if not uses and named is not None:
+        uses = named["field"].lower()
+    if not pick and ordinal is not None:
+        pick = _ORDINALS[ordinal["which"].lower()]
+    if not pick and _OF_EACH.search(part):
+        pick = "each"
+    return Step(name, task.strip(" .,"), uses=uses, pick=pick)
+
+
+def _points_back(step: Step) -> bool:
+    return _POINTING.search(step.task) is not None

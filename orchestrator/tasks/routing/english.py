@@ -1,0 +1,448 @@
+"""The kind of one English sentence, by its form."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+from orchestrator.tasks.routing import words as w
+from orchestrator.tasks.routing.idioms import IDIOMS
+from orchestrator.tasks.routing.kinds import TaskIntent
+from orchestrator.tasks.routing.sentences import QUOTED, Sentence
+from sandbox.bundle.apispec import Access
+
+WH_WORDS = frozenset("what which who whom whose when where".split())
+_MEASURES = frozenset(
+    "many much long far old high low deep wide big large fast tall often heavy hot cold late early "
+    "full busy expensive strong".split()
+)
+_SPAN = 8
+"""Words in which a question's verb, or the thing that is to be made, has to come."""
+
+
+def classify_sentence(said: Sentence) -> TaskIntent:
+    """The kind of a sentence."""
+    said = strip_politeness(said)
+    if not said.words:
+        return TaskIntent("remark", "nothing said", False)
+    return (
+        _classify_figures(said)
+        or _classify_creation(said)
+        or _classify_question(said)
+        or _classify_wish(said)
+        or _classify_suggestion(said)
+        or _classify_order(said)
+        or _classify_statement(said)
+    )
+
+
+def strip_politeness(said: Sentence) -> Sentence:
+    """The sentence without greetings and polite words before what it says."""
+    for _ in range(6):
+        shorter = said.drop_phrase(w.POLITE_PHRASES)
+        if shorter is None and said.get_word(0) in w.POLITE:
+            shorter = said.drop(1)
+        if shorter is None:
+            return said
+        said = shorter
+    return said
+
+
+def _classify_figures(said: Sentence) -> TaskIntent | None:
+    """Sentences that ask for nothing, by a word or phrase."""
+    first, second = said.get_word(0), said.get_word(1)
+    if said.has_phrase(IDIOMS) or (first == "weather" and second in (w.ARTICLES | w.DEICTIC)):
+        return TaskIntent("remark", "idiom")
+    if "weather" in said.words[1:] and _is_weather_a_verb(said):
+        return TaskIntent("remark", "idiom")
+    if all(word in (QUOTED, ",") for word in said.words):
+        return TaskIntent("remark", "quotation")
+    if first in w.LABELS or said.drop_phrase(w.LABEL_PHRASES) is not None:
+        return TaskIntent("remark", "label")
+    if first in w.HYPOTHESES or said.drop_phrase(w.HYPOTHETICAL_PHRASES) is not None:
+        advice = said.is_question or said.words[:2] == ("what", "if")
+        return TaskIntent("advice" if advice else "remark", "hypothesis")
+    if first == "if":
+        return _classify_condition(said)
+    stopped = first == "stop" and second.endswith("ing")
+    if (first in w.NEGATIONS and first != "stop") or stopped or said.words[:2] == ("do", "not"):
+        return TaskIntent("remark", "negation")
+    return None
+
+
+def _is_weather_a_verb(said: Sentence) -> bool:
+    at = said.words.index("weather", 1)
+    before, after = said.words[at - 1], said.get_word(at + 1)
+    leads = ("to", "let's", "lets", "us", "will", "can", "could", "must", "should", "we", "i")
+    return before in leads and after in (w.ARTICLES | w.DEICTIC)
+
+
+def _classify_condition(said: Sentence) -> TaskIntent:
+    """`if …, list …` is an order that depends on something; any other `if …` is none."""
+    if said.is_question:
+        return TaskIntent("advice", "hypothesis")
+    if "," in said.words:
+        then = classify_sentence(said.drop(said.words.index(",") + 1))
+        if then.kind == "command":
+            return replace(then, reason="condition", certain=False)
+    return TaskIntent("remark", "hypothesis")
+
+
+def _classify_creation(said: Sentence) -> TaskIntent | None:
+    """An order to make a tool, a polite question or a wish for one."""
+    said, certain = _strip_request(said)
+    verb = said.get_word(0)
+    if verb in w.MAKING or said.words[:2] in (("set", "up"), ("put", "together")):
+        start = 2 if verb in ("set", "put") else 1
+        return _find_made_tool(said, start, verb, certain)
+    wished = said.drop_phrase(w.WISHED_THINGS)
+    if wished is not None and wished.get_word(0) in w.ARTICLES:
+        if _find_tool_noun(wished, 0, "") is not None:
+            return TaskIntent("creation", "wished tool", False, "write")
+    return None
+
+
+def _strip_request(said: Sentence) -> tuple[Sentence, bool]:
+    """The verb phrase of a request that is a wish or a polite question."""
+    if said.get_word(0) in ("can", "could", "will", "would") and said.get_word(1) == "you":
+        return strip_politeness(said.drop(2)), True
+    return said.drop_phrase(w.WISHES) or said, True
+
+
+def _find_made_tool(said: Sentence, start: int, verb: str, certain: bool) -> TaskIntent | None:
+    at = _find_tool_noun(said, start, verb)
+    if at is None:
+        return None
+    negated = any(word in w.NEGATIONS for word in said.words[:at])
+    return None if negated else TaskIntent("creation", "making", certain, "write")
+
+
+def _find_tool_noun(said: Sentence, start: int, verb: str) -> int | None:
+    """Where the thing that is to be made is named as a tool.
+
+    `server` is one only behind a verb that writes code, or where a clause says what it does: a
+    server can be a machine that some interface rents.
+    """
+    words = said.words[start : start + _SPAN]
+    if words and words[0] in ("me", "us", "myself"):
+        words = words[1:]
+    if not words or words[0] not in (w.ARTICLES | w.TOOL_NOUNS | {"server", "servers"}):
+        return None
+    for at, word in enumerate(words):
+        after = words[at + 1] if at + 1 < len(words) else ""
+        ends = after in w.CLAUSES or after in ("", ",") or after in ("server", "called", "named")
+        if word in w.TOOL_NOUNS and ends:
+            return start + at
+        if word == "server" and at and words[at - 1] == "mcp":
+            return start + at
+        if word == "server" and (after in ("that", "which") or (verb in w.FORGING and ends)):
+            return start + at
+        if word in w.CLAUSES and at:
+            return None
+    return None
+
+
+def _classify_question(said: Sentence) -> TaskIntent | None:
+    first, second = said.get_word(0), said.get_word(1)
+    opens = first in WH_WORDS or first in ("how", "why") or first in w.AUXILIARIES
+    if said.has_phrase(w.ADVICE_PHRASES) and (opens or said.is_question):
+        return TaskIntent("advice", "how or why")
+    if first == "why" or (first == "how" and second not in _MEASURES):
+        return _classify_how(said)
+    if first in ("whose", "whom") or first in WH_WORDS or first == "how":
+        return _classify_wh_question(said)
+    if "'s" in first and first.partition("'")[0] in WH_WORDS:
+        return _classify_wh_question(_split_contraction(said))
+    if first in ("can", "could", "will", "would") and second == "you":
+        return _classify_polite_question(said)
+    if first in w.AUXILIARIES:
+        return _classify_closed_question(said)
+    if said.is_question:
+        return _classify_marked_question(said)
+    return None
+
+
+def _split_contraction(said: Sentence) -> Sentence:
+    first = said.words[0].partition("'")[0]
+    return Sentence((first, "is", *said.words[1:]), said.is_question)
+
+
+def _classify_how(said: Sentence) -> TaskIntent:
+    """`how is the weather` asks for data; every other how and why for an explanation."""
+    second, third = said.get_word(1), said.get_word(2)
+    if second in ("is", "are", "was", "were") and third == "the" and len(said.words) > 3:
+        return TaskIntent("command", "question", False, "read")
+    return TaskIntent("advice", "how or why")
+
+
+def _classify_wh_question(said: Sentence) -> TaskIntent:
+    words = said.words
+    first, second, third = words[0], said.get_word(1), said.get_word(2)
+    start = 2 if first == "how" else 1
+    heads = words[1 : start + 5]
+    if second in ("a", "an") and first == "what":
+        return TaskIntent("remark", "exclamation")
+    if any(word in w.OPINION_AUXILIARIES for word in heads):
+        return TaskIntent("advice", "opinion")
+    if {"you", "your", "yourself"} & {*heads}:
+        return TaskIntent("advice", "about the assistant")
+    if second in ("can", "could") or (second in ("do", "did") and third in ("i", "we", "one")):
+        return TaskIntent("advice", "how or why")
+    if {"tool", "tools"} & {*heads}:
+        return TaskIntent("advice", "about the assistant")
+    if first == "what" and second in ("is", "are") and _is_definition(said):
+        return TaskIntent("advice", "definition")
+    if first == "what" and words[-1] in ("mean", "stand"):
+        return TaskIntent("advice", "definition")
+    if not _asks_with_verb(said, start):
+        return TaskIntent("remark", "statement")
+    asked = TaskIntent("command", "question", True, "read")
+    if first == "who" and second not in w.AUXILIARIES and not said.is_question:
+        return replace(asked, reason="unlike an order", certain=False)
+    if not _says_what_about(said):
+        return replace(asked, reason="deictic", certain=False)
+    if {"best", "better", "worst", "wrong", "matter", "think"} & {*words}:
+        return replace(asked, reason="unlike an order", certain=False)
+    return _doubt(asked, said)
+
+
+def _asks_with_verb(said: Sentence, start: int) -> bool:
+    """Whether a question word begins a question, and no clause (`when it rains`)."""
+    first, second = said.words[0], said.get_word(1)
+    if first in ("when", "where"):
+        return second in w.AUXILIARIES
+    if first == "who":
+        owns = second.endswith("s") and second not in ("cares", "knows", "dares")
+        return second in w.AUXILIARIES or said.is_question or owns
+    if first == "what" and second not in w.AUXILIARIES and not said.is_question:
+        return any(word in w.AUXILIARIES for word in said.words[start : start + 5])
+    if first == "how" or first == "which":
+        asks = any(word in w.AUXILIARIES for word in said.words[start : start + _SPAN])
+        return asks or said.is_question
+    return True
+
+
+def _is_definition(said: Sentence) -> bool:
+    """`what is a berth`, `what is DNS`, `what are cookies`."""
+    rest = said.words[2:]
+    if not rest:
+        return True
+    if rest[0] in ("a", "an"):
+        return "of" not in rest and "for" not in rest and "in" not in rest
+    plain = rest[0] not in (w.ARTICLES | {"today's", "tomorrow's", "yesterday's"})
+    return plain and len(rest) <= 2 and not any(c.isdigit() for word in rest for c in word)
+
+
+def _says_what_about(said: Sentence) -> bool:
+    """Whether a question names a thing, beyond words that point at something."""
+    known = w.AUXILIARIES | w.DEICTIC | w.PRONOUNS | WH_WORDS | {",", "how", "up", "on", "going"}
+    return any(word not in known and word not in _MEASURES for word in said.words)
+
+
+def _classify_polite_question(said: Sentence) -> TaskIntent:
+    """`can you list the zones?` asks for them, `can you list zones?` may ask for an ability."""
+    rest = strip_politeness(said.drop(2))
+    polite = rest != said.drop(2) or "please" in said.words
+    verb = rest.get_word(0)
+    if verb in w.ABILITY_VERBS | w.ADVISING:
+        return TaskIntent("advice", "ability")
+    if verb in ("tell", "show", "give"):
+        return _classify_order(rest) or TaskIntent("advice", "ability")
+    found = _classify_order(rest)
+    if found is None or found.kind != "command":
+        return found or TaskIntent("advice", "ability")
+    about = rest.words[1:]
+    named = any(c.isdigit() for word in about for c in word) or QUOTED in about
+    if polite or named or w.DEFINITE & {*about[:_SPAN]} or said.get_word(0) in ("would", "will"):
+        return replace(found, reason="polite question")
+    if found.access == "read":
+        return replace(found, reason="ability", certain=False)
+    return TaskIntent("advice", "ability", False, "write")
+
+
+def _classify_closed_question(said: Sentence) -> TaskIntent | None:
+    """Questions that begin with an auxiliary; None where it is an imperative."""
+    first, second = said.get_word(0), said.get_word(1)
+    if first == "do" and second not in (w.PRONOUNS | w.ARTICLES | {"all", "any", "there"}):
+        return TaskIntent("command", "imperative", False, "write")
+    if first == "have" and not said.is_question:
+        return TaskIntent("remark", "statement")
+    if first in w.OPINION_AUXILIARIES:
+        return TaskIntent("advice", "opinion")
+    if second in ("you", "your") or first == "am":
+        return TaskIntent("advice", "about the assistant")
+    if first in ("can", "could"):
+        return _classify_permission(said)
+    if second in ("i", "we") and said.get_word(2) in ("need", "have", "want", "really", "ever"):
+        if not (said.get_word(2) == "have" and said.get_word(3) not in ("to", "")):
+            return TaskIntent("advice", "opinion")
+    if second in ("it", "this", "that", "these", "those"):
+        sky = {"rain", "snow", "raining", "snowing", "freeze", "storm", "sunny", "cloudy", "windy"}
+        asked = TaskIntent("command", "question", bool(sky & {*said.words}), "read")
+        return asked if asked.certain else replace(asked, reason="deictic")
+    if not said.is_question and first in ("had", "were", "was", "may", "might"):
+        return TaskIntent("remark", "hypothesis")
+    asked = TaskIntent("command", "question", True, "read")
+    if {"good", "bad", "best", "better", "safe", "worth", "wise", "ok", "okay"} & {*said.words}:
+        return replace(asked, reason="opinion", certain=False)
+    return _doubt(asked, said)
+
+
+def _classify_permission(said: Sentence) -> TaskIntent:
+    """`can I see the zones?` asks for them; `can I cancel?` asks whether one may."""
+    subject, verb = said.get_word(1), said.get_word(2)
+    if subject in ("i", "we") and verb in ("see", "view", "have", "get"):
+        certain = verb in ("see", "view") and said.get_word(3) in w.DEFINITE
+        return TaskIntent("command", "polite question", certain, "read")
+    return TaskIntent("advice", "opinion")
+
+
+def _classify_marked_question(said: Sentence) -> TaskIntent:
+    """What is a question by its mark alone: `free berths in Bergen?`, `delete the zone?`"""
+    if said.get_word(0) in w.PRONOUNS or said.get_word(0) in ("any", "anyone"):
+        return TaskIntent("advice", "opinion", False)
+    verb = said.get_word(0)
+    access: Access | None = "write" if verb in w.WRITING_VERBS else "read"
+    return TaskIntent("command", "terse", False, access)
+
+
+def _classify_wish(said: Sentence) -> TaskIntent | None:
+    """`I want to see the zones` is a request; other wishes may be about the speaker's life."""
+    wished = said.drop_phrase(w.WISHES)
+    if wished is not None:
+        verb, direct = wished.get_word(0), " you to " in f" {' '.join(said.words[:5])} "
+        if wished.has_phrase(("how to", "how i", "how we", "why")) and verb in w.KNOWING:
+            return TaskIntent("advice", "how or why")
+        if verb in w.KNOWING and wished.get_word(1) not in w.DEICTIC | {""}:
+            return _doubt(TaskIntent("command", "wish", verb != "find", "read"), wished)
+        if direct:
+            found = _classify_order(wished)
+            return found and replace(found, reason="wish")
+        if verb in w.READING_VERBS | w.WRITING_VERBS:
+            access: Access = "read" if verb in w.READING_VERBS else "write"
+            return TaskIntent("command", "wish", False, access)
+        return TaskIntent("remark", "statement")
+    if said.drop_phrase(w.WISHED_THINGS) is not None:
+        return TaskIntent("command", "wish", False, None)
+    return None
+
+
+def _classify_suggestion(said: Sentence) -> TaskIntent | None:
+    """`let me see …` asks; `let's …` may be meant otherwise."""
+    lead = said.words[:2]
+    if lead in (("let", "me"), ("let", "us")) and said.get_word(2) in ("see", "know", "have"):
+        rest = said.drop(2)
+        if rest.has_phrase(("how to", "what you", "if you", "when you", "your")):
+            return TaskIntent("advice", "about the assistant")
+        about = rest.get_word(1)
+        certain = about not in w.DEICTIC | {""} and about in w.DEFINITE
+        return _doubt(TaskIntent("command", "wish", certain, "read"), rest)
+    if said.get_word(0) in ("let's", "lets") or lead == ("let", "us"):
+        rest = said.drop(2 if lead == ("let", "us") else 1)
+        found = _classify_order(rest)
+        if found is not None and found.kind == "command":
+            return replace(found, reason="suggestion", certain=False)
+        return TaskIntent("remark", "suggestion")
+    if said.get_word(0) == "let":
+        return TaskIntent("remark", "statement")
+    return None
+
+
+def _classify_order(said: Sentence) -> TaskIntent | None:
+    """An imperative: its first word is a verb that is known."""
+    verb = said.get_word(0)
+    rest = said.words[1:]
+    if verb in w.ADVISING:
+        return TaskIntent("advice", "how or why")
+    if verb not in w.READING_VERBS and verb not in w.WRITING_VERBS:
+        return None
+    reads = verb in w.READING_VERBS
+    found = TaskIntent("command", "imperative", True, "read" if reads else "write")
+    if rest[:1] == ("of",):
+        return replace(found, reason="terse", certain=False)
+    if not rest:
+        return replace(found, reason="deictic", certain=False)
+    if verb in ("tell", "show", "give", "name", "find", "explain", "describe", "look"):
+        heads = f" {' '.join(rest[:4])} "
+        if any(f" {word} " in heads for word in ("how to", "how i", "how we", "how you", "why")):
+            return TaskIntent("advice", "how or why")
+        if {"advice", "opinion", "hint", "hints", "tips", "thoughts", "ideas"} & {*rest}:
+            return TaskIntent("advice", "opinion")
+        if {"yourself", "your", "you"} & {*rest[:3]}:
+            return TaskIntent("advice", "about the assistant")
+    if said.has_phrase(("what you think", "you think", "you recommend", "we should", "i should")):
+        return TaskIntent("advice", "opinion")
+    if verb in ("tell", "ask", "give") and rest[:1] not in (("me",), ("us",)):
+        found = replace(found, access="write", certain=verb != "give")
+    if verb == "tell" and (len(rest) < 2 or rest[1] in ("a", "about", "something", "more")):
+        found = replace(found, reason="unlike an order", certain=False)
+    if verb == "look" and rest[0] not in w.PHRASAL:
+        found = replace(found, reason="unlike an order", certain=False)
+    return _doubt(_include_other_verbs(found, rest), said)
+
+
+def _include_other_verbs(found: TaskIntent, rest: tuple[str, ...]) -> TaskIntent:
+    """`list the zones and delete them` writes."""
+    for before, word in pairwise(rest):
+        if before in ("and", ",", "or", "then") and word in w.WRITING_VERBS:
+            return replace(found, access="write")
+    return found
+
+
+def _doubt(found: TaskIntent, said: Sentence) -> TaskIntent:
+    """A request as less certain where something in it may mean that it is none."""
+    words = said.words
+    if any(word in w.NEGATIONS for word in words[1:]):
+        return replace(found, reason="negated part", certain=False)
+    if "if" in words and "whether" not in words and found.reason == "imperative":
+        at = words.index("if")
+        known = words[0] in ("check", "tell", "see", "find", "test", "verify", "determine", "show")
+        if not known or at > 3:
+            return replace(found, reason="condition", certain=False)
+    if {"unless", "until", "once", "pretend", "hypothetically"} & {*words}:
+        return replace(found, reason="condition", certain=False)
+    if w.DEFERRALS & {*words}:
+        return replace(found, reason="deferred", certain=False)
+    if w.ABSTRACT & {*words}:
+        return replace(found, reason="figurative", certain=False)
+    if found.reason == "imperative" and _is_object_deictic(words):
+        return replace(found, reason="deictic", certain=False)
+    if found.reason == "imperative" and _has_main_verb(words):
+        return replace(found, reason="unlike an order", certain=False)
+    return found
+
+
+def _is_object_deictic(words: tuple[str, ...]) -> bool:
+    """Whether the object is a word that points at something: `delete it`, `show me that`."""
+    at = 2 if words[1:2] in (("me",), ("us",)) else 1
+    if at < len(words) and words[at] in w.PHRASAL:
+        at += 1
+    if at >= len(words):
+        return True
+    pointing = words[at] in w.DEICTIC
+    following = words[at + 1] if at + 1 < len(words) else ""
+    alone = following in {"", ",", "and", "or", "to", "for", "in", "from", "again", *w.FINITE}
+    return pointing and (words[at] in ("it", "them", "him", "her") or alone)
+
+
+def _has_main_verb(words: tuple[str, ...]) -> bool:
+    """Whether a finite verb follows that no clause word introduces: the first word was a noun."""
+    introduced = False
+    for word in words[1:]:
+        introduced = introduced or word in w.SUBORDINATORS
+        if word in w.FINITE and not introduced:
+            return True
+    return False
+
+
+def _classify_statement(said: Sentence) -> TaskIntent:
+    """What is left: a statement, or a few words that name something."""
+    first = said.get_word(0)
+    if first in w.PRONOUNS or any(word in w.FINITE for word in said.words[1:]):
+        wanted = first in ("i", "we") and said.has_phrase(("wondering if you could",))
+        if wanted:
+            return TaskIntent("command", "suggestion", False)
+        return TaskIntent("remark", "statement")
+    if w.NEGATIONS & {*said.words}:
+        return TaskIntent("remark", "negation")
+    return TaskIntent("command", "terse", False, None)

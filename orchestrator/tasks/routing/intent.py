@@ -1,0 +1,71 @@
+"""The kind of a task in words, by rules: only a command or a question for data may be acted on.
+
+The rules look at forms (imperatives, questions, negations, conditions, quotations), never at what
+is registered. What they cannot tell is a command that is not certain, which is asked about first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from orchestrator.tasks.routing.chinese import classify_chinese
+from orchestrator.tasks.routing.english import classify_sentence, strip_politeness
+from orchestrator.tasks.routing.european import classify_european, detect_lexicon
+from orchestrator.tasks.routing.kinds import TaskIntent
+from orchestrator.tasks.routing.sentences import MAX_TASK, Sentence, is_chinese, split_sentences
+from orchestrator.tasks.routing.words import RETRACTIONS, THANKS
+from sandbox.bundle.apispec import Access
+
+
+def classify_task(task: str) -> TaskIntent:
+    """The kind of a task. Any text is valid; of more than 4,000 characters none is certain."""
+    found = _classify(task)
+    if len(task) > MAX_TASK and found.certain:
+        return replace(found, reason="too long", certain=False)
+    return found
+
+
+def _classify(task: str) -> TaskIntent:
+    sentences = split_sentences(task)
+    if not sentences:
+        return TaskIntent("remark", "nothing said", False, None, "")
+    if any(is_chinese(word) for said in sentences for word in said.words):
+        return classify_chinese(" ".join(" ".join(said.words) for said in sentences))
+    if any(said.has_phrase(RETRACTIONS) for said in sentences):
+        return TaskIntent("remark", "retraction")
+    lexicon = detect_lexicon(sentences)
+    if lexicon is not None:
+        return combine_intents([classify_european(said, lexicon) for said in sentences])
+    telling = [said for said in sentences if not _is_thanks(said)]
+    return combine_intents([classify_sentence(said) for said in telling])
+
+
+def combine_intents(found: Sequence[TaskIntent]) -> TaskIntent:
+    """The intent of a task of several sentences: certain only where all are commands, or where the
+    first orders a tool and the others describe it.
+    """
+    if not found:
+        return TaskIntent("remark", "nothing said", False)
+    if len(found) == 1:
+        return found[0]
+    first = found[0]
+    if first.kind == "creation":
+        undone = any(each.reason in ("negation", "idiom") for each in found)
+        return replace(first, certain=first.certain and not undone)
+    commands = [each for each in found if each.kind in ("command", "creation")]
+    if not commands:
+        advice = [each for each in found if each.kind == "advice"]
+        return (advice or list(found))[0]
+    accesses = {each.access for each in commands}
+    access: Access | None = "write" if "write" in accesses else commands[0].access
+    certain = all(each.kind == "command" and each.certain for each in found)
+    if certain:
+        return replace(first, access=access)
+    return replace(commands[0], reason="several sentences", certain=False, access=access)
+
+
+def _is_thanks(said: Sentence) -> bool:
+    return all(word in THANKS or word == "," for word in said.words) or (
+        len(said.words) < 4 and not strip_politeness(said).words
+    )
