@@ -124,7 +124,9 @@ class App:
         wanted = await asyncio.to_thread(asks_for_more, job.request)
         if not wanted or made["state"] != "active":
             return made
-        kept = {name: job.request[name] for name in ("task", "session", "reason") if name in job.request}
+        kept = {
+            name: job.request[name] for name in ("task", "session", "reason") if name in job.request
+        }
         run = replace(job, kind="do", request={**kept, "made": made["server"]})
         try:
             came = await self.run_task_job(run, report, quiet=True)

@@ -114,6 +114,8 @@ def render_task_result(value: Mapping[str, Any]) -> Result:
 
 
 def _suggested_result(value: Mapping[str, Any]) -> Result:
+    if "nothing" in value:
+        return build_answer(dict(value), _NOTHING_ASKED)
     shown = {"candidates": value["candidates"], "none": "forge"}
     if "steps" in value:
         shown["steps"] = value["steps"]
@@ -140,10 +142,16 @@ def _wanting_result(value: Mapping[str, Any]) -> Result:
     return build_refusal(text, inputSchema=value["inputSchema"])
 
 
+_NOTHING_ASKED = (
+    "The words ask for nothing that a tool could do, and nothing was done. To have something done, "
+    "say what; or choose a tool with `tool`."
+)
 _NOTHING_CAN = (
     "No registered server can do this. Call `do` again with tool=none and a source (the API's URL "
     "or host; without one it asks for code), or call `forge`."
 )
+
+
 def _asking_result(value: Mapping[str, Any]) -> Result:
     return build_answer(value, _render_question(value))
 

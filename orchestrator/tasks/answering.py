@@ -10,6 +10,8 @@ from typing import Any
 from orchestrator.calls import split_tool_name
 from orchestrator.errors import UnknownTool
 from orchestrator.gateway.catalog import Catalog
+from orchestrator.tasks.model import Plan
+from orchestrator.tasks.planning.parse import parse_plan
 from orchestrator.tasks.run.flow import holds_reference
 from registry.database.canonical import to_compact_json
 from registry.errors import AnswerRefused
@@ -65,8 +67,8 @@ class Answering:
         result = job.result if isinstance(job.result, Mapping) else {}
         question = result.get("question") or {}
         shown = question.get("shown") or {}
-        for number, step in enumerate(answer.get("steps") or []):
-            yield from self._check_step(f"/answer/steps/{number}", step, answer["steps"])
+        if "steps" in answer:
+            yield from self._check_plan(answer)
         arguments = answer.get("arguments")
         tool = answer.get("tool") or shown.get("tool")
         if arguments is None or not tool or tool == "none":
@@ -74,18 +76,19 @@ class Answering:
         known = shown.get("known") or {}
         yield from self._check_arguments("/answer/arguments", tool, {**known, **arguments})
 
-    def _check_step(self, where: str, step: Mapping[str, Any], steps: Any) -> Iterator[Any]:
-        names = [each.get("id") or f"s{number}" for number, each in enumerate(steps, 1)]
-        for before in step.get("after") or []:
-            if before not in names:
-                yield SchemaViolation(f"{where}/after", f"{before} is no step")
-        tool = step.get("tool")
-        if not tool:
+    def _check_plan(self, answer: Mapping[str, Any]) -> Iterator[SchemaViolation]:
+        plan = parse_plan(answer)
+        if not isinstance(plan, Plan):
+            for problem in plan:
+                told = f"{problem.code} {problem.name}".strip().replace("_", " ")
+                yield SchemaViolation(f"/answer{problem.where}", told)
             return
-        if self._find_tool(tool) is None:
-            yield SchemaViolation(f"{where}/tool", f"there is no tool {tool!r}")
-        elif "arguments" in step and not holds_reference(step["arguments"]):
-            yield from self._check_arguments(f"{where}/arguments", tool, step["arguments"])
+        for number, step in enumerate(answer["steps"]):
+            where, tool = f"/answer/steps/{number}", step.get("tool")
+            if tool and self._find_tool(tool) is None:
+                yield SchemaViolation(f"{where}/tool", f"there is no tool {tool!r}")
+            elif tool and step.get("arguments") and not holds_reference(step["arguments"]):
+                yield from self._check_arguments(f"{where}/arguments", tool, step["arguments"])
 
     def _check_arguments(
         self, where: str, name: str, arguments: Mapping[str, Any]

@@ -166,9 +166,7 @@ class JobTable(Repository):
             self._append_audit_row(connection, "job.queued", id, {"by": clean_text(by, TEXT)}, now)
             return queued
 
-    def answer(
-        self, id: str, question: str, answer: Mapping[str, Any], by: str, now: float
-    ) -> Job:
+    def answer(self, id: str, question: str, answer: Mapping[str, Any], by: str, now: float) -> Job:
         """Keep the answer to the question that a waiting job asks in its request's `answers`, and
         queue the job; one answer is taken. Raises AnswerRefused, Unknown.
         """

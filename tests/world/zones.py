@@ -33,7 +33,9 @@ def _answer(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"200": {"description": "ok", "content": {"application/json": {"schema": schema}}}}
 
 
-def _operate(operation: str, summary: str, schema: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+def _operate(
+    operation: str, summary: str, schema: Mapping[str, Any], **more: Any
+) -> dict[str, Any]:
     return {"operationId": operation, "summary": summary, "responses": _answer(schema), **more}
 
 
@@ -63,9 +65,7 @@ def _describe_owners() -> Page:
         "Owners",
         {
             "/owners": {
-                "get": _operate(
-                    "findOwner", "Find the owner of a name", _ZONE, parameters=[named]
-                )
+                "get": _operate("findOwner", "Find the owner of a name", _ZONE, parameters=[named])
             },
             "/count": {"get": _operate("countOwners", "Count the owners", {"type": "object"})},
         },

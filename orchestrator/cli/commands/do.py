@@ -63,7 +63,7 @@ def do_command(
     request: dict[str, Any] = {"task": task, "arguments": parse_arguments(arguments)}
     request["files"] = "typed"
     request |= {key: value for key, value in (("tool", tool), ("source", source)) if value}
-    given = parse_arguments(answer) if answer else None
+    given = dict(parse_arguments(answer)) if answer else None
     settings = load_settings(engine=engine)
     job = run_coroutine(_run_task(settings, request, run, given, pin_file, as_json))
     _report_run(job, as_json)

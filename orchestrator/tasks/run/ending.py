@@ -17,7 +17,6 @@ from orchestrator.tasks.run.outcome import build_outcome
 from orchestrator.tasks.run.state import (
     RunState,
     change_step,
-    get_server,
     get_step,
 )
 from registry.database.canonical import hash_text
@@ -70,7 +69,7 @@ class Making:
         description anew, and where that has nothing more, from code.
         """
         step = get_step(state)
-        server = get_server(str((step.get("candidates") or [{"tool": ""}])[0]["tool"]))
+        server = step.get("server", "")
         self.context.tell("adapt", 0.1, f"{server} lacks what {step['id']} asks for")
         if self.context.quiet or not server:
             return self._suggest(state)

@@ -16,7 +16,14 @@ from orchestrator.errors import BudgetSpent, UnknownTool
 from orchestrator.forging.order import NO_TOOL
 from orchestrator.tasks.arguments import extract_arguments
 from orchestrator.tasks.model import Plan, Step
-from orchestrator.tasks.results import build_missing_arguments, build_unknown_tool
+from orchestrator.tasks.planning.parse import parse_plan
+from orchestrator.tasks.planning.references import resolve_references
+from orchestrator.tasks.planning.split import plan_task
+from orchestrator.tasks.results import (
+    build_missing_arguments,
+    build_nothing,
+    build_unknown_tool,
+)
 from orchestrator.tasks.run import questions
 from orchestrator.tasks.run.context import RunContext
 from orchestrator.tasks.run.flow import find_foreign_values, holds_reference
@@ -33,15 +40,12 @@ from orchestrator.tasks.run.state import (
 from orchestrator.tasks.run.thinking import (
     CLIENT,
     RULES,
-    Decision,
+    StepDecision,
     ask_choice,
     ask_plan,
     decide_step,
     is_restricted,
-    parse_client_plan,
-    plan_by_rules,
     read_by_rules,
-    resolve_references,
 )
 from sandbox.bundle.model import ToolDefinition
 from sandbox.schemas.validator import get_checker
@@ -65,8 +69,12 @@ class Preparing:
             only = Step("s1", state["task"], named, state.get("arguments") or {})
             steps = build_steps(Plan((only,)))
             steps["s1"]["choice"] = "forge" if named == NO_TOOL else "given"
-            return {"steps": steps, "current": "s1", "strategy": "forced" if named == NO_TOOL else "single"}
-        plan = plan_by_rules(state["task"])
+            return {
+                "steps": steps,
+                "current": "s1",
+                "strategy": "forced" if named == NO_TOOL else "single",
+            }
+        plan = await asyncio.to_thread(plan_task, state["task"])
         if len(plan.steps) == 1:
             steps = build_steps(plan)
             steps[plan.steps[0].id]["arguments"] = state.get("arguments") or {}
@@ -87,14 +95,17 @@ class Preparing:
                 return await ask_plan(author, state["task"], plan, found, self._knows_tool)
             except (AuthorFailed, BudgetSpent):
                 return plan, RULES
-        told = [{"id": step.id, "task": step.task, "after": list(step.after)} for step in plan.steps]
+        told = [
+            {"id": step.id, "task": step.task, "after": list(step.after)} for step in plan.steps
+        ]
         question = questions.build_plan_question(0, told, found)
         if self.context.quiet:
             return plan, RULES
         answer = self.context.ask(question, state)
         if "steps" not in answer:
             return plan, CLIENT
-        return parse_client_plan(answer["steps"], plan), CLIENT
+        made = parse_plan(answer)
+        return (made, CLIENT) if isinstance(made, Plan) else (plan, RULES)
 
     def _find_candidates(self, plan: Plan) -> dict[str, list[dict[str, Any]]]:
         find = self.context.parts.suggestions.find
@@ -127,10 +138,12 @@ class Preparing:
         routed = await asyncio.to_thread(
             self.context.parts.suggestions.route, step["task"], CANDIDATES
         )
-        decision = await asyncio.to_thread(
-            decide_step, self.context.parts, step, routed, made, bool(state.get("source"))
+        decided = await asyncio.to_thread(
+            decide_step, self.context.parts, step["task"], routed, made, state.get("source", "")
         )
-        return {"steps": change_step(state, step["id"], **_decided(decision))}
+        if decided.decision.kind == "answer":
+            return {"result": build_nothing(decided.candidates, decided.decision.reasons)}
+        return {"steps": change_step(state, step["id"], **_decided(step, decided))}
 
     def choose_after_route(self, state: RunState) -> str:
         if state.get("result"):
@@ -185,7 +198,8 @@ class Preparing:
                     arguments=dict(reading.arguments),
                     origins=dict(reading.origins),
                     evidence=dict(reading.evidence),
-                    read_by=step.get("read_by") or (RULES if reading.arguments or not given else ""),
+                    read_by=step.get("read_by")
+                    or (RULES if reading.arguments or not given else ""),
                 )
             }
         asked = await self._ask_endpoint(step, tool)
@@ -242,9 +256,13 @@ class Preparing:
         """
         step = get_step(state)
         self.context.tell("gate", 0.45, f"judging {step['tool']}")
-        resolved, problem = resolve_references(step.get("arguments") or {}, list_results(state))
-        if problem:
-            return self._refuse(state, f"{step['tool']} was not called: {problem}")
+        found = resolve_references(
+            step.get("arguments") or {}, list_results(state), self._get_tool(step).input_schema
+        )
+        resolved = dict(found.arguments)
+        if found.problems:
+            told = "; ".join(f"{p.where} {p.code} {p.step} {p.path}" for p in found.problems[:5])
+            return self._refuse(state, f"{step['tool']} was not called: {told}")
         why = self._list_reasons(state, step, resolved)
         changes: dict[str, Any] = {"resolved": resolved, "why": " ".join(why)}
         if why and not step.get("shown"):
@@ -328,13 +346,16 @@ class Preparing:
         return self.context.parts.roster.find_tool(server, name)
 
 
-def _decided(decision: Decision) -> dict[str, Any]:
-    return {
-        "choice": decision.kind,
-        "tool": decision.tool,
-        "candidates": list(decision.candidates),
-        "read_by": decision.by if decision.tool else "",
+def _decided(step: StepState, decided: StepDecision) -> dict[str, Any]:
+    changes: dict[str, Any] = {
+        "choice": decided.decision.kind,
+        "tool": decided.tool,
+        "candidates": [dict(each) for each in decided.candidates],
+        "reasons": list(decided.decision.reasons),
+        "read_by": RULES if decided.tool else "",
+        "server": decided.decision.server,
     }
+    return changes
 
 
 def _chosen(state: RunState, tool: str, arguments: Mapping[str, Any], by: str) -> RunState:

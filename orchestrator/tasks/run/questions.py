@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestrator.tasks.model import Question
+from orchestrator.tasks.planning.parse import ANSWER
 from registry.database.canonical import hash_text, to_canonical_json
 from registry.needs import AnswerNeed
 from sandbox.sanitize import clean_text
@@ -45,7 +46,7 @@ def build_choice(
         _number("choose", step, number),
         "choose",
         step,
-        f"Which tool does this: {_shorten(task)}? One of {', '.join(names)}, or {NONE}.",
+        _ask_which(task, names),
         {"task": task, "candidates": shown},
         _build_schema({"tool": {"enum": [*names, NONE]}, "arguments": {"type": "object"}}, "tool"),
     )
@@ -102,18 +103,6 @@ def build_plan_question(
 ) -> Question:
     """How the steps of a task hang together: which tool does each, on what."""
     told = "; ".join(f"{step['id']}: {step['task']}" for step in steps)
-    step = {
-        "type": "object",
-        "properties": {
-            "id": {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,19}$"},
-            "task": {"type": "string", "maxLength": 4000},
-            "tool": {"type": "string", "maxLength": 100},
-            "arguments": {"type": "object"},
-            "after": {"type": "array", "items": {"type": "string"}, "maxItems": 10},
-        },
-        "required": ["task"],
-        "additionalProperties": False,
-    }
     return Question(
         _number("plan", "", number),
         "plan",
@@ -130,7 +119,7 @@ def build_plan_question(
         _build_schema(
             {
                 "accept": {"const": True},
-                "steps": {"type": "array", "items": step, "minItems": 1, "maxItems": 10},
+                "steps": ANSWER["properties"]["steps"],
             }
         ),
     )
@@ -179,7 +168,13 @@ def _build_example(question: Question, name: str) -> dict[str, Any]:
         return {**example, "accept": True}
     if "source" in question.schema["properties"]:
         return {**example, "source": "https://api.example.com/openapi.json"}
-    return {**example, "arguments": {name: "…" for name in question.shown["missing"]}}
+    return {**example, "arguments": dict.fromkeys(question.shown["missing"], "…")}
+
+
+def _ask_which(task: str, names: Sequence[str]) -> str:
+    if not names:
+        return f"No registered tool fits {_shorten(task)}. Answer {NONE} to have a server made."
+    return f"Which tool does this: {_shorten(task)}? One of {', '.join(names)}, or {NONE}."
 
 
 def _build_schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
@@ -215,4 +210,4 @@ def _shorten_schema(schema: Any) -> Any:
         return schema
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     names = sorted(properties)[:50] if isinstance(properties, Mapping) else []
-    return {"type": "object", "properties": dict.fromkeys(names, {}), "cut": True}
+    return {"type": "object", "properties": {key: {} for key in names}, "cut": True}

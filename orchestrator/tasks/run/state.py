@@ -36,6 +36,8 @@ class StepState(TypedDict, total=False):
     origins: dict[str, str]
     evidence: dict[str, str]
     missing: list[str]
+    reasons: list[str]
+    server: str
     read_by: str
     why: str
     shown: bool
@@ -57,7 +59,7 @@ class StepState(TypedDict, total=False):
 class RunState(TypedDict, total=False):
     """One run. `current` is the step that is prepared, `wave` are those that are carried out side
     by side, `calls` counts calls, `forged` are the servers made, `made` is one that was made for
-    the task just before, `result` is what the run ends with. The rest is as the job's request says it.
+    the task just before, `result` is what the run ends with. The rest is as the job's request says.
     """
 
     task: str
@@ -130,7 +132,7 @@ def find_ready(state: RunState) -> Iterator[StepState]:
 
 
 def list_results(state: RunState) -> Mapping[str, Any]:
-    """What the steps that are done came to, by id: the structured content, else the whole result."""
+    """What the steps that are done came to, by id: what `extract_value` takes of each."""
     return {
         step["id"]: extract_value(step["reply"].get("result") or {})
         for step in state["steps"].values()
