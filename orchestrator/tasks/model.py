@@ -26,6 +26,7 @@ class Reading:
     `origins` says of each argument where it comes from, `evidence` in which words. `missing` are
     required arguments that nobody said, `unused` values of the task that went into no argument.
     `problem` is why the tool's input schema refuses them; `by` is `rules` or a model's name.
+    `doubtful` are arguments whose words may mean something else.
     """
 
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -35,6 +36,7 @@ class Reading:
     unused: tuple[str, ...] = ()
     problem: str = ""
     by: str = "rules"
+    doubtful: tuple[str, ...] = ()
 
     @property
     def is_complete(self) -> bool:

@@ -45,7 +45,7 @@ def find_other_class(bundle: Bundle, tool: ToolDefinition, arguments: Mapping[st
         if name not in arguments:
             # A write without what is required may be a larger one: `dryRun`, a filter, a version.
             needed = name in claimed.get("required", ()) and location != "path"
-            if needed and (not reads or _is_choosing(sent)):
+            if needed and (not reads or is_choosing_name(sent)):
                 return f"/{name} is not given"
             continue
         problem = get_checker({**part, "$defs": claimed.get("$defs", {})}).find_problem(
@@ -78,12 +78,12 @@ def _may_act(
         return location == "body"
     if isinstance(value, Mapping):
         # Its keys may stand in the request as names of parameters.
-        return _names_act(value) or any(map(_is_choosing, value))
-    return _is_choosing(sent) or (_has_listed(part, claimed) and _names_act(value))
+        return _names_act(value) or any(map(is_choosing_name, value))
+    return is_choosing_name(sent) or (_has_listed(part, claimed) and _names_act(value))
 
 
-def _is_choosing(sent: str) -> bool:
-    """Whether a parameter says what is done, by its name."""
+def is_choosing_name(sent: str) -> bool:
+    """Whether a parameter says what is done, by its name: `action`, `method`, `purge`."""
     return bool(_CHOOSING & {*split_words(sent)})
 
 

@@ -43,6 +43,7 @@ Reason = Literal[
     "incomplete",
     "invalid",
     "unused_values",
+    "doubtful_value",
     "example_value",
     "memory_value",
     "carried_value",
@@ -202,6 +203,8 @@ def _object_to_arguments(reading: Reading, candidate: Candidate) -> Iterator[Rea
         yield "invalid"
     if reading.unused:
         yield "unused_values"
+    if reading.doubtful:
+        yield "doubtful_value"
     origins = {*reading.origins.values()}
     if "example" in origins:
         yield "example_value"
