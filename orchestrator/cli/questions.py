@@ -64,8 +64,13 @@ def _read_values(text: str, shown: Mapping[str, Any]) -> dict[str, Any]:
     _print(text, style="bold")
     for name, value in shown["known"].items():
         _print(f"  {name}: {json.dumps(value, ensure_ascii=False)}")
-    names = list(shown["missing"]) or list(shown["known"])
-    typed = {name: _parse_value(click.prompt(name, err=True)) for name in names}
+    typed: dict[str, Any] = {}
+    for name in list(shown["missing"]) or list(shown["known"]):
+        place = typed
+        *outer, inner = name.split(".")
+        for part in outer:
+            place = place.setdefault(part, {})
+        place[inner] = _parse_value(click.prompt(name, err=True))
     return dict(coerce_arguments(shown["inputSchema"], typed).arguments)
 
 

@@ -12,7 +12,7 @@ from orchestrator.errors import UnknownTool
 from orchestrator.gateway.catalog import Catalog
 from orchestrator.tasks.model import Plan
 from orchestrator.tasks.planning.parse import parse_plan
-from orchestrator.tasks.run.flow import holds_reference
+from orchestrator.tasks.run.flow import holds_reference, merge_arguments
 from registry.database.canonical import to_compact_json
 from registry.errors import AnswerRefused
 from registry.models import Job
@@ -74,7 +74,9 @@ class Answering:
         if arguments is None or not tool or tool == "none":
             return
         known = shown.get("known") or {}
-        yield from self._check_arguments("/answer/arguments", tool, {**known, **arguments})
+        yield from self._check_arguments(
+            "/answer/arguments", tool, merge_arguments(known, arguments)
+        )
 
     def _check_plan(self, answer: Mapping[str, Any]) -> Iterator[SchemaViolation]:
         plan = parse_plan(answer)

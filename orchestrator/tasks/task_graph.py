@@ -20,6 +20,7 @@ from orchestrator.tasks.parts import TaskParts
 from orchestrator.tasks.run.calling import Calling
 from orchestrator.tasks.run.context import RunContext
 from orchestrator.tasks.run.ending import Ending, Making, settle_step
+from orchestrator.tasks.run.filling import Filling
 from orchestrator.tasks.run.preparing import Preparing
 from orchestrator.tasks.run.state import REQUESTED, RunState
 from registry.models import Job
@@ -30,14 +31,14 @@ MAX_NODES = 200
 
 def build_graph(context: RunContext) -> StateGraph[RunState]:
     """The graph of one run, not yet compiled."""
-    prepares, calls = Preparing(context), Calling(context)
+    prepares, fills, calls = Preparing(context), Filling(context), Calling(context)
     makes, ends = Making(context), Ending(context)
     graph: StateGraph[RunState] = StateGraph(RunState)
     for node in (
         prepares.plan,
         prepares.route,
         prepares.choose,
-        prepares.arguments,
+        fills.arguments,
         prepares.gate,
         prepares.confirm,
         makes.forge,

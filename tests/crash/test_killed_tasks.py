@@ -128,7 +128,8 @@ def _forgotten(world: World) -> None:
 
 
 def carry_on(settings: Settings, job: str, to_end: bool = False) -> Job:
-    """Open the installation as the next `serve`; the job when it has ended or, not `to_end`, waits.
+    """Open the installation as the next `serve`; the job when it has ended or waits, `to_end` when
+    it has ended.
     """
 
     async def work() -> Job:

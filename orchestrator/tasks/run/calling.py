@@ -7,8 +7,10 @@ and a write that was requested or made under it before is not made again.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from orchestrator.calls import Call, Done, Pending, Reply
@@ -21,6 +23,7 @@ from orchestrator.tasks.run.state import (
     RunState,
     StepState,
     change_step,
+    extract_value,
     find_ready,
     get_server,
 )
@@ -46,7 +49,7 @@ class Calling:
         """The prepared steps: reads side by side, else one write, each through the gate."""
         ready = [s for s in state["steps"].values() if s.get("ready") and not s.get("end")]
         reads = [step for step in ready if self._is_read(step)]
-        wave = (reads or ready[:1])[: max(0, MAX_CALLS - state.get("calls", 0))]
+        wave = _fit_budget(reads or ready[:1], MAX_CALLS - state.get("calls", 0))
         named = ", ".join(step["tool"] for step in wave)
         attempt = max((step.get("attempts", 0) for step in wave), default=0) + 1
         self.context.tell("execute", 0.6, f"calling {named} (attempt {attempt})")
@@ -66,7 +69,7 @@ class Calling:
                     "reason": f"the run has made {MAX_CALLS} calls, the most it may; ask for less",
                 },
             )
-        calls = state.get("calls", 0) + len(wave)
+        calls = state.get("calls", 0) + sum(map(_count_calls, wave))
         return {"steps": steps, "wave": [step["id"] for step in wave], "calls": calls}
 
     async def _call(
@@ -85,10 +88,10 @@ class Calling:
         begun = time.monotonic()
         if earlier is not None:
             reply = earlier
+        elif step.get("each"):
+            reply = await self._call_each(call, step["each"], identity, limit)
         else:
-            async with limit:
-                made = await self.context.parts.call(call, identity)
-            reply = {**build_call_result(made), **_encode_failure(made)}
+            reply = await self._call_once(call, identity, limit)
         failure, status = reply.pop("kind", ""), reply.pop("status", None)
         return {
             "attempts": attempt,
@@ -99,6 +102,35 @@ class Calling:
             "trust": reply.get("trust", ""),
             "milliseconds": round((time.monotonic() - begun) * 1000, 1),
         }
+
+    async def _call_once(
+        self, call: Call, identity: str, limit: asyncio.Semaphore
+    ) -> dict[str, Any]:
+        async with limit:
+            made = await self.context.parts.call(call, identity)
+        return {**build_call_result(made), **_encode_failure(made)}
+
+    async def _call_each(
+        self,
+        call: Call,
+        each: Sequence[Mapping[str, Any]],
+        identity: str,
+        limit: asyncio.Semaphore,
+    ) -> dict[str, Any]:
+        """One read for each value; what all of them came to, or the first that failed."""
+        replies = await asyncio.gather(
+            *(
+                self._call_once(replace(call, arguments=arguments), f"{identity}-{number}", limit)
+                for number, arguments in enumerate(each, 1)
+            )
+        )
+        bad = [r for r in replies if r["state"] != "called" or r.get("failure")]
+        if bad:
+            return bad[0]
+        answers = [extract_value(reply["result"]) for reply in replies]
+        text = json.dumps(answers, ensure_ascii=False)
+        told = {"content": [{"type": "text", "text": text}], "structuredContent": {"body": answers}}
+        return {**replies[-1], "result": told}
 
     def _build_call(self, state: RunState, step: StepState) -> Call:
         server, _, tool = step["tool"].partition(".")
@@ -220,6 +252,21 @@ class Calling:
             return self.context.parts.roster.find_tool(server, tool).access == "read"
         except UnknownTool:
             return False
+
+
+def _count_calls(step: StepState) -> int:
+    return max(1, len(step.get("each") or ()))
+
+
+def _fit_budget(steps: Sequence[StepState], left: int) -> list[StepState]:
+    """The first of the steps whose calls may still be made."""
+    fitting = []
+    for step in steps:
+        left -= _count_calls(step)
+        if left < 0:
+            break
+        fitting.append(step)
+    return fitting
 
 
 def _encode_failure(reply: Reply) -> dict[str, Any]:

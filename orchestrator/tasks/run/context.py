@@ -16,6 +16,7 @@ from orchestrator.tasks.run.questions import build_need, encode_question, name_q
 from orchestrator.tasks.run.state import MAX_TOKENS, RunState
 from registry.models import Job
 from registry.store import Store
+from sandbox.bundle.model import ToolDefinition
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,11 @@ class RunContext:
             "steps": list_steps(state),
         }
         raise RunWaits(need, need.text, result)
+
+    def get_tool(self, name: str) -> ToolDefinition:
+        """The tool of a `server.tool`, as it counts now. Raises UnknownTool, BundleInvalid."""
+        server, _, tool = name.partition(".")
+        return self.parts.roster.find_tool(server, tool)
 
     async def open_author(self, server: str = "") -> Author | None:
         """The configured endpoint, while this run may ask it more; None where there is none."""

@@ -26,6 +26,18 @@ def holds_reference(value: Any) -> bool:
     return isinstance(value, list) and any(map(holds_reference, value))
 
 
+def merge_arguments(known: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
+    """Known arguments with those that somebody told; objects are merged, all else is replaced."""
+    merged = dict(known)
+    for name, value in told.items():
+        before = merged.get(name)
+        if isinstance(value, Mapping) and isinstance(before, Mapping):
+            merged[name] = merge_arguments(before, value)
+        else:
+            merged[name] = value
+    return merged
+
+
 def find_foreign_values(
     roster: Catalog, state: RunState, step: StepState, resolved: Mapping[str, Any], said: str
 ) -> dict[str, str]:

@@ -14,13 +14,11 @@ from forge.errors import AuthorFailed
 from orchestrator.calls import split_tool_name
 from orchestrator.errors import BudgetSpent, UnknownTool
 from orchestrator.forging.order import NO_TOOL
-from orchestrator.tasks.arguments import extract_arguments
 from orchestrator.tasks.model import Plan, Step
 from orchestrator.tasks.planning.parse import parse_plan
-from orchestrator.tasks.planning.references import resolve_references
+from orchestrator.tasks.planning.references import Resolution, expand_each, resolve_references
 from orchestrator.tasks.planning.split import plan_task
 from orchestrator.tasks.results import (
-    build_missing_arguments,
     build_nothing,
     build_unknown_tool,
 )
@@ -33,7 +31,6 @@ from orchestrator.tasks.run.state import (
     build_steps,
     change_step,
     find_ready,
-    get_server,
     get_step,
     list_results,
 )
@@ -45,10 +42,7 @@ from orchestrator.tasks.run.thinking import (
     ask_plan,
     decide_step,
     is_restricted,
-    read_by_rules,
 )
-from sandbox.bundle.model import ToolDefinition
-from sandbox.schemas.validator import get_checker
 
 CANDIDATES = 5
 
@@ -175,107 +169,43 @@ class Preparing:
     def choose_after_choose(self, state: RunState) -> str:
         return "forge" if get_step(state).get("choice") == "forge" else "arguments"
 
-    async def arguments(self, state: RunState) -> RunState:
-        """The arguments of the step's tool: those given, the task's words, the endpoint's reading,
-        else what is missing is asked by name.
-        """
-        step = get_step(state)
-        self.context.tell("arguments", 0.3, f"reading the arguments of {step['tool']}")
-        tool = self._get_tool(step)
-        known = dict(step.get("arguments") or {})
-        given = step.get("choice") == "given"
-        if given and (known or step["task"].strip() == step["tool"]):
-            return {"steps": change_step(state, step["id"], origins=dict.fromkeys(known, "given"))}
-        if holds_reference(known) or (known and _fits(tool, known)):
-            origins = {k: "step" if holds_reference(v) else "model" for k, v in known.items()}
-            return {"steps": change_step(state, step["id"], origins=origins)}
-        reading = read_by_rules(step["task"], tool, known)
-        if reading.is_complete:
-            return {
-                "steps": change_step(
-                    state,
-                    step["id"],
-                    arguments=dict(reading.arguments),
-                    origins=dict(reading.origins),
-                    evidence=dict(reading.evidence),
-                    read_by=step.get("read_by")
-                    or (RULES if reading.arguments or not given else ""),
-                )
-            }
-        asked = await self._ask_endpoint(step, tool)
-        if asked is not None:
-            return {"steps": change_step(state, step["id"], **asked)}
-        question = questions.build_missing(
-            step["id"],
-            step.get("rounds", 0),
-            step["tool"],
-            tool.input_schema,
-            reading.arguments,
-            reading.missing,
-            reading.problem,
-        )
-        if given and self.context.quiet:
-            problem = f"the task does not say {', '.join(reading.missing)}."
-            return {"result": build_missing_arguments(step["tool"], tool, problem)}
-        answer = self.context.ask(question, state)
-        told = dict(answer["arguments"])
-        origins = {**reading.origins, **dict.fromkeys(told, "given")}
-        return {
-            "steps": change_step(
-                state,
-                step["id"],
-                arguments={**reading.arguments, **told},
-                origins=origins,
-                read_by=step.get("read_by") or CLIENT,
-                shown=step.get("shown", False) or step.get("choice") == "confirm",
-            )
-        }
-
-    async def _ask_endpoint(self, step: StepState, tool: ToolDefinition) -> dict[str, Any] | None:
-        """The arguments as the endpoint reads them; None where it cannot."""
-        author = await self.context.open_author(get_server(step["tool"]))
-        if author is None:
-            return None
-        try:
-            found = await extract_arguments(author, step["task"], tool)
-        except (AuthorFailed, BudgetSpent):
-            return None
-        if found.problem:
-            return None
-        arguments = dict(found.arguments)
-        by = found.model or author.name
-        return {
-            "arguments": arguments,
-            "origins": dict.fromkeys(arguments, "model"),
-            "read_by": by,
-        }
-
     async def gate(self, state: RunState) -> RunState:
         """What of the call has to be shown before it is made: values that another server's answer
         gave, a server that words may not choose, a match that is not sure.
         """
         step = get_step(state)
         self.context.tell("gate", 0.45, f"judging {step['tool']}")
-        found = resolve_references(
-            step.get("arguments") or {}, list_results(state), self._get_tool(step).input_schema
-        )
-        resolved = dict(found.arguments)
-        if found.problems:
-            told = "; ".join(f"{p.where} {p.code} {p.step} {p.path}" for p in found.problems[:5])
+        calls = self._resolve_calls(state, step)
+        problems = [problem for each in calls for problem in each.problems]
+        if problems:
+            told = "; ".join(f"{p.where} {p.code} {p.step} {p.path}" for p in problems[:5])
             return self._refuse(state, f"{step['tool']} was not called: {told}")
-        why = self._list_reasons(state, step, resolved)
-        changes: dict[str, Any] = {"resolved": resolved, "why": " ".join(why)}
+        if len(calls) != 1 and self.context.get_tool(step["tool"]).access != "read":
+            return self._refuse(state, f"{step['tool']} writes, and a step writes once")
+        resolved = dict(calls[0].arguments) if len(calls) == 1 else {}
+        many = [dict(each.arguments) for each in calls] if len(calls) != 1 else []
+        why = self._list_reasons(state, step, {"each": many} if many else resolved)
+        changes: dict[str, Any] = {"resolved": resolved, "each": many, "why": " ".join(why)}
         if why and not step.get("shown"):
             return {"steps": change_step(state, step["id"], **changes)}
         return self._finish(state, change_step(state, step["id"], **changes, ready=True))
 
+    def _resolve_calls(self, state: RunState, step: StepState) -> Sequence[Resolution]:
+        """The arguments of the step's calls: one, or one for each value that a reference means."""
+        arguments, results = step.get("arguments") or {}, list_results(state)
+        if step.get("pick") == "each" and holds_reference(arguments):
+            return expand_each(arguments, results)
+        schema = self.context.get_tool(step["tool"]).input_schema
+        return (resolve_references(arguments, results, schema),)
+
     def _list_reasons(
         self, state: RunState, step: StepState, resolved: Mapping[str, Any]
     ) -> Sequence[str]:
-        why = []
+        why = list(step.get("doubts") or [])
         if step.get("choice") == "confirm":
             why.append("The words fit it, and nothing else says that it is meant.")
-        if step.get("choice") != "given" and is_restricted(self.context.parts, step["tool"]):
+        chosen = step.get("choice") == "given" or step.get("read_by") == CLIENT
+        if not chosen and is_restricted(self.context.parts, step["tool"]):
             why.append("Its server is not one that words alone may call.")
         said = " ".join([state["task"], step["task"]])
         foreign = find_foreign_values(self.context.parts.roster, state, step, resolved, said)
@@ -288,13 +218,13 @@ class Preparing:
         """Show the filled call to who asked, and let them say yes, no or other arguments."""
         step = get_step(state)
         self.context.tell("confirm", 0.5, f"asking whether {step['tool']} is meant")
-        tool = self._get_tool(step)
+        tool = self.context.get_tool(step["tool"])
         question = questions.build_confirmation(
             step["id"],
             step.get("rounds", 0),
             step["tool"],
             tool.access,
-            step["resolved"],
+            {"each": step["each"]} if step.get("each") else step["resolved"],
             [step["why"]] if step.get("why") else [],
         )
         answer = self.context.ask(question, state)
@@ -340,11 +270,6 @@ class Preparing:
         ended = change_step(state, step["id"], end="refused", reply=reply)
         return {"steps": ended, "result": {"state": "refused"}}
 
-    def _get_tool(self, step: StepState) -> ToolDefinition:
-        """Raises UnknownTool."""
-        server, _, name = step["tool"].partition(".")
-        return self.context.parts.roster.find_tool(server, name)
-
 
 def _decided(step: StepState, decided: StepDecision) -> dict[str, Any]:
     changes: dict[str, Any] = {
@@ -367,7 +292,3 @@ def _chosen(state: RunState, tool: str, arguments: Mapping[str, Any], by: str) -
     if arguments:
         changes |= {"arguments": dict(arguments)}
     return {"steps": change_step(state, step["id"], **changes)}
-
-
-def _fits(tool: ToolDefinition, arguments: Mapping[str, Any]) -> bool:
-    return get_checker(tool.input_schema).find_problem(dict(arguments)) is None

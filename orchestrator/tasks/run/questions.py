@@ -65,9 +65,8 @@ def build_missing(
     named = ", ".join(missing)
     wanted = f"its {named}" if missing else "other arguments"
     because = f" ({problem})" if problem and not missing else ""
-    properties = schema.get("properties")
-    described = properties if isinstance(properties, Mapping) else {}
-    required = {"type": "object", "required": list(missing)}
+    outer = list(dict.fromkeys(name.partition(".")[0] for name in missing))
+    required = {"type": "object", "required": outer}
     return Question(
         _number("arguments", step, number),
         "arguments",
@@ -76,7 +75,7 @@ def build_missing(
         {
             "tool": tool,
             "known": dict(known),
-            "missing": {name: _shorten_schema(described.get(name, {})) for name in missing},
+            "missing": {name: _shorten_schema(_describe(schema, name)) for name in missing},
             "inputSchema": _shorten_schema(dict(schema)),
         },
         _build_schema({"arguments": required}, "arguments"),
@@ -168,7 +167,23 @@ def _build_example(question: Question, name: str) -> dict[str, Any]:
         return {**example, "accept": True}
     if "source" in question.schema["properties"]:
         return {**example, "source": "https://api.example.com/openapi.json"}
-    return {**example, "arguments": dict.fromkeys(question.shown["missing"], "…")}
+    arguments: dict[str, Any] = {}
+    for dotted in question.shown["missing"]:
+        place = arguments
+        *outer, inner = dotted.split(".")
+        for part in outer:
+            place = place.setdefault(part, {})
+        place[inner] = "…"
+    return {**example, "arguments": arguments}
+
+
+def _describe(schema: Mapping[str, Any], name: str) -> Any:
+    """The schema of an argument, or of a field of one, by its dotted name."""
+    found: Any = schema
+    for part in name.split("."):
+        properties = found.get("properties") if isinstance(found, Mapping) else None
+        found = properties.get(part, {}) if isinstance(properties, Mapping) else {}
+    return found
 
 
 def _ask_which(task: str, names: Sequence[str]) -> str:

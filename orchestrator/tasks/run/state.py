@@ -19,15 +19,21 @@ StepEnd = Literal["done", "failed", "pending", "refused"]
 
 
 class StepState(TypedDict, total=False):
-    """One step. `tool` is `server.tool` once it is known, and `choice` how it came to be: `given`
-    by whoever asked, else as it was decided. `arguments` may hold references, `resolved` are those
-    that are sent. `read_by` is who read them out of the task, "" where whoever asked gave tool and
-    arguments. `shown` says that a confirmation showed the call. `end` is how it ended.
+    """One step. `tool` is `server.tool` once it is known, `choice` how it came to be: `given` by
+    whoever asked, else as it was decided. `arguments` may hold references, `resolved` are those
+    that are sent, `each` those of every call where a step makes one for each value; `doubts` say
+    why a reading has to be shown first. `read_by` is who read them out of the task, "" where
+    whoever asked gave tool and arguments. `shown`: a confirmation showed the call. `end` is how it
+    ended.
     """
 
     id: str
     task: str
     after: list[str]
+    uses: str
+    pick: str
+    each: list[dict[str, Any]]
+    doubts: list[str]
     tool: str
     choice: Choice
     candidates: list[dict[str, Any]]
@@ -105,6 +111,8 @@ def _begin_step(step: Step) -> StepState:
         "id": step.id,
         "task": step.task,
         "after": list(step.after),
+        "uses": step.uses,
+        "pick": step.pick,
         "tool": step.tool,
         "arguments": dict(step.arguments),
     }

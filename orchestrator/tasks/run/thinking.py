@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from forge.addresses import find_locations
@@ -13,13 +14,15 @@ from forge.documentation.to_openapi import DIALECT
 from forge.drafts.brief import MAX_BYTES, MAX_TASK, fence_text
 from forge.text import sanitize_line
 from orchestrator.errors import UnknownTool
-from orchestrator.tasks.model import Plan, Reading
+from orchestrator.tasks.model import Plan, Reading, Step
 from orchestrator.tasks.parts import TaskParts
+from orchestrator.tasks.planning.binding import bind_steps
 from orchestrator.tasks.planning.parse import ANSWER, parse_plan
+from orchestrator.tasks.reading.read import read_arguments
 from orchestrator.tasks.routing.decision import Candidate, Decision, decide
 from orchestrator.tasks.routing.intent import classify_task
 from orchestrator.tasks.run.questions import NONE
-from orchestrator.tasks.run.state import get_server
+from orchestrator.tasks.run.state import StepState, get_server
 from orchestrator.tasks.suggestions import Routed, Suggestion
 from registry.errors import RegistryError
 from registry.models import CALLABLE, Entry, Route
@@ -27,7 +30,6 @@ from registry.store import Store
 from sandbox.bundle.launch import AUTHOR
 from sandbox.bundle.model import Bundle, ToolDefinition
 from sandbox.errors import BundleInvalid
-from sandbox.schemas.validator import get_checker
 from sandbox.wire.policy import parse_origin
 
 RULES, CLIENT = "rules", "the client"
@@ -94,7 +96,7 @@ def decide_step(
     reading, candidate = Reading(), None
     if first is not None:
         tool = parts.roster.find_tool(first.match.entry, first.match.tool)
-        reading = read_by_rules(task, tool, {})
+        reading = read_by_rules(task, tool, {}, f"{first.entry.name} {first.entry.title}")
         candidate = _describe_candidate(parts, first, made)
     intent = classify_task(task)
     decision = decide(
@@ -175,13 +177,60 @@ def is_restricted(parts: TaskParts, tool: str) -> bool:
     return outside or member.entry.state != "active" or is_prose(member.bundle)
 
 
-def read_by_rules(task: str, tool: ToolDefinition, known: Mapping[str, Any]) -> Reading:
-    """The arguments of a tool as the task's words say them, beside those that are known."""
-    required = tool.input_schema.get("required") or []
-    missing = tuple(name for name in required if name not in known)
-    problem = get_checker(tool.input_schema).find_problem(dict(known))
-    told = "" if problem is None or missing else problem.reason
-    return Reading(known, dict.fromkeys(known, "given"), missing=missing, problem=told)
+def read_by_rules(
+    task: str, tool: ToolDefinition, known: Mapping[str, Any], about: str = ""
+) -> Reading:
+    """The arguments of a tool as the task's words say them, beside those that are known. `about`
+    names its server: such words are no values.
+    """
+    return read_arguments(
+        task,
+        tool.input_schema,
+        given=known,
+        now=datetime.now().astimezone(),
+        about=f"{about} {tool.name} {tool.description[:500]}",
+    )
+
+
+def list_doubts(reading: Reading) -> tuple[str, ...]:
+    """What of a reading has to be shown before it is used, in words."""
+    doubts = [f"{value!r} of the task went into no argument." for value in reading.unused[:5]]
+    doubts += [f"{name} may be meant otherwise." for name in reading.doubtful[:5]]
+    shown = {"example": "is the documentation's example", "memory": "is of an earlier exchange"}
+    doubts += [
+        f"{name} {shown[origin]}." for name, origin in reading.origins.items() if origin in shown
+    ]
+    return tuple(doubts)
+
+
+def bind_results(
+    step: StepState, tool: ToolDefinition, earlier: Mapping[str, ToolDefinition]
+) -> Mapping[str, Any]:
+    """The step's arguments, with references to results of the steps before it where name and type
+    agree plainly. `earlier` are the tools of those steps, by step.
+    """
+    own = Step(
+        step["id"],
+        step["task"],
+        step["tool"],
+        step.get("arguments") or {},
+        tuple(earlier),
+        step.get("uses", ""),
+        step.get("pick", ""),
+    )
+    outputs = {name: _find_answer_schema(each) for name, each in earlier.items()}
+    bound = bind_steps(Plan((own,)), outputs, {step["id"]: tool.input_schema})
+    return bound.steps[0].arguments
+
+
+def _find_answer_schema(tool: ToolDefinition) -> Mapping[str, Any]:
+    """The schema of what a reference to a tool's result points into (`extract_value`)."""
+    schema = tool.output_schema or {}
+    properties = schema.get("properties")
+    body = properties.get("body") if isinstance(properties, Mapping) else None
+    if not isinstance(body, Mapping):
+        return schema
+    return {**body, "$defs": schema["$defs"]} if "$defs" in schema else body
 
 
 async def ask_choice(
