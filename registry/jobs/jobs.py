@@ -93,6 +93,16 @@ class JobTable(Repository):
             _save_row(connection, kept)
             return kept
 
+    def keep_request(self, id: str, attempt: int, request: Mapping[str, Any], now: float) -> Job:
+        """Store what a job has come to ask for, which another process needs to continue. Raises
+        JobLost, Unknown.
+        """
+        with self._database.write() as connection:
+            job = get_held_job(connection, id, attempt)
+            kept = replace(job, request=dict(request), updated=now)
+            _save_row(connection, kept)
+            return kept
+
     def finish(
         self,
         id: str,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +17,7 @@ from orchestrator.tasks.run.context import RunContext
 from orchestrator.tasks.run.outcome import build_outcome
 from orchestrator.tasks.run.state import (
     RunState,
+    StepState,
     change_step,
     get_step,
 )
@@ -46,13 +48,20 @@ class Making:
         source = self._find_source(state)
         if source == STOP:
             return self._refuse(state, "no server does it, and none was to be made")
-        request = {**self.context.job.request, "task": step["task"]}
-        if source:
-            request |= {"source": source}
-        made = await self.context.parts.forge(
-            replace(self.context.job, request=request), self.context.report
-        )
+        made = await self._carry_out(step, {"source": source} if source else {})
         return self._route_to(state, str(made["server"]))
+
+    async def _carry_out(self, step: StepState, order: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What forging for a step came to, as a forge job does it. Raises as that."""
+        job = self.context.job
+        asked = isinstance(job.result, Mapping) and job.result.get("state") == "asking"
+        # What a forge keeps of its drafts is the job's result too; a question is none of that.
+        begun = None if asked else job.result
+        request = {**job.request, "task": step["task"], **order}
+        # Whoever hands in a draft for it is held to the same order.
+        self.context.store.jobs.keep_request(job.id, job.attempt, request, time.time())
+        forging = replace(job, request=request, result=begun)
+        return await self.context.parts.forge(forging, self.context.report)
 
     def _find_source(self, state: RunState) -> str:
         """Where the API is: as the request or the task says it, else asked once."""
@@ -77,11 +86,7 @@ class Making:
         compiled = entry.created_by.startswith("compiler")
         again = compiled and server not in (state.get("adapted") or [])
         order = {"source": entry.source} if again else {"parent": server, "source": NO_SOURCE}
-        kept = self.context.job.request
-        request = {**kept, "task": step["task"], "name": server, **order}
-        made = await self.context.parts.forge(
-            replace(self.context.job, request=request), self.context.report
-        )
+        made = await self._carry_out(step, {"name": server, **order})
         adapted = [*(state.get("adapted") or []), server]
         if made["version"] == entry.version and again:
             return {"adapted": adapted}

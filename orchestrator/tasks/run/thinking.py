@@ -26,6 +26,7 @@ from orchestrator.tasks.run.state import StepState, get_server
 from orchestrator.tasks.suggestions import Routed, Suggestion
 from registry.errors import RegistryError
 from registry.models import CALLABLE, Entry, Route
+from registry.search.words import STOP_WORDS, VERBS, WEAK_WORDS, split_words, stem_word
 from registry.store import Store
 from sandbox.bundle.launch import AUTHOR
 from sandbox.bundle.model import Bundle, ToolDefinition
@@ -96,13 +97,14 @@ def decide_step(
     reading, candidate = Reading(), None
     if first is not None:
         tool = parts.roster.find_tool(first.match.entry, first.match.tool)
-        reading = read_by_rules(task, tool, {}, f"{first.entry.name} {first.entry.title}")
+        about = f"{first.entry.name} {first.entry.title}"
+        reading = _note_unread(task, tool, read_by_rules(task, tool, {}, about), about)
         candidate = _describe_candidate(parts, first, made)
     intent = classify_task(task)
     decision = decide(
         route, candidate, reading, intent, margin=_get_margin(route), same_api=same_api
     )
-    if decision.kind == "forge" and made:
+    if decision.kind in ("forge", "adapt") and made:
         # What was made for the step is chosen from; nothing is made for it again.
         decision = Decision("choose", decision.reasons)
     named = decision.kind in ("act", "confirm") and first is not None
@@ -190,6 +192,26 @@ def read_by_rules(
         now=datetime.now().astimezone(),
         about=f"{about} {tool.name} {tool.description[:500]}",
     )
+
+
+def _note_unread(task: str, tool: ToolDefinition, reading: Reading, about: str) -> Reading:
+    """The reading, with words of the task that neither its arguments nor what is known of the tool
+    accounts for, where the tool has arguments left that they may have been meant for.
+    """
+    properties = tool.input_schema.get("properties")
+    names = [*properties] if isinstance(properties, Mapping) else []
+    if reading.unused or all(name in reading.arguments for name in names):
+        return reading
+    told = " ".join([about, tool.name, tool.description, *names, *reading.evidence.values()])
+    known = {stem_word(word) for word in split_words(told)}
+    said = dict.fromkeys(
+        word for word in split_words(task) if word not in STOP_WORDS and word not in _VERBS
+    )
+    unread = [word for word in said if stem_word(word) not in known and word.isalnum()]
+    return replace(reading, unused=tuple(unread[:5]))
+
+
+_VERBS = frozenset(" ".join(VERBS.values()).split()) | WEAK_WORDS
 
 
 def list_doubts(reading: Reading) -> tuple[str, ...]:
