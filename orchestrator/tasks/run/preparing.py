@@ -45,6 +45,8 @@ from orchestrator.tasks.run.thinking import (
 )
 
 CANDIDATES = 5
+DOUBTFUL = frozenset({"uncertain_intent", "advice", "remark"})
+"""Reasons for which only whoever asked can tell whether something is to be done."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,17 @@ class Preparing:
         )
         if decided.decision.kind == "answer":
             return {"result": build_nothing(decided.candidates, decided.decision.reasons)}
-        return {"steps": change_step(state, step["id"], **_decided(step, decided))}
+        changes = _decided(step, decided)
+        if changes["choice"] == "confirm" and await self._may_choose(changes["reasons"]):
+            # The endpoint is asked in place of whoever asked for the task.
+            changes |= {"choice": "choose", "tool": "", "read_by": ""}
+        return {"steps": change_step(state, step["id"], **changes)}
+
+    async def _may_choose(self, reasons: Sequence[str]) -> bool:
+        """Whether an endpoint chooses: not where it is doubtful that anything is to be done."""
+        if DOUBTFUL.intersection(reasons):
+            return False
+        return await self.context.open_author() is not None
 
     def choose_after_route(self, state: RunState) -> str:
         if state.get("result"):
@@ -152,7 +164,8 @@ class Preparing:
         step = get_step(state)
         self.context.tell("choose", 0.2, f"choosing a tool for {step['id']}")
         candidates = step.get("candidates") or []
-        author = await self.context.open_author()
+        asks = not step.get("rounds") and await self._may_choose(step.get("reasons") or [])
+        author = await self.context.open_author() if asks else None
         if author is not None:
             try:
                 chosen = await ask_choice(author, step["task"], candidates)
