@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -56,7 +56,7 @@ from orchestrator.healing.drift import Drift
 from orchestrator.healing.monitor import Healing
 from orchestrator.healing.repair import RepairRunner
 from orchestrator.jobs.forge_job import ForgeJobRunner
-from orchestrator.jobs.runner import JobRunner
+from orchestrator.jobs.runner import KNOWN_FAILURES, JobRunner
 from orchestrator.jobs.submissions import Submissions
 from orchestrator.processes.kill import keep_reserve
 from orchestrator.processes.memory import limit_arenas
@@ -65,9 +65,12 @@ from orchestrator.processes.watchdog import LoopWatchdog
 from orchestrator.replay.replay import Replayer
 from orchestrator.results.keeper import ResultKeeper
 from orchestrator.settings import EngineName, Settings
+from orchestrator.tasks.answering import Answering
 from orchestrator.tasks.parts import TaskParts
+from orchestrator.tasks.run.thinking import asks_for_more
 from orchestrator.tasks.suggestions import Suggestions
 from registry.audit.heads import HeadSigner
+from registry.errors import JobLost
 from registry.models import Job
 from registry.secrets.vault import Vault
 from registry.sessions.kept_results import KeepLimits
@@ -102,6 +105,7 @@ class App:
     results: ResultKeeper
     jobs: JobRunner = field(init=False)
     submissions: Submissions = field(init=False)
+    answering: Answering = field(init=False)
 
     def watch_changes(self, seconds: float) -> AsyncIterator[None]:
         return self.pulse.follow_changes(seconds)
@@ -118,7 +122,28 @@ class App:
             engine,
         )
 
-    async def run_task_job(self, job: Job, report: Report) -> Mapping[str, Any]:
+    async def run_forge_job(self, job: Job, report: Report) -> Mapping[str, Any]:
+        """Carry out a forge job, and go on to its task, as far as that needs nobody's answer."""
+        made = await self.forge_jobs.run_forge_job(job, report)
+        wanted = await asyncio.to_thread(asks_for_more, job.request)
+        if not wanted or made["state"] != "active":
+            return made
+        kept = {
+            name: job.request[name] for name in ("task", "session", "reason") if name in job.request
+        }
+        run = replace(job, kind="do", request={**kept, "made": made["server"]})
+        try:
+            came = await self.run_task_job(run, report, quiet=True)
+        except JobLost:
+            raise
+        except KNOWN_FAILURES as error:
+            # The server is registered, whatever becomes of its first call.
+            came = {"state": "failed", "error": str(error)}
+        return {**made, "task": dict(came)}
+
+    async def run_task_job(
+        self, job: Job, report: Report, quiet: bool = False
+    ) -> Mapping[str, Any]:
         """Carry out a task run. Its graph library is loaded when the first one comes."""
         graph = await asyncio.to_thread(importlib.import_module, "orchestrator.tasks.task_graph")
         parts = TaskParts(
@@ -130,7 +155,7 @@ class App:
             self.forge_jobs.run_forge_job,
             AwaitedRepairs(self.store, self.drift, self.jobs.complete).repair,
         )
-        result: Mapping[str, Any] = await graph.run_task(parts, job, report)
+        result: Mapping[str, Any] = await graph.run_task(parts, job, report, quiet)
         return result
 
 
@@ -282,7 +307,7 @@ def _assemble_app(ground: Context, calling: _CallParts, making: _ForgeParts, pat
     app.jobs = JobRunner(
         store,
         ground.process,
-        {"forge": making.jobs.run_forge_job, "do": app.run_task_job, "repair": repairs.repair_job},
+        {"forge": app.run_forge_job, "do": app.run_task_job, "repair": repairs.repair_job},
         ground.pulse.wait_for_change,
         patient=patient,
         met=lambda job: (
@@ -290,6 +315,7 @@ def _assemble_app(ground: Context, calling: _CallParts, making: _ForgeParts, pat
             and app.authors.can_resume(job)
         ),
     )
+    app.answering = Answering(store, roster)
     app.submissions = Submissions(store, ground.process, app.jobs, making.drafting)
     return app
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from registry.needs import (
     AllowedNeed,
+    AnswerNeed,
     BudgetLine,
     CredentialNeed,
+    DecisionNeed,
     Need,
     SourceNeed,
     SuccessionNeed,
@@ -149,6 +151,18 @@ class ForgeWaits(OrchestratorError):
 
     def __init__(self, need: AllowedNeed | CredentialNeed, message: str) -> None:
         self.need = need
+        super().__init__(message)
+
+
+class RunWaits(OrchestratorError):
+    """A task run cannot go on before its question is answered, or a write is decided. `result` is
+    what it has come to so far, as its job keeps it.
+    """
+
+    def __init__(
+        self, need: AnswerNeed | DecisionNeed, message: str, result: Mapping[str, Any] | None = None
+    ) -> None:
+        self.need, self.result = need, result
         super().__init__(message)
 
 

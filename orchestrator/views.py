@@ -14,6 +14,7 @@ from orchestrator.calls import Done, Pending, RefusedCall, Reply
 from orchestrator.gateway.exchange_json import encode_request, pending_json
 from registry.health.causes import find_cause
 from registry.jobs.drafts import awaits_draft
+from registry.jobs.jobs import awaits_answer
 from registry.jobs.model_usage import ModelCall, ModelUsage
 from registry.jobs.pending import PendingForge, draft_line, read_pending
 from registry.models import Approval, DraftRow, Invocation, Job
@@ -58,11 +59,12 @@ def build_pending_result(approval: Approval, reason: str) -> Result:
 
 def _pending_answer(value: Mapping[str, Any]) -> Result:
     approval, request = value["approval"], value["request"]
+    then = f" Then run {value['next']} goes on with what is left." if value.get("next") else ""
     text = (
         f"Nothing was sent. {value['why']}: a person has to approve this exact request "
         f"(approval {approval}):\n{request['method']} "
         f"{request['url']}\nTell the user that `toolwright approve "
-        f"{approval}` or the control page decides it, then ask `status`."
+        f"{approval}` or the control page decides it, then ask `status`.{then}"
     )
     return build_answer(value, text)
 
@@ -119,6 +121,8 @@ def list_called_tools(value: Any) -> tuple[str, ...]:
 
 
 def _suggested_result(value: Mapping[str, Any]) -> Result:
+    if "nothing" in value:
+        return build_answer(dict(value), _NOTHING_ASKED)
     shown = {"candidates": value["candidates"], "none": "forge"}
     if "steps" in value:
         shown["steps"] = value["steps"]
@@ -145,13 +149,31 @@ def _wanting_result(value: Mapping[str, Any]) -> Result:
     return build_refusal(text, inputSchema=value["inputSchema"])
 
 
+_NOTHING_ASKED = (
+    "The words ask for nothing that a tool could do, and nothing was done. To have something done, "
+    "say what; or choose a tool with `tool`."
+)
 _NOTHING_CAN = (
     "No registered server can do this. Call `do` again with tool=none and a source (the API's URL "
     "or host; without one it asks for code), or call `forge`."
 )
+
+
+def _asking_result(value: Mapping[str, Any]) -> Result:
+    return build_answer(value, _render_question(value))
+
+
+def _render_question(value: Mapping[str, Any]) -> str:
+    """A question and how it is answered, in one sentence each."""
+    answer = json.dumps(value["answer_with"], ensure_ascii=False)
+    return f"{value['question']['text']} To go on, call `do` with {answer}"
+
+
 _TASK_RESULTS: Mapping[str, Callable[[Mapping[str, Any]], Result]] = {
     "suggested": _suggested_result,
     "called": _called_before,
+    "answered": _called_before,
+    "asking": _asking_result,
     "pending": _pending_answer,
     "refused": _refused_result,
     "misnamed": _misnamed_result,
@@ -200,6 +222,8 @@ def _has_run(job: Job) -> bool:
 def encode_job_line(job: Job) -> dict[str, Any]:
     """A job in a list: without the brief, which only its client reads."""
     told = encode_job(job)
+    if awaits_answer(job):
+        return {**told, "result": {"state": "asking"}}
     if not awaits_draft(job):
         return told
     pending = read_pending(job.result) or PendingForge()
@@ -253,10 +277,11 @@ def build_job_result(job: Job) -> Result:
     """A job as `status` shows it. A task run that has ended shows what it came to, a job that waits
     for code its brief as text.
     """
-    if _has_run(job):
+    if _has_run(job) or awaits_answer(job):
         return render_task_result(job.result)
     if not awaits_draft(job):
-        return build_answer(encode_job(job))
+        waits = job.kind == "do" and job.state == "waiting"
+        return build_answer(encode_job(job), job.message if waits else "")
     pending = read_pending(job.result) or PendingForge()
     code = pending.waits_for != "document"
     head = f"Job {job.id} waits for code: {job.message}" if code else f"Job {job.id} {job.message}"
@@ -270,6 +295,17 @@ def build_draft_refusal(problems: Iterable[SchemaViolation]) -> Result:
     located = [{"pointer": problem.where, "reason": problem.reason} for problem in problems]
     lines = "\n".join(f"{item['pointer']}: {item['reason']}" for item in located)
     return build_refusal(f"This is no draft, nothing was kept:\n{lines}", problems=located)
+
+
+def build_answer_refusal(problems: Iterable[SchemaViolation], job: Job) -> Result:
+    """The refusal of what does not answer a run's question, which stays as it is."""
+    located = [{"pointer": problem.where, "reason": problem.reason} for problem in problems]
+    lines = "; ".join(f"{item['pointer']}: {item['reason']}" for item in located)
+    asked = dict(job.result) if awaits_answer(job) else {"run": job.id}
+    text = f"This is no answer, and nothing was done: {lines}"
+    if awaits_answer(job):
+        text = f"{text}\n{_render_question(asked)}"
+    return {**build_refusal(text, problems=located, **asked)}
 
 
 def encode_approval(approval: Approval) -> dict[str, Any]:

@@ -80,6 +80,16 @@ class JobLost(RegistryError):
         )
 
 
+class AnswerRefused(RegistryError):
+    """An answer was given that its job cannot take."""
+
+    def __init__(self, job: str, reason: str) -> None:
+        super().__init__(
+            f"job {job} does not take this answer: {reason}. `status` with this job shows where it "
+            "stands."
+        )
+
+
 class DraftRefused(RegistryError):
     """A draft was handed in that its job cannot take."""
 

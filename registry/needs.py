@@ -6,7 +6,7 @@ Policy reads the fields. Sentences are made of them by `orchestrator.approvals.n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal
 
 
@@ -130,6 +130,26 @@ class SourceNeed:
     task: str
 
 
+@dataclass(frozen=True)
+class AnswerNeed:
+    """An answer to a question of a task run. `question` names it and what it is about, so that an
+    answer to one is none to another; `text` is a sentence, `schema` what an answer has to be.
+    """
+
+    kind: ClassVar[str] = "answer"
+    question: str
+    text: str
+    schema: Mapping[str, Any] = field(hash=False)
+
+
+@dataclass(frozen=True)
+class DecisionNeed:
+    """A decision on a write that waits for a person: the id of its approval."""
+
+    kind: ClassVar[str] = "decision"
+    approval: str
+
+
 SingleNeed = (
     HostNeed
     | FileNeed
@@ -152,7 +172,7 @@ class OrderNeed:
 
 AllowedNeed = SingleNeed | OrderNeed
 """The needs that a person allows for the job itself."""
-Need = AllowedNeed | CredentialNeed | EngineNeed | UnfreezeNeed
+Need = AllowedNeed | CredentialNeed | EngineNeed | UnfreezeNeed | AnswerNeed | DecisionNeed
 _KINDS: Mapping[str, Callable[..., Need]] = {
     made.kind: made
     for made in (
@@ -168,6 +188,8 @@ _KINDS: Mapping[str, Callable[..., Need]] = {
         OrderNeed,
         EngineNeed,
         UnfreezeNeed,
+        AnswerNeed,
+        DecisionNeed,
     )
 }
 

@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 AskPurpose = Literal[
-    "specification", "code", "repair", "api", "arguments", "diagnosis", "acceptance", "verdict"
+    "specification",
+    "code",
+    "repair",
+    "api",
+    "arguments",
+    "choice",
+    "plan",
+    "diagnosis",
+    "acceptance",
+    "verdict",
 ]
 
 

@@ -18,9 +18,11 @@ from registry.database.canonical import hash_text, to_canonical_json
 from registry.models import Job
 from registry.needs import (
     AllowedNeed,
+    AnswerNeed,
     BudgetLine,
     BudgetNeed,
     CredentialNeed,
+    DecisionNeed,
     EngineNeed,
     FileNeed,
     HostNeed,
@@ -39,6 +41,8 @@ from registry.needs import (
 from registry.secrets.signing import Signer
 from sandbox.errors import BaseImageMissing, ComponentMissing, SandboxError
 
+UNDECIDED = frozenset({"pending", "approved", "claimed", "sending"})
+"""States of an approval whose write may still be sent."""
 _MENDING = {
     "docker": "start Docker",
     "base_image": "toolwright setup --engine-only",
@@ -109,6 +113,10 @@ def render_need(need: Need) -> str:
             return need.reason
         case UnfreezeNeed():
             return "everything is frozen"
+        case AnswerNeed():
+            return need.text
+        case DecisionNeed():
+            return f"a decision on approval {need.approval}"
         case _:
             assert_never(need)
 
@@ -167,6 +175,10 @@ def render_way(need: Need, job: str) -> str:
             return _MENDING[need.missing]
         case UnfreezeNeed():
             return "toolwright unfreeze"
+        case AnswerNeed():
+            return f"toolwright do --run {job} --answer JSON"
+        case DecisionNeed():
+            return f"toolwright approve {need.approval}"
         case _:
             assert_never(need)
 
@@ -261,6 +273,8 @@ def is_met(consents: Grants, job: Job, mark: Callable[[str], str] = lambda url: 
             return mark(url) not in ("", had)
         case UnfreezeNeed():
             return not consents.store.processes.get_freeze().frozen
+        case DecisionNeed(approval):
+            return consents.store.approvals.get(approval).state not in UNDECIDED
         case HostNeed(host):
             return host in consents.find_hosts()
         case FileNeed(path):

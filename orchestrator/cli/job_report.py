@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,9 +12,10 @@ from orchestrator.cli.answers import print_answer
 from orchestrator.cli.terminal import FAILED, WAITING, print_json, print_text
 from orchestrator.views import render_task_result
 from registry.jobs.drafts import awaits_draft
+from registry.jobs.jobs import awaits_answer
 from registry.jobs.pending import PendingForge, read_pending
 from registry.models import Job
-from registry.needs import EngineNeed, UnfreezeNeed
+from registry.needs import DecisionNeed, EngineNeed, UnfreezeNeed
 
 
 def report_job(job: Job, as_json: bool, with_brief: bool = False) -> None:
@@ -27,6 +30,9 @@ def report_job(job: Job, as_json: bool, with_brief: bool = False) -> None:
         print_answer(result)
     elif job.state == "done":
         _print_server(result)
+    elif awaits_answer(job):
+        command = _render_answer_command(job)
+        print_text(f"{job.message}\nTo go on, for example:\n- {command}", "yellow")
     elif job.state == "waiting":
         if with_brief and awaits_draft(job):
             print_text(f"{_pending(job).brief}\n")
@@ -42,12 +48,21 @@ def report_job(job: Job, as_json: bool, with_brief: bool = False) -> None:
         raise SystemExit(FAILED)
 
 
+def _render_answer_command(job: Job) -> str:
+    """The command that answers what a run asks."""
+    answer = json.dumps(job.result["answer_with"]["answer"], ensure_ascii=False)
+    return shlex.join(["toolwright", "do", "--run", job.id, "--answer", answer])
+
+
 def _list_ways(job: Job) -> Iterator[str]:
     """The ways in which a person can let a waiting job go on."""
     resume = f"toolwright jobs {job.id} --resume"
     if job.needs is not None:
         way = render_way(job.needs, job.id)
-        yield f"allow it: {way}" if is_allowable(job.needs) else f"{way}, then {resume}"
+        if isinstance(job.needs, DecisionNeed):
+            yield way
+        else:
+            yield f"allow it: {way}" if is_allowable(job.needs) else f"{way}, then {resume}"
     if not awaits_draft(job):
         return
     brief = f"toolwright jobs {job.id} --brief"
@@ -72,6 +87,8 @@ def _print_server(result: dict[str, Any]) -> None:
         f"{result['server']} version {result['version']} is {result['state']}.", "bold green"
     )
     print_text(f"{len(result['tools'])} tools; try: toolwright show {result['server']}")
+    if came := result.get("task"):
+        print_answer(render_task_result(came))
     for problem in result["problems"]:
         print_text(f"left out: {problem}", "yellow")
     for wanted in result.get("credentials", ()):

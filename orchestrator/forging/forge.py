@@ -43,6 +43,7 @@ from orchestrator.forging.progress import (
     time_stage,
 )
 from orchestrator.forging.succession import find_undecided
+from orchestrator.forging.twins import find_twin, render_twin
 from orchestrator.gateway.brokers import (
     RESERVED_NAMES,
     BrokerFactory,
@@ -50,7 +51,7 @@ from orchestrator.gateway.brokers import (
 )
 from orchestrator.gateway.engine import Engine
 from registry.errors import RowNotFound
-from registry.models import Entry, EntryState, build_entry
+from registry.models import CALLABLE, Entry, EntryState, build_entry
 from registry.needs import OrderNeed
 from registry.servers.bundles import Bundles
 from registry.servers.entries import ServerTable
@@ -102,7 +103,7 @@ class Forge:
         with time_stage(timings, "find"):
             document = given or await self.descriptions.find_document(order, report)
         with time_stage(timings, "compile"):
-            compilation = await asyncio.to_thread(self._compile_document, document, order)
+            compilation = await asyncio.to_thread(self._compile_untwinned, document, order)
             bundle = self.assign_version(_mark_submitted(compilation.bundle, order, given))
             self._check_succession(bundle, _find_source(document))
             count = len(bundle.tools)
@@ -199,6 +200,22 @@ class Forge:
             raise ForgeFailed(f"its description is not there any more ({found}).")
         order = ForgeOrder(source=entry.source, name=entry.name)
         return (await asyncio.to_thread(self._compile_document, found, order)).bundle
+
+    def _compile_untwinned(
+        self, document: Document | DerivedDocument, order: ForgeOrder
+    ) -> Compilation:
+        """The description compiled under the name of the registered server that does the same, if
+        there is one and no other name was given. Raises ForgeFailed for a name that makes a twin.
+        """
+        made = self._compile_document(document, order)
+        if order.name and order.twins:
+            return made
+        twin = find_twin(self.servers.find(CALLABLE), made.bundle)
+        if twin is None:
+            return made
+        if order.name:
+            raise ForgeFailed(render_twin(twin, order.name))
+        return self._compile_document(document, replace(order, name=twin.name))
 
     def _compile_document(
         self, document: Document | DerivedDocument, order: ForgeOrder

@@ -31,7 +31,7 @@ from orchestrator.results.session import describe_session
 from orchestrator.results.shape import write_json
 from orchestrator.views import Result
 from registry.errors import RegistryError, RowNotFound
-from registry.jobs.drafts import awaits_draft
+from registry.jobs.jobs import is_parked
 from registry.models import ENDED_JOBS, Job
 from sandbox.bundle.apispec import Access
 from sandbox.errors import SandboxError
@@ -168,9 +168,31 @@ class ToolFront:
 
     async def _do_task(self, arguments: Arguments, progress: Tell) -> Result:
         self._app.kill_switch.raise_if_engaged()
+        if "run" in arguments:
+            return await self._answer_run(arguments, progress)
+        if "task" not in arguments:
+            return views.build_refusal("do: give a `task`, or a `run` with its `answer`.")
         job = self._app.jobs.create_job("do", {**arguments, "files": self._files})
         self._app.jobs.start_queued()
-        return await self._follow_job(job.id, self._app.settings.answer_seconds, progress)
+        seconds = self._app.settings.answer_seconds
+        return await self._follow_job(job.id, seconds, progress, to_end=True)
+
+    async def _answer_run(self, arguments: Arguments, progress: Tell) -> Result:
+        """A run goes on with the answer to its question, or shows how it stands."""
+        run = arguments["run"]
+        if "answer" in arguments:
+            taken = await asyncio.to_thread(
+                self._app.answering.take_answer,
+                run,
+                arguments["answer"],
+                "a client",
+                arguments.get("session", ""),
+            )
+            if isinstance(taken, tuple):
+                job = await asyncio.to_thread(self._app.store.jobs.get, run)
+                return views.build_answer_refusal(taken, job)
+            self._app.jobs.start_queued()
+        return await self._follow_job(run, self._app.settings.answer_seconds, progress, to_end=True)
 
     async def _start_forge(self, arguments: Arguments, progress: Tell) -> Result:
         self._app.kill_switch.raise_if_engaged()
@@ -223,18 +245,24 @@ class ToolFront:
         told = await asyncio.to_thread(build_overview, self._app)
         return views.build_answer(told, write_json(told))
 
-    async def _follow_job(self, identity: str, wait: float, progress: Tell) -> Result:
-        """A job's state, waiting for its end and passing on its progress."""
+    async def _follow_job(
+        self, identity: str, wait: float, progress: Tell, to_end: bool = False
+    ) -> Result:
+        """A job's state, waiting for it to change, or `to_end`, and passing on its progress. What
+        waits for somebody is told at once.
+        """
         job = self._app.store.jobs.get(identity)
         begun, told = job.state, -1.0
-        if awaits_draft(job):
+        if is_parked(job):
             return views.build_job_result(job)
         async for _ in self._app.watch_changes(wait):
             job = await asyncio.to_thread(self._app.store.jobs.get, identity)
             if job.progress != told:
                 told = job.progress
                 await progress(job.progress, 1.0, job.message or job.stage or job.state)
-            if job.state in ENDED_JOBS or job.state != begun:
+            if job.state in ENDED_JOBS or is_parked(job):
+                break
+            if job.state != begun and not to_end:
                 break
         return await self._give_job(job)
 

@@ -25,6 +25,7 @@ from orchestrator.errors import OrchestratorError
 from orchestrator.views import Result
 from registry.errors import RegistryError, RowNotFound
 from registry.jobs.drafts import awaits_draft
+from registry.jobs.jobs import awaits_answer
 from registry.models import Job
 from sandbox.errors import SandboxError
 from sandbox.sanitize import clean_json
@@ -114,7 +115,7 @@ class ClientTasks:
                 **_encode_job_state(task, "completed", job),
                 "result": views.build_refusal(job.message),
             }
-        if job.state != "done" and not awaits_draft(job):
+        if job.state != "done" and not awaits_draft(job) and not awaits_answer(job):
             return _encode_job_state(task, "working", job)
         return {
             **_encode_job_state(task, "completed", job),

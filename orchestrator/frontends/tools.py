@@ -88,8 +88,9 @@ TOOLS = (
     _build_tool(
         "do",
         "Do a task",
-        "Do a task: with `tool` (your choice among the candidates) it is run; with `tool` set to "
-        "`none` a new server is forged from `source`; with words alone you get the candidates.",
+        "Do a task in words: it is routed, called and answered, or what is missing is asked, once "
+        "a step: answer with `run` and `answer` as the result says. With `tool` it is run; with "
+        "`tool` `none` a server is forged from `source`. Writes wait for a person.",
         {
             "tool": {**_TOOL, "description": f"{_TOOL['description']} Or `none`."},
             "arguments": _ARGUMENTS,
@@ -98,11 +99,17 @@ TOOLS = (
                 "maxLength": 2000,
                 "description": "Where the API is, if one has to be forged: URL, host or path.",
             },
+            "run": {
+                "type": "string",
+                "maxLength": 64,
+                "description": "A run that asked something, instead of a task.",
+            },
+            "answer": {"type": "object", "description": "The answer to what the run asked."},
             **_WORDS,
             "task": _TASK,
             "session": _SESSION,
         },
-        ("task",),
+        (),
         read_only=False,
         destructive=True,
     ),

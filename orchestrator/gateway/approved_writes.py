@@ -17,7 +17,9 @@ from orchestrator.gateway.catalog import Catalog, RegisteredServer
 from orchestrator.gateway.composition import list_inner_tools
 from registry.approvals.approvals import ApprovalTable
 from registry.approvals.terms import ApprovalTerms, build_terms
-from registry.models import Approval, generate_id
+from registry.database.canonical import hash_text
+from registry.errors import DuplicateRow
+from registry.models import Approval
 from sandbox.broker.broker import Broker
 from sandbox.bundle.model import Bundle
 from sandbox.errors import BundleInvalid, Frozen
@@ -85,6 +87,11 @@ class ApprovedWrites:
                 self.begun.start_work(self.send(claimed))
 
 
+def derive_approval_id(invocation: str) -> str:
+    """The id of the approval that a call asks for: one a call, however often it is begun."""
+    return hash_text(f"approval of {invocation}")[:16]
+
+
 PRESENT_SECONDS = 5.0
 """How long a request for an approval waits to learn what the write would change."""
 
@@ -100,15 +107,17 @@ class ApprovalRequester:
     now: Callable[[], float] = time.time
 
     async def request_approval(
-        self, call: Call, bundle: Bundle, broker: Broker, reason: str
+        self, call: Call, bundle: Bundle, broker: Broker, reason: str, invocation: str
     ) -> Pending:
-        """Store the request for an approval of exactly the write that the broker captured."""
+        """Store the request for an approval of exactly the write that the broker captured. A call
+        that is made again under its id (`invocation`) has the approval that was requested first.
+        """
         captured = broker.captured
         assert captured is not None
         present = await self._read_present(bundle, captured)
         now = self.now()
         approval = Approval(
-            id=generate_id(),
+            id=derive_approval_id(invocation),
             entry=call.server,
             version=bundle.version,
             tool=call.tool,
@@ -124,7 +133,10 @@ class ApprovalRequester:
             steps=broker.captured_steps,
             uses=self._list_uses(bundle, call.tool),
         )
-        self.approvals.add_pending(approval)
+        try:
+            self.approvals.add_pending(approval)
+        except DuplicateRow:
+            return Pending(call, self.approvals.get(approval.id), reason)
         return Pending(call, approval, reason)
 
     def build_terms(self, approval: Approval, member: RegisteredServer) -> ApprovalTerms:

@@ -229,7 +229,7 @@ class Dispatch:
         )
         outcome, broker = await self.execution.run_single_use(call, bundle, Capture(), tape)
         if broker.captured is not None:
-            held = await self.captures.request_approval(call, bundle, broker, reason)
+            held = await self.captures.request_approval(call, bundle, broker, reason, invocation.id)
             self.recorder.account_held(invocation)
             return held
         ended = self.recorder.record_later(invocation, outcome, tape)
@@ -256,7 +256,7 @@ class Dispatch:
             )
         if broker.captured is not None and not broker.released:
             reason = "the call would now send another request than the one approved"
-            return await self.captures.request_approval(call, bundle, broker, reason)
+            return await self.captures.request_approval(call, bundle, broker, reason, invocation.id)
         told = await self._explain(call, bundle, outcome)
         return Done(
             call, invocation.id, told, member.standing, rule, _find_cause_text(ended, bundle)

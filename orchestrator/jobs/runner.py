@@ -18,6 +18,7 @@ from orchestrator.errors import (
     EngineWanted,
     ForgeWaits,
     OrchestratorError,
+    RunWaits,
     SourceUnconfirmed,
     SuccessionUndecided,
 )
@@ -25,7 +26,7 @@ from orchestrator.forging.order import ForgeStep, Report
 from registry.errors import DatabaseUnusable, JobLost, RegistryError
 from registry.jobs.pending import pending_json
 from registry.models import Job, JobKind, generate_id
-from registry.needs import AllowedNeed, CredentialNeed, EngineNeed
+from registry.needs import Need
 from registry.store import Store
 from sandbox.errors import SandboxError
 
@@ -100,6 +101,8 @@ class JobRunner:
             self._park_for(job, need, describe_engine_wait(job.id, need))
         except (SuccessionUndecided, SourceUnconfirmed, ForgeWaits) as wait:
             self._park_for(job, wait.need, describe_wait(job.id, wait.need))
+        except RunWaits as wait:
+            self._park_for(job, wait.need, str(wait), wait.result)
         except KNOWN_FAILURES as error:
             await self._store_end(job, "failed", None, str(error))
         except asyncio.CancelledError:
@@ -128,11 +131,13 @@ class JobRunner:
         self._resume_met(job.id)
 
     def _park_for(
-        self, job: Job, need: AllowedNeed | CredentialNeed | EngineNeed, told: str
+        self, job: Job, need: Need, told: str, result: Mapping[str, Any] | None = None
     ) -> None:
-        """Let it wait as it is, as nobody's: whoever gives it what it needs resumes it."""
+        """Let it wait, as nobody's, as it is or with a result: whoever gives it what it needs
+        resumes it.
+        """
         try:
-            kept = self.store.jobs.get(job.id).result
+            kept = self.store.jobs.get(job.id).result if result is None else result
             self.store.drafts.park_job(
                 job.id, job.attempt, kept, time.time(), told, need, stage=need.kind
             )

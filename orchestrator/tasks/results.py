@@ -55,6 +55,12 @@ def build_unknown_tool(tool: str) -> TaskResult:
     return {"state": "misnamed", "tool": tool}
 
 
+def build_nothing(candidates: Sequence[Mapping[str, Any]], reasons: Sequence[str]) -> TaskResult:
+    """The words ask for nothing that could be done; `reasons` are the decision's."""
+    shown = [dict(each) for each in candidates]
+    return {"state": "suggested", "candidates": shown, "nothing": list(reasons)}
+
+
 def build_missing_arguments(name: str, tool: ToolDefinition, problem: str) -> TaskResult:
     """A tool needs arguments that nobody gave; `problem` is why the task does not say them."""
     schema = dict(tool.input_schema)

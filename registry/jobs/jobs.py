@@ -16,9 +16,9 @@ from sqlalchemy import Connection, RowMapping, func, insert, select, update
 from registry.database import tables
 from registry.database.audit_chain import Repository
 from registry.database.canonical import clean_text, to_bounded_json, to_compact_json
-from registry.errors import DuplicateRow, JobLost, RowNotFound, TooManyWaiting
+from registry.errors import AnswerRefused, DuplicateRow, JobLost, RowNotFound, TooManyWaiting
 from registry.models import Job, JobEvent, JobState
-from registry.needs import need_from_json, need_json
+from registry.needs import AnswerNeed, need_from_json, need_json
 
 MAX_EVENTS = 200
 MAX_UNENDED = 200
@@ -90,6 +90,16 @@ class JobTable(Repository):
         with self._database.write() as connection:
             job = get_held_job(connection, id, attempt)
             kept = replace(job, result=json.loads(to_bounded_json(result, RESULT)), updated=now)
+            _save_row(connection, kept)
+            return kept
+
+    def keep_request(self, id: str, attempt: int, request: Mapping[str, Any], now: float) -> Job:
+        """Store what a job has come to ask for, which another process needs to continue. Raises
+        JobLost, Unknown.
+        """
+        with self._database.write() as connection:
+            job = get_held_job(connection, id, attempt)
+            kept = replace(job, request=dict(request), updated=now)
             _save_row(connection, kept)
             return kept
 
@@ -166,6 +176,31 @@ class JobTable(Repository):
             self._append_audit_row(connection, "job.queued", id, {"by": clean_text(by, TEXT)}, now)
             return queued
 
+    def answer(self, id: str, question: str, answer: Mapping[str, Any], by: str, now: float) -> Job:
+        """Keep the answer to the question that a waiting job asks in its request's `answers`, and
+        queue the job; one answer is taken. Raises AnswerRefused, Unknown.
+        """
+        with self._database.write() as connection:
+            job = _load_job(connection, id)
+            asked = job.needs if isinstance(job.needs, AnswerNeed) else None
+            if job.state != "waiting" or job.owner or asked is None:
+                raise AnswerRefused(id, f"it asks nothing, it is {job.state}")
+            if asked.question != question:
+                raise AnswerRefused(id, f"it asks {asked.question} and not {question[:100]}")
+            answers = {**job.request.get("answers", {}), question: dict(answer)}
+            taken = replace(
+                job,
+                state="queued",
+                request={**job.request, "answers": answers},
+                needs=None,
+                updated=now,
+            )
+            queued = _append_event(taken, now, f"{question} was answered")
+            _save_row(connection, queued)
+            payload = {"question": question, "by": clean_text(by, TEXT)}
+            self._append_audit_row(connection, "job.answered", id, payload, now)
+            return queued
+
     def claim_waiting(self, id: str, process: str, now: float) -> Job | None:
         """Claim a waiting job that belongs to no process, without queuing it. None where it is in
         another state. Raises Unknown.
@@ -238,6 +273,16 @@ def queue_job(connection: Connection, job: Job) -> tuple[str, str, dict[str, Any
         raise DuplicateRow("job", job.id)
     connection.execute(insert(tables.jobs), _to_row(job))
     return "job.queued", job.id, {"kind": job.kind}
+
+
+def is_parked(job: Job) -> bool:
+    """Whether a job waits for somebody, as no process's."""
+    return job.state == "waiting" and not job.owner
+
+
+def awaits_answer(job: Job) -> bool:
+    """Whether a task run waits for an answer of whoever asked for it."""
+    return is_parked(job) and isinstance(job.needs, AnswerNeed)
 
 
 def parse_job(row: RowMapping) -> Job:

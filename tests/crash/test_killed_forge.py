@@ -44,7 +44,7 @@ def shared(
 def queued(installation: Installation, api: HarbourApi) -> Job:
     """A forge job for a server of a new name."""
     name = f"harbour_{next(_names)}"
-    request = {"task": "list the berths", "source": api.url, "name": name}
+    request = {"task": "list the berths", "source": api.url, "name": name, "files": "typed"}
     job = Job(generate_id(), "forge", request, created=time.time(), updated=time.time())
     with installation.store() as store:
         store.jobs.create(job)

@@ -71,11 +71,11 @@ def within(settings: Settings, api: Site, story: Callable[[App], Awaitable[None]
     asyncio.run(told())
 
 
-def test_words_propose_and_an_exact_name_acts(settings: Settings, api: Site) -> None:
+def test_words_ask_and_an_exact_name_acts(settings: Settings, api: Site) -> None:
     async def story(app: App) -> None:
-        proposed = await done(app)
-        candidates = proposed["structuredContent"]["candidates"]
-        assert [candidate["tool"] for candidate in candidates] == ["things.get_thing"]
+        asked = await done(app)
+        assert asked["structuredContent"]["state"] == "asking"
+        assert asked["structuredContent"]["question"]["shown"]["tool"] == "things.get_thing"
         assert api.asked == []
         acted = await done(app, task="things.get_thing")
         assert acted["structuredContent"]["body"] == {"name": "oar"}
@@ -91,9 +91,12 @@ def test_what_no_server_can_do_is_forged_when_the_client_says_none(
     async def story() -> None:
         async with open_app(settings, "do") as app:
             allow(settings, app.store, api.url)
-            assert (await done(app))["structuredContent"]["candidates"] == []
+            asked = await done(app)
+            assert "source" in asked["structuredContent"]["question"]["schema"]["properties"]
+            assert api.asked == []
             made = await done(app, tool="none", source=api.url)
-            assert made["structuredContent"]["candidates"][0]["tool"].endswith(".get_thing")
+            question = made["structuredContent"]["question"]
+            assert question["shown"]["tool"].endswith(".get_thing")
 
     asyncio.run(story())
 
@@ -115,12 +118,14 @@ def test_a_task_that_only_computes_waits_as_a_forge_does_and_goes_on_with_its_dr
             assert brief in build_job_result(waiting)["content"][0]["text"]
         async with open_app(settings, "submit") as app:
             assert isinstance(app.submissions.submit_draft(waiting.id, EXAMPLE), DraftRow)
-            ended = await app.jobs.complete(waiting)
-            assert (ended.kind, ended.state) == ("do", "done"), ended.message
-            (made,) = build_job_result(ended)["structuredContent"]["candidates"]
+            asked = await app.jobs.complete(waiting)
+            assert (asked.kind, asked.state) == ("do", "waiting"), asked.message
+            question = asked.result["question"]
             (server,) = app.store.servers.find_summaries()
-            assert made["tool"] == f"{server.name}.from_roman"
-            read = await done(app, tool=made["tool"], arguments={"numeral": "XIV"})
+            assert question["shown"]["tool"] == f"{server.name}.from_roman"
+            answer = {"question": question["id"], "arguments": {"numeral": "XIV"}}
+            assert isinstance(app.answering.take_answer(asked.id, answer, "test"), Job)
+            read = build_job_result(await app.jobs.complete(asked))
             assert read["structuredContent"] == {"number": 14}
 
     asyncio.run(story())
@@ -151,8 +156,15 @@ def test_a_task_run_waits_on_the_terminal_with_the_ways_to_go_on(
         draft = tmp_path / "draft.json"
         draft.write_text(json.dumps(EXAMPLE))
         goes_on = home.run("submit", job["job"], str(draft))
-        assert goes_on.returncode == 0, goes_on.stderr
-        assert "from_roman" in goes_on.stdout
+        assert goes_on.returncode == WAITING, goes_on.stderr
+        assert "needs its numeral" in goes_on.stdout
+        command = f"toolwright do --run {job['job']} --answer"
+        assert command in goes_on.stdout
+        (waits,) = home.read("jobs")
+        answer = {"question": waits["needs"]["question"], "arguments": {"numeral": "XIV"}}
+        ended = home.run("do", "--run", job["job"], "--answer", json.dumps(answer))
+        assert ended.returncode == 0, ended.stderr
+        assert "14" in ended.stdout
 
 
 def test_an_answer_that_broke_off_is_tried_three_times_and_then_escalated(

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
-from orchestrator.app import open_app
+from orchestrator.app import App, open_app
 from orchestrator.cli.answers import print_answer
 from orchestrator.cli.job_report import report_job
-from orchestrator.cli.resume import carry_out_job
+from orchestrator.cli.questions import ask_question
+from orchestrator.cli.resume import carry_out_asking, is_terminal
 from orchestrator.cli.terminal import (
     FAILED,
     engine_option,
+    err,
     json_option,
     parse_arguments,
+    pin_option,
     print_json,
     print_text,
     report_errors,
@@ -22,28 +26,50 @@ from orchestrator.cli.terminal import (
 )
 from orchestrator.settings import Settings, load_settings
 from orchestrator.views import render_task_result
+from registry.jobs.jobs import awaits_answer
 from registry.models import Job
+from sandbox.sanitize import clean_text
 
 
 @click.command("do")
-@click.argument("task")
+@click.argument("task", required=False, default="")
 @click.option("--tool", default="", help="Your choice among the candidates, or `none` to forge.")
 @click.option("--arguments", default="{}", help="The tool's arguments, a JSON object.")
 @click.option("--source", default="", help="Where the API is, if one has to be forged.")
+@click.option("--run", default="", help="A run that asked something, instead of a task.")
+@click.option("--answer", default="", help="The answer to what the run asked, a JSON object.")
+@pin_option
 @json_option
 @engine_option
 @report_errors
 def do_command(
-    task: str, tool: str, arguments: str, source: str, as_json: bool, engine: str | None
+    task: str,
+    tool: str,
+    arguments: str,
+    source: str,
+    run: str,
+    answer: str,
+    pin_file: Path | None,
+    as_json: bool,
+    engine: str | None,
 ) -> None:
-    """Do TASK: run the tool you choose, forge what is missing, or show the candidates.
+    """Do TASK: find who can do it, ask what is not clear, forge what is missing, and answer.
 
+    At a terminal it asks here. Elsewhere it prints the question, and --run with --answer goes on.
     Where code is needed it waits for that, as `toolwright forge` does.
     """
+    if bool(task) == bool(run):
+        raise click.UsageError("Give a TASK, or --run with --answer.")
     request: dict[str, Any] = {"task": task, "arguments": parse_arguments(arguments)}
     request["files"] = "typed"
     request |= {key: value for key, value in (("tool", tool), ("source", source)) if value}
-    job = run_coroutine(_run_task(load_settings(engine=engine), request, as_json))
+    given = dict(parse_arguments(answer)) if answer else None
+    settings = load_settings(engine=engine)
+    job = run_coroutine(_run_task(settings, request, run, given, pin_file, as_json))
+    _report_run(job, as_json)
+
+
+def _report_run(job: Job, as_json: bool) -> None:
     if job.state == "waiting":
         report_job(job, as_json)
     result = render_task_result(job.result) if job.state == "done" else None
@@ -57,6 +83,44 @@ def do_command(
         raise SystemExit(FAILED)
 
 
-async def _run_task(settings: Settings, request: dict[str, Any], quiet: bool) -> Job:
+async def _run_task(
+    settings: Settings,
+    request: dict[str, Any],
+    run: str,
+    answer: dict[str, Any] | None,
+    pin_file: Path | None,
+    quiet: bool,
+) -> Job:
     async with open_app(settings, "do") as app:
-        return await carry_out_job(app, app.jobs.create_job("do", request), quiet)
+        if not run:
+            job = app.jobs.create_job("do", request)
+        elif answer is not None:
+            job = _take_answer(app, run, answer)
+        else:
+            job = app.store.jobs.get(run)
+        job = await carry_out_asking(app, job, quiet, pin_file)
+        while is_terminal(quiet) and awaits_answer(job):
+            said = ask_question(job)
+            if said is None:
+                break
+            job = await carry_out_asking(app, _retake(app, job, said), quiet, pin_file)
+        return job
+
+
+def _take_answer(app: App, run: str, answer: dict[str, Any]) -> Job:
+    """The run with its answer. Raises click.UsageError with what is wrong with that."""
+    taken = app.answering.take_answer(run, answer, "terminal")
+    if isinstance(taken, tuple):
+        problems = "; ".join(f"{problem.where}: {problem.reason}" for problem in taken)
+        raise click.UsageError(f"This is no answer, and nothing was done: {problems}")
+    return taken
+
+
+def _retake(app: App, job: Job, said: dict[str, Any]) -> Job:
+    """The run with what a person said, or as it was, after telling what is wrong with that."""
+    taken = app.answering.take_answer(job.id, said, "terminal")
+    if isinstance(taken, Job):
+        return taken
+    for problem in taken:
+        err.print(clean_text(f"{problem.where}: {problem.reason}"), style="yellow", markup=False)
+    return job

@@ -1,0 +1,159 @@
+"""The node that fills in a step's arguments: given, bound to earlier results, read or asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from forge.errors import AuthorFailed
+from orchestrator.errors import BudgetSpent
+from orchestrator.tasks.arguments import extract_arguments
+from orchestrator.tasks.model import Reading
+from orchestrator.tasks.results import build_missing_arguments
+from orchestrator.tasks.run import questions
+from orchestrator.tasks.run.context import RunContext
+from orchestrator.tasks.run.flow import holds_reference, merge_arguments
+from orchestrator.tasks.run.state import RunState, StepState, change_step, get_server, get_step
+from orchestrator.tasks.run.thinking import CLIENT, RULES, bind_results, list_doubts, read_by_rules
+from sandbox.bundle.model import ToolDefinition
+from sandbox.schemas.validator import get_checker
+
+
+@dataclass(frozen=True)
+class Filled:
+    """What is known of a step's arguments without asking anybody. `known` are those given or bound
+    to results, `reading` what the rules read beside them.
+    """
+
+    known: Mapping[str, Any]
+    reading: Reading
+    missing: tuple[str, ...]
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        return {**self.reading.arguments, **self.known}
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the tool can be called with them, once references are resolved."""
+        carries = holds_reference(self.known)
+        return not self.missing and (carries or not self.reading.problem)
+
+
+@dataclass(frozen=True)
+class Filling:
+    """The node of one run."""
+
+    context: RunContext
+
+    async def arguments(self, state: RunState) -> RunState:
+        """The arguments of the step's tool: those given, those of earlier results, the task's
+        words, the endpoint's reading, else what is missing is asked by name.
+        """
+        step = get_step(state)
+        self.context.tell("arguments", 0.3, f"reading the arguments of {step['tool']}")
+        tool = self.context.get_tool(step["tool"])
+        known = step.get("arguments") or {}
+        given = step.get("choice") == "given"
+        if given and (known or step["task"].strip() == step["tool"]):
+            return self._keep(state, step, known, dict.fromkeys(known, "given"))
+        if known and step.get("read_by") and _fits(tool, known):
+            origins = {n: "step" if holds_reference(v) else "model" for n, v in known.items()}
+            return self._keep(state, step, known, origins)
+        filled = await self._fill(state, step, tool)
+        doubts = list_doubts(filled.reading)
+        if not filled.is_complete or doubts:
+            asked = await self._ask_endpoint(step, tool)
+            if asked is not None:
+                return {"steps": change_step(state, step["id"], **asked)}
+        if not filled.is_complete:
+            return self._ask(state, step, tool, filled)
+        carried = {name: "step" for name, value in filled.known.items() if holds_reference(value)}
+        return {
+            "steps": change_step(
+                state,
+                step["id"],
+                arguments=filled.arguments,
+                origins={**filled.reading.origins, **carried},
+                evidence=dict(filled.reading.evidence),
+                doubts=list(doubts),
+                read_by=step.get("read_by") or (RULES if filled.arguments or not given else ""),
+            )
+        }
+
+    def _keep(
+        self, state: RunState, step: StepState, known: Mapping[str, Any], origins: Mapping[str, str]
+    ) -> RunState:
+        changed = change_step(state, step["id"], arguments=dict(known), origins=dict(origins))
+        return {"steps": changed}
+
+    async def _fill(self, state: RunState, step: StepState, tool: ToolDefinition) -> Filled:
+        """What the results of earlier steps and the words of the task come to."""
+        earlier = {
+            before: self.context.get_tool(state["steps"][before]["tool"])
+            for before in step["after"]
+            if state["steps"][before].get("end") == "done"
+        }
+        known = await asyncio.to_thread(bind_results, step, tool, earlier)
+        plain = {name: value for name, value in known.items() if not holds_reference(value)}
+        server = get_server(step["tool"])
+        reading = await asyncio.to_thread(read_by_rules, step["task"], tool, plain, server)
+        missing = tuple(n for n in reading.missing if n.partition(".")[0] not in known)
+        return Filled(known, reading, missing)
+
+    def _ask(
+        self, state: RunState, step: StepState, tool: ToolDefinition, filled: Filled
+    ) -> RunState:
+        if step.get("choice") == "given" and self.context.quiet:
+            problem = f"the task does not say {', '.join(filled.missing)}."
+            return {"result": build_missing_arguments(step["tool"], tool, problem)}
+        question = questions.build_missing(
+            step["id"],
+            step.get("rounds", 0),
+            step["tool"],
+            tool.input_schema,
+            filled.arguments,
+            filled.missing,
+            filled.reading.problem,
+        )
+        told = dict(self.context.ask(question, state)["arguments"])
+        return {
+            "steps": change_step(
+                state,
+                step["id"],
+                arguments=merge_arguments(filled.arguments, told),
+                origins={**filled.reading.origins, **dict.fromkeys(told, "given")},
+                read_by=step.get("read_by") or CLIENT,
+                # Who fills in a call has seen it.
+                shown=step.get("shown", False) or step.get("choice") == "confirm",
+            )
+        }
+
+    async def _ask_endpoint(self, step: StepState, tool: ToolDefinition) -> dict[str, Any] | None:
+        """The arguments as the endpoint reads them; None where it cannot."""
+        if holds_reference(step.get("arguments") or {}):
+            return None
+        author = await self.context.open_author(get_server(step["tool"]))
+        if author is None:
+            return None
+        try:
+            found = await extract_arguments(author, step["task"], tool)
+        except (AuthorFailed, BudgetSpent):
+            return None
+        if found.problem:
+            return None
+        arguments = dict(found.arguments)
+        by = found.model or author.name
+        told = {"arguments": arguments, "origins": dict.fromkeys(arguments, "model")}
+        return {**told, "read_by": by}
+
+
+def _fits(tool: ToolDefinition, arguments: Mapping[str, Any]) -> bool:
+    """Whether arguments are what a tool takes, as far as that can be told before references are
+    resolved.
+    """
+    if not holds_reference(arguments):
+        return get_checker(tool.input_schema).find_problem(dict(arguments)) is None
+    return {*tool.input_schema.get("required", ())} <= arguments.keys()

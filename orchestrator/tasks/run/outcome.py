@@ -1,0 +1,79 @@
+"""What a run came to, as its job keeps it: plain JSON values that say in `state` what came.
+
+The states are those of `orchestrator.tasks.results`, `asking` (a question is open), `answered` (the
+steps that words asked for are done) and `escalated` (a person has to look into it).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from orchestrator.tasks.results import MAX_READ, TaskResult, add_reading
+from orchestrator.tasks.run.state import RunState, StepState
+
+MAX_STEP_RESULT = 20_000
+
+
+def build_outcome(state: RunState, next_run: str = "") -> TaskResult:
+    """What a run ends with: the answer of its last step, or of the one that ended it."""
+    last = _find_telling(state)
+    reply = last.get("reply") or {}
+    value: TaskResult = {
+        **reply,
+        "strategy": state.get("strategy", "single"),
+        "steps": list_steps(state),
+        "answer": reply.get("result"),
+    }
+    if last.get("end") == "done" and last.get("choice") != "given":
+        value["state"] = "answered"
+    if state.get("forged"):
+        value["forged"] = list(state["forged"])
+    left = [s["task"] for s in state["steps"].values() if not s.get("end")]
+    if left and last.get("end") != "done":
+        value["left"] = left
+    if next_run:
+        value["next"] = next_run
+    if last.get("read_by") and last.get("tool"):
+        value = add_reading(value, last["tool"], last["read_by"], last.get("resolved") or {})
+    return value
+
+
+def list_steps(state: RunState) -> list[dict[str, Any]]:
+    """The steps as a result tells of them, in order."""
+    return [_describe_step(step) for step in (state.get("steps") or {}).values()]
+
+
+def _describe_step(step: StepState) -> dict[str, Any]:
+    reply = step.get("reply") or {}
+    result = reply.get("result")
+    text = json.dumps(result, ensure_ascii=False)
+    small = len(text) <= MAX_STEP_RESULT
+    told = {
+        "id": step["id"],
+        "task": step["task"],
+        "tool": step.get("tool", ""),
+        "arguments": step.get("resolved", step.get("arguments", {})),
+        "origins": step.get("origins", {}),
+        "call": step.get("call", ""),
+        "state": step.get("end", "waiting"),
+        "trust": step.get("trust", ""),
+        "milliseconds": step.get("milliseconds", 0.0),
+    }
+    if result is None:
+        return told
+    return {**told, **({"result": result} if small else {"summary": text[:MAX_READ]})}
+
+
+def _find_telling(state: RunState) -> StepState:
+    """The step whose reply is told: the one that ended the run, else the last that is done."""
+    steps = list(state["steps"].values())
+    ended = [step for step in steps if step.get("end") in ("pending", "failed", "refused")]
+    done = [step for step in steps if step.get("end") == "done"]
+    return (ended or done[-1:] or steps)[0]
+
+
+def build_registered(result: Mapping[str, Any], came: Mapping[str, Any]) -> TaskResult:
+    """A forge's result, with what its task came to."""
+    return {**result, "task": dict(came)}

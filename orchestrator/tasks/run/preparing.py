@@ -1,0 +1,307 @@
+"""The nodes that prepare a step: plan, route, choose, arguments, gate and confirm.
+
+None of them calls a tool. Each may wait for an answer, and is run again from its start with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from forge.errors import AuthorFailed
+from orchestrator.calls import split_tool_name
+from orchestrator.errors import BudgetSpent, UnknownTool
+from orchestrator.forging.order import NO_TOOL
+from orchestrator.tasks.model import Plan, Step
+from orchestrator.tasks.planning.parse import parse_plan
+from orchestrator.tasks.planning.references import Resolution, expand_each, resolve_references
+from orchestrator.tasks.planning.split import plan_task
+from orchestrator.tasks.results import (
+    build_nothing,
+    build_unknown_tool,
+)
+from orchestrator.tasks.run import questions
+from orchestrator.tasks.run.context import RunContext
+from orchestrator.tasks.run.flow import find_foreign_values, holds_reference
+from orchestrator.tasks.run.state import (
+    RunState,
+    StepState,
+    build_steps,
+    change_step,
+    find_ready,
+    get_step,
+    list_results,
+)
+from orchestrator.tasks.run.thinking import (
+    CLIENT,
+    RULES,
+    StepDecision,
+    ask_choice,
+    ask_plan,
+    decide_step,
+    is_restricted,
+)
+
+CANDIDATES = 5
+DOUBTFUL = frozenset({"uncertain_intent", "advice", "remark"})
+"""Reasons for which only whoever asked can tell whether something is to be done."""
+
+
+@dataclass(frozen=True)
+class Preparing:
+    """The nodes of one run."""
+
+    context: RunContext
+
+    async def plan(self, state: RunState) -> RunState:
+        """A task's steps: as somebody gave them, by rules, by the endpoint, or by who asked."""
+        self.context.tell("plan", 0.05, "planning")
+        if state.get("steps"):
+            return {"current": next((step["id"] for step in find_ready(state)), "")}
+        named = state.get("tool") or self._find_named_tool(state["task"])
+        if named:
+            only = Step("s1", state["task"], named, state.get("arguments") or {})
+            steps = build_steps(Plan((only,)))
+            steps["s1"]["choice"] = "forge" if named == NO_TOOL else "given"
+            return {
+                "steps": steps,
+                "current": "s1",
+                "strategy": "forced" if named == NO_TOOL else "single",
+            }
+        plan = await asyncio.to_thread(plan_task, state["task"])
+        if len(plan.steps) == 1:
+            steps = build_steps(plan)
+            steps[plan.steps[0].id]["arguments"] = state.get("arguments") or {}
+            return {"steps": steps, "current": plan.steps[0].id, "strategy": plan.strategy}
+        plan, by = await self._arrange_steps(state, plan)
+        steps = build_steps(plan)
+        for step in steps.values():
+            if step["tool"]:
+                step |= {"choice": "choose", "read_by": by}
+        return {"steps": steps, "current": plan.steps[0].id, "strategy": plan.strategy}
+
+    async def _arrange_steps(self, state: RunState, plan: Plan) -> tuple[Plan, str]:
+        """Several steps, and who says how they hang together."""
+        found = await asyncio.to_thread(self._find_candidates, plan)
+        author = await self.context.open_author()
+        if author is not None:
+            try:
+                return await ask_plan(author, state["task"], plan, found, self._knows_tool)
+            except (AuthorFailed, BudgetSpent):
+                return plan, RULES
+        told = [
+            {"id": step.id, "task": step.task, "after": list(step.after)} for step in plan.steps
+        ]
+        question = questions.build_plan_question(0, told, found)
+        if self.context.quiet:
+            return plan, RULES
+        answer = self.context.ask(question, state)
+        if "steps" not in answer:
+            return plan, CLIENT
+        made = parse_plan(answer)
+        return (made, CLIENT) if isinstance(made, Plan) else (plan, RULES)
+
+    def _find_candidates(self, plan: Plan) -> dict[str, list[dict[str, Any]]]:
+        find = self.context.parts.suggestions.find
+        return {step.id: [each.to_json() for each in find(step.task, 3)] for step in plan.steps}
+
+    def _knows_tool(self, tool: str) -> bool:
+        parts = split_tool_name(tool)
+        try:
+            return bool(parts and self.context.parts.roster.find_tool(*parts))
+        except UnknownTool:
+            return False
+
+    def _find_named_tool(self, task: str) -> str:
+        """The tool whose exact `server.tool` name the task is, or nothing."""
+        return task.strip() if self._knows_tool(task.strip()) else ""
+
+    async def route(self, state: RunState) -> RunState:
+        """Who can do the step: the tool that somebody named, else what its words come to."""
+        step = get_step(state)
+        self.context.tell("route", 0.1, "looking for a server that can do it")
+        if step.get("tool") == NO_TOOL:
+            return {"steps": change_step(state, step["id"], choice="forge")}
+        if step.get("tool"):
+            parts = split_tool_name(step["tool"])
+            if parts is None:
+                return {"result": build_unknown_tool(step["tool"])}
+            self.context.parts.roster.find_tool(*parts)
+            return {}
+        made = step.get("made") or list(filter(None, [state.get("made")]))
+        routed = await asyncio.to_thread(
+            self.context.parts.suggestions.route, step["task"], CANDIDATES
+        )
+        decided = await asyncio.to_thread(
+            decide_step, self.context.parts, step["task"], routed, made, state.get("source", "")
+        )
+        if decided.decision.kind == "answer":
+            return {"result": build_nothing(decided.candidates, decided.decision.reasons)}
+        changes = _decided(step, decided)
+        if changes["choice"] == "confirm" and await self._may_choose(changes["reasons"]):
+            # The endpoint is asked in place of whoever asked for the task.
+            changes |= {"choice": "choose", "tool": "", "read_by": ""}
+        return {"steps": change_step(state, step["id"], **changes)}
+
+    async def _may_choose(self, reasons: Sequence[str]) -> bool:
+        """Whether an endpoint chooses: not where it is doubtful that anything is to be done."""
+        if DOUBTFUL.intersection(reasons):
+            return False
+        return await self.context.open_author() is not None
+
+    def choose_after_route(self, state: RunState) -> str:
+        if state.get("result"):
+            return "assemble"
+        choice = get_step(state).get("choice")
+        if choice in ("choose", "adapt", "forge") and not get_step(state).get("tool"):
+            return str(choice)
+        return "forge" if choice == "forge" else "arguments"
+
+    async def choose(self, state: RunState) -> RunState:
+        """One of the candidates or none of them: the endpoint says so, else who asked."""
+        step = get_step(state)
+        self.context.tell("choose", 0.2, f"choosing a tool for {step['id']}")
+        candidates = step.get("candidates") or []
+        asks = not step.get("rounds") and await self._may_choose(step.get("reasons") or [])
+        author = await self.context.open_author() if asks else None
+        if author is not None:
+            try:
+                chosen = await ask_choice(author, step["task"], candidates)
+            except (AuthorFailed, BudgetSpent):
+                chosen = None
+            if chosen is not None:
+                return _chosen(state, chosen.tool, {}, chosen.by)
+        question = questions.build_choice(
+            step["id"], step.get("rounds", 0), step["task"], candidates
+        )
+        answer = self.context.ask(question, state)
+        return _chosen(state, answer["tool"], answer.get("arguments") or {}, CLIENT)
+
+    def choose_after_choose(self, state: RunState) -> str:
+        return "forge" if get_step(state).get("choice") == "forge" else "arguments"
+
+    async def gate(self, state: RunState) -> RunState:
+        """What of the call has to be shown before it is made: values that another server's answer
+        gave, a server that words may not choose, a match that is not sure.
+        """
+        step = get_step(state)
+        self.context.tell("gate", 0.45, f"judging {step['tool']}")
+        calls = self._resolve_calls(state, step)
+        problems = [problem for each in calls for problem in each.problems]
+        if problems:
+            told = "; ".join(f"{p.where} {p.code} {p.step} {p.path}" for p in problems[:5])
+            return self._refuse(state, f"{step['tool']} was not called: {told}")
+        if len(calls) != 1 and self.context.get_tool(step["tool"]).access != "read":
+            return self._refuse(state, f"{step['tool']} writes, and a step writes once")
+        resolved = dict(calls[0].arguments) if len(calls) == 1 else {}
+        many = [dict(each.arguments) for each in calls] if len(calls) != 1 else []
+        why = self._list_reasons(state, step, {"each": many} if many else resolved)
+        changes: dict[str, Any] = {"resolved": resolved, "each": many, "why": " ".join(why)}
+        if why and not step.get("shown"):
+            return {"steps": change_step(state, step["id"], **changes)}
+        return self._finish(state, change_step(state, step["id"], **changes, ready=True))
+
+    def _resolve_calls(self, state: RunState, step: StepState) -> Sequence[Resolution]:
+        """The arguments of the step's calls: one, or one for each value that a reference means."""
+        arguments, results = step.get("arguments") or {}, list_results(state)
+        if step.get("pick") == "each" and holds_reference(arguments):
+            return expand_each(arguments, results)
+        schema = self.context.get_tool(step["tool"]).input_schema
+        return (resolve_references(arguments, results, schema),)
+
+    def _list_reasons(
+        self, state: RunState, step: StepState, resolved: Mapping[str, Any]
+    ) -> Sequence[str]:
+        why = list(step.get("doubts") or [])
+        if step.get("choice") == "confirm":
+            why.append("The words fit it, and nothing else says that it is meant.")
+        chosen = step.get("choice") == "given" or step.get("read_by") == CLIENT
+        if not chosen and is_restricted(self.context.parts, step["tool"]):
+            why.append("Its server is not one that words alone may call.")
+        said = " ".join([state["task"], step["task"]])
+        foreign = find_foreign_values(self.context.parts.roster, state, step, resolved, said)
+        if foreign:
+            named = ", ".join(f"{name} (from {origin})" for name, origin in foreign.items())
+            why.append(f"Another server's answer would be sent there: {named}.")
+        return why
+
+    async def confirm(self, state: RunState) -> RunState:
+        """Show the filled call to who asked, and let them say yes, no or other arguments."""
+        step = get_step(state)
+        self.context.tell("confirm", 0.5, f"asking whether {step['tool']} is meant")
+        tool = self.context.get_tool(step["tool"])
+        question = questions.build_confirmation(
+            step["id"],
+            step.get("rounds", 0),
+            step["tool"],
+            tool.access,
+            {"each": step["each"]} if step.get("each") else step["resolved"],
+            [step["why"]] if step.get("why") else [],
+        )
+        answer = self.context.ask(question, state)
+        if answer["confirm"]:
+            told = answer.get("arguments")
+            resolved = step["resolved"] if told is None else dict(told)
+            origins = step.get("origins", {}) if told is None else dict.fromkeys(resolved, "given")
+            by = step.get("read_by") or CLIENT
+            steps = change_step(
+                state,
+                step["id"],
+                resolved=resolved,
+                origins=origins,
+                read_by=by,
+                shown=True,
+                ready=True,
+            )
+            return self._finish(state, steps)
+        if step.get("choice") == "confirm" and not step.get("rounds"):
+            changes = {"choice": "choose", "tool": "", "arguments": {}, "rounds": 1}
+            return {"steps": change_step(state, step["id"], **changes)}
+        return self._refuse(state, f"{step['tool']} was not called: it was not confirmed")
+
+    def choose_after_gate(self, state: RunState) -> str:
+        """Where a prepared step leads: to its confirmation, to the next step, or to the calls."""
+        if state.get("result"):
+            return "assemble"
+        step = get_step(state)
+        if step.get("choice") == "choose" and not step.get("tool") and not step.get("ready"):
+            return "choose" if step.get("rounds") else "route"
+        if step.get("ready"):
+            return "execute"
+        return "confirm" if "resolved" in step else "route"
+
+    def _finish(self, state: RunState, steps: dict[str, StepState]) -> RunState:
+        """The step is prepared. The next that can be is prepared too, to run beside it."""
+        following = next(find_ready({**state, "steps": steps}), None)
+        return {"steps": steps, "current": following["id"] if following else state["current"]}
+
+    def _refuse(self, state: RunState, reason: str) -> RunState:
+        step = get_step(state)
+        reply = {"state": "refused", "tool": step["tool"], "reason": reason}
+        ended = change_step(state, step["id"], end="refused", reply=reply)
+        return {"steps": ended, "result": {"state": "refused"}}
+
+
+def _decided(step: StepState, decided: StepDecision) -> dict[str, Any]:
+    changes: dict[str, Any] = {
+        "choice": decided.decision.kind,
+        "tool": decided.tool,
+        "candidates": [dict(each) for each in decided.candidates],
+        "reasons": list(decided.decision.reasons),
+        "read_by": RULES if decided.tool else "",
+        "server": decided.decision.server,
+    }
+    return changes
+
+
+def _chosen(state: RunState, tool: str, arguments: Mapping[str, Any], by: str) -> RunState:
+    """The step with what was chosen of its candidates."""
+    step = get_step(state)
+    if tool == questions.NONE:
+        return {"steps": change_step(state, step["id"], choice="forge", tool=NO_TOOL)}
+    changes: dict[str, Any] = {"choice": "choose", "tool": tool, "read_by": by}
+    if arguments:
+        changes |= {"arguments": dict(arguments)}
+    return {"steps": change_step(state, step["id"], **changes)}

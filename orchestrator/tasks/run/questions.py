@@ -1,0 +1,228 @@
+"""Questions that a task run asks of whoever asked for the task, and the answers that they take."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from orchestrator.tasks.model import Question
+from orchestrator.tasks.planning.parse import ANSWER
+from registry.database.canonical import hash_text, to_canonical_json
+from registry.needs import AnswerNeed
+from sandbox.sanitize import clean_text
+
+NONE = "none"
+"""The tool that an answer names where none of the candidates fits."""
+MAX_SHOWN = 600
+MAX_SCHEMA = 6_000
+"""Characters of a candidate's schema that a question shows."""
+
+
+def build_confirmation(
+    step: str, number: int, tool: str, access: str, arguments: Mapping[str, Any], why: Sequence[str]
+) -> Question:
+    """Whether a call is meant, with the call as it would be made. `why` it is asked."""
+    filled = _shorten(json.dumps(arguments, ensure_ascii=False))
+    verb = "reads" if access == "read" else "writes, once a person approves it"
+    reasons = f" {' '.join(why)}" if why else ""
+    return Question(
+        _number("confirm", step, number),
+        "confirm",
+        step,
+        f"Call {tool} ({verb}) with {filled}?{reasons}",
+        {"tool": tool, "access": access, "arguments": dict(arguments), "why": list(why)},
+        _build_schema({"confirm": {"type": "boolean"}, "arguments": {"type": "object"}}, "confirm"),
+    )
+
+
+def build_choice(
+    step: str, number: int, task: str, candidates: Sequence[Mapping[str, Any]]
+) -> Question:
+    """Which of the candidates does a step, or none."""
+    names = [str(candidate["tool"]) for candidate in candidates]
+    shown = [_shorten_candidate(candidate) for candidate in candidates]
+    return Question(
+        _number("choose", step, number),
+        "choose",
+        step,
+        _ask_which(task, names),
+        {"task": task, "candidates": shown},
+        _build_schema({"tool": {"enum": [*names, NONE]}, "arguments": {"type": "object"}}, "tool"),
+    )
+
+
+def build_missing(
+    step: str,
+    number: int,
+    tool: str,
+    schema: Mapping[str, Any],
+    known: Mapping[str, Any],
+    missing: Sequence[str],
+    problem: str,
+) -> Question:
+    """The arguments that a tool takes and nobody said."""
+    named = ", ".join(missing)
+    wanted = f"its {named}" if missing else "other arguments"
+    because = f" ({problem})" if problem and not missing else ""
+    outer = list(dict.fromkeys(name.partition(".")[0] for name in missing))
+    required = {"type": "object", "required": outer}
+    return Question(
+        _number("arguments", step, number),
+        "arguments",
+        step,
+        f"{tool} needs {wanted}{because}. What is meant?",
+        {
+            "tool": tool,
+            "known": dict(known),
+            "missing": {name: _shorten_schema(_describe(schema, name)) for name in missing},
+            "inputSchema": _shorten_schema(dict(schema)),
+        },
+        _build_schema({"arguments": required}, "arguments"),
+    )
+
+
+def build_source(step: str, number: int, task: str) -> Question:
+    """Where the API is that a server has to be made for, once."""
+    return Question(
+        _number("source", step, number),
+        "arguments",
+        step,
+        f"No registered server does this: {_shorten(task)}. Where is its API (URL, host or path of "
+        f"its description)? `{NONE}` for what only computes; `stop` to leave it.",
+        {"task": task, "missing": {"source": {"type": "string"}}},
+        _build_schema({"source": {"type": "string", "minLength": 1, "maxLength": 2000}}, "source"),
+    )
+
+
+def build_plan_question(
+    number: int,
+    steps: Sequence[Mapping[str, Any]],
+    candidates: Mapping[str, Sequence[Mapping[str, Any]]],
+) -> Question:
+    """How the steps of a task hang together: which tool does each, on what."""
+    told = "; ".join(f"{step['id']}: {step['task']}" for step in steps)
+    return Question(
+        _number("plan", "", number),
+        "plan",
+        "",
+        f"The task has several steps ({_shorten(told)}). Answer `accept` true, or the steps with "
+        'the tool of each; an argument may be {"$ref": "s1", "path": "$.zones[0].id"}.',
+        {
+            "steps": [dict(each) for each in steps],
+            "candidates": {
+                key: [_shorten_candidate(each) for each in found]
+                for key, found in candidates.items()
+            },
+        },
+        _build_schema(
+            {
+                "accept": {"const": True},
+                "steps": ANSWER["properties"]["steps"],
+            }
+        ),
+    )
+
+
+def name_question(question: Question, run: str) -> str:
+    """The name that an answer has to give: of this question, of this run, about just this. An
+    answer to what another run asks, or to an earlier question, has another.
+    """
+    content = [run, question.id, question.text, question.shown, question.schema]
+    return f"{question.id}.{hash_text(to_canonical_json(content))[:8]}"
+
+
+def build_need(question: Question, run: str) -> AnswerNeed:
+    """What a run that asks waits for."""
+    name = name_question(question, run)
+    properties = {**question.schema["properties"], "question": {"const": name}}
+    schema = {**question.schema, "properties": properties}
+    return AnswerNeed(name, clean_text(question.text), schema)
+
+
+def encode_question(question: Question, run: str) -> dict[str, Any]:
+    """A question as a run's result keeps it, and what answers it."""
+    need = build_need(question, run)
+    return {
+        "question": {
+            "id": need.question,
+            "kind": question.kind,
+            "step": question.step,
+            "text": need.text,
+            "shown": dict(question.shown),
+            "schema": dict(need.schema),
+        },
+        "answer_with": {"run": run, "answer": _build_example(question, need.question)},
+    }
+
+
+def _build_example(question: Question, name: str) -> dict[str, Any]:
+    """An answer that the question takes, but for the values that nobody knows."""
+    example: dict[str, Any] = {"question": name}
+    if question.kind == "confirm":
+        return {**example, "confirm": True}
+    if question.kind == "choose":
+        return {**example, "tool": question.schema["properties"]["tool"]["enum"][0]}
+    if question.kind == "plan":
+        return {**example, "accept": True}
+    if "source" in question.schema["properties"]:
+        return {**example, "source": "https://api.example.com/openapi.json"}
+    arguments: dict[str, Any] = {}
+    for dotted in question.shown["missing"]:
+        place = arguments
+        *outer, inner = dotted.split(".")
+        for part in outer:
+            place = place.setdefault(part, {})
+        place[inner] = "…"
+    return {**example, "arguments": arguments}
+
+
+def _describe(schema: Mapping[str, Any], name: str) -> Any:
+    """The schema of an argument, or of a field of one, by its dotted name."""
+    found: Any = schema
+    for part in name.split("."):
+        properties = found.get("properties") if isinstance(found, Mapping) else None
+        found = properties.get(part, {}) if isinstance(properties, Mapping) else {}
+    return found
+
+
+def _ask_which(task: str, names: Sequence[str]) -> str:
+    if not names:
+        return f"No registered tool fits {_shorten(task)}. Answer {NONE} to have a server made."
+    return f"Which tool does this: {_shorten(task)}? One of {', '.join(names)}, or {NONE}."
+
+
+def _build_schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
+    named = {"question": {"type": "string", "maxLength": 100}, **properties}
+    return {
+        "type": "object",
+        "properties": named,
+        "required": ["question", *required],
+        "additionalProperties": False,
+    }
+
+
+def _number(kind: str, step: str, number: int) -> str:
+    place = f"{step}.{kind}" if step else kind
+    return place if number == 0 else f"{place}{number + 1}"
+
+
+def _shorten(text: str) -> str:
+    clean = " ".join(clean_text(text).split())
+    return clean if len(clean) <= MAX_SHOWN else f"{clean[:MAX_SHOWN]}…"
+
+
+def _shorten_candidate(candidate: Mapping[str, Any]) -> dict[str, Any]:
+    keys = ("tool", "call_with", "server", "trust")
+    told = {key: candidate[key] for key in keys if key in candidate}
+    described = {"description": _shorten(str(candidate.get("description", "")))}
+    return {**told, **described, "inputSchema": _shorten_schema(candidate.get("inputSchema", {}))}
+
+
+def _shorten_schema(schema: Any) -> Any:
+    """A schema, or its properties' names where it is too long to be shown."""
+    if len(json.dumps(schema, ensure_ascii=False)) <= MAX_SCHEMA:
+        return schema
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    names = sorted(properties)[:50] if isinstance(properties, Mapping) else []
+    return {"type": "object", "properties": {key: {} for key in names}, "cut": True}

@@ -1,0 +1,193 @@
+"""Task runs as a client and a person at a terminal meet them: asked, answered, gone on with."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from orchestrator.cli.terminal import WAITING
+from tests.functional.home import SECONDS, Home, new_home, until
+from tests.functional.peer import Peer
+from tests.functional.test_task_questions import PLAN, THREE, WRITTEN
+from tests.world.site import Site
+from tests.world.zones import ZONES, owners_api, zones_api
+
+
+@dataclass(frozen=True)
+class Place:
+    """A home with the server `zones`, and the sites."""
+
+    home: Home
+    zones: Site
+    owners: Site
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, any_engine: str) -> Iterator[Place]:
+    directory = tmp_path_factory.mktemp("clients")
+    with zones_api() as zones, owners_api() as owners, new_home(directory, any_engine) as home:
+        allowed = ("--allow", zones.url.removeprefix("http://"))
+        home.person("forge", "zones server", "--source", zones.url, "--name", "zones", *allowed)
+        home.person("source", "allow", owners.url.removeprefix("http://"))
+        yield Place(home, zones, owners)
+
+
+@pytest.fixture
+def client(place: Place) -> Iterator[Peer]:
+    place.zones.asked.clear()
+    with Peer(place.home, "serve") as peer:
+        yield peer
+
+
+def test_a_client_answers_in_one_round_trip_a_step(place: Place, client: Peer) -> None:
+    asked = client.value("do", task="list the zones")
+    assert asked["state"] == "asking"
+    assert place.zones.asked == []
+    with_answer = asked["answer_with"]
+    wrong = client.call("do", run=with_answer["run"], answer={"confirm": "maybe"})
+    assert wrong["isError"]
+    assert "/answer" in wrong["content"][0]["text"]
+    ended = client.value("do", **with_answer)
+    assert ended["body"] == ZONES
+    again = client.call("do", **with_answer)
+    assert again["isError"]
+    assert place.zones.paths == ["/zones"]
+
+
+def test_what_waits_for_somebody_is_told_at_once(client: Peer) -> None:
+    asked = client.value("do", task="list the zones")
+    shown = client.value("status", job=asked["run"], wait=25)
+    assert shown["question"] == asked["question"]
+    assert client.value("do", run=asked["run"])["question"] == asked["question"]
+
+
+def test_do_without_a_task_or_a_run_says_what_it_takes(client: Peer) -> None:
+    refused = client.call("do")
+    assert refused["isError"]
+    assert "`task`" in refused["content"][0]["text"]
+
+
+def test_a_clients_plan_reads_writes_once_approved_and_goes_on(place: Place, client: Peer) -> None:
+    asked = client.value("do", task=THREE)
+    answer = {"question": asked["question"]["id"], "steps": WRITTEN}
+    pending = client.value("do", run=asked["run"], answer=answer)
+    assert pending["state"] == "pending"
+    assert [each.method for each in place.zones.asked] == ["GET"]
+    assert place.home.approve(pending["approval"]).status_code == 200
+
+    def rest() -> dict[str, object] | None:
+        told: dict[str, object] = client.value("status", job=pending["next"], wait=5)
+        return told if "body" in told else None
+
+    assert until(rest, "the rest is done")["body"] == [{"name": "www", "content": "192.0.2.1"}]
+    assert [each.method for each in place.zones.asked].count("POST") == 1
+
+
+def test_without_a_terminal_the_question_is_printed_with_the_command_that_answers(
+    place: Place,
+) -> None:
+    asked = place.home.run("do", "list the zones", "--json")
+    assert asked.returncode == WAITING, asked.stderr
+    told = json.loads(asked.stdout)
+    question = told["result"]["question"]
+    printed = place.home.run("do", "list the zones")
+    assert "toolwright do --run" in printed.stdout
+    answer = json.dumps({"question": question["id"], "confirm": True})
+    ended = place.home.run("do", "--run", told["job"], "--answer", answer, "--json")
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)["structuredContent"]["body"] == ZONES
+    again = place.home.run("do", "--run", told["job"], "--answer", answer)
+    assert again.returncode != 0
+    assert "does not take this answer" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("task", "typed", "said"),
+    [
+        ("list the zones", [(b"[y/N]", "y")], "example.org"),
+        ("list the zones", [(b"[y/N]", "n"), (b"Number", "1")], "example.org"),
+        ("list the zones", [(b"[y/N]", "n"), (b"Number", "0"), (b"Source", "stop")], "no server"),
+        ("list the records of a zone", [(b"zone_id", "z-4711")], "192.0.2.1"),
+    ],
+)
+def test_a_person_at_the_terminal_is_asked_right_there(
+    place: Place, task: str, typed: list[tuple[bytes, str]], said: str
+) -> None:
+    parent, child = pty.openpty()
+    words = place.home.command("do", task)
+    if "records" in task:
+        words += ["--tool", "zones.list_records"]
+    with subprocess.Popen(
+        words,
+        stdin=child,
+        stdout=child,
+        stderr=child,
+        env=place.home.environment,
+        start_new_session=True,
+    ) as process:
+        os.close(child)
+        seen = type_answers(parent, typed)
+        process.wait(SECONDS)
+    os.close(parent)
+    assert said in seen.decode("utf-8", "replace")
+
+
+def type_answers(terminal: int, answers: list[tuple[bytes, str]]) -> bytes:
+    """Type each answer once its question stands there; all that was shown."""
+    seen, at = b"", 0
+    while True:
+        ready, _, _ = select.select([terminal], [], [], SECONDS)
+        assert ready, seen
+        try:
+            part = os.read(terminal, 65_536)
+        except OSError:
+            return seen
+        seen += part
+        if answers and answers[0][0] in seen[at:] and seen.rstrip().endswith((b":", b"]:")):
+            at = len(seen)
+            os.write(terminal, answers.pop(0)[1].encode() + b"\n")
+
+
+def test_a_forge_of_an_api_that_has_a_server_makes_no_twin(place: Place, client: Peer) -> None:
+    before = client.value("status")["servers"]
+    job = client.value("forge", task="a zones server", source=place.zones.url, name="twin")["job"]
+    ended = until(lambda: settle(client, job), "it ends")
+    assert ended["state"] == "failed"
+    assert "zones is registered from the same API" in ended["message"]
+    again = client.value("forge", task="a zones server", source=place.zones.url)["job"]
+    made = until(lambda: settle(client, again), "it ends")
+    assert (made["state"], made["result"]["server"]) == ("done", "zones")
+    assert client.value("status")["servers"] == before
+
+
+def settle(client: Peer, job: str) -> dict[str, object] | None:
+    told: dict[str, object] = client.value("status", job=job, wait=5)
+    return told if told["state"] in ("done", "failed", "waiting") else None
+
+
+def test_a_forges_result_tells_what_its_task_comes_to(place: Place, client: Peer) -> None:
+    words = "count the owners"
+    job = client.value("forge", task=words, source=place.owners.url, name="owners")["job"]
+    ended = until(lambda: settle(client, job), "it ends")
+    assert ended["state"] == "done", ended["message"]
+    task = ended["result"]["task"]  # type: ignore[index]
+    assert task["state"] in ("answered", "suggested")
+    assert "owners.count_owners" in json.dumps(task)
+    assert place.owners.paths.count("/count") <= 2
+
+
+def test_a_task_without_a_plan_of_the_client_follows_the_order_of_its_words(
+    place: Place, client: Peer
+) -> None:
+    asked = client.value("do", task="list the zones, then list the records of the first one")
+    steps = asked["question"]["shown"]["steps"]
+    assert [step["after"] for step in steps] == [[], ["s1"]]
+    answer = {"question": asked["question"]["id"], "steps": PLAN}
+    assert client.value("do", run=asked["run"], answer=answer)["body"]
