@@ -136,10 +136,9 @@ def answer_question(doing: Doing, value: Mapping[str, Any]) -> dict[str, Any] | 
         return None
     wanted = list_wanted(doing)
     if question["kind"] == "confirm":
-        meant = any(tool == shown["tool"] for tool, _ in wanted)
-        if not meant:
+        fitting = [given for tool, given in wanted if is_meant(doing, tool, shown["tool"])]
+        if not fitting:
             return None
-        fitting = [given for tool, given in wanted if tool == shown["tool"]]
         if shown["arguments"] in fitting:
             return {"question": named, "confirm": True}
         literal = [each for each in fitting if "$ref" not in json.dumps(each)]
@@ -147,8 +146,9 @@ def answer_question(doing: Doing, value: Mapping[str, Any]) -> dict[str, Any] | 
         return {"question": named, "confirm": True, **more}
     if question["kind"] == "choose":
         offered = question["schema"]["properties"]["tool"]["enum"]
-        for tool, given in wanted:
-            if tool in offered:
+        for name, given in wanted:
+            tool = next((each for each in offered if is_meant(doing, name, each)), "")
+            if tool:
                 literal = "$ref" not in json.dumps(given)
                 return {
                     "question": named,
@@ -162,9 +162,16 @@ def answer_question(doing: Doing, value: Mapping[str, Any]) -> dict[str, Any] | 
     if "source" in question["schema"]["properties"]:
         return None
     for tool, given in wanted:
-        if tool == shown.get("tool") and "$ref" not in json.dumps(given):
+        if is_meant(doing, tool, shown.get("tool", "")) and "$ref" not in json.dumps(given):
             return {"question": named, "arguments": given}
     return None
+
+
+def is_meant(doing: Doing, wanted: str, tool: str) -> bool:
+    """Whether a tool is the one that is wanted; a new server's name is its description's."""
+    if doing.kind == "forge":
+        return tool.partition(".")[2] == wanted.partition(".")[2]
+    return tool == wanted
 
 
 def list_wanted(doing: Doing) -> list[tuple[str, dict[str, Any]]]:
@@ -178,14 +185,17 @@ def judge_requests(
     doing: Doing, requests: Sequence[tuple[str, Request]]
 ) -> tuple[list[str], list[str]]:
     """The requests that are not the task's, and those of it that are missing. What proving a new
-    server reads there is its own.
+    server reads there is its own, and so is what a write would change, read to be shown.
     """
     wanted = Counter((doing.service, each) for each in doing.requests)
+    shown = {each.replace(each.split()[0], "GET", 1) for each in doing.requests}
     wrong = []
     for name, request in requests:
         key = (name, str(request))
         if wanted[key] and has_body(doing, request):
             wanted[key] -= 1
+        elif doing.kind == "write" and name == doing.service and str(request) in shown:
+            continue
         elif not (doing.kind == "forge" and name == doing.service and request.method == "GET"):
             wrong.append(f"{name}: {request} {request.body or ''}")
     return wrong, [request for (_, request), left in wanted.items() if left]
