@@ -44,6 +44,8 @@ from sandbox.wire.policy import Origin, parse_origin
 
 MAX_REQUESTS = 40
 MAX_AT_ONCE = 4
+SECONDS = 60.0
+"""A search's time. Some hosts make a large description anew, for ten seconds, at each request."""
 NAMED_AT_ONCE = 2
 MAX_LEAD_DEPTH = 3
 MAX_TEXTS = 8
@@ -106,7 +108,7 @@ Discovery = FoundDocument | CredentialChallenge | NotFound
 
 
 async def discover_description(
-    source: ApiSource, fetch: Fetcher, *, task: str = "", seconds: float = 30.0
+    source: ApiSource, fetch: Fetcher, *, task: str = "", seconds: float = SECONDS
 ) -> Discovery:
     """Search for the description that `source` means, with at most `MAX_REQUESTS` requests to its
     own origin, `MAX_AT_ONCE` at a time, within `seconds`.
