@@ -42,7 +42,8 @@ def find_tool(tools: Iterable[Tool], operation: str) -> Tool:
 
 def fit_arguments(tool: Tool, arguments: Arguments) -> dict[str, Any]:
     """The arguments under the names that the tool has for them. A body whose properties are the
-    tool's own arguments is spread out.
+    tool's own arguments is spread out; FastMCP calls a parameter of the same name `NAME__path`,
+    and a body that is a list as its schema is titled.
     """
     properties: Mapping[str, Any] = tool.input_schema.get("properties", {})
     known = {_plain(name): name for name in properties}
@@ -51,7 +52,13 @@ def fit_arguments(tool: Tool, arguments: Arguments) -> dict[str, Any]:
         if name == "body" and "body" not in properties and isinstance(value, Mapping):
             fitted.update((key, _plain_file(part)) for key, part in value.items())
             continue
-        fitted[name if name in properties else known.get(_plain(name), name)] = value
+        if name == "body" and "body" not in properties and isinstance(value, list):
+            lists = [key for key, schema in properties.items() if schema.get("type") == "array"]
+            fitted.update((key, value) for key in lists if key not in arguments)
+            continue
+        placed = (f"{name}__{place}" for place in ("path", "query", "header"))
+        own = next((each for each in placed if each in properties), name)
+        fitted[own if own in properties else known.get(_plain(name), name)] = value
     return fitted
 
 

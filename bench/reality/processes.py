@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 
-START_SECONDS = 180.0
+START_SECONDS = 480.0
 
 
 def free_port() -> int:

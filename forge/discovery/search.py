@@ -44,6 +44,8 @@ from sandbox.wire.policy import Origin, parse_origin
 
 MAX_REQUESTS = 40
 MAX_AT_ONCE = 4
+SECONDS = 60.0
+"""A search's time. Some hosts make a large description anew, for ten seconds, at each request."""
 NAMED_AT_ONCE = 2
 MAX_LEAD_DEPTH = 3
 MAX_TEXTS = 8
@@ -106,7 +108,7 @@ Discovery = FoundDocument | CredentialChallenge | NotFound
 
 
 async def discover_description(
-    source: ApiSource, fetch: Fetcher, *, task: str = "", seconds: float = 30.0
+    source: ApiSource, fetch: Fetcher, *, task: str = "", seconds: float = SECONDS
 ) -> Discovery:
     """Search for the description that `source` means, with at most `MAX_REQUESTS` requests to its
     own origin, `MAX_AT_ONCE` at a time, within `seconds`.
@@ -175,6 +177,9 @@ class _Candidate:
         return self.url, bool(self.body)
 
 
+_Fetching = asyncio.Task[FetchResponse | str]
+
+
 class _Search:
     """The state of one search on one host: the candidates left, and what was seen."""
 
@@ -188,8 +193,7 @@ class _Search:
         self._found: FoundDocument | None = None
         self._challenges: list[CredentialChallenge] = []
         self._was_offered = False
-        self._silences = 0
-        self._asked_again = 0
+        self._was_waited_for = False
         self._more: list[str] = []
         self._pages: list[str] = []
         self._texts: list[tuple[FetchResponse, bool]] = []
@@ -212,7 +216,7 @@ class _Search:
         self._waiting += [_Candidate(url) for url in list_well_known_urls(base)]
         self._waiting.append(_build_introspection(urljoin(base, GRAPHQL)))
         while self._waiting and not self._found and not self.ended:
-            left = MAX_REQUESTS - len(self._seen) - self._asked_again
+            left = MAX_REQUESTS - len(self._seen)
             if left <= 0:
                 self.ended = f"{MAX_REQUESTS} requests were made"
                 return
@@ -220,14 +224,7 @@ class _Search:
             batch, self._waiting = self._waiting[:room], self._waiting[room:]
             # MAX_REQUESTS, MAX_AT_ONCE at a time, are ten batches; a slow one must not take it all.
             fresh = [item for item in batch if item.key not in self._seen]
-            silences = self._silences
             await self._fetch_batch(fresh, self._seconds / 6)
-            was_silent = len(fresh) > 1 and self._silences - silences == len(fresh)
-            if was_silent and not self._asked_again and len(fresh) <= left - len(fresh):
-                # A FastAPI application makes its description at the first request, and answers
-                # nothing else meanwhile: other places would get no answer either.
-                self._asked_again = len(fresh)
-                await self._fetch_batch(fresh, self._seconds / 2)
 
     def _count_next(self) -> int:
         """How many places to ask together: what a response named is asked before any guess."""
@@ -266,28 +263,51 @@ class _Search:
         """
         unique = list({item.key: item for item in candidates}.values())
         self._seen |= {item.key for item in unique}
+        tasks = [asyncio.create_task(self._fetch_place(item)) for item in unique]
         try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._fetch_place(item, patience)) for item in unique]
-        except ExceptionGroup as failed:
-            raise failed.exceptions[0] from None
-        for item, task in zip(unique, tasks, strict=True):
-            self._handle_answer(item, task.result())
+            await self._wait_for_answers(tasks, patience)
+            answers = [
+                task.result() if task.done() else self._note_silence(patience) for task in tasks
+            ]
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        for item, answer in zip(unique, answers, strict=True):
+            self._handle_answer(item, answer)
 
-    async def _fetch_place(self, item: _Candidate, patience: float) -> FetchResponse | str:
+    async def _wait_for_answers(self, tasks: list[_Fetching], patience: float) -> None:
+        """Wait for the answers. The first time that none comes at all, half the search's time more:
+        a FastAPI application makes its description when it is asked for, and answers nothing else
+        meanwhile, so other places would get no answer either.
+        """
+        if not tasks:
+            return
+        done, _ = await asyncio.wait(tasks, timeout=patience)
+        more = self._seconds / 2
+        if done or self._was_waited_for or patience >= more:
+            return
+        self._was_waited_for = True
+        await asyncio.wait(tasks, timeout=more, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(tasks, timeout=patience)
+
+    def _note_silence(self, patience: float) -> str:
+        reason = f"no complete answer within {patience:g} s"
+        self._unreachable = self._unreachable or reason
+        return reason
+
+    async def _fetch_place(self, item: _Candidate) -> FetchResponse | str:
         """Return the response, or a sentence saying why there is none."""
+        own = parse_origin(item.url) in self._source.origins
+        headers = (*(self._source.headers if own else ()), ACCEPT)
         try:
-            async with asyncio.timeout(patience):
-                own = parse_origin(item.url) in self._source.origins
-                headers = (*(self._source.headers if own else ()), ACCEPT)
-                if item.body:
-                    return await self._fetch(item.url, (*headers, JSON), item.body)
-                return await self._fetch(item.url, headers)
+            if item.body:
+                return await self._fetch(item.url, (*headers, JSON), item.body)
+            return await self._fetch(item.url, headers)
         except UpstreamUnreachable as error:
             reason = str(error)[:300]
         except TimeoutError:
-            self._silences += 1
-            reason = f"no complete answer within {patience:g} s"
+            reason = "no complete answer in time"
         except ResponseTooLarge as error:
             self._answers += 1
             return str(error)

@@ -84,7 +84,7 @@ SERVER = RealServer(
     kind="Swagger 2.0 served, of another host and scheme; JSON lines, bytes, pictures, redirects",
     task="echo and try requests",
     start=_start,
-    sources=("{host}", "{description}", "{description} --base-url {url}"),
+    sources=("{host}", "{host} --base-url {url}"),
     scenarios=(
         Scenario("JSON lines come whole", "GET /stream/{n}", {"n": 3}, _lines),
         Scenario("JSON", "GET /json", {}, _slides, through_serve=True),

@@ -30,7 +30,7 @@ def _start(directory: Path) -> Iterator[Running]:
     words = ["serve", "catalog", "--temp", "--host", "127.0.0.1", "--port", str(port)]
     environment = {"TILED_SINGLE_USER_API_KEY": "sekret", "HOME": str(directory)}
     with running([str(python), "-c", begin, *words], f"{url}/healthz", directory, environment):
-        with httpx.Client(base_url=url, headers={"Authorization": _KEY}) as direct:
+        with httpx.Client(base_url=url, headers={"Authorization": _KEY}, timeout=120.0) as direct:
             _make(direct, "", "harbour")
             for number, colour in enumerate(("blue", "red", "blue")):
                 _make(direct, "harbour", f"boat{number}", colour=colour, length=number + 7)
