@@ -87,7 +87,9 @@ def spelled_out(result: dict[str, Any], reason: str) -> dict[str, Any] | None:
         return None
     text = _as_text(structured, result["content"][0]["text"], "application/json")
     kept = {**result, "structuredContent": text}
-    return kept if DIFFERENCE in kept.get("_meta", ()) else _differing(kept, "malformed", "", reason)
+    return (
+        kept if DIFFERENCE in kept.get("_meta", ()) else _differing(kept, "malformed", "", reason)
+    )
 
 
 def _as_text(structured: dict[str, Any], text: str, content_type: str) -> dict[str, Any]:
