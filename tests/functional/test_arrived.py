@@ -17,6 +17,7 @@ from mcp.types import CallToolResult, TextContent
 from forge.compiler.compile import compile_document
 from forge.readers.document import parse_document
 from sandbox.bundle.model import Bundle
+from sandbox.engines.docker.image import list_exported_tools
 from tests.functional.home import Home
 from tests.world.loopback import Answering, served
 
@@ -123,8 +124,10 @@ def test_a_served_directory_gives_what_arrived_and_no_write_is_told_as_failed(
 
 
 def write_exported(bundle: Bundle, directory: Path) -> None:
+    """What `toolwright export` puts into an image."""
     (directory / "manifest.json").write_text(json.dumps(bundle.build_manifest()))
-    (directory / "tools.json").write_text(json.dumps(bundle.list_runtime_tools()))
+    tools = {"tools": list_exported_tools(bundle)}
+    (directory / "tools.json").write_text(json.dumps(tools))
     (directory / "server.py").write_text(bundle.source_code)
 
 
