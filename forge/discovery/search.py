@@ -22,7 +22,13 @@ from forge.discovery.leads import (
     is_page,
 )
 from forge.discovery.places import GRAPHQL, list_well_known_urls
-from forge.discovery.telling import Attempt, describe_answer, render_attempts, render_urls
+from forge.discovery.telling import (
+    Attempt,
+    cut_answer,
+    describe_answer,
+    render_attempts,
+    render_urls,
+)
 from forge.errors import (
     DocumentEmpty,
     DocumentTooLarge,
@@ -187,7 +193,7 @@ class _Search:
         self._source, self._fetch = source, fetch
         self._task, self._seconds = task, seconds
         self._seen: set[tuple[str, bool]] = set()
-        self._tried: list[Attempt] = []
+        self._tried: list[tuple[Attempt, FetchResponse | None]] = []
         self._answers = 0
         self._unreachable = ""
         self._found: FoundDocument | None = None
@@ -247,11 +253,16 @@ class _Search:
         if not self._answers:
             reason = self._unreachable or self.ended or "it gave no answer"
             raise SourceUnreachable(self._source.location, reason)
-        first = map(str, self._tried[:1])
+        # Reading the first words of pages takes long, and a search that finds tells of none.
+        tried = tuple(
+            replace(attempt, answer=describe_answer(answer)) if answer else attempt
+            for attempt, answer in self._tried
+        )
+        first = map(str, tried[:1])
         return NotFound(
             location=self._source.location,
             reason="; ".join((*first, self.ended or "none where one is usually found")),
-            tried=tuple(self._tried),
+            tried=tried,
             pages=tuple(self._pages),
             elsewhere=tuple(self._elsewhere),
             documentation=tuple(page for page, _ in documentation),
@@ -316,7 +327,7 @@ class _Search:
 
     def _handle_answer(self, item: _Candidate, answer: FetchResponse | str) -> None:
         if isinstance(answer, str):
-            self._tried.append(Attempt(item.url, answer))
+            self._tried.append((Attempt(item.url, answer), None))
             return
         self._answers += 1
         outcome = f"HTTP {answer.status}{' to a query for its schema' if item.body else ''}"
@@ -331,7 +342,7 @@ class _Search:
             outcome = f"{outcome}, {self._accept_answer(item, answer)}"
         if item.url in self._source.urls and not item.body and is_endpoint_hint(answer.body):
             self._waiting.insert(0, _build_introspection(item.url))
-        self._tried.append(Attempt(item.url, outcome, describe_answer(answer)))
+        self._tried.append((Attempt(item.url, outcome), cut_answer(answer)))
 
     def _note_challenge(self, item: _Candidate, answer: FetchResponse) -> None:
         """Note the required credential. A bare 403 at a guessed place is ignored: a firewall is the

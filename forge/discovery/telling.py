@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from forge.discovery.leads import decode_text, is_page
@@ -31,6 +31,11 @@ class Attempt:
 
     def __str__(self) -> str:
         return f"{self.outcome}, {self.answer}" if self.answer else self.outcome
+
+
+def cut_answer(answer: FetchResponse) -> FetchResponse:
+    """Return the response with as much of its body as `describe_answer` looks at."""
+    return replace(answer, body=answer.body[:_HEAD])
 
 
 def describe_answer(answer: FetchResponse) -> str:

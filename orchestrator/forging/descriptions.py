@@ -256,7 +256,7 @@ class Descriptions:
             return chosen
         store, digest = self.consents.store, hash_text(task)
         meant = find_meant_sources(
-            task, sources, store.servers.find(CALLABLE), store.search.find_tools(task)
+            task, sources, store.servers.find(CALLABLE), store.search.route(task)
         )
         for each in meant:
             if self.consents.is_source_meant(digest, each.url):

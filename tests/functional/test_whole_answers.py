@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,13 +20,12 @@ from jsonschema import Draft202012Validator
 
 from forge.compiler.compile import compile_document
 from forge.readers.document import parse_document
-from sandbox.bundle.model import Bundle
 from sandbox.sanitize import clean_json, clean_text
 from tests.functional.home import Home, new_home
 from tests.functional.peer import Peer
+from tests.functional.test_arrived import RUNTIME, write_exported
 from tests.world.loopback import Answering, served
 
-RUNTIME = Path(__file__).parents[2] / "images" / "base" / "runtime"
 NODE = {
     "type": "object",
     "required": ["id", "next"],
@@ -149,13 +147,6 @@ class _Exported(Home):
         return [sys.executable, "-m", "toolwright", *words]
 
 
-def _write_exported(bundle: Bundle, directory: Path) -> None:
-    directory.mkdir()
-    (directory / "manifest.json").write_text(json.dumps(bundle.build_manifest()))
-    (directory / "tools.json").write_text(json.dumps(bundle.list_runtime_tools()))
-    (directory / "server.py").write_text(bundle.source_code)
-
-
 @pytest.fixture(scope="module")
 def fronts(any_engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fronts]:
     place = tmp_path_factory.mktemp("whole")
@@ -171,7 +162,8 @@ def fronts(any_engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         done = home.run("compile", str(document), "--out", str(place / "things"))
         assert done.returncode == 0, done.stderr
         bundle = compile_document(parse_document(document.read_bytes(), "things.json")).bundle
-        _write_exported(bundle, place / "exported")
+        (place / "exported").mkdir()
+        write_exported(bundle, place / "exported")
         directory = ("run", str(place / "things"), "--allow-private", "--allow-writes")
         bare = _Exported(place, {**os.environ, "PYTHONPATH": str(RUNTIME)})
         peers = {

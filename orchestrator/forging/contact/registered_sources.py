@@ -9,14 +9,10 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
-from registry.models import DocumentationSource, Entry, ToolMatch
+from registry.models import DocumentationSource, Entry, Route
 from registry.search.words import STOP_WORDS, VERBS, WEAK_WORDS, split_words, stem_word
 from sandbox.wire.policy import parse_origin
 
-FITTING_SCORE = 0.4
-"""The score of `SearchIndex.find_tools` from which a tool fits a task: words that it shares with
-one by chance stay below.
-"""
 MAX_MEANT = 5
 MIN_LETTERS = 3
 Reason = Literal["named", "fits"]
@@ -54,22 +50,24 @@ def find_meant_sources(
     task: str,
     sources: Iterable[DocumentationSource],
     entries: Sequence[Entry],
-    fitting: Sequence[ToolMatch],
+    route: Route,
 ) -> tuple[MeantSource, ...]:
     """Return the registered sources that a task may mean, those that it names before those whose
-    description fits, at most `MAX_MEANT`. `entries` are the registered servers, `fitting` the tools
-    that fit the task.
+    description fits, at most `MAX_MEANT`. `entries` are the registered servers, `route` says how
+    sure it is that one of their tools fits the task.
     """
     said = split_words(task)
     computing = next((word for word in said if word not in STOP_WORDS), "") in _COMPUTING
-    strong = {match.entry for match in fitting if match.score >= FITTING_SCORE}
+    # A person confirms it, so words alone may come to this; to `reuse` they may not.
+    is_likely = bool(route.matches) and route.probability >= route.bands.reuse
+    likely = route.matches[0].entry if is_likely and not route.vetoes else ""
     named, fits = [], []
     for source in sources:
         made = [entry for entry in entries if _is_made_from(entry, source)]
         words = _find_names(said, source, made)
         if words:
             named.append(MeantSource(source.url, "named", words))
-        elif not computing and any(entry.name in strong for entry in made):
+        elif not computing and any(entry.name == likely for entry in made):
             fits.append(MeantSource(source.url, "fits"))
     return tuple(named or fits)[:MAX_MEANT]
 

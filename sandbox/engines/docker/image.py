@@ -111,7 +111,7 @@ def export_image(client: docker.DockerClient, bundle: Bundle, tag: str, layer: s
     files = {
         "Dockerfile": BUNDLE_DOCKERFILE.format(base=layer or base.reference).encode(),
         "bundle/manifest.json": json.dumps(bundle.build_manifest()).encode(),
-        "bundle/tools.json": json.dumps({"tools": _list_exported_tools(bundle)}).encode(),
+        "bundle/tools.json": json.dumps({"tools": list_exported_tools(bundle)}).encode(),
         "bundle/server.py": bundle.source_code.encode(),
     }
     step = f"docker build of {tag[:200]}"
@@ -121,7 +121,7 @@ def export_image(client: docker.DockerClient, bundle: Bundle, tag: str, layer: s
         return _build_image(client, files, tag, {}, _build_labels(bundle))
 
 
-def _list_exported_tools(bundle: Bundle) -> list[dict[str, Any]]:
+def list_exported_tools(bundle: Bundle) -> list[dict[str, Any]]:
     """The tools with the schemas that clients are shown, and those that arguments are held to."""
     return [
         {

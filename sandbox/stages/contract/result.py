@@ -15,11 +15,13 @@ from sandbox.wire.content import get_media_data, is_media_type
 from sandbox.wire.exchange import WireResponse
 
 Expectation = Literal[
-    "answer", "differs", "arrived", "http", "timeout", "too_large", "arguments", "tool"
+    "answer", "differs", "arrived", "http", "timeout", "too_large", "arguments", "refused", "tool"
 ]
 """`answer`: a success that arrives whole, told as documented. `differs`: one that arrives whole and
 is told to differ from the document; `arrived`: one that arrives whole, whatever is told of it. The
-others: a failure of that kind, never a success; `arguments` one before any request.
+others: a failure of that kind, never a success;
+`arguments` one before any request, `refused` one whose request the broker does not
+send.
 """
 
 SUCCESSES: frozenset[Expectation] = frozenset({"answer", "differs", "arrived"})
@@ -200,7 +202,7 @@ def _check_failure(
 def _list_kinds(expectation: Expectation, response: WireResponse | None) -> tuple[str, ...]:
     if expectation == "http" and response is not None and response.status == 429:
         return ("http", "rate_limited")
-    return (expectation,)
+    return ("refused", "arguments") if expectation == "refused" else (expectation,)
 
 
 def _check_status(response: WireResponse, outcome: Outcome) -> Iterator[str]:

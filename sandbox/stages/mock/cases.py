@@ -71,6 +71,7 @@ class MockSubject:
         self.tool, self.operation = tool, operation
         self._variations = build_variations(tool.input_schema, decided)
         self._decides = not decided.plain
+        self._faults_tried = list_faults(operation, self._decides)
         self.places: Mapping[str, ArgumentPlace] = find_places(tool)
         self.pager = find_pager(tool)
         self._answers, self._judge, self._caps = answers, judge, caps
@@ -86,7 +87,7 @@ class MockSubject:
         for success in self._answers.list_successes(self.operation):
             names += self._name_success_cells(success)
         errors = [f"error:{e.status}" for e in self._answers.list_errors(self.operation)]
-        names += [*SCHEMAS, *errors, *list_faults(self.operation)]
+        names += [*SCHEMAS, *errors, *self._faults_tried]
         names += [case.name for case in self._unlike]
         names += WALKS if self.pager else ()
         names += [variation.name for variation in self._variations]
@@ -104,7 +105,7 @@ class MockSubject:
         yield from self._build_success_cases(minimal)
         yield from self._build_schema_cases()
         yield from self._build_error_cases(minimal)
-        yield from (self._build_fault_case(name, minimal) for name in list_faults(self.operation))
+        yield from (self._build_fault_case(name, minimal) for name in self._faults_tried)
         yield from (replace(case, arguments=minimal) for case in self._unlike)
         yield from self._build_walks(minimal)
         yield from self._iterate_variations(minimal)
@@ -202,7 +203,9 @@ class MockSubject:
         return MockCase(variation.name, arguments, ScriptedAnswer(response), expectation)
 
     def _build_broken_case(self, variation: Variation, minimal: dict[str, Any]) -> MockCase:
-        """A case with a line feed in a header, which has to be refused before anything is sent."""
+        """A case with a line feed in a header, which has to be refused before anything is sent, or
+        in a path, which the broker does not send.
+        """
         schema = self.tool.input_schema["properties"][variation.broken]
         try:
             value = self._sampler.make_sample(schema, "full", flavour=LINES)
@@ -211,7 +214,10 @@ class MockSubject:
         if value != LINES.text:
             return MockCase(variation.name, {}, skipped="the argument cannot hold a line feed")
         arguments = {**minimal, variation.broken: value}
-        return MockCase(variation.name, arguments, ScriptedAnswer(WireResponse(200)), "arguments")
+        place = self.places.get(variation.broken)
+        is_path = place is not None and place.location == "path"
+        expectation: Expectation = "refused" if is_path else "arguments"
+        return MockCase(variation.name, arguments, ScriptedAnswer(WireResponse(200)), expectation)
 
     def _is_too_large(self, arguments: Mapping[str, Any]) -> bool:
         """Whether the URL or a header may be larger than the broker's cap."""

@@ -26,6 +26,9 @@ FAULTS = (
 )
 """Faults of every operation, besides its documented answers."""
 
+OF_DECISIONS = ("text",)
+"""Those of code that decides: to any other code one body that is no JSON is like the next."""
+
 OF_DOCUMENTS = ("errors",)
 """Further faults of an operation that is a GraphQL document."""
 
@@ -41,9 +44,10 @@ _NO_JSON = "the operation documents no JSON answer"
 _JSON = (("content-type", "application/json"),)
 
 
-def list_faults(operation: Operation) -> tuple[str, ...]:
+def list_faults(operation: Operation, decided: bool) -> tuple[str, ...]:
     """The names of an operation's faults."""
-    return (*FAULTS, *OF_DOCUMENTS) if operation.document else FAULTS
+    faults = FAULTS if decided else tuple(name for name in FAULTS if name not in OF_DECISIONS)
+    return (*faults, *OF_DOCUMENTS) if operation.document else faults
 
 
 Fault = tuple[ScriptedAnswer, Expectation]

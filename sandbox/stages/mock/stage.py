@@ -190,6 +190,10 @@ class _Lane:
     ) -> Iterator[str]:
         """The problems of the requests of a call."""
         refused = [e for e in outcome.exchanges if e.kind in ("refused", "unsupported")]
+        if case.expectation == "refused":
+            if len(refused) < len(outcome.exchanges):
+                yield "a request was sent with a value that no path can hold"
+            return
         for exchange in refused:
             request = exchange.request
             yield f"{request.method} {request.url[:120]} was refused: {exchange.reason[:160]}"
@@ -234,7 +238,7 @@ def _check_outcome(subject: MockSubject, case: MockCase, outcome: Outcome) -> tu
     assert case.answer is not None
     if case.pages:
         return tuple(check_pages(case.pages, case.arguments[subject.pager], outcome))
-    undelivered = case.expectation in ("timeout", "too_large", "arguments")
+    undelivered = case.expectation in ("timeout", "too_large", "arguments", "refused")
     return check_result(case.expectation, None if undelivered else case.answer.response, outcome)
 
 

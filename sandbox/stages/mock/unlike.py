@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-MAX_NULLS, MAX_NULLS_DECIDED = 2, 24
-"""How many fields are null in an answer of their own, for code that passes answers on and for code
-that decides.
-"""
+MAX_NULLS = 24
+"""How many fields are null in an answer of their own."""
 EXTRA = {"Extra-Field": {"List": [4, 7, 1, 9], "Text": "  EXTRA-4719 "}}
 Path = tuple[str | int, ...]
 
@@ -27,24 +25,44 @@ class UnlikeAnswer:
 
 
 def build_unlike_answers(sample: Any, decided: bool) -> Iterator[UnlikeAnswer]:
-    """The answers that are made of a documented one."""
+    """The answers that are made of a documented one.
+
+    Code that decides nothing treats every field alike, so several differences share an answer.
+    """
     leaves, fields = list(_iterate_leaves(sample, ())), _list_fields(sample)
-    yield UnlikeAnswer("null:", None)
-    if leaves and leaves != [()]:
+    is_scalar = leaves == [()]
+    if decided or is_scalar or not leaves:
+        yield UnlikeAnswer("null:", None)
+    if leaves and not is_scalar:
         yield UnlikeAnswer("null:*", _change_all(sample, leaves))
-    for path in fields[: MAX_NULLS_DECIDED if decided else MAX_NULLS]:
-        made = _change(sample, path, lambda _: None)
-        yield UnlikeAnswer(f"null:{_render_pointer(path)}", made)
     is_object = isinstance(sample, Mapping)
     yield UnlikeAnswer("shape", [sample, None, EXTRA] if is_object else {**EXTRA, "None": None})
-    scalar = next((path for path in leaves if _get(sample, path) is not None), None)
-    if scalar is not None:
-        yield UnlikeAnswer("scalar", _change(sample, scalar, _change_type))
+    scalars = [path for path in leaves if _get(sample, path) is not None]
+    if decided:
+        yield from _build_single_differences(sample, fields, scalars)
+    elif fields:
+        left = [path for path in scalars if path[: len(fields[0])] != fields[0]]
+        mixed = _change(sample, left[-1], _change_type) if left else sample
+        yield UnlikeAnswer("mixed", _add_extra(_without(mixed, fields[0]), fields[0]))
+
+
+def _build_single_differences(
+    sample: Any, fields: list[Path], scalars: list[Path]
+) -> Iterator[UnlikeAnswer]:
+    """Answers with one difference each, for code that may look for it."""
+    for path in fields[:MAX_NULLS]:
+        made = _change(sample, path, lambda _: None)
+        yield UnlikeAnswer(f"null:{_render_pointer(path)}", made)
+    if scalars:
+        yield UnlikeAnswer("scalar", _change(sample, scalars[0], _change_type))
     if fields:
-        holder = fields[0][:-1]
-        extra = _change(sample, holder, lambda value: {**value, **EXTRA})
-        yield UnlikeAnswer("extra", extra)
+        yield UnlikeAnswer("extra", _add_extra(sample, fields[0]))
         yield UnlikeAnswer("missing", _without(sample, fields[0]))
+
+
+def _add_extra(sample: Any, field: Path) -> Any:
+    """The value with fields that nothing documents, beside this one."""
+    return _change(sample, field[:-1], lambda value: {**value, **EXTRA})
 
 
 def _list_fields(value: Any) -> list[Path]:

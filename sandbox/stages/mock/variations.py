@@ -42,7 +42,7 @@ _STATUSES = (301, 304, 400, 403, 405, 409, 410, 412, 418, 422, 451, 501, 502, 50
 _SUCCESSES = (200, 201, 202, 203, 204, 206, 226)
 _JSON = (("content-type", "application/json"),)
 _UNKNOWN: Mapping[str, Any] = {
-    "Field": {"List": [4, 3, 3, 1, *range(12)], "Null": None, "Big": 2**60 + 1, "Zero": 0},
+    "Extra-Field": {"List": [4, 3, 3, 1, *range(12)], "Null": None, "Big": 2**60 + 1, "Zero": 0},
     "Text": '  4715, "é" +/  ',
     "of": [],
     "no": False,
@@ -68,7 +68,8 @@ PLAIN_VALUES: tuple[Any, ...] = (None, False, 0, "", [], {})
 class Variation:
     """The difference of one further case from the usual call: the style of values, arguments left
     out or alone, or the answer: another one, a JSON value as its body, or further headers. `only`
-    and `without` name arguments; `broken` names one with a line feed, which no header can hold.
+    and `without` name arguments; `broken` names one with a line feed, which no header or path can
+    hold.
     """
 
     name: str
@@ -112,7 +113,7 @@ def build_variations(schema: Mapping[str, Any], decided: CodeDecisions) -> tuple
         *(Variation(name, replace(f, wanted=wanted)) for name, f in FLAVOURS.items()),
         *_vary_absences(schema),
         *(Variation(f"turn:{n}", SampleStyle(turn=n)) for n in range(_count_turns(schema))),
-        *(Variation(f"line:{name}", broken=name) for name in _list_header_arguments(schema)),
+        *(Variation(f"line:{name}", broken=name) for name in _list_line_arguments(schema)),
         *_vary_literals(decided, wanted),
         *_vary_answers(decided),
     ]
@@ -120,14 +121,14 @@ def build_variations(schema: Mapping[str, Any], decided: CodeDecisions) -> tuple
     return tuple(replace(variation, name=name) for name, variation in named.items())
 
 
-def _list_header_arguments(schema: Mapping[str, Any]) -> list[str]:
-    """The arguments that go into headers."""
+def _list_line_arguments(schema: Mapping[str, Any]) -> list[str]:
+    """The arguments that go into headers and paths, which are lines."""
     placed = {
         name: str(part.get("x-in"))
         for name, part in schema.get("properties", {}).items()
         if isinstance(part, Mapping)
     }
-    return [name for name, place in placed.items() if place.startswith("header:")]
+    return [name for name, place in placed.items() if place.startswith(("header:", "path:"))]
 
 
 def _vary_absences(schema: Mapping[str, Any]) -> Iterator[Variation]:

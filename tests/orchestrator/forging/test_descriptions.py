@@ -172,6 +172,29 @@ def test_a_registered_source_that_a_task_means_is_asked_only_after_a_person_said
         place.find(f"{task}, please")
 
 
+@pytest.mark.parametrize(
+    ("task", "is_meant"),
+    [
+        ("show me the DNS zones", True),
+        ("get the records of a zone", True),
+        ("list the open pull requests", False),
+        ("list restaurants near me", False),
+        ("list the moons of Mars", False),
+        ("what is the weather in Oslo", False),
+    ],
+)
+def test_a_source_is_meant_where_routing_is_as_sure_as_for_a_tool_that_it_would_use(
+    place: Place, task: str, is_meant: bool
+) -> None:
+    place.register()
+    place.store.servers.publish(_dns(place.registered.url, "nameservice"), now=1.0)
+    route = place.store.search.route(task)
+    assert (route.probability >= route.bands.reuse) is is_meant
+    with pytest.raises(SourceUnconfirmed if is_meant else SourceMissing):
+        place.find(task)
+    assert place.registered.asked == []
+
+
 def test_several_registered_sources_that_a_task_may_mean_are_told_and_none_is_asked(
     place: Place,
 ) -> None:
