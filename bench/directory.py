@@ -46,6 +46,7 @@ class Totals:
     """What compiling all of them came to. Seconds are of CPU."""
 
     descriptions: int = 0
+    empty: int = 0
     compiled: int = 0
     tools: int = 0
     megabytes: float = 0.0
@@ -81,6 +82,9 @@ def compile_all(tarball: Path) -> Totals:
         except Exception as error:  # a crash is what this looks for
             reason = f"CRASH {type(error).__name__}: {error}"[:200]
         totals.seconds += time.process_time() - started
+        if not count_operations(content):
+            totals.empty += 1
+            continue
         totals.descriptions += 1
         totals.megabytes += len(content) / 1_000_000
         totals.compiled += bool(tools)
@@ -91,10 +95,15 @@ def compile_all(tarball: Path) -> Totals:
     return totals
 
 
+def count_operations(content: bytes) -> int:
+    """The operations that a description lists."""
+    paths = json.loads(content).get("paths") or {}
+    return sum(method in METHODS for path in paths.values() for method in path)
+
+
 def _find_loss(made: Compilation, content: bytes) -> str:
     """How many of a description's operations have no tool, and the first reason; "" for none."""
-    paths = json.loads(content).get("paths") or {}
-    operations = sum(method in METHODS for path in paths.values() for method in path)
+    operations = count_operations(content)
     lost = operations - len(made.bundle.tools)
     first = next((str(problem) for problem in made.problems), "no reason is told")
     return f"{lost} of {operations} operations without a tool: {first}"[:250] if lost > 0 else ""
@@ -185,7 +194,7 @@ def main() -> None:
         print(
             f"{totals.compiled} of {totals.descriptions} descriptions with operations, "
             f"{totals.tools} tools, {totals.megabytes:.0f} MB in {totals.seconds:.0f} s of CPU; "
-            f"{totals.failures} lines above",
+            f"{totals.failures} lines above; {totals.empty} list no operation",
             flush=True,
         )
         failed = asyncio.run(prove_sample(tarball, asked.prove, asked.operations, asked.engine))

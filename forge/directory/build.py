@@ -16,7 +16,7 @@ import re
 import sys
 import tarfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,14 +114,14 @@ def read_description(identity: str, document: Mapping[str, Any], size: int) -> I
     hosts = [urlsplit(url).hostname or "" for url in servers]
     categories = (str(each) for each in info.get("x-apisguru-categories") or ())
     summary = sanitize_prose(str(info.get("description") or ""), MAX_DESCRIPTION)
-    origins = info.get("x-origin") or ({},)
+    origins: Sequence[Mapping[str, Any]] = info.get("x-origin") or ({},)
     service = Service(
         identity,
         provider,
         sanitize_line(info.get("title"), 80) or provider,
         sanitize_line(summary, MAX_SUMMARY),
         sanitize_line(origins[-1].get("url"), 500),
-        servers[0] if servers else "",
+        _choose_server(servers),
         sum(method in METHODS for path in paths.values() for method in path),
         size,
         find_date(document),
@@ -164,6 +164,15 @@ def _list_subjects(document: Mapping[str, Any], paths: Mapping[str, Any]) -> lis
     for path in paths:
         counted.update(list_stems(_PLACEHOLDER.sub(" ", path)[:200]))
     return [stem for stem, _ in counted.most_common(60) if len(stem) > 2 and stem.isalpha()]
+
+
+def _choose_server(servers: Sequence[str]) -> str:
+    """The first server, by https where the same host is named with that as well; "" for none."""
+    if not servers:
+        return ""
+    host = urlsplit(servers[0]).hostname
+    same = (url for url in servers if url.startswith("https://") and urlsplit(url).hostname == host)
+    return next(same, servers[0])
 
 
 def _expand_server(server: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ import tarfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import BinaryIO
 
 from forge.directory.service import Package, is_identity
 from forge.errors import MemberMissing
@@ -24,6 +24,7 @@ MAX_TARBALL = 256 * 1024 * 1024
 MAX_UNPACKED = 2 * 1024 * 1024 * 1024
 MAX_MEMBERS = 20_000
 MAX_DESCRIPTION = 32 * 1024 * 1024
+_CHUNK = 1 << 20
 _INTEGRITY = re.compile(r"sha512-([A-Za-z0-9+/]{86}==)\Z")
 
 
@@ -46,20 +47,22 @@ def read_description(copy: Path, identity: str, package: Package) -> bytes:
         raise MemberMissing(f"the package {package.name} cannot be read ({error})") from error
 
 
-def check_integrity(file: IO[bytes], package: Package) -> None:
+def check_integrity(file: BinaryIO, package: Package) -> None:
     """Leave the file at its begin. Raises MemberMissing where it is not the package's tarball."""
     match = _INTEGRITY.match(package.integrity)
     if os.fstat(file.fileno()).st_size > MAX_TARBALL:
         raise MemberMissing(f"the tarball of {package.name} has more than {MAX_TARBALL} bytes")
-    found = hashlib.file_digest(file, "sha512").digest()
+    digest = hashlib.sha512()
+    while chunk := file.read(_CHUNK):
+        digest.update(chunk)
     file.seek(0)
-    if match is None or base64.b64decode(match[1]) != found:
+    if match is None or base64.b64decode(match[1]) != digest.digest():
         raise MemberMissing(
             f"the tarball is not that of {package.name} {package.version}: it has another sha512"
         )
 
 
-def _read_member(file: IO[bytes], name: str) -> bytes:
+def _read_member(file: BinaryIO, name: str) -> bytes:
     """A plain file of the tarball by its exact name, the first of that name."""
     with tarfile.open(fileobj=file, mode="r|gz") as archive:
         for member in _iterate(archive):
@@ -83,8 +86,6 @@ def _iterate(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
         if number >= MAX_MEMBERS or unpacked > MAX_UNPACKED:
             raise MemberMissing("the tarball is larger than any package of descriptions")
         yield member
-        # Otherwise the archive keeps every header that it has read.
-        archive.members.clear()
 
 
 def _read_file(root: Path, identity: str) -> bytes:

@@ -25,8 +25,8 @@ COMMON, COMMON_BEHIND, COMMON_OWN = 24, 80, 4
 as a name; the second number is for words behind one such as "at", the third behind "our" or "the".
 """
 MANY, CROWDED = 8, 60
-"""Of a provider with more services than the first those are meant that are about another word of the
-task; of one with more than the second nothing is meant without.
+"""Of a provider with more services than the first those are meant that are about another word of
+the task; of one with more than the second nothing is meant without.
 """
 OWN = 0.5
 """What it is worth that the task says the very name that a provider has for the service."""
@@ -48,14 +48,14 @@ COMPUTING = frozenset(
 """Verbs of tasks that need no service; only by a name one is meant then."""
 _BEFORE_NAMES = frozenset("at by from in into of on through to using via with".split())
 _BEFORE_OWN = frozenset("his its my our their this your".split())
-"""What stands behind one of these is the asker's own, and no public service fits it by its words."""
+"""What stands behind one of these is the asker's own: no public service fits it by its words."""
 _BEFORE_THINGS = (_BEFORE_OWN - {"my"}) | frozenset("a an the".split())
 
 
 @dataclass(frozen=True)
 class FoundService:
-    """A service that a task may mean: `words` of it are in its host, or fit it. `score` orders those
-    of one task.
+    """A service that a task may mean: `words` of it are in its host, or fit it. `score` orders
+    those of one task.
     """
 
     service: Service
@@ -143,8 +143,8 @@ def _score_topics(
 
 
 def _fits(score: float, worths: Mapping[str, float], said: Sequence[_Said]) -> bool:
-    """Whether a service is about enough of a task, and by its title about some of it where few words
-    of the task are in its description.
+    """Whether a service is about enough of a task, and by its title about some of it where few
+    words of the task are in its description.
     """
     titled = max(worths.values()) > WEIGHTS["topic"] or len(worths) >= MANY_TOPICS
     most = FITTING if len(worths) > 1 else FITTING_ALONE

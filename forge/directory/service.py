@@ -17,7 +17,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from forge.errors import DirectoryUnreadable
-from forge.text import sanitize_line
+from forge.text import redact_instructions, sanitize_line
 from sandbox.wire.policy import parse_origin
 
 PREFIX = "directory:"
@@ -81,8 +81,8 @@ class Service:
     @property
     def is_likely(self) -> bool:
         """Whether the server's name is the provider's, or below it."""
-        name, provider = (urlsplit(self.server).hostname or "").lower(), self.provider.lower()
-        return is_related(name, provider) and all(is_related(o, provider) for o in self.others)
+        names = (urlsplit(self.server).hostname or "", *self.others)
+        return all(is_related(name, self.provider) for name in names)
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,8 @@ def parse_row(row: str) -> Service:
     return Service(
         identity,
         provider,
-        sanitize_line(title, 80) or provider,
-        sanitize_line(summary, MAX_SUMMARY),
+        redact_instructions(sanitize_line(title, 80)) or provider,
+        redact_instructions(sanitize_line(summary, MAX_SUMMARY)),
         origin,
         server,
         int(operations),
@@ -202,7 +202,7 @@ def is_local_host(name: str) -> bool:
         return "." not in plain or last in _LOCAL or last.isdecimal() or last.startswith("0x")
 
 
-def is_related(name: str, other: str) -> bool:
-    """Whether two hosts are the same, or one is below the other."""
-    one, two = name.lower().removeprefix("www."), other.lower().removeprefix("www.")
-    return bool(one and two) and (one == two or one.endswith(f".{two}") or two.endswith(f".{one}"))
+def is_related(name: str, provider: str) -> bool:
+    """Whether a host is the provider's, or below it."""
+    own = provider.lower().removeprefix("www.")
+    return bool(own) and f".{name.lower()}".endswith(f".{own}")

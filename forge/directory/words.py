@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import re
-from functools import lru_cache
-
-import snowballstemmer
+from functools import cache, lru_cache
+from typing import Any
 
 LONGEST = 40
 MOST_REMEMBERED = 8_000
@@ -16,7 +16,8 @@ STOP_WORDS = frozenset(
     "them then there these this those to up us use used user users using via want was we what when "
     "where which who will with would you your "
     "add allow allows also available call change check create delete edit fetch find manage "
-    "modify read remove retrieve return returns search see send service services tool update view write "
+    "modify read remove retrieve return returns search see send service services tool "
+    "update view write "
     "api apis app application client data developer documentation endpoint endpoints http https "
     "json openapi platform public reference request requests resource resources rest restful "
     "server spec specification swagger v1 v2 v3 version web www xml".split()
@@ -50,4 +51,9 @@ def stem_word(word: str) -> str:
     if not (word.isascii() and word.isalpha()):
         return word
     # A stemmer holds the word that it works on, so threads must not share one.
-    return str(snowballstemmer.stemmer("english").stemWord(word))
+    return str(_load_stemmer()().stemWord(word))
+
+
+@cache
+def _load_stemmer() -> Any:
+    return importlib.import_module("snowballstemmer.english_stemmer").EnglishStemmer

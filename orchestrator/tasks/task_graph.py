@@ -19,6 +19,7 @@ from langgraph.graph import END, START, StateGraph
 from forge.errors import AuthorFailed
 from orchestrator.calls import Call, Done, split_tool_name
 from orchestrator.errors import BudgetSpent, UnknownTool
+from orchestrator.forging.contact.suggestions import describe_suggestions
 from orchestrator.forging.order import NO_TOOL, ForgeStep, Report
 from orchestrator.tasks import results
 from orchestrator.tasks.arguments import extract_arguments, is_extraction_wanted
@@ -217,9 +218,9 @@ class TaskGraph:
             return ""
 
     def _suggested(self, steps: list[str]) -> TaskResult:
-        return results.build_suggestions(
-            {step: self._parts.suggestions.find(step, 5) for step in steps}
-        )
+        found = {step: self._parts.suggestions.find(step, 5) for step in steps}
+        services = () if any(found.values()) else describe_suggestions(" ".join(steps))
+        return results.build_suggestions(found, services)
 
 
 def _classify_failure(failure: Failure) -> str:
