@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -58,7 +59,11 @@ def fetch_package(directory: Path) -> Path:
     """The package's tarball, fetched by npm."""
     package = load_directory().package
     spec = f"{package.name}@{package.version}"
-    subprocess.run(["npm", "pack", "--silent", spec], cwd=directory, check=True, stdout=-3)
+    npm = shutil.which("npm")
+    if npm is None:
+        raise SystemExit("npm is not installed. Give the tarball with --package.")
+    command = [npm, "pack", "--silent", spec]
+    subprocess.run(command, cwd=directory, check=True, stdout=subprocess.DEVNULL)
     return directory / f"{package.name}-{package.version}.tgz"
 
 

@@ -32,7 +32,7 @@ from forge.directory.service import (
     format_row,
     is_identity,
 )
-from forge.directory.words import STOP_WORDS, list_stems, split_words, stem_word
+from forge.directory.words import STOP_WORDS, list_stems, stem_word
 from forge.text import sanitize_line, sanitize_prose
 
 ROOT = "package/api/"
@@ -151,9 +151,9 @@ def _list_names(provider: str) -> Iterator[str]:
     """
     for label in provider.split(".")[:-1] or [provider]:
         plain = next((label.removesuffix(s) for s in _SUFFIXES if label.endswith(s)), label)
-        for word in (label.replace("-", ""), plain, *split_words(label)):
+        for word in (label.replace("-", "").lower(), plain.replace("-", "").lower()):
             if len(word) > 1 and word not in STOP_WORDS:
-                yield stem_word(word.lower())
+                yield stem_word(word)
 
 
 def _list_subjects(document: Mapping[str, Any], paths: Mapping[str, Any]) -> list[str]:

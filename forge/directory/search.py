@@ -17,10 +17,10 @@ from forge.directory.words import ALIASES, STOP_WORDS, stem_word
 MAX_TASK = 2_000
 MAX_WORDS = 40
 MAX_FOUND = 20
-MOST_JOINED = 4
+MOST_JOINED, SHORTEST = 4, 2
 Reason = Literal["named", "fits"]
 WEIGHTS: Mapping[Field, float] = {"name": 1.0, "title": 1.0, "topic": 0.62}
-COMMON, COMMON_BEHIND, COMMON_OWN = 24, 80, 4
+COMMON, COMMON_BEHIND, COMMON_OWN = 8, 40, 3
 """A host's word that more other services are about names its service only where the task writes it
 as a name; the second number is for words behind one such as "at", the third behind "our" or "the".
 """
@@ -161,13 +161,16 @@ def _find_named(
             about = _read_posting(directory, stem)
             hosts = set(about.get("name", ()))
             others = len({*about.get("title", ()), *about.get("topic", ())} - hosts)
-            if each.as_name or others <= _find_limit(each.before, computing):
+            large = len(hosts) > MANY and not computing
+            if each.as_name or large or others <= _find_limit(each.before, computing):
                 for number in hosts:
                     named.setdefault(number, {})[each.stem] = each.word
     # "Stack Exchange" is stackexchange.com.
     for start in range(min(len(spoken), MAX_WORDS)):
         for end in range(start + 2, min(start + MOST_JOINED, len(spoken)) + 1):
             words = [word.lower() for word in spoken[start:end]]
+            if min(len(words[0]), len(words[-1])) < SHORTEST:
+                continue
             joined = _read_posting(directory, stem_word("".join(words)))
             for number in joined.get("name", ()):
                 known = named.setdefault(number, {})
