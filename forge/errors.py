@@ -159,3 +159,23 @@ class AuthorFailed(ForgeError):
         self.kind, self.reason = kind, reason
         self.tokens_in, self.tokens_out, self.seconds = tokens_in, tokens_out, seconds
         super().__init__(f"the model gave no usable answer: {reason}. {_ADVICE[kind]}")
+
+
+class DirectoryUnreadable(ForgeError):
+    """An index of the directory of public APIs cannot be used."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"the directory of public APIs cannot be read: {reason}. Install Toolwright again, or "
+            "make the index anew with scripts/directory."
+        )
+
+
+class MemberMissing(ForgeError):
+    """A description cannot be taken out of the directory's package."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"{reason}. Nothing of it was used. Give the path or URL of the API's description as "
+            "the source."
+        )

@@ -11,6 +11,7 @@ from typing import Protocol
 from urllib.parse import SplitResult, urlsplit
 
 from forge.addresses import find_locations
+from forge.directory.service import PREFIX
 from sandbox.wire.exchange import Headers
 from sandbox.wire.policy import Origin, parse_origin
 
@@ -41,6 +42,8 @@ class ApiSource:
     @property
     def path(self) -> Path | None:
         """The path of a local file, or None where `location` is a URL or a host."""
+        if self.location.startswith(PREFIX):
+            return None
         if self.location.startswith(FILE):
             rest = self.location.removeprefix(FILE).removeprefix("localhost")
             return Path(rest) if rest.startswith("/") else None

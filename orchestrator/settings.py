@@ -155,7 +155,9 @@ class Settings:
     forge asks of the API that it makes a
     server for; 0 requests are none. `semantic` is whether tools are also found by their meaning,
     where the extra of that name is installed. `public_url` is where a phone reaches the control
-    plane, for the links of messages; by default its own URL.
+    plane, for the links of messages; by default its own URL. `directory_copy` is a copy of the
+    package that has the descriptions of public APIs, a tarball or a directory, which is asked
+    instead of the network; `search_url` the SearXNG instance that is asked for what has none.
     """
 
     home: Path
@@ -179,6 +181,8 @@ class Settings:
     probe_seconds: float = PROBE_SECONDS
     public_url: str = ""
     semantic: bool = True
+    directory_copy: Path | None = None
+    search_url: str = ""
     vault_key: Path = Path("vault.key")
     own_key: bool = False
     inherited: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -284,6 +288,8 @@ def load_settings(
         recordings_mb=int(given.get("TOOLWRIGHT_RECORDINGS_MB") or Settings.recordings_mb),
         semantic=given.get("TOOLWRIGHT_SEMANTIC") != "off",
         public_url=(given.get("TOOLWRIGHT_PUBLIC_URL") or "").rstrip("/"),
+        directory_copy=_find_path(given.get("TOOLWRIGHT_DIRECTORY") or ""),
+        search_url=(given.get("TOOLWRIGHT_SEARCH_URL") or "").strip().rstrip("/"),
         vault_key=_find_vault_key(given),
         own_key=bool(given.get("TOOLWRIGHT_VAULT_KEY_FILE")),
         inherited={name: given[name] for name in INHERITED if name in given},
@@ -304,6 +310,10 @@ def _choose_engine(given: Mapping[str, str], engine: str | None) -> EngineName:
     if chosen not in ENGINES:
         raise UnknownEngine(chosen, ENGINES)
     return chosen
+
+
+def _find_path(text: str) -> Path | None:
+    return Path(text).expanduser().absolute() if text else None
 
 
 def _find_cache(given: Mapping[str, str]) -> Path:

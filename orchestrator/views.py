@@ -126,7 +126,11 @@ def _suggested_result(value: Mapping[str, Any]) -> Result:
     shown = {"candidates": value["candidates"], "none": "forge"}
     if "steps" in value:
         shown["steps"] = value["steps"]
-    return build_answer(shown, "" if value["candidates"] or "steps" in value else _NOTHING_CAN)
+    services = value.get("services") or ()
+    if services:
+        shown["services"] = services
+    told = "\n".join((_NOTHING_CAN, *([_MAY_BE_MADE] if services else ()), *services))
+    return build_answer(shown, "" if value["candidates"] or "steps" in value else told)
 
 
 def _called_before(value: Mapping[str, Any]) -> Result:
@@ -157,6 +161,7 @@ _NOTHING_CAN = (
     "No registered server can do this. Call `do` again with tool=none and a source (the API's URL "
     "or host; without one it asks for code), or call `forge`."
 )
+_MAY_BE_MADE = "Of the public APIs that are known, one of these may be meant:"
 
 
 def _asking_result(value: Mapping[str, Any]) -> Result:

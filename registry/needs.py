@@ -150,6 +150,43 @@ class DecisionNeed:
     approval: str
 
 
+ServiceDoubt = Literal["other_host", "plain_http", "local", "no_server", "page"]
+"""Why a person has to choose a service by its number: its server's name is not its provider's, is
+reached without TLS, is none of the public network, is not known, or it is a page of a search.
+"""
+
+
+@dataclass(frozen=True)
+class OfferedService:
+    """A public API that a task may mean, as strangers wrote of it. `location` is the source that it
+    becomes, `provider` whose it is said to be, `host` the `host:port` of its server, `origin` where
+    its description was published, `updated` the newest date that it gives of itself. `hosts` are
+    those that are allowed with it, at public addresses alone.
+    """
+
+    location: str
+    title: str
+    provider: str
+    host: str
+    origin: str = ""
+    updated: str = ""
+    operations: int = 0
+    scheme: str = ""
+    hosts: tuple[str, ...] = ()
+    doubts: tuple[ServiceDoubt, ...] = ()
+
+
+@dataclass(frozen=True)
+class ServiceNeed:
+    """A choice among the public APIs that a task may mean, best first. `task` is the task's sha256.
+    Without a choice the first is meant, where it is in no doubt.
+    """
+
+    kind: ClassVar[str] = "service"
+    task: str
+    services: tuple[OfferedService, ...]
+
+
 SingleNeed = (
     HostNeed
     | FileNeed
@@ -159,6 +196,7 @@ SingleNeed = (
     | TestsNeed
     | SuccessionNeed
     | SourceNeed
+    | ServiceNeed
 )
 
 
@@ -185,6 +223,7 @@ _KINDS: Mapping[str, Callable[..., Need]] = {
         TestsNeed,
         SuccessionNeed,
         SourceNeed,
+        ServiceNeed,
         OrderNeed,
         EngineNeed,
         UnfreezeNeed,
@@ -225,4 +264,13 @@ def need_from_json(data: Mapping[str, Any]) -> Need | None:
         fields["parts"] = tuple(map(need_from_json, fields["parts"]))
     if data["kind"] == BudgetNeed.kind:
         fields["line"] = BudgetLine(**fields["line"])
+    if data["kind"] == ServiceNeed.kind:
+        fields["services"] = tuple(map(_read_service, fields["services"]))
     return _KINDS[data["kind"]](**fields)
+
+
+def _read_service(data: Mapping[str, Any]) -> OfferedService:
+    fields: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
+    }
+    return OfferedService(**fields)

@@ -42,9 +42,11 @@ from registry.needs import (
     FileNeed,
     HostNeed,
     Need,
+    OfferedService,
     OrderNeed,
     PackageNeed,
     PermissionNeed,
+    ServiceNeed,
     SourceNeed,
     SuccessionNeed,
     TestsNeed,
@@ -251,6 +253,14 @@ NEEDS: tuple[Need, ...] = (
     suite_need(("test_a",), "def test_a(): ..."),
     SuccessionNeed("bank", 1, ("made from b.json, and so far from a.json",), "0" * 64),
     SourceNeed("https://dns.example/", ("dns",), "0" * 64),
+    ServiceNeed(
+        "1" * 64,
+        (
+            OfferedService(
+                "directory:a.example", "A", "a.example", "a.example:443", hosts=("a.example:443",)
+            ),
+        ),
+    ),
     OrderNeed((HostNeed("other.example:443"), PackageNeed(("b",), ("b==2",)))),
     CredentialNeed("https://api.example/", "It asks for a key."),
     engine_need(EngineUnavailable("no socket")),

@@ -46,11 +46,23 @@ def allow_host(grants: GrantTable, host: str, by: str, signer: Signer) -> None:
     """Allow connections to a `host:port`, also where its address is private. Raises
     OrchestratorError for text of another form.
     """
+    _check_host(host)
+    for kind in HOST_KINDS:
+        add_grant(grants, host.lower(), kind, by, signer)
+
+
+def _check_host(host: str) -> None:
     origin = parse_origin(f"http://{host}")
     if origin is None or f"{origin.host}:{origin.port}" != host.lower():
         raise OrchestratorError(f"{host!r} is not of the form HOST:PORT, such as localhost:8081.")
-    for kind in HOST_KINDS:
-        add_grant(grants, host.lower(), kind, by, signer)
+
+
+def allow_public_host(grants: GrantTable, host: str, by: str, signer: Signer) -> None:
+    """Allow connections to a `host:port` that a stranger named: at public addresses alone, unless a
+    person allowed it otherwise as well. Raises as `allow_host`.
+    """
+    _check_host(host)
+    add_grant(grants, host.lower(), "host", by, signer)
 
 
 def is_path(text: str) -> bool:

@@ -10,8 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeGuard, assert_never
 
-from orchestrator.approvals.granting import add_grant, allow_file, allow_host, allow_package
+from orchestrator.approvals.granting import (
+    add_grant,
+    allow_file,
+    allow_host,
+    allow_package,
+    allow_public_host,
+)
 from orchestrator.approvals.grants import PACKAGE, Grants
+from orchestrator.approvals.services import choose_service, describe_service, describe_services
 from orchestrator.errors import ForgeWaits, OrchestratorError
 from registry.approvals.grants import GrantTable
 from registry.database.canonical import hash_text, to_canonical_json
@@ -30,6 +37,7 @@ from registry.needs import (
     OrderNeed,
     PackageNeed,
     PermissionNeed,
+    ServiceNeed,
     SingleNeed,
     SourceNeed,
     SuccessionNeed,
@@ -75,6 +83,8 @@ def describe_wait(job: str, need: AllowedNeed | CredentialNeed) -> str:
         return describe_succession_wait(job, need)
     if isinstance(need, SourceNeed):
         return describe_source_wait(job, need)
+    if isinstance(need, ServiceNeed):
+        return describe_services(job, need)
     if isinstance(need, CredentialNeed):
         return f"a person has to say yes first: {render_way(need, job)}"
     hosts = [part.host for part in list_parts(need) if isinstance(part, HostNeed)]
@@ -107,6 +117,8 @@ def render_need(need: Need) -> str:
             return f"{need.server} version {need.version + 1}: {'; '.join(need.changes)}"
         case SourceNeed():
             return need.url
+        case ServiceNeed():
+            return ", or ".join(f"{each.title} ({each.provider})" for each in need.services)
         case OrderNeed():
             return "; ".join(f"{part.kind} {render_need(part)}" for part in need.parts)
         case EngineNeed():
@@ -144,6 +156,11 @@ def list_need_items(need: AllowedNeed) -> tuple[str, ...]:
             return (f"{need.server} version {need.version + 1}", *need.changes)
         case SourceNeed():
             return (f"the registered source {need.url}", _describe_fit(need))
+        case ServiceNeed():
+            return tuple(
+                f"{number}. {describe_service(each)}"
+                for number, each in enumerate(need.services, 1)
+            )
         case _:
             assert_never(need)
 
@@ -168,6 +185,7 @@ def render_way(need: Need, job: str) -> str:
             | TestsNeed()
             | SuccessionNeed()
             | SourceNeed()
+            | ServiceNeed()
             | OrderNeed()
         ):
             return f"toolwright allow {job}"
@@ -289,6 +307,8 @@ def is_met(consents: Grants, job: Job, mark: Callable[[str], str] = lambda url: 
             return consents.is_succession_allowed(job.needs.server, job.needs.digest)
         case SourceNeed(url, _, task):
             return consents.is_source_meant(task, url)
+        case ServiceNeed(task, services):
+            return any(consents.is_source_meant(task, each.location) for each in services)
         case PermissionNeed(server, permissions):
             return not find_ungranted(consents, server, permissions)
         case _:
@@ -321,15 +341,21 @@ def allow_needs(
     by: str,
     signer: Signer,
     private: Iterable[Path] | None = None,
+    choice: int = 0,
 ) -> str:
     """Allow all that a job waits for; what was allowed, in words. A process that can go on with the
     job takes it up (`is_met`). `private` are Toolwright's own files, which no path may lead to;
-    None where no path is allowed at all.
+    None where no path is allowed at all. `choice` is the number of the service that is meant, 0
+    for the first.
 
-    Raises OrchestratorError where it waits for nothing that a person could allow, or for a path
-    that is not allowed here, PathRefused; nothing was allowed then.
+    Raises OrchestratorError where it waits for nothing that a person could allow, for a path that
+    is not allowed here, or for a choice that was not made, PathRefused; nothing was allowed then.
     """
     need = check_allowable(job)
+    if isinstance(need, ServiceNeed):
+        need = choose_service(need, choice, job.id)
+    elif choice:
+        raise OrchestratorError(f"job {job.id} offers no choice: `toolwright allow {job.id}`.")
     if private is None and names_file(need):
         raise OrchestratorError(
             f"a path of this machine is allowed at the terminal alone: `toolwright allow {job.id}`."
@@ -367,6 +393,11 @@ def _allow_part(
             add_grant(grants, need.server, "succession", by, signer, need.digest)
         case SourceNeed(url, _, task):
             add_grant(grants, task, "meant", by, signer, url)
+        case ServiceNeed(task, services):
+            # In this order: a job would go on before its hosts are there.
+            for host in services[0].hosts:
+                allow_public_host(grants, host, by, signer)
+            add_grant(grants, task, "meant", by, signer, services[0].location)
         case PermissionNeed(server, permissions):
             for permission in permissions:
                 add_grant(grants, f"{server} {permission}", "permission", by, signer)

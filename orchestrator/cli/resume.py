@@ -20,12 +20,13 @@ from orchestrator.approvals.needs import (
     is_allowable,
     list_need_items,
 )
+from orchestrator.approvals.services import choose_service
 from orchestrator.approvals.text import escape_line
 from orchestrator.cli.terminal import ask_pin, err
 from orchestrator.errors import OrchestratorError
 from orchestrator.settings import Settings
 from registry.models import Job
-from registry.needs import AllowedNeed, OrderNeed
+from registry.needs import AllowedNeed, OrderNeed, ServiceNeed
 from registry.secrets.signing import Signer
 from registry.store import Store
 from sandbox.sanitize import clean_text
@@ -88,6 +89,7 @@ async def resume_job(
     experimental: bool,
     quiet: bool,
     shown: str = "",
+    choice: int = 0,
 ) -> Job:
     """Resume a job: allow what it needs, go on with it, or register its last draft. `shown` is the
     digest of the needs that a person was shown. Raises OrchestratorError where it needs others.
@@ -98,6 +100,8 @@ async def resume_job(
         job = app.store.jobs.get(identity)
         if signer is not None:
             needs = check_allowable(job)
+            if isinstance(needs, ServiceNeed):
+                choose_service(needs, choice, job.id)
             if shown and hash_needs(needs) != shown:
                 raise OrchestratorError(f"job {identity} needs something else; look at it again.")
         # Taken before it is allowed: a process without this one's endpoint would take it too.
@@ -105,7 +109,7 @@ async def resume_job(
         if taken is None and job.state != "queued":
             raise OrchestratorError(f"job {identity} does not wait for anybody to resume it.")
         if signer is not None:
-            _allow(app, job, signer, quiet)
+            _allow(app, job, signer, quiet, choice)
         return await carry_out_job(app, taken or job, quiet, taken)
 
 
@@ -115,12 +119,13 @@ async def carry_out_asking(app: App, job: Job, quiet: bool, pin_file: Path | Non
     """
     job = await carry_out_job(app, job, quiet)
     while is_terminal(quiet) and job.state == "waiting" and is_allowable(job.needs):
-        signer = await asyncio.to_thread(ask_needs, app.settings, job, job.needs, pin_file)
-        if signer is None:
+        answer = await asyncio.to_thread(ask_needs, app.settings, job, job.needs, pin_file)
+        if answer is None:
             break
+        signer, choice = answer
         taken = app.store.jobs.claim_waiting(job.id, app.process, time.time())
         if taken is not None:
-            _allow(app, job, signer, quiet)
+            _allow(app, job, signer, quiet, choice)
         job = await carry_out_job(app, job, quiet, taken)
     return job
 
@@ -132,25 +137,34 @@ def is_terminal(quiet: bool) -> bool:
 
 def ask_needs(
     settings: Settings, job: Job, needs: AllowedNeed, pin_file: Path | None
-) -> Signer | None:
-    """Show all that a job needs, ask whether it may have that, and for the PIN; None for no."""
+) -> tuple[Signer, int] | None:
+    """Show all that a job needs, ask whether it may have that, and for the PIN; with the number of
+    the service that was chosen, 0 where there is no such choice. None for no.
+    """
     show_needs(job, needs)
+    if isinstance(needs, ServiceNeed):
+        numbers = [str(number + 1) for number in range(len(needs.services))]
+        asked = click.Choice([*numbers, "none"])
+        chosen = click.prompt("Which one is meant?", type=asked, default="none", err=True)
+        return None if chosen == "none" else (ask_pin(settings, pin_file), int(chosen))
     if not click.confirm("Allow all of this?", default=False, err=True):
         return None
-    return ask_pin(settings, pin_file)
+    return ask_pin(settings, pin_file), 0
 
 
 def show_needs(job: Job, needs: AllowedNeed) -> str:
     """Print all that a job's person would allow, an item a line; its digest."""
     what = "all of this, as one answer" if isinstance(needs, OrderNeed) else f"a {needs.kind}"
+    if isinstance(needs, ServiceNeed):
+        what = "one of these services, or the source `none`"
     err.print(Text(f"Job {job.id} needs {what}:", style="bold"))
     for item in list_need_items(needs):
         err.print(Text(f"  {escape_line(item)}"))
     return hash_needs(needs)
 
 
-def _allow(app: App, job: Job, signer: Signer, quiet: bool) -> None:
+def _allow(app: App, job: Job, signer: Signer, quiet: bool, choice: int = 0) -> None:
     private = app.settings.of_engine.private
-    told = allow_needs(app.store.grants, app.consents, job, "terminal", signer, private)
+    told = allow_needs(app.store.grants, app.consents, job, "terminal", signer, private, choice)
     if not quiet:
         err.print(f"allowed: {told}", markup=False)

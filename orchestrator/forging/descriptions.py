@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from forge.directory.service import PREFIX
 from forge.discovery.challenge import CredentialChallenge
 from forge.discovery.prefix import find_prefix, is_below, may_be_own_server
 from forge.discovery.search import (
@@ -18,7 +19,7 @@ from forge.discovery.search import (
 )
 from forge.discovery.telling import render_urls
 from forge.documentation.gather import gather_pages, limit_pages
-from forge.errors import DocumentError, SourceUnreachable
+from forge.errors import DocumentError, ForgeError, SourceUnreachable
 from forge.readers.document import Document, load_document, parse_document
 from forge.readers.page import Page, parse_page
 from forge.readers.recorded import curl
@@ -35,6 +36,7 @@ from orchestrator.errors import (
     SourceUnconfirmed,
 )
 from orchestrator.forging.contact.registered_sources import find_meant_sources
+from orchestrator.forging.contact.services import ServiceFinder, find_name
 from orchestrator.forging.fetch import GuardedFetch
 from orchestrator.forging.order import NO_SOURCE, FileAccess, ForgeOrder, ForgeStep, Report
 from orchestrator.gateway.brokers import SOURCES, find_origins
@@ -45,6 +47,7 @@ from registry.secrets.vault import Vault
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.permissions import find_path_problem
 from sandbox.bundle.plain_files import read_plain_file
+from sandbox.errors import PackageUnusable, ResponseTooLarge, UpstreamUnreachable
 from sandbox.killswitch import KillSwitch
 from sandbox.wire.exchange import Upstream
 from sandbox.wire.policy import Origin, parse_origin
@@ -116,6 +119,7 @@ class Descriptions:
     vault: Vault
     kill_switch: KillSwitch
     upstream: Callable[[frozenset[Origin]], Upstream]
+    services: ServiceFinder | None = None
 
     async def find_document(self, order: ForgeOrder, report: Report) -> Document:
         """The machine-readable description, from the order itself or from where it points. Raises
@@ -132,9 +136,18 @@ class Descriptions:
                 url=self._find_url(order.source),
             )
             return replace(submitted, believed=False)
+        if self.services is not None and (page := self.services.find_page(order)):
+            return await self._search_places((Place(page),), order, report)
+        if order.source.startswith(PREFIX):
+            return await self._find_service_document(order, report)
         places = self._choose_places(order.task, order.source)
         if not places:
-            raise SourceMissing
+            return await self._find_service_document(order, report)
+        return await self._search_places(places, order, report)
+
+    async def _search_places(
+        self, places: tuple[Place, ...], order: ForgeOrder, report: Report
+    ) -> Document:
         later: list[Exception] = []
         for place in places:
             try:
@@ -156,8 +169,70 @@ class Descriptions:
                 later.append(ForgeFailed(found.render()))
         raise _choose_outcome(later)
 
+    async def _find_service_document(self, order: ForgeOrder, report: Report) -> Document:
+        """The description of the public API that a person chose for an order: from where it was
+        published, else from the directory's package, else from a page that a search finds. Raises
+        SourceMissing where none is meant.
+        """
+        services = self.services
+        chosen = services.choose_service(order) if services else None
+        if services is None or chosen is None:
+            if services is not None:
+                await self._offer_pages(services, order, find_name(order.task))
+            raise SourceMissing
+        tried: list[str] = []
+        origin = services.find_origin(chosen)
+        if origin is not None:
+            try:
+                return await self._load_origin(origin, order, report)
+            except (
+                ForgeError,
+                ForgeFailed,
+                ForgeWaits,
+                UpstreamUnreachable,
+                ResponseTooLarge,
+            ) as e:
+                tried.append(str(e))
+        try:
+            document = await services.load_package_document(chosen)
+            report(ForgeStep("find", 0.15, f"{chosen.title}, as the directory's package has it"))
+            return document
+        except (ForgeError, PackageUnusable, UpstreamUnreachable, ResponseTooLarge) as error:
+            tried.append(str(error))
+        await self._offer_pages(services, order, chosen.title)
+        raise ForgeFailed(
+            f"the description of {chosen.title} cannot be had. {' '.join(tried)[:1500]} Give the "
+            "path or URL of it as the source."
+        )
+
+    async def _load_origin(self, place: Place, order: ForgeOrder, report: Report) -> Document:
+        """The description at the place where an entry says that it was published. Of what is known
+        here no credential goes there, and no private address is asked.
+        """
+        fetch = GuardedFetch(self.upstream(frozenset()), self.kill_switch)
+        found = await discover_description(place, fetch, task=order.task)
+        if not isinstance(found, FoundDocument):
+            raise ForgeFailed(f"{place.location} has no description any more.")
+        report(ForgeStep("find", 0.15, f"found {found.dialect} at {found.location}"))
+        parsed = await asyncio.to_thread(
+            parse_document, found.content, found.location, url=found.location
+        )
+        return replace(parsed, believed=False)
+
+    async def _offer_pages(self, services: ServiceFinder, order: ForgeOrder, name: str) -> None:
+        """Raises ForgeWaits where a search finds pages that a person may choose among."""
+        need = await services.search_pages(order, name, self._build_fetch)
+        if need is not None:
+            raise forge_waits(need)
+
     async def load_document(self, location: str, report: Report) -> Document | str:
         """The description at a place where a server's was found, or why there is none."""
+        if location.startswith(PREFIX):
+            services, identity = self.services, location.removeprefix(PREFIX)
+            service = services.load().get(identity) if services else None
+            if services is None or service is None:
+                return f"{location}: the directory has it no longer"
+            return await services.load_package_document(service)
         place = self.find_place(location)
         files: FileAccess = "granted" if location.startswith(FILE) else "typed"
         found = await self._search_place(place, files)

@@ -109,6 +109,8 @@ class Forge:
             count = len(bundle.tools)
             left = len(compilation.problems)
             report(ForgeStep("compile", 0.25, f"{count} tools of {document.name}; {left} problems"))
+        if given is None and self.descriptions.services is not None:
+            self.descriptions.services.check_servers(bundle, order)
         try:
             check_hosts(self.consents, bundle)
         except ForgeWaits as wait:

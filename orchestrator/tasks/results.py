@@ -20,14 +20,18 @@ MAX_READ = 2_000
 TaskResult = dict[str, Any]
 
 
-def build_suggestions(found: Mapping[str, Sequence[Suggestion]]) -> TaskResult:
-    """The tools that fit the steps of a task, which somebody has to choose from."""
+def build_suggestions(
+    found: Mapping[str, Sequence[Suggestion]], services: Sequence[str] = ()
+) -> TaskResult:
+    """The tools that fit the steps of a task, which somebody has to choose from; where there are
+    none, the lines that say which `services` could be forged.
+    """
     steps = [
         {"step": step, "candidates": [each.to_json() for each in fitting]}
         for step, fitting in found.items()
     ]
     if not any(step["candidates"] for step in steps):
-        return {"state": "suggested", "candidates": []}
+        return {"state": "suggested", "candidates": [], "services": list(services)}
     more = {"steps": steps} if len(steps) > 1 else {}
     return {"state": "suggested", "candidates": steps[0]["candidates"], **more}
 

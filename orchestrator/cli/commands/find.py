@@ -12,6 +12,7 @@ from orchestrator.cli.terminal import (
     print_text,
     report_errors,
 )
+from orchestrator.forging.contact.suggestions import describe_suggestions
 from orchestrator.settings import load_settings
 from registry.models import Route, describe_server
 from registry.store import Store
@@ -34,6 +35,7 @@ def find_command(task: str, k: int, as_json: bool) -> None:
         print_json([{**vars(match), "level": of[match.entry][match.tool]} for match in matches])
     elif not matches:
         print_text("No registered tool fits. Forge one: toolwright forge TASK --source URL")
+        print_suggestions(task)
     else:
         print_table(
             ("tool", "group", "level", "score", "description"),
@@ -49,6 +51,14 @@ def find_command(task: str, k: int, as_json: bool) -> None:
             ),
         )
         print_text(_describe_route(route))
+        if route.verdict == "forge":
+            print_suggestions(task)
+
+
+def print_suggestions(task: str) -> None:
+    """Print what could be forged for a task from the directory of public APIs, if anything."""
+    for line in describe_suggestions(task):
+        print_text(line)
 
 
 def _describe_route(route: Route) -> str:

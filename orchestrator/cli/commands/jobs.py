@@ -99,17 +99,26 @@ def jobs_command(
 
 @click.command("allow")
 @click.argument("job")
+@click.option("--choice", type=click.IntRange(min=1), help="The number of the service meant.")
 @click.option("--digest", default="", help="Only what was shown with this digest, for scripts.")
 @pin_option
 @json_option
 @engine_option
 @report_errors
 def allow_command(
-    job: str, digest: str, pin_file: Path | None, as_json: bool, engine: str | None
+    job: str,
+    choice: int | None,
+    digest: str,
+    pin_file: Path | None,
+    as_json: bool,
+    engine: str | None,
 ) -> None:
-    """Allow all that JOB waits for: shows it whole, asks for the PIN, and goes on with the job."""
+    """Allow all that JOB waits for: shows it whole, asks for the PIN, and goes on with the job.
+
+    Where it offers several services, the first is taken, or the one of --choice.
+    """
     settings = load_settings(engine=engine)
-    _go_on(settings, job, True, False, pin_file, as_json, digest)
+    _go_on(settings, job, True, False, pin_file, as_json, digest, choice or 0)
 
 
 def _go_on(
@@ -120,6 +129,7 @@ def _go_on(
     pin_file: Path | None,
     as_json: bool,
     digest: str = "",
+    choice: int = 0,
 ) -> None:
     # A list needs no engine and no stages, which take a second to load.
     resuming = importlib.import_module("orchestrator.cli.resume")
@@ -131,7 +141,7 @@ def _go_on(
         if digest not in ("", shown):
             raise OrchestratorError(f"job {job} needs something else than that; look at it again.")
     signer = ask_pin(settings, pin_file) if allow or experimental else None
-    resumed = resuming.resume_job(settings, job, signer, experimental, as_json, shown)
+    resumed = resuming.resume_job(settings, job, signer, experimental, as_json, shown, choice)
     report_job(run_coroutine(resumed), as_json)
 
 

@@ -20,6 +20,7 @@ from sandbox.wire.exchange import WireResponse
 NO_CONTENT = frozenset({204, 205})
 """Statuses that never carry content (RFC 9110, sections 15.3.5 and 15.3.6)."""
 
+_NO_CONTENT_TEXTS = frozenset(map(str, NO_CONTENT))
 _SUCCESS = re.compile(r"2(?:\d\d|XX)\Z", re.IGNORECASE)
 _ERROR = re.compile(r"[45](?:\d\d|XX)\Z", re.IGNORECASE)
 _TEXTUAL = re.compile(r"text/|.*(?:xml|yaml|javascript|graphql|csv|json|x-www-form-urlencoded)")
@@ -133,9 +134,10 @@ class AnswerBuilder:
 
     def _list_json_schemas(self, operation: Operation) -> list[Schema | None]:
         """The schemas of all explicitly documented successes that a body of JSON may have, streams
-        of values among them.
+        of values among them. What a document says of the content of a 204 never arrives.
         """
-        told = [response for response in operation.responses if _SUCCESS.match(response.status)]
+        successes = (each for each in operation.responses if _SUCCESS.match(each.status))
+        told = [each for each in successes if each.status not in _NO_CONTENT_TEXTS]
         media = [media for response in told for media in response.content]
         return [m.schema for m in media if "json" in _resolve_range(m.type).lower()]
 

@@ -1,0 +1,25 @@
+"""A documented success that never has content, although its document says what is in it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from forge.compiler.compile import compile_document
+from forge.readers.document import parse_document
+from sandbox.engines.process import ProcessRunner
+from sandbox.stages.prove import prove_bundle
+from tests.forge.directory.samples import description
+
+
+@pytest.mark.parametrize("status", ["204", "205", "200"])
+def test_content_of_an_answer_without_any_is_no_claim_on_the_schema(status: str) -> None:
+    document = description()
+    content = {"application/json": {"schema": {"type": "object", "properties": {}}}}
+    document["paths"]["/berths"]["get"]["responses"] = {
+        status: {"description": "ok", "content": content}
+    }
+    bundle = compile_document(parse_document(json.dumps(document).encode(), "x")).bundle
+    assert asyncio.run(prove_bundle(bundle, ProcessRunner())).passed
