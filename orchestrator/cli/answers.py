@@ -31,7 +31,7 @@ TEXT_LETTERS = 20_000
 LOOKED_AT = 50
 """Rows whose keys become columns."""
 ALL = "Cut for reading; --json shows all."
-_ENVELOPE = frozenset({"status", "body", "text", "content_type"})
+_ENVELOPE = frozenset({"status", "body", "text", "content_type", "headers"})
 """What our HTTP tools answer with (`docs/runtime-protocol.md`)."""
 
 
