@@ -26,27 +26,32 @@ MAX_KEYS = 60
 MAX_DEPTH = 6
 MAX_LINES = 200
 CELL_LETTERS = 60
+HEAD_LETTERS = 30
+MIN_FOLDED = 24
+"""A column that is folded has at least this width."""
+GAP = 2
 LINE_LETTERS = 300
 TEXT_LETTERS = 20_000
 LOOKED_AT = 50
 """Rows whose keys become columns."""
 ALL = "Cut for reading; --json shows all."
-_ENVELOPE = frozenset({"status", "body", "text", "content_type"})
+_ENVELOPE = frozenset({"status", "body", "text", "content_type", "headers"})
 """What our HTTP tools answer with (`docs/runtime-protocol.md`)."""
 
 
 @dataclass
 class RenderedAnswer:
-    """What is printed of an answer; `cut` where that is not all of it."""
+    """What is printed of an answer in that many columns; `cut` where that is not all of it."""
 
     parts: list[RenderableType]
     cut: bool = False
+    width: int = 80
 
 
 def print_answer(result: Mapping[str, Any]) -> None:
     """Print an MCP tool result for a person. Notes beside the answer go to standard error."""
     value, notes = _open_result(result)
-    rendered = render_answer(value)
+    rendered = render_answer(value, out.width)
     for part in rendered.parts:
         out.print(part)
     for note in notes:
@@ -55,11 +60,11 @@ def print_answer(result: Mapping[str, Any]) -> None:
         print_note(ALL)
 
 
-def render_answer(value: Any) -> RenderedAnswer:
+def render_answer(value: Any, width: int = 80) -> RenderedAnswer:
     """An answer as a person reads it: a list of objects as a table, an object as lines, what is
     nested as a tree, anything else as a line.
     """
-    rendered = RenderedAnswer([])
+    rendered = RenderedAnswer([], width=width)
     value = _unwrap(value)
     if isinstance(value, list):
         _render_list(value, rendered)
@@ -120,23 +125,37 @@ def _render_list(values: list[Any], rendered: RenderedAnswer) -> None:
 
 
 def _render_table(rows: Sequence[Any], rendered: RenderedAnswer) -> None:
-    """Columns in the order of their keys, those with plain values first."""
+    """As many columns as the terminal has room for, in the order of their keys, those with plain
+    values first. The last one may be narrower than its texts, which are folded then.
+    """
     heads: dict[str, bool] = {}
     for row in rows[:LOOKED_AT]:
         for key, inner in list(row.items())[:MAX_KEYS]:
             heads[key] = heads.get(key, True) and not isinstance(inner, Mapping | list)
-    columns = sorted(heads, key=lambda key: not heads[key])[:MAX_COLUMNS]
-    rendered.cut = rendered.cut or len(heads) > len(columns)
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for key in columns:
-        table.add_column(Text(_make_line(key, 30, RenderedAnswer([]))), overflow="fold")
-    for row in rows[:MAX_ROWS]:
-        cells = row if isinstance(row, Mapping) else {}
-        table.add_row(
-            *(Text(_make_line(cells.get(key, ""), CELL_LETTERS, rendered)) for key in columns)
-        )
+    columns: list[list[str]] = []
+    room = rendered.width
+    for key in sorted(heads, key=lambda key: not heads[key]):
+        head, cells = _make_column(key, rows[:MAX_ROWS], rendered)
+        width = max(len(head), *map(len, cells)) + GAP
+        if len(columns) == MAX_COLUMNS or (columns and min(width, MIN_FOLDED) > room):
+            rendered.cut = True
+            continue
+        columns.append(cells)
+        table.add_column(Text(head), overflow="fold", max_width=max(room, MIN_FOLDED))
+        room -= min(width, room)
+    for line in zip(*columns, strict=True):
+        table.add_row(*map(Text, line))
     rendered.parts.append(table)
     _tell_rest(len(rows) - MAX_ROWS, "more rows", rendered)
+
+
+def _make_column(key: str, rows: Sequence[Any], rendered: RenderedAnswer) -> tuple[str, list[str]]:
+    """The head and the cells of a column."""
+    values = [row.get(key, "") if isinstance(row, Mapping) else "" for row in rows]
+    return _make_line(key, HEAD_LETTERS, rendered), [
+        _make_line(value, CELL_LETTERS, rendered) for value in values
+    ]
 
 
 def _render_object(value: Mapping[str, Any], rendered: RenderedAnswer) -> None:

@@ -173,13 +173,13 @@ TOOLS = (
             "tests": {
                 "type": "string",
                 "maxLength": 131_072,
-                "description": "A pytest suite; alone, it is kept.",
+                "description": "A pytest suite.",
             },
             "packages": {
                 "type": "array",
                 "items": {"type": "string", "maxLength": 200},
                 "maxItems": 16,
-                "description": "PyPI NAME or NAME==VERSION; a person allows them.",
+                "description": "Of PyPI; a person allows them.",
             },
             "acceptance": {
                 "type": "array",
@@ -198,7 +198,7 @@ TOOLS = (
             "document": {
                 "type": "string",
                 "maxLength": 2_000_000,
-                "description": "OpenAPI 3.1, or by the brief's schema.",
+                "description": "OpenAPI 3.1 or what the brief says.",
             },
             **_WORDS,
         },
@@ -215,7 +215,7 @@ TOOLS = (
             "call": {"type": "string", "maxLength": 64},
             "approval": {"type": "string", "maxLength": 64},
             "result": {"type": "string", "maxLength": 20},
-            "path": {"type": "string", "maxLength": 1000, "description": "As $.a[0].b"},
+            "path": {"type": "string", "maxLength": 1000},
             "offset": {"type": "integer", "minimum": 0},
             "wait": {"type": "number", "minimum": 0, "maximum": 25, "default": 0},
             "session": _WORDS["session"],

@@ -89,13 +89,13 @@ class ResultKeeper:
     def shorten_reply(self, done: Done, result: Result) -> Result:
         """The result of a call as its session is given it. One without a session is given whole."""
         call = done.call
-        sources = (*self._find_sources((call.server,)), *call.sources)
+        sources = (*self.find_sources((call.server,)), *call.sources)
         return self.shorten_result(result, call.session, done.invocation, call.name, sources)
 
     def shorten_run(self, result: Result, session: str, job: str, tools: Iterable[str]) -> Result:
         """The result of a task run, whose steps called these tools (`server.tool`)."""
         names = tuple(tools)
-        sources = self._find_sources(name.partition(".")[0] for name in names) or UNKNOWN
+        sources = self.find_sources(name.partition(".")[0] for name in names) or UNKNOWN
         return self.shorten_result(result, session, job, names[-1] if names else "do", sources)
 
     def shorten_result(
@@ -136,7 +136,8 @@ class ResultKeeper:
         head = {"result": kept.handle, "path": path}
         return {**head, **_show_from(value, offset, ANSWER_BYTES - 700)}
 
-    def _find_sources(self, servers: Iterable[str]) -> tuple[ResultSource, ...]:
+    def find_sources(self, servers: Iterable[str]) -> tuple[ResultSource, ...]:
+        """The sources of these servers' answers, with the places that each knows."""
         return tuple(
             ResultSource(server, find_places(server, self.get_server, reading=True))
             for server in dict.fromkeys(servers)
@@ -176,6 +177,7 @@ def _build_reference(
     else:
         told["next"] = "too large to be kept: ask for less, by the tool's own arguments"
     told["sample"] = cut_sample(value, ANSWER_BYTES - measure_json(told) - 900)
+    told = clean_json(told)
     lead = "" if kept is None else f", kept as {kept.handle}"
     text = f"{tool} answered {size:,} bytes{lead}.\n{write_json(told)}"
     notes = [

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from orchestrator.app import App, open_app
-from orchestrator.frontends.server import ToolFront
+from orchestrator.frontends.server import ToolFront, build_front_server
 from orchestrator.results.keeper import ANSWER_BYTES
 from orchestrator.results.shape import count_tokens
 from orchestrator.settings import load_settings
@@ -238,3 +238,49 @@ def test_hidden_text_and_depth_do_not_get_out(front: Front) -> None:
     assert hidden not in json.dumps(kept, ensure_ascii=False)
     assert part["structuredContent"]["value"]["name"] == "item 0"
     assert len(text_of(kept).encode()) <= ANSWER_BYTES
+
+
+def test_a_session_is_told_what_was_done_in_it_and_why(front: Front) -> None:
+    front.ask(
+        "call_read",
+        tool="north.give",
+        arguments={"many": 500},
+        session="told",
+        task="see the items",
+        reason="the user asked",
+    )
+    front.runner.run(front.app.dispatch.ledger.wait_written())
+    told = front.ask("status", session="told")["structuredContent"]
+    assert "The last was north.give for “see the items”: ok, kept as r1." in told["summary"]
+    assert told["calls"][0]["why"] == "the user asked"
+    other = front.ask("status", session="not told")["structuredContent"]
+    assert other["summary"] == "Nothing is known of this session."
+
+
+def test_the_answer_of_a_task_run_is_kept_for_its_session_alone(front: Front) -> None:
+    steps = [{"id": "s1", "tool": "north.give", "state": "done"}]
+    answer = {"content": [], "structuredContent": {"items": ["x" * 60] * 200}}
+    called = {"call": "c", "trust": "", "rule": "", "cause": "", "failure": None}
+    result = {"state": "called", **called, "result": answer, "steps": steps}
+    for session in ("run", ""):
+        job = front.app.jobs.create_job("do", {"task": "x", "session": session})
+        claimed = front.app.store.jobs.claim(job.id, front.app.process, job.created)
+        assert claimed is not None
+        front.app.store.jobs.finish(job.id, claimed.attempt, "done", result, job.created)
+        told = [front.ask("status", job=job.id)["structuredContent"] for _ in range(2)]
+        # Asked twice, it is the same result.
+        assert told[0] == told[1]
+        assert told[0].get("result") == ("r1" if session else None)
+        assert ("items" in told[0]) == (not session)
+
+
+def test_a_client_that_connects_is_told_what_is_registered_at_that_moment(front: Front) -> None:
+    server = build_front_server(front.app)
+    before = server.create_initialization_options().instructions or ""
+    assert "harbour (127.0.0.1:" in before
+    assert "plain" in before
+    assert "north" not in before
+    front.publish(giving("later"))
+    after = server.create_initialization_options().instructions or ""
+    assert "later" in after
+    assert "later" not in before

@@ -14,7 +14,7 @@ from orchestrator.cli.answers import MAX_ROWS, print_answer, render_answer
 def shown(value: Any, width: int = 100) -> str:
     console = Console(width=width, highlight=False)
     with console.capture() as capture:
-        for part in render_answer(value).parts:
+        for part in render_answer(value, width).parts:
             console.print(part)
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
 
@@ -116,3 +116,14 @@ def test_words_to_a_reader_are_shown_instead_of_the_structure(
     content = [{"type": "text", "text": "Nothing was sent."}]
     print_answer({"content": content, "structuredContent": {"approval": "x"}})
     assert capsys.readouterr().out == "Nothing was sent.\n"
+
+
+def test_a_table_has_the_columns_that_there_is_room_for_and_names_stay_whole() -> None:
+    row = {"tool": "roman.from_roman", "call_with": "call_read", "description": "converts " * 9}
+    rows = [{**row, "server": "a server of that name", "inputSchema": {"type": "object"}}] * 2
+    rendered = render_answer({"candidates": rows, "none": "forge"})
+    told = shown({"candidates": rows}, width=80)
+    assert rendered.cut
+    assert told.count("roman.from_roman  call_read  converts") == 2
+    assert "inputSchema" not in told
+    assert max(map(len, told.splitlines())) <= 80
