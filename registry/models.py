@@ -473,7 +473,8 @@ class Route:
     """Where a task may go: the tools that fit it, best first, and P(the first is right).
 
     `vetoes` are reasons why the first may be the wrong one however alike it sounds. `by_meaning` is
-    False where only words were compared.
+    False where only words were compared. `margin` is the share of the first's score, from 0 to 1,
+    by which the second is behind: below .05 they are nearly equal.
     """
 
     matches: tuple[ToolMatch, ...]
@@ -481,6 +482,7 @@ class Route:
     vetoes: tuple[Veto, ...]
     by_meaning: bool
     bands: Bands = Bands()
+    margin: float = 0.0
 
     @property
     def verdict(self) -> Verdict:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from math import exp, log, log2
 
 from registry.models import ToolMatch, Veto
-from registry.search.ranking import SearchCandidate, TermStatistics
+from registry.search.postings import Postings, SearchDocument
+from registry.search.ranking import TermStatistics
 from registry.search.words import SearchQuery, find_intent, split_words, stem_word
 
 POLITE = frozenset(
@@ -32,6 +33,10 @@ CLASSES: Mapping[str, str] = {
     "verbdelete": "delete",
 }
 MAX_READ = 2_000
+PRESENT = 0.12
+"""The worth from which on a tool has a word in full: a description of 200 words still comes to
+that, a longer list of words, made to be found by any of them, does not.
+"""
 _VENDOR = re.compile(r"\b(?:on|via|with|using|at|from|our|my|through) ([A-Z][A-Za-z0-9]+)\b")
 """A name where a task says at whom something is done: "our Cloudflare account", "from GitHub"."""
 _NAME = re.compile(r"(?<=[^.!?:\s] )[A-Z][A-Za-z0-9]+(?:\.(?:com|io|org|net|ai|app))?")
@@ -60,14 +65,14 @@ class MatchEvidence:
     cosine: float = 0.0
     cosine_gap: float = 0.0
     deviations: float = 0.0
-    fused_gap: float = 0.0
 
 
 @dataclass(frozen=True)
 class Ranked:
     """A candidate with its scores: `yard` by words, `cosine` by meaning (None: no vector)."""
 
-    tool: SearchCandidate
+    slot: int
+    tool: SearchDocument
     yard: float
     cosine: float | None
     fused: float
@@ -101,10 +106,9 @@ WITH_MEANING: Mapping[str, float] = {
     "cosine": 4.8709,
     "cosine_gap": -2.1742,
     "deviations": 0.2314,
-    "fused_gap": 0.6814,
 }
 INTERCEPT = "intercept"
-MEANING = frozenset({"cosine", "cosine_gap", "deviations", "fused_gap"})
+MEANING = frozenset({"cosine", "cosine_gap", "deviations"})
 """The evidence that only vectors give."""
 
 
@@ -121,6 +125,7 @@ def collect_evidence(
     task: str,
     query: SearchQuery,
     registry: TermStatistics,
+    postings: Postings,
     ranked: Sequence[Ranked],
     spread: tuple[float, float] | None,
 ) -> MatchEvidence:
@@ -128,12 +133,14 @@ def collect_evidence(
     cosines of the registry.
     """
     first, others = ranked[0], ranked[1:]
-    stems = {word for field in first.tool.fields for word in field}
     weights = {term.word: registry.weigh_term(term) for term in query.terms}
     total = sum(weights.values()) or 1.0
     greatest = log(1 + registry.size + 100)
-    had = [any(stem_word(word) in stems for word in term.spellings) for term in query.terms]
-    missing = [weights[t.word] for t, has in zip(query.terms, had, strict=True) if not has]
+    had = [
+        max(measure_presence(postings, word, first.slot) for word in term.spellings)
+        for term in query.terms
+    ]
+    missing = [weights[t.word] * (1 - has) for t, has in zip(query.terms, had, strict=True)]
     name = [stem_word(word) for word in first.tool.words.split()]
     asked = {stem_word(word) for term in query.terms for word in term.spellings}
     said = classify_verb(split_words(task))
@@ -155,8 +162,22 @@ def collect_evidence(
         cosine=cosine,
         cosine_gap=cosine - best_other,
         deviations=(cosine - spread[0]) / spread[1] if spread else 0.0,
-        fused_gap=first.fused - max((each.fused for each in others), default=0.0),
     )
+
+
+def measure_margin(ranked: Sequence[Ranked]) -> float:
+    """How far the first is ahead of the next, from 0 to 1: the share of the first's score by words
+    that the next one lacks, or where there are vectors what is left of it of both scores.
+    """
+    if not ranked:
+        return 0.0
+    next_fused = ranked[1].fused if len(ranked) > 1 else 0.0
+    return max(0.0, 1 - next_fused / ranked[0].fused) if ranked[0].fused > 0 else 0.0
+
+
+def measure_presence(postings: Postings, word: str, slot: int) -> float:
+    """How far a tool has a word, from 0 to 1: in full but where it is one of very many."""
+    return min(1.0, postings.get_worth(stem_word(word), slot) / PRESENT)
 
 
 def classify_verb(words: Sequence[str]) -> str | None:
@@ -165,22 +186,22 @@ def classify_verb(words: Sequence[str]) -> str | None:
     return "send" if first in SENDING else CLASSES.get(find_intent(first) or "")
 
 
-def classify_tool(tool: SearchCandidate) -> str | None:
+def classify_tool(tool: SearchDocument) -> str | None:
     """The class of the verb in a tool's name; None where it has none or several."""
     found = {classify_verb([word]) for word in tool.words.split()} - {None}
     return found.pop() if len(found) == 1 else None
 
 
-def find_vetoes(task: str, tool: SearchCandidate, match: ToolMatch) -> tuple[Veto, ...]:
+def find_vetoes(task: str, postings: Postings, first: Ranked, match: ToolMatch) -> tuple[Veto, ...]:
     """Why the first match may be the wrong one, however alike it sounds: the task changes
     something and the tool does something else, or both name vendors and none in common.
     """
     vetoes: list[Veto] = []
     words = split_words(task)
-    said, does = classify_verb(words), classify_tool(tool)
+    said, does = classify_verb(words), classify_tool(first.tool)
     if said not in (None, "read") and does is not None and said != does:
         verb = next(word for word in words if word not in POLITE)
-        if all(stem_word(verb) not in field for field in tool.fields):
+        if not postings.get_worth(stem_word(verb), first.slot):
             vetoes.append("another verb")
     asked = frozenset(name.lower() for name in _VENDOR.findall(task[:MAX_READ])) - COMMON
     told = find_names(match.description) | find_names(f"- {match.title}")

@@ -1,0 +1,38 @@
+"""Words that mean nearly the same, for searching without sentence vectors.
+
+The table lies beside this module: for each stem the stems of the words nearest to it by
+all-MiniLM-L6-v2 (Apache-2.0; `minilm/NOTICE`), with their cosines in hundredths. It is made by
+`python -m bench.thesaurus` from the model's vocabulary, and is read once, when the first task is
+searched for.
+"""
+
+from __future__ import annotations
+
+import gzip
+from functools import cache, lru_cache
+from importlib.resources import files
+
+from registry.search.words import MOST_REMEMBERED
+
+TABLE = "thesaurus.txt.gz"
+STRENGTH = 0.9
+"""How far a word of the same meaning counts, beside the task's own word."""
+LEAST = 40
+"""The least cosine in the table, in hundredths; a word that is no nearer counts a tenth."""
+
+
+@lru_cache(MOST_REMEMBERED)
+def find_related(stem: str) -> tuple[tuple[str, float], ...]:
+    """The stems that mean nearly the same, each with its credit from 0 to 1; best first."""
+    found = []
+    for pair in _load_table().get(stem, "").split():
+        other, _, cosine = pair.partition(":")
+        found.append((other, STRENGTH * (int(cosine) - LEAST + 10) / (110 - LEAST)))
+    return tuple(found)
+
+
+@cache
+def _load_table() -> dict[str, str]:
+    packed = files("registry.search").joinpath("minilm", TABLE).read_bytes()
+    lines = gzip.decompress(packed).decode("ascii").splitlines()
+    return dict(line.split(" ", 1) for line in lines)
