@@ -16,7 +16,7 @@ from bench.search import pool_tools, registry_entries
 from registry.search.encoder import SentenceEncoder
 from registry.search.index import MAX_COMPARED, MAX_NEAREST, build_document
 from registry.search.postings import Postings, SearchDocument
-from registry.search.vectors import Likeness, describe_tool, turn_vector
+from registry.search.vectors import Likeness, describe_tool
 from registry.search.words import parse_query, split_words, stem_word
 
 FIELDS = "4.0, 2.0, 1.0"
@@ -73,13 +73,15 @@ class Pool:
                 np.savez(path, ids=ids, v=matrix)
         return ids, matrix
 
-    def compare(self, vector: Any, ids: Collection[int]) -> Likeness:
-        """The likeness of a task's vector with these tools, all where none is named."""
+    def compare(self, vector: Any, turned: Any, ids: Collection[int]) -> Likeness:
+        """The likeness of a task's vector, and of the turned one, with these tools, all where none
+        is named.
+        """
         kept, matrix = self._vectors
         if ids:
             chosen = np.isin(kept, list(ids))
             kept, matrix = kept[chosen], matrix[chosen]
-        cosines, near = matrix @ vector, matrix @ turn_vector(vector)
+        cosines, near = matrix @ vector, matrix @ turned
         best = np.argsort(-near, kind="stable")[:MAX_NEAREST]
         return Likeness(
             dict(zip(map(int, kept), map(float, cosines), strict=True)),

@@ -8,24 +8,30 @@ of the probability between tasks whose first match is right and tasks that nothi
 judged by a fit of the others, how well a margin tells a right first match from a wrong one, and the
 weights of a fit of all, which stand in `registry/search/calibration.py`. `--words` leaves the
 vectors out; without it the extra `semantic` is needed, and `--cache` keeps them for the next run.
+`--unseen` turns the tasks of a pool by a matrix fitted on the others; the shipped one has seen
+them.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bench.adapter import POOLS, load_pools
+from bench.adapter import fit as fit_adapter
 from bench.pools import PlainSearch, Pool, encode_tasks
 from bench.search import DATA, Question, questions
 from registry.search.calibration import MEANING, MatchEvidence, measure_margin
 from registry.search.encoder import SentenceEncoder, load_encoder
 from registry.search.index import MAX_RANKED, weigh_task
+from registry.search.vectors import turn_vector
 
 ARMS = ("small", "none_small", "full", "none_full", "local", "none_local")
 SIZES = ("small", "full", "local")
@@ -45,7 +51,6 @@ class Asked:
     ranked: tuple[int, ...]
     plain: tuple[int, ...]
     evidence: MatchEvidence
-    margin: float
 
     @property
     def is_right(self) -> bool:
@@ -57,22 +62,41 @@ def ask(
     asked: Sequence[Question],
     encoder: SentenceEncoder | None,
     cache: Path | None,
+    most: int = 0,
+    unseen: bool = False,
 ) -> list[Asked]:
+    """`unseen`: a task of a pool is turned by a matrix that was fitted on `most` tasks of each arm
+    of the other pools.
+    """
+    pools = {each.pool for each in asked}
     answers: list[Asked] = []
     vectors = encode_tasks(encoder, [each.q for each in asked], cache) if encoder else {}
+    turn = turn_vector
     for name in dict.fromkeys(each.pool for each in asked):
         pool = Pool(data, name, encoder, cache)
         plain = PlainSearch(pool.rows)
         group = [each for each in asked if each.pool == name]
-        answers += [_ask(pool, plain, each, vectors.get(each.q)) for each in group]
+        if encoder and unseen:
+            others = [other for other in POOLS if other != name and other in pools]
+            matrix = fit_adapter(list(load_pools(data, others, most, cache)))
+            turn = partial(_turn, matrix)
+        for each in group:
+            vector = vectors.get(each.q)
+            turned = None if vector is None else turn(vector)
+            answers.append(_ask(pool, plain, each, vector, turned))
         print(f"asked {name}: {len(group)}", flush=True)
     return [answer for answer in answers if answer.ranked]
 
 
-def _ask(pool: Pool, plain: PlainSearch, question: Question, vector: Any) -> Asked:
+def _turn(matrix: Any, vector: Any) -> Any:
+    turned = matrix @ vector
+    return turned / np.linalg.norm(turned)
+
+
+def _ask(pool: Pool, plain: PlainSearch, question: Question, vector: Any, turned: Any) -> Asked:
     without = {pool.get_key(id) for id in question.without}
     postings = pool.index_tools(question.tools)
-    likeness = None if vector is None else pool.compare(vector, question.tools)
+    likeness = None if vector is None else pool.compare(vector, turned, question.tools)
     weighed = weigh_task(question.q, postings, likeness, MAX_RANKED + len(without), without)
     by_fts5 = plain.find(question.q, DEEP + len(without), question.tools)
     return Asked(
@@ -83,8 +107,15 @@ def _ask(pool: Pool, plain: PlainSearch, question: Question, vector: Any) -> Ask
         tuple(each.tool.id for each in weighed.ranked[:DEEP]),
         tuple(id for id in by_fts5 if id not in question.without)[:DEEP],
         weighed.evidence or MatchEvidence(*[0.0] * len(fields(MatchEvidence))),
-        measure_margin(weighed.ranked),
     )
+
+
+AHEAD: dict[str, Callable[[Asked], float]] = {
+    "margin": lambda each: measure_margin(each.evidence),
+    "yard gap": lambda each: each.evidence.yard_gap,
+    "cosine gap": lambda each: each.evidence.cosine_gap,
+}
+"""What may say that the first of several is the right one."""
 
 
 @dataclass(frozen=True)
@@ -154,9 +185,10 @@ def print_report(asked: Sequence[Asked], names: Sequence[str]) -> None:
             none = np.array([p for p, each in sized if not each.fits])
             if len(right) and len(none):
                 told[f"{size} AUROC"][pool] = measure_auroc(right, none)
-            ahead = [np.array([e.margin for e in fitting if e.is_right == ok]) for ok in (1, 0)]
-            if all(map(len, ahead)):
-                told[f"{size} margin AUROC"][pool] = measure_auroc(*ahead)
+            for what, ahead in AHEAD.items():
+                by = [np.array([ahead(e) for e in fitting if e.is_right == ok]) for ok in (1, 0)]
+                if all(map(len, by)):
+                    told[f"{size} {what} AUROC"][pool] = measure_auroc(*by)
     print("measure".ljust(20), "macro", *(pool.rjust(10) for pool in pools))
     for name, by in told.items():
         shown = (f"{by[pool]:10.3f}" if pool in by else " " * 10 for pool in pools)
@@ -183,6 +215,7 @@ def main() -> None:
     parser.add_argument("--words", action="store_true")
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--pools", nargs="*")
+    parser.add_argument("--unseen", action="store_true")
     args = parser.parse_args()
     encoder = None if args.words else load_encoder()
     if encoder is None and not args.words:
@@ -192,7 +225,7 @@ def main() -> None:
     names = [
         each.name for each in fields(MatchEvidence) if not args.words or each.name not in MEANING
     ]
-    print_report(ask(args.data, asked, encoder, args.cache), names)
+    print_report(ask(args.data, asked, encoder, args.cache, args.queries, args.unseen), names)
 
 
 if __name__ == "__main__":

@@ -69,43 +69,46 @@ class MatchEvidence:
 
 @dataclass(frozen=True)
 class Ranked:
-    """A candidate with its scores: `yard` by words, `cosine` by meaning (None: no vector)."""
+    """A candidate with its scores: `yard` by words, `cosine` by meaning (None: no vector), `order`
+    by words with those of its examples, `fused` of all, by which candidates are ordered.
+    """
 
     slot: int
     tool: SearchDocument
     yard: float
     cosine: float | None
+    order: float
     fused: float
 
 
 WORDS_ONLY: Mapping[str, float] = {
-    "intercept": -9.3494,
-    "yard": 2.4745,
-    "yard_gap": 2.3733,
-    "coverage": 6.1594,
-    "rarest_missing": 2.7067,
-    "name_coverage": 2.0367,
-    "verb_differs": -0.7884,
-    "verb_agrees": 0.0753,
-    "size": -0.0227,
-    "length": 0.9286,
-    "unknown": 1.9013,
+    "intercept": -9.6365,
+    "yard": 3.8753,
+    "yard_gap": 1.9567,
+    "coverage": 5.8884,
+    "rarest_missing": 2.6388,
+    "name_coverage": 1.8195,
+    "verb_differs": -0.8352,
+    "verb_agrees": 0.1308,
+    "size": -0.0180,
+    "length": 1.0379,
+    "unknown": 2.0923,
 }
 WITH_MEANING: Mapping[str, float] = {
-    "intercept": -8.2115,
-    "yard": -1.1421,
-    "yard_gap": 1.2274,
-    "coverage": 4.6683,
-    "rarest_missing": 1.5067,
-    "name_coverage": 1.3618,
-    "verb_differs": -0.7653,
-    "verb_agrees": 0.2955,
-    "size": -0.1322,
-    "length": 0.551,
-    "unknown": 2.3987,
-    "cosine": 4.8709,
-    "cosine_gap": -2.1742,
-    "deviations": 0.2314,
+    "intercept": -8.0602,
+    "yard": 0.0056,
+    "yard_gap": 1.4044,
+    "coverage": 4.4043,
+    "rarest_missing": 1.8949,
+    "name_coverage": 0.6369,
+    "verb_differs": 0.0930,
+    "verb_agrees": 0.3543,
+    "size": -0.1813,
+    "length": 0.3950,
+    "unknown": 2.5697,
+    "cosine": 5.8531,
+    "cosine_gap": -0.8787,
+    "deviations": 0.2410,
 }
 INTERCEPT = "intercept"
 MEANING = frozenset({"cosine", "cosine_gap", "deviations"})
@@ -165,14 +168,11 @@ def collect_evidence(
     )
 
 
-def measure_margin(ranked: Sequence[Ranked]) -> float:
-    """How far the first is ahead of the next, from 0 to 1: the share of the first's score by words
-    that the next one lacks, or where there are vectors what is left of it of both scores.
+def measure_margin(evidence: MatchEvidence) -> float:
+    """How far the first is ahead of the best other, from 0 to 1: the sum of what it is ahead by
+    words and by meaning. Two tools with the same texts are 0 apart.
     """
-    if not ranked:
-        return 0.0
-    next_fused = ranked[1].fused if len(ranked) > 1 else 0.0
-    return max(0.0, 1 - next_fused / ranked[0].fused) if ranked[0].fused > 0 else 0.0
+    return min(max(evidence.yard_gap + evidence.cosine_gap, 0.0), 1.0)
 
 
 def measure_presence(postings: Postings, word: str, slot: int) -> float:

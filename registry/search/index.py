@@ -111,11 +111,11 @@ class SearchIndex(Repository):
             ranked = _lift_used(connection, task, weighed.ranked)
             matches = _load_matches(connection, ranked[:k])
             vetoes = find_vetoes(task, self._postings, ranked[0], matches[0])
-        probability = estimate_probability(weighed.evidence, by_meaning)
-        if ranked[0] is not weighed.ranked[0]:
-            # What was learned may put another first, and never makes anything surer.
-            probability = min(probability, estimate_probability(weighed.judge(ranked), by_meaning))
-        return Route(matches, probability, vetoes, by_meaning, self.bands, measure_margin(ranked))
+        # What was learned may put another first, and never makes anything surer.
+        both = (weighed.evidence, weighed.judge(ranked))
+        probability = min(estimate_probability(each, by_meaning) for each in both)
+        margin = min(map(measure_margin, both))
+        return Route(matches, probability, vetoes, by_meaning, self.bands, margin)
 
     def explain(self, task: str, without: Collection[tuple[str, str]] = ()) -> Weighed:
         """What `route` decides by, as if the tools `without` (server and name) were not there."""
@@ -212,7 +212,8 @@ def _rank(
     one that is as near as the usual.
     """
     registry = count_terms(postings, query)
-    terms = weigh_terms(query, registry)
+    # Vectors find what means the same, and better.
+    terms = weigh_terms(query, registry, related=likeness is None)
     sums = postings.add_up(terms, SAME)
     slots = dict.fromkeys(postings.select_best(sums, most))
     of_examples = postings.add_up_examples(terms) if postings.has_examples() else None
@@ -260,7 +261,7 @@ def _fuse(
     """`orders` are the scores by words with what the tools' examples add."""
     if likeness is None:
         whole = zip(tools, yards, orders, strict=True)
-        return [Ranked(slot, tool, yard, None, order) for (slot, tool), yard, order in whole]
+        return [Ranked(slot, tool, yard, None, order, order) for (slot, tool), yard, order in whole]
     near = [likeness.nearness.get(tool.id) for _, tool in tools]
     best = max([MIN_YARD, *orders])
     nearest = max([MIN_COSINE, *(each for each in near if each is not None)])
@@ -268,7 +269,8 @@ def _fuse(
     for (slot, tool), yard, order, own in zip(tools, yards, orders, near, strict=True):
         nearness = likeness.usual_nearness if own is None else own
         fused = order / best + nearness / nearest
-        ranked.append(Ranked(slot, tool, yard, likeness.cosines.get(tool.id), fused))
+        cosine = likeness.cosines.get(tool.id)
+        ranked.append(Ranked(slot, tool, yard, cosine, order, fused))
     return ranked
 
 
@@ -332,7 +334,7 @@ def _load_matches(connection: Connection, ranked: Sequence[Ranked]) -> tuple[Too
         ToolMatch(
             entry=each.tool.entry,
             tool=each.tool.tool,
-            score=each.yard,
+            score=min(each.order, 1.0),
             description=found[each.tool.id]["description"],
             title=found[each.tool.id]["title"],
             entry_description=found[each.tool.id]["entry_description"],

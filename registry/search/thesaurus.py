@@ -12,7 +12,7 @@ import gzip
 from functools import cache, lru_cache
 from importlib.resources import files
 
-from registry.search.words import MOST_REMEMBERED
+from registry.search.words import MOST_REMEMBERED, stem_word
 
 TABLE = "thesaurus.txt.gz"
 STRENGTH = 0.9
@@ -21,14 +21,43 @@ LEAST = 40
 """The least cosine in the table, in hundredths; a word that is no nearer counts a tenth."""
 
 
+GROUPS = (
+    "available free open unoccupied vacant",
+    "buy order purchase",
+    "book reserve",
+    "charge cost fare fee price rate",
+    "image photo picture",
+    "email mail message",
+    "bill invoice",
+    "client customer",
+    "employee staff worker",
+    "begin launch run start",
+    "abort cancel halt stop",
+    "call phone telephone",
+    "flat apartment",
+    "film movie",
+    "song track tune",
+    "repo repository",
+    "mooring berth slip",
+)
+"""Everyday words for one thing that the model does not hold to be near enough."""
+ALIKE = 0.7
+
+
 @lru_cache(MOST_REMEMBERED)
 def find_related(stem: str) -> tuple[tuple[str, float], ...]:
     """The stems that mean nearly the same, each with its credit from 0 to 1; best first."""
-    found = []
+    found: dict[str, float] = dict.fromkeys(_map_groups().get(stem, ()), ALIKE)
     for pair in _load_table().get(stem, "").split():
         other, _, cosine = pair.partition(":")
-        found.append((other, STRENGTH * (int(cosine) - LEAST + 10) / (110 - LEAST)))
-    return tuple(found)
+        found.setdefault(other, STRENGTH * (int(cosine) - LEAST + 10) / (110 - LEAST))
+    return tuple(found.items())
+
+
+@cache
+def _map_groups() -> dict[str, list[str]]:
+    groups = [list(map(stem_word, group.split())) for group in GROUPS]
+    return {word: [w for w in group if w != word] for group in groups for word in group}
 
 
 @cache
