@@ -12,7 +12,7 @@ import heapq
 from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -30,6 +30,10 @@ MAX_REPEATS = 3
 """How often a word counts in one field at most: more of the same says nothing new."""
 MOST_ADDED = 30_000
 """Without numpy, how many postings of a search are added up before others are looked up."""
+COMMON, COMMON_SHARE = 200, 100
+"""A stem that only stands for a task's word counts where at most so many tools have it, or one in
+so many: what many tools have tells few apart, and costs most.
+"""
 BULK = 2_000
 """From how many documents on numpy sorts them all at once."""
 DEAD_SHARE = 8
@@ -195,11 +199,13 @@ class _StemTable:
         self._numpy = numpy
         self._slots: dict[int, array[int]] = {}
         self._worths: dict[int, array[float]] = {}
+        self._documents = 0
 
     def is_empty(self) -> bool:
         return not self._slots
 
     def extend(self, start: int, rows: Sequence[tuple[bytes, bytes]]) -> None:
+        self._documents = start + len(rows)
         if self._numpy is not None and len(rows) >= BULK and not self._slots:
             self._load_all(rows)
             return
@@ -246,10 +252,8 @@ class _StemTable:
         best, cover = numpy.zeros(size, "f4"), numpy.zeros(size, "f4")
         for term in terms:
             touched = []
-            for stem, credit in term.stems:
+            for stem, credit in self._select_stems(term, weak):
                 key = hash_stem(stem)
-                if key not in self._slots:
-                    continue
                 slots = _view(numpy, self._slots[key])
                 worth = numpy.frombuffer(self._worths[key], "f4") * (term.weight * credit)
                 best[slots] = numpy.maximum(best[slots], worth)
@@ -276,7 +280,7 @@ class _StemTable:
             count = self._count_postings(term)
             found = sorted(evidence) if evidence and added + count > MOST_ADDED else None
             added += 0 if found else count
-            for stem, credit in term.stems:
+            for stem, credit in self._select_stems(term, weak):
                 whole = term.weight * (1.0 if credit >= weak else credit)
                 for slot, worth in self._list_worths(stem, found):
                     best[slot] = max(best.get(slot, 0.0), term.weight * credit * worth)
@@ -285,6 +289,13 @@ class _StemTable:
                 evidence[slot] += worth
                 covered[slot] += cover[slot]
         return Sums(dict(evidence), dict(covered))
+
+    def _select_stems(self, term: WeighedTerm, weak: float) -> Iterator[tuple[str, float]]:
+        most = max(COMMON, self._documents // COMMON_SHARE)
+        for stem, credit in term.stems:
+            count = len(self.get_slots(stem))
+            if count and (credit >= weak or count <= most):
+                yield stem, credit
 
     def _count_postings(self, term: WeighedTerm) -> int:
         return sum(len(self.get_slots(stem)) for stem, _ in term.stems)

@@ -79,9 +79,7 @@ def test_tasks_that_succeeded_put_their_tool_first_and_make_nothing_surer(store:
     assert first(store, "boats of the harbour") == "list_big_boats"
 
 
-def test_failed_calls_teach_nothing_and_wrong_results_and_refusals_count_against(
-    store: Store,
-) -> None:
+def test_failed_calls_teach_nothing_and_wrong_results_count_against(store: Store) -> None:
     use(store, "a", failed="upstream")
     assert first(store) == "list_big_boats"
     use(store, "b")
@@ -89,8 +87,11 @@ def test_failed_calls_teach_nothing_and_wrong_results_and_refusals_count_against
     assert first(store) == "list_fast_boats"
     store.calls.mark_wrong("b", "ann", 3.0)
     assert first(store) == "list_big_boats"
-    use(store, "d")
-    use(store, "e")
+
+
+def test_a_refusal_counts_against_a_tool(store: Store) -> None:
+    use(store, "a")
+    use(store, "b")
     assert first(store) == "list_fast_boats"
     for _ in range(4):
         store.search.reject(TASK, "harbour", "list_fast_boats", now=4.0)
