@@ -1,51 +1,121 @@
 """Fits how sure the search is of its first match, and prints what that is worth on other pools.
 
-    python -m bench.routing [--data DIRECTORY] [--queries 160] [--words]
+    python -m bench.routing [--data DIRECTORY] [--queries 160] [--words] [--cache DIRECTORY]
 
 Asks at most `--queries` tasks of each pool and arm of the routing benchmark (see `bench.search`):
-with the right tools in the registry and without them. Prints hit@k, AUROC of the probability
-between tasks whose first match is right and tasks that nothing fits, each pool judged by a fit of
-the others, and the weights of a fit of all, which stand in `registry/search/calibration.py`.
-`--words` leaves the vectors out. Needs the extra `semantic`.
+with the right tools in the registry and without them. Prints hit@k beside that of plain FTS5, AUROC
+of the probability between tasks whose first match is right and tasks that nothing fits, each pool
+judged by a fit of the others, how well a margin tells a right first match from a wrong one, and the
+weights of a fit of all, which stand in `registry/search/calibration.py`. `--words` leaves the
+vectors out; without it the extra `semantic` is needed, and `--cache` keeps them for the next run.
+`--unseen` turns the tasks of a pool by a matrix fitted on the others; the shipped one has seen
+them.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.search import DATA, Question, pool_tools, questions, registry
-from registry.search.calibration import MEANING, MatchEvidence
-from registry.store import Store
+from bench.adapter import POOLS, load_pools
+from bench.adapter import fit as fit_adapter
+from bench.pools import PlainSearch, Pool, encode_tasks
+from bench.search import DATA, Question, questions
+from registry.search.calibration import MEANING, MatchEvidence, measure_margin
+from registry.search.encoder import SentenceEncoder, load_encoder
+from registry.search.index import MAX_RANKED, weigh_task
+from registry.search.vectors import turn_vector
 
 ARMS = ("small", "none_small", "full", "none_full", "local", "none_local")
 SIZES = ("small", "full", "local")
 PENALTY = 1 / 0.3
 """Of the squared weights after standardising (1/C of logistic regression)."""
 DEEP = 10
-FILLED = 500
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A task, what was found first, and the evidence for it."""
+    """A task, what was found first, and the evidence for it. `plain` is what FTS5 found."""
 
     pool: str
     size: str
     fits: bool
     gold: tuple[int, ...]
     ranked: tuple[int, ...]
+    plain: tuple[int, ...]
     evidence: MatchEvidence
 
     @property
     def is_right(self) -> bool:
         return self.fits and self.ranked[0] in self.gold
+
+
+def ask(
+    data: Path,
+    asked: Sequence[Question],
+    encoder: SentenceEncoder | None,
+    cache: Path | None,
+    most: int = 0,
+    unseen: bool = False,
+) -> list[Asked]:
+    """`unseen`: a task of a pool is turned by a matrix that was fitted on `most` tasks of each arm
+    of the other pools.
+    """
+    pools = {each.pool for each in asked}
+    answers: list[Asked] = []
+    vectors = encode_tasks(encoder, [each.q for each in asked], cache) if encoder else {}
+    turn = turn_vector
+    for name in dict.fromkeys(each.pool for each in asked):
+        pool = Pool(data, name, encoder, cache)
+        plain = PlainSearch(pool.rows)
+        group = [each for each in asked if each.pool == name]
+        if encoder and unseen:
+            others = [other for other in POOLS if other != name and other in pools]
+            matrix = fit_adapter(list(load_pools(data, others, most, cache)))
+            turn = partial(_turn, matrix)
+        for each in group:
+            vector = vectors.get(each.q)
+            turned = None if vector is None else turn(vector)
+            answers.append(_ask(pool, plain, each, vector, turned))
+        print(f"asked {name}: {len(group)}", flush=True)
+    return [answer for answer in answers if answer.ranked]
+
+
+def _turn(matrix: Any, vector: Any) -> Any:
+    turned = matrix @ vector
+    return turned / np.linalg.norm(turned)
+
+
+def _ask(pool: Pool, plain: PlainSearch, question: Question, vector: Any, turned: Any) -> Asked:
+    without = {pool.get_key(id) for id in question.without}
+    postings = pool.index_tools(question.tools)
+    likeness = None if vector is None else pool.compare(vector, turned, question.tools)
+    weighed = weigh_task(question.q, postings, likeness, MAX_RANKED + len(without), without)
+    by_fts5 = plain.find(question.q, DEEP + len(without), question.tools)
+    return Asked(
+        question.pool,
+        question.arm.removeprefix("none_"),
+        not question.arm.startswith("none_"),
+        question.gold,
+        tuple(each.tool.id for each in weighed.ranked[:DEEP]),
+        tuple(id for id in by_fts5 if id not in question.without)[:DEEP],
+        weighed.evidence or MatchEvidence(*[0.0] * len(fields(MatchEvidence))),
+    )
+
+
+AHEAD: dict[str, Callable[[Asked], float]] = {
+    "margin": lambda each: measure_margin(each.evidence),
+    "yard gap": lambda each: each.evidence.yard_gap,
+    "cosine gap": lambda each: each.evidence.cosine_gap,
+}
+"""What may say that the first of several is the right one."""
 
 
 @dataclass(frozen=True)
@@ -55,42 +125,6 @@ class Fit:
 
     def estimate(self, rows: Any) -> Any:
         return 1 / (1 + np.exp(-(self.intercept + rows @ self.weights)))
-
-
-def ask(data: Path, asked: Iterable[Question], by_meaning: bool) -> list[Asked]:
-    by_pool: dict[str, list[Question]] = defaultdict(list)
-    for question in asked:
-        by_pool[question.pool].append(question)
-    answers: list[Asked] = []
-    for pool, group in by_pool.items():
-        tools = pool_tools(data, pool)
-        whole = [question for question in group if not question.tools]
-        if whole:
-            with registry(tools.values()) as (store, ids):
-                _encode(store, by_meaning)
-                answers += [_ask(store, ids, question) for question in whole]
-        for question in group:
-            if question.tools:
-                with registry(tools[tool] for tool in question.tools) as (store, ids):
-                    _encode(store, by_meaning)
-                    answers.append(_ask(store, ids, question))
-        print(f"asked {pool}: {len(group)}", flush=True)
-    return [answer for answer in answers if answer.ranked]
-
-
-def _encode(store: Store, by_meaning: bool) -> None:
-    while by_meaning and store.search.fill_vectors(FILLED):
-        pass
-
-
-def _ask(store: Store, ids: Mapping[Any, int], question: Question) -> Asked:
-    without = {key for key, tool in ids.items() if tool in question.without}
-    weighed = store.search.explain(question.q, without)
-    ranked = tuple(ids[each.tool.entry, each.tool.tool] for each in weighed.ranked[:DEEP])
-    evidence = weighed.evidence or MatchEvidence(*[0.0] * len(fields(MatchEvidence)))
-    fits = not question.arm.startswith("none_")
-    size = question.arm.removeprefix("none_")
-    return Asked(question.pool, size, fits, question.gold, ranked, evidence)
 
 
 def fit(asked: Sequence[Asked], names: Sequence[str]) -> Fit:
@@ -141,16 +175,24 @@ def print_report(asked: Sequence[Asked], names: Sequence[str]) -> None:
             fitting = [each for _, each in sized if each.fits]
             for k in (1, 5, DEEP):
                 if fitting:
-                    hits = [not set(each.gold).isdisjoint(each.ranked[:k]) for each in fitting]
-                    told[f"{size} hit@{k}"][pool] = float(np.mean(hits))
+                    for name, found in (("", "ranked"), (" FTS5", "plain")):
+                        hits = [
+                            not set(each.gold).isdisjoint(getattr(each, found)[:k])
+                            for each in fitting
+                        ]
+                        told[f"{size} hit@{k}{name}"][pool] = float(np.mean(hits))
             right = np.array([p for p, each in sized if each.is_right])
             none = np.array([p for p, each in sized if not each.fits])
             if len(right) and len(none):
                 told[f"{size} AUROC"][pool] = measure_auroc(right, none)
-    print("measure".ljust(16), "macro", *(pool.rjust(10) for pool in pools))
+            for what, ahead in AHEAD.items():
+                by = [np.array([ahead(e) for e in fitting if e.is_right == ok]) for ok in (1, 0)]
+                if all(map(len, by)):
+                    told[f"{size} {what} AUROC"][pool] = measure_auroc(*by)
+    print("measure".ljust(20), "macro", *(pool.rjust(10) for pool in pools))
     for name, by in told.items():
         shown = (f"{by[pool]:10.3f}" if pool in by else " " * 10 for pool in pools)
-        print(name.ljust(16), f"{np.mean(list(by.values())):5.3f}", *shown)
+        print(name.ljust(20), f"{np.mean(list(by.values())):5.3f}", *shown)
     whole = fit(asked, names)
     print(f'"intercept": {whole.intercept:.4f},')
     for name, weight in zip(names, whole.weights, strict=True):
@@ -171,11 +213,19 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--queries", type=int, default=160)
     parser.add_argument("--words", action="store_true")
+    parser.add_argument("--cache", type=Path)
+    parser.add_argument("--pools", nargs="*")
+    parser.add_argument("--unseen", action="store_true")
     args = parser.parse_args()
+    encoder = None if args.words else load_encoder()
+    if encoder is None and not args.words:
+        parser.error("the extra `semantic` is not installed; --words goes without it")
+    asked = questions(args.data, args.queries, ARMS)
+    asked = [each for each in asked if not args.pools or each.pool in args.pools]
     names = [
         each.name for each in fields(MatchEvidence) if not args.words or each.name not in MEANING
     ]
-    print_report(ask(args.data, questions(args.data, args.queries, ARMS), not args.words), names)
+    print_report(ask(args.data, asked, encoder, args.cache, args.queries, args.unseen), names)
 
 
 if __name__ == "__main__":

@@ -85,7 +85,19 @@ def pool_tools(data: Path, pool: str) -> dict[int, dict[str, Any]]:
 
 @contextmanager
 def registry(tools: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Store, dict[Any, int]]]:
-    """A registry of these tools, and the id of each by entry and name.
+    """A registry of these tools, and the id of each by entry and name."""
+    ids: dict[Any, int] = {}
+    with tempfile.TemporaryDirectory() as home, Store.open(Path(home, "registry.db")) as store:
+        for entry, rows in registry_entries(tools):
+            store.servers.publish(entry, now=1.0)
+            ids |= {(entry.name, row["name"]): row["id"] for row in rows}
+        yield store, ids
+
+
+def registry_entries(
+    tools: Iterable[Mapping[str, Any]],
+) -> Iterator[tuple[Entry, list[Mapping[str, Any]]]]:
+    """The servers of these tools, each with the rows of its tools in the same order.
 
     Tools of one name and server are put into entries of their own.
     """
@@ -95,14 +107,10 @@ def registry(tools: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Store, dict[A
         while row["name"] in servers[row["server"], nth]:
             nth += 1
         servers[row["server"], nth][row["name"]] = row
-    ids: dict[Any, int] = {}
-    with tempfile.TemporaryDirectory() as home, Store.open(Path(home, "registry.db")) as store:
-        # An entry's name is indexed as words: one of digits alone would match numbers in a task.
-        for number, ((server, _), rows) in enumerate(servers.items()):
-            name = "entry" + "".join(chr(97 + int(digit)) for digit in str(number))
-            store.servers.publish(_entry(name, server, rows.values()), now=1.0)
-            ids |= {(name, row["name"]): row["id"] for row in rows.values()}
-        yield store, ids
+    # An entry's name is indexed as words: one of digits alone would match numbers in a task.
+    for number, ((server, _), rows) in enumerate(servers.items()):
+        name = "entry" + "".join(chr(97 + int(digit)) for digit in str(number))
+        yield _entry(name, server, rows.values()), list(rows.values())
 
 
 def _entry(name: str, server: str, rows: Iterable[Mapping[str, Any]]) -> Entry:

@@ -473,7 +473,8 @@ class Route:
     """Where a task may go: the tools that fit it, best first, and P(the first is right).
 
     `vetoes` are reasons why the first may be the wrong one however alike it sounds. `by_meaning` is
-    False where only words were compared.
+    False where only words were compared. `margin` is how far the first is ahead of the
+    best other, from 0 to 1, by words and by meaning together: near 0 they can hardly be told apart.
     """
 
     matches: tuple[ToolMatch, ...]
@@ -481,6 +482,7 @@ class Route:
     vetoes: tuple[Veto, ...]
     by_meaning: bool
     bands: Bands = Bands()
+    margin: float = 0.0
 
     @property
     def verdict(self) -> Verdict:

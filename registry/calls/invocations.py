@@ -22,6 +22,7 @@ from registry.database.canonical import clean_text
 from registry.errors import DuplicateRow, NotCallable, RowNotFound
 from registry.models import CALLABLE, CallDifference, CallFailure, EntryState, Invocation
 from registry.processes import check_not_frozen
+from registry.search import examples
 from registry.servers import standings
 from registry.servers.entries import STATE, change_state
 from registry.servers.standings import SERVER
@@ -94,6 +95,8 @@ class CallTable(RecordingTable):
             group = CallBatch(connection, given, recordings, now, complete)
             self._enter_recordings(connection, group.recordings, now)
             self._append_audit_rows(connection, "invocation", group.notes, now)
+            recorded = {id for id, _ in group.notes}
+            examples.learn_calls(connection, (call for call in given if call.id in recorded), now)
             for name in group.list_entries():
                 standing, state = group.compute_standing(name), group.states[name]
                 self._quarantine_if_degraded(connection, name, state, standing, now)
@@ -113,6 +116,8 @@ class CallTable(RecordingTable):
             if _parse_row(row).succeeded:
                 connection.execute(_update_row(id).values(disputed=True))
                 _overturn_success(connection, row, now, f"marked wrong by {by}: {reason}"[:TEXT])
+                for _ in range(2):  # It had been counted as a success.
+                    examples.count_refusal(connection, row["entry"], row["tool"], row["task"], now)
                 payload = {"by": clean_text(by, TEXT), "reason": clean_text(reason, TEXT)}
                 self._append_audit_row(connection, "marked_wrong", id, payload, now)
             standing, state = standings.load_standing(connection, row["entry"])

@@ -182,8 +182,7 @@ def _read_revision(connection: Connection) -> str | None:
 
 _COLUMNS = """
 SELECT m.name, p.name FROM sqlite_master AS m JOIN pragma_table_info(m.name) AS p
-WHERE m.type = 'table' AND m.sql NOT LIKE 'CREATE VIRTUAL%' AND m.name NOT LIKE 'search_index%'
-  AND m.name NOT LIKE 'sqlite%' AND m.name != 'alembic_version'
+WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite%' AND m.name != 'alembic_version'
 """
 
 

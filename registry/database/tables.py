@@ -391,15 +391,40 @@ documents = Table(
     Column("id", Integer, primary_key=True),
     Column("entry", ForeignKey("entries.name"), nullable=False, index=True),
     Column("tool", String(40), nullable=False),
-    # The words of its name. The columns after it are stems: `registry.search.words.stem_word`.
+    # The words of its name.
     Column("words", Text, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("description", Text, nullable=False),
-    Column("parameters", Text, nullable=False),
-    # The server's name and title, and the intents of the verbs in its name.
-    Column("context", Text, nullable=False),
+    # `registry.search.postings.SearchDocument` says what these are.
+    Column("stems", LargeBinary, nullable=False),
+    Column("worths", LargeBinary, nullable=False),
+    Column("example_stems", LargeBinary, nullable=False),
     # The digest of the text that its vector is made of: `registry.search.vectors`.
     Column("meaning", String(64), nullable=False, index=True),
+    # Without it SQLite may give a deleted row's id to a later one.
+    sqlite_autoincrement=True,
+)
+
+# A row for each server, written anew whenever what can be found of it changes.
+search_changes = Table(
+    "search_changes",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("entry", ForeignKey("entries.name"), nullable=False, unique=True),
+    sqlite_autoincrement=True,
+)
+
+# Tasks that a tool is for (`registry.search.examples`): how often they meant it, and did not.
+examples = Table(
+    "search_examples",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("entry", ForeignKey("entries.name"), nullable=False),
+    Column("tool", String(40), nullable=False),
+    Column("origin", String(8), nullable=False),
+    Column("task", Text, nullable=False),
+    Column("good", Integer, nullable=False),
+    Column("bad", Integer, nullable=False),
+    Column("used", Float, nullable=False),
+    UniqueConstraint("entry", "tool", "origin", "task"),
 )
 
 vectors = Table(
@@ -418,12 +443,6 @@ alembic_version = Table(
     PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
 
-# External content (https://www.sqlite.org/fts5.html, section 4.4.3): the texts are stored once,
-# and deleting from the index needs the old ones, which `registry.search.index` reads from there.
-SEARCH_INDEX = """CREATE VIRTUAL TABLE search_index USING fts5(
-    name, description, parameters, context,
-    content='search_documents', content_rowid='id', tokenize='unicode61')"""
-
 AUDIT_GUARDS = (
     "CREATE TRIGGER audit_is_not_edited BEFORE UPDATE ON audit "
     "BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END",
@@ -434,7 +453,7 @@ AUDIT_GUARDS = (
 
 def _after_create(_target: MetaData, connection: Connection, **_: object) -> None:
     if connection.dialect.name == "sqlite":
-        for statement in (SEARCH_INDEX, *AUDIT_GUARDS):
+        for statement in AUDIT_GUARDS:
             connection.exec_driver_sql(statement)
 
 

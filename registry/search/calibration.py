@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from math import exp, log, log2
 
 from registry.models import ToolMatch, Veto
-from registry.search.ranking import SearchCandidate, TermStatistics
+from registry.search.postings import Postings, SearchDocument
+from registry.search.ranking import TermStatistics
 from registry.search.words import SearchQuery, find_intent, split_words, stem_word
 
 POLITE = frozenset(
@@ -32,6 +33,10 @@ CLASSES: Mapping[str, str] = {
     "verbdelete": "delete",
 }
 MAX_READ = 2_000
+PRESENT = 0.12
+"""The worth from which on a tool has a word in full: a description of 200 words still comes to
+that, a longer list of words, made to be found by any of them, does not.
+"""
 _VENDOR = re.compile(r"\b(?:on|via|with|using|at|from|our|my|through) ([A-Z][A-Za-z0-9]+)\b")
 """A name where a task says at whom something is done: "our Cloudflare account", "from GitHub"."""
 _NAME = re.compile(r"(?<=[^.!?:\s] )[A-Z][A-Za-z0-9]+(?:\.(?:com|io|org|net|ai|app))?")
@@ -60,51 +65,53 @@ class MatchEvidence:
     cosine: float = 0.0
     cosine_gap: float = 0.0
     deviations: float = 0.0
-    fused_gap: float = 0.0
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """A candidate with its scores: `yard` by words, `cosine` by meaning (None: no vector)."""
+    """A candidate with its scores: `yard` by words, `cosine` by meaning (None: no vector), `order`
+    by words with those of its examples, `fused` of all, by which candidates are ordered.
+    """
 
-    tool: SearchCandidate
+    slot: int
+    tool: SearchDocument
     yard: float
     cosine: float | None
+    order: float
     fused: float
 
 
 WORDS_ONLY: Mapping[str, float] = {
-    "intercept": -9.3494,
-    "yard": 2.4745,
-    "yard_gap": 2.3733,
-    "coverage": 6.1594,
-    "rarest_missing": 2.7067,
-    "name_coverage": 2.0367,
-    "verb_differs": -0.7884,
-    "verb_agrees": 0.0753,
-    "size": -0.0227,
-    "length": 0.9286,
-    "unknown": 1.9013,
+    "intercept": -9.6365,
+    "yard": 3.8753,
+    "yard_gap": 1.9567,
+    "coverage": 5.8884,
+    "rarest_missing": 2.6388,
+    "name_coverage": 1.8195,
+    "verb_differs": -0.8352,
+    "verb_agrees": 0.1308,
+    "size": -0.0180,
+    "length": 1.0379,
+    "unknown": 2.0923,
 }
 WITH_MEANING: Mapping[str, float] = {
-    "intercept": -8.2115,
-    "yard": -1.1421,
-    "yard_gap": 1.2274,
-    "coverage": 4.6683,
-    "rarest_missing": 1.5067,
-    "name_coverage": 1.3618,
-    "verb_differs": -0.7653,
-    "verb_agrees": 0.2955,
-    "size": -0.1322,
-    "length": 0.551,
-    "unknown": 2.3987,
-    "cosine": 4.8709,
-    "cosine_gap": -2.1742,
-    "deviations": 0.2314,
-    "fused_gap": 0.6814,
+    "intercept": -8.0602,
+    "yard": 0.0056,
+    "yard_gap": 1.4044,
+    "coverage": 4.4043,
+    "rarest_missing": 1.8949,
+    "name_coverage": 0.6369,
+    "verb_differs": 0.0930,
+    "verb_agrees": 0.3543,
+    "size": -0.1813,
+    "length": 0.3950,
+    "unknown": 2.5697,
+    "cosine": 5.8531,
+    "cosine_gap": -0.8787,
+    "deviations": 0.2410,
 }
 INTERCEPT = "intercept"
-MEANING = frozenset({"cosine", "cosine_gap", "deviations", "fused_gap"})
+MEANING = frozenset({"cosine", "cosine_gap", "deviations"})
 """The evidence that only vectors give."""
 
 
@@ -121,6 +128,7 @@ def collect_evidence(
     task: str,
     query: SearchQuery,
     registry: TermStatistics,
+    postings: Postings,
     ranked: Sequence[Ranked],
     spread: tuple[float, float] | None,
 ) -> MatchEvidence:
@@ -128,12 +136,14 @@ def collect_evidence(
     cosines of the registry.
     """
     first, others = ranked[0], ranked[1:]
-    stems = {word for field in first.tool.fields for word in field}
     weights = {term.word: registry.weigh_term(term) for term in query.terms}
     total = sum(weights.values()) or 1.0
     greatest = log(1 + registry.size + 100)
-    had = [any(stem_word(word) in stems for word in term.spellings) for term in query.terms]
-    missing = [weights[t.word] for t, has in zip(query.terms, had, strict=True) if not has]
+    had = [
+        max(measure_presence(postings, word, first.slot) for word in term.spellings)
+        for term in query.terms
+    ]
+    missing = [weights[t.word] * (1 - has) for t, has in zip(query.terms, had, strict=True)]
     name = [stem_word(word) for word in first.tool.words.split()]
     asked = {stem_word(word) for term in query.terms for word in term.spellings}
     said = classify_verb(split_words(task))
@@ -155,8 +165,19 @@ def collect_evidence(
         cosine=cosine,
         cosine_gap=cosine - best_other,
         deviations=(cosine - spread[0]) / spread[1] if spread else 0.0,
-        fused_gap=first.fused - max((each.fused for each in others), default=0.0),
     )
+
+
+def measure_margin(evidence: MatchEvidence) -> float:
+    """How far the first is ahead of the best other, from 0 to 1: the sum of what it is ahead by
+    words and by meaning. Two tools with the same texts are 0 apart.
+    """
+    return min(max(evidence.yard_gap + evidence.cosine_gap, 0.0), 1.0)
+
+
+def measure_presence(postings: Postings, word: str, slot: int) -> float:
+    """How far a tool has a word, from 0 to 1: in full but where it is one of very many."""
+    return min(1.0, postings.get_worth(stem_word(word), slot) / PRESENT)
 
 
 def classify_verb(words: Sequence[str]) -> str | None:
@@ -165,22 +186,22 @@ def classify_verb(words: Sequence[str]) -> str | None:
     return "send" if first in SENDING else CLASSES.get(find_intent(first) or "")
 
 
-def classify_tool(tool: SearchCandidate) -> str | None:
+def classify_tool(tool: SearchDocument) -> str | None:
     """The class of the verb in a tool's name; None where it has none or several."""
     found = {classify_verb([word]) for word in tool.words.split()} - {None}
     return found.pop() if len(found) == 1 else None
 
 
-def find_vetoes(task: str, tool: SearchCandidate, match: ToolMatch) -> tuple[Veto, ...]:
+def find_vetoes(task: str, postings: Postings, first: Ranked, match: ToolMatch) -> tuple[Veto, ...]:
     """Why the first match may be the wrong one, however alike it sounds: the task changes
     something and the tool does something else, or both name vendors and none in common.
     """
     vetoes: list[Veto] = []
     words = split_words(task)
-    said, does = classify_verb(words), classify_tool(tool)
+    said, does = classify_verb(words), classify_tool(first.tool)
     if said not in (None, "read") and does is not None and said != does:
         verb = next(word for word in words if word not in POLITE)
-        if all(stem_word(verb) not in field for field in tool.fields):
+        if not postings.get_worth(stem_word(verb), first.slot):
             vetoes.append("another verb")
     asked = frozenset(name.lower() for name in _VENDOR.findall(task[:MAX_READ])) - COMMON
     told = find_names(match.description) | find_names(f"- {match.title}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import threading
 from importlib import import_module
 from importlib.metadata import version
@@ -97,6 +98,12 @@ def _read_model() -> bytes:
 def _read_vocabulary() -> bytes:
     packed = files("registry.search").joinpath("minilm", "tokenizer.json.gz").read_bytes()
     return check_digest(gzip.decompress(packed), VOCABULARY_DIGEST, "tokenizer.json")
+
+
+def list_words() -> list[str]:
+    """The words of the model's vocabulary, without pieces of words."""
+    vocabulary = json.loads(_read_vocabulary())["model"]["vocab"]
+    return sorted(word for word in vocabulary if word.isalpha())
 
 
 def check_runtime(installed: str) -> None:

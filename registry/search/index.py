@@ -1,34 +1,47 @@
-"""Search of tools: FTS5 and, with the extra `semantic`, sentence vectors find candidates;
+"""Search of tools: words, and with the extra `semantic` sentence vectors, find candidates;
 `registry.search.ranking` scores their words, and both together order them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, text
+from sqlalchemy import Connection, delete, insert, select, text, update
 
 from registry.database import tables
 from registry.database.audit_chain import Repository
 from registry.database.engine import Database
-from registry.models import CALLABLE, Entry, RegisteredTool, Route, ToolMatch
+from registry.models import CALLABLE, Bands, Entry, RegisteredTool, Route, ToolMatch
+from registry.search import examples
 from registry.search.calibration import (
     MatchEvidence,
     Ranked,
     collect_evidence,
     estimate_probability,
     find_vetoes,
+    measure_margin,
 )
 from registry.search.encoder import is_installed, load_encoder
-from registry.search.ranking import WEIGHTS, SearchCandidate, TermStatistics, rank_candidates
+from registry.search.postings import Postings, SearchDocument, list_new_stems, pack_stems
+from registry.search.ranking import (
+    CONTEXT,
+    DESCRIPTION,
+    NAME,
+    PARAMETERS,
+    SAME,
+    Scorer,
+    count_terms,
+    weigh_terms,
+)
 from registry.search.vectors import BATCH, Likeness, VectorIndex, digest_tool
 from registry.search.words import (
+    STOP_WORDS,
     SearchQuery,
-    SearchTerm,
     find_intent,
     parse_query,
     split_words,
@@ -36,19 +49,25 @@ from registry.search.words import (
 )
 
 MAX_TERMS = 40
-"""How many of a task's words, the rarest, are used for ranking."""
-MAX_SOUGHT = 20
-"""How many of those are searched for: common words match nearly every tool, and are slow."""
-MAX_RANKED = 50
-"""How many tools are ranked: the first in FTS5's own order (bm25)."""
+"""How many of a task's words, the rarest, are used."""
+MAX_RANKED = 100
+"""How many tools are ranked: those whose words come to most."""
 MAX_NEAREST = 20
 """How many more are ranked for their meaning."""
 MIN_YARD, MIN_COSINE = 0.15, 0.3
 """The least that a best score counts for: where nothing fits, the least bad is not made good."""
+EXAMPLES = 0.15
+"""Weight of what a tool's examples have of a task, beside what its texts have."""
+NEAR, MAX_NEAR = 0.15, 8
+"""How far behind the first, as a share of its score, a tool may be that use puts first, and how
+many such tools there are at most.
+"""
 MAX_COMPARED = 1_000
-"""How many characters of a text are used for ranking."""
+"""How many characters of a task are encoded."""
 MAX_TEXT = 4_000
 MAX_PARAMETERS = 100
+MAX_DEPTH = 3
+"""How deep in a body the names of fields are read."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +77,18 @@ class Weighed:
     ranked: tuple[Ranked, ...]
     evidence: MatchEvidence | None
     by_meaning: bool
+    judge: Callable[[Sequence[Ranked]], MatchEvidence] = field(compare=False, repr=False)
+    """The evidence for the first of the same tools in another order."""
 
 
 class SearchIndex(Repository):
     def __init__(self, database: Database, process: str = "") -> None:
         super().__init__(database, process)
         self._vectors = VectorIndex(database)
+        self._lock = threading.Lock()
+        self._postings = Postings()
+        self._seen = 0
+        self.bands = Bands()
 
     def find_tools(self, task: str, k: int = 10) -> tuple[ToolMatch, ...]:
         """The matches of `route`."""
@@ -76,21 +101,52 @@ class SearchIndex(Repository):
         without a word that occurs in the index finds nothing. A match's score is between 0 and 1,
         where 1 is a tool that matches every word of the task as well as possible.
         """
-        with self._database.read() as connection:
-            weighed = self._weigh(connection, task, max(k, MAX_RANKED))
-            scores = {each.tool.id: each.yard for each in weighed.ranked[:k]}
-            matches = _load_matches(connection, scores)
-        by_meaning = weighed.by_meaning
-        if weighed.evidence is None or not matches:
-            return Route((), 0.0, (), by_meaning)
-        probability = estimate_probability(weighed.evidence, by_meaning)
-        vetoes = find_vetoes(task, weighed.ranked[0].tool, matches[0])
-        return Route(matches, probability, vetoes, by_meaning)
+        likeness = self._compare_meaning(task)
+        with self._database.read() as connection, self._lock:
+            self._refresh(connection)
+            weighed = weigh_task(task, self._postings, likeness, max(k, MAX_RANKED))
+            by_meaning = weighed.by_meaning
+            if weighed.evidence is None or not k:
+                return Route((), 0.0, (), by_meaning)
+            ranked = _lift_used(connection, task, weighed.ranked)
+            matches = _load_matches(connection, ranked[:k])
+            vetoes = find_vetoes(task, self._postings, ranked[0], matches[0])
+        # What was learned may put another first, and never makes anything surer.
+        both = (weighed.evidence, weighed.judge(ranked))
+        probability = min(estimate_probability(each, by_meaning) for each in both)
+        margin = min(map(measure_margin, both))
+        return Route(matches, probability, vetoes, by_meaning, self.bands, margin)
 
     def explain(self, task: str, without: Collection[tuple[str, str]] = ()) -> Weighed:
         """What `route` decides by, as if the tools `without` (server and name) were not there."""
-        with self._database.read() as connection:
-            return self._weigh(connection, task, MAX_RANKED + len(without), without)
+        likeness = self._compare_meaning(task)
+        with self._database.read() as connection, self._lock:
+            self._refresh(connection)
+            most = MAX_RANKED + len(without)
+            return weigh_task(task, self._postings, likeness, most, without)
+
+    def reject(self, task: str, entry: str, tool: str, now: float) -> None:
+        """Count it against a tool that somebody said it is not what a task means."""
+        with self._database.write() as connection:
+            examples.count_refusal(connection, entry, tool, task, now)
+
+    def describe_by_examples(self, entry: str, tool: str, tasks: Sequence[str], now: float) -> None:
+        """Keep tasks that a model wrote for a tool, by which it is found from then on. They go
+        with the server's next version.
+        """
+        with self._database.write() as connection:
+            examples.add_examples(connection, entry, tool, tasks, now)
+            document = tables.documents
+            named = (document.c.entry == entry) & (document.c.tool == tool)
+            own = connection.execute(select(document.c.stems).where(named)).scalar() or b""
+            stems = _pack_examples(tasks, own)
+            connection.execute(update(document).where(named).values(example_stems=stems))
+            mark_changed(connection, entry)
+
+    def forget_use(self, entry: str = "") -> int:
+        """Remove what was learned from tasks, of one server where it is named; how many rows."""
+        with self._database.write() as connection:
+            return examples.forget_examples(connection, entry)
 
     def fill_vectors(self, most: int = BATCH) -> int:
         """Encode up to `most` tools that have no vector yet; how many were. 0 without the extra.
@@ -106,28 +162,17 @@ class SearchIndex(Repository):
         """Remove all vectors: tools are found by their words only."""
         self._vectors.clear()
 
-    def _weigh(
-        self,
-        connection: Connection,
-        task: str,
-        most: int,
-        without: Collection[tuple[str, str]] = (),
-    ) -> Weighed:
-        likeness = self._compare_meaning(task)
-        query = parse_query(task)
-        registry = _load_statistics(connection, query)
-        known = registry.select_rarest(query.terms, MAX_TERMS)
-        found = self._find_candidates(connection, known, likeness, most)
-        if without:
-            found = [tool for tool in found if (tool.entry, tool.tool) not in without]
-        if not found:
-            return Weighed((), None, likeness is not None)
-        unknown = (term for term in query.terms if not registry.has_term(term))
-        query = replace(query, terms=(*known, *unknown))
-        ranked = _rank(query, registry, found, likeness)
-        spread = (likeness.mean, likeness.deviation) if likeness else None
-        evidence = collect_evidence(task, query, registry, ranked, spread)
-        return Weighed(tuple(ranked), evidence, likeness is not None)
+    def _refresh(self, connection: Connection) -> None:
+        """Read what has changed since the last search."""
+        newest = connection.execute(_NEWEST).scalar_one()
+        if newest == self._seen:
+            return
+        changed = connection.execute(_CHANGED, {"seen": self._seen}).scalars().all()
+        rows = connection.execute(_DOCUMENTS, {"seen": self._seen}).all()
+        for entry in changed:
+            self._postings.discard(entry)
+        self._postings.extend([SearchDocument(*row) for row in rows])
+        self._seen = newest
 
     def _compare_meaning(self, task: str) -> Likeness | None:
         if not task.strip() or not is_installed() or self._vectors.is_empty():
@@ -137,130 +182,185 @@ class SearchIndex(Repository):
             return None
         return self._vectors.compare(encoder.encode(task[:MAX_COMPARED]), MAX_NEAREST)
 
-    def _find_candidates(
-        self,
-        connection: Connection,
-        known: Sequence[SearchTerm],
-        likeness: Likeness | None,
-        most: int,
-    ) -> list[SearchCandidate]:
-        found = _search_words(connection, known[:MAX_SOUGHT], most) if known else []
-        if likeness:
-            ids = set(likeness.nearest) - {tool.id for tool in found}
-            rows = connection.execute(_NEAREST, {"ids": json.dumps(sorted(ids))}).mappings()
-            found += [SearchCandidate(**row) for row in rows]
-        return found
+
+def weigh_task(
+    task: str,
+    postings: Postings,
+    likeness: Likeness | None,
+    most: int = MAX_RANKED,
+    without: Collection[tuple[str, str]] = (),
+) -> Weighed:
+    """The tools that a task may mean, best first, and what is seen of the first. Pure."""
+    query = parse_query(task)
+    registry = count_terms(postings, query)
+    query = replace(query, terms=registry.select_rarest(query.terms, MAX_TERMS))
+    ranked = _rank(query, postings, likeness, most)
+    if without:
+        ranked = [each for each in ranked if (each.tool.entry, each.tool.tool) not in without]
+    spread = (likeness.mean, likeness.deviation) if likeness else None
+
+    def judge(ranked: Sequence[Ranked]) -> MatchEvidence:
+        return collect_evidence(task, query, registry, postings, ranked, spread)
+
+    return Weighed(tuple(ranked), judge(ranked) if ranked else None, likeness is not None, judge)
 
 
 def _rank(
-    query: SearchQuery,
-    registry: TermStatistics,
-    found: Sequence[SearchCandidate],
-    likeness: Likeness | None,
+    query: SearchQuery, postings: Postings, likeness: Likeness | None, most: int
 ) -> list[Ranked]:
     """Best first: the sum of both scores, each by its best one. A tool without a vector counts as
     one that is as near as the usual.
     """
-    yards = rank_candidates(query, registry, found)
+    registry = count_terms(postings, query)
+    # Vectors find what means the same, and better.
+    terms = weigh_terms(query, registry, related=likeness is None)
+    sums = postings.add_up(terms, SAME)
+    slots = dict.fromkeys(postings.select_best(sums, most))
+    of_examples = postings.add_up_examples(terms) if postings.has_examples() else None
+    if of_examples:
+        slots |= dict.fromkeys(postings.select_best(of_examples, MAX_NEAREST))
+    for id in likeness.nearest if likeness else ():
+        slot = postings.find_slot(id)
+        if slot is not None:
+            slots.setdefault(slot)
+    known = [any(map(postings.count_documents, dict(term.stems))) for term in terms]
+    scorer = Scorer(query, registry, terms, sums, known)
+    tools = [(slot, postings.documents[slot]) for slot in slots]
+    yards = [max(scorer.score_tool(slot, tool), 0.0) for slot, tool in tools]
+    total = sum(term.weight for term in terms) or 1.0
+    orders = [
+        yard + EXAMPLES * (of_examples.get_evidence(slot) / total if of_examples else 0.0)
+        for slot, yard in zip(slots, yards, strict=True)
+    ]
+    ranked = _fuse(tools, yards, orders, likeness)
+    ranked.sort(key=lambda each: (-each.fused, each.tool.entry, each.tool.tool))
+    return ranked
+
+
+def _lift_used(connection: Connection, task: str, ranked: Sequence[Ranked]) -> tuple[Ranked, ...]:
+    """The same, where tools near the first are ordered by what such tasks meant before too."""
+    least = ranked[0].fused * (1 - NEAR)
+    near = [each for each in ranked[:MAX_NEAR] if each.fused >= least > 0]
+    tools = {(each.tool.entry, each.tool.tool) for each in near}
+    used = examples.measure_use(connection, task, tools)
+    if not used:
+        return tuple(ranked)
+
+    def place(each: Ranked) -> float:
+        return -each.fused / ranked[0].fused - NEAR * used.get((each.tool.entry, each.tool.tool), 0)
+
+    return (*sorted(near, key=place), *(each for each in ranked if each not in near))
+
+
+def _fuse(
+    tools: Sequence[tuple[int, SearchDocument]],
+    yards: Sequence[float],
+    orders: Sequence[float],
+    likeness: Likeness | None,
+) -> list[Ranked]:
+    """`orders` are the scores by words with what the tools' examples add."""
     if likeness is None:
-        return [Ranked(tool, score, None, score) for tool, score in yards]
-    cosines = {tool.id: likeness.cosines.get(tool.id) for tool, _ in yards}
-    best_yard = max(MIN_YARD, *(score for _, score in yards))
-    best_cosine = max([MIN_COSINE, *(each for each in cosines.values() if each is not None)])
+        whole = zip(tools, yards, orders, strict=True)
+        return [Ranked(slot, tool, yard, None, order, order) for (slot, tool), yard, order in whole]
+    near = [likeness.nearness.get(tool.id) for _, tool in tools]
+    best = max([MIN_YARD, *orders])
+    nearest = max([MIN_COSINE, *(each for each in near if each is not None)])
     ranked = []
-    for tool, score in yards:
-        cosine = cosines[tool.id]
-        near = likeness.mean if cosine is None else cosine
-        ranked.append(Ranked(tool, score, cosine, score / best_yard + near / best_cosine))
-    ranked.sort(key=lambda each: -each.fused)
+    for (slot, tool), yard, order, own in zip(tools, yards, orders, near, strict=True):
+        nearness = likeness.usual_nearness if own is None else own
+        fused = order / best + nearness / nearest
+        cosine = likeness.cosines.get(tool.id)
+        ranked.append(Ranked(slot, tool, yard, cosine, order, fused))
     return ranked
 
 
 def index_entry(connection: Connection, entry: Entry) -> None:
     """Index the tools of an entry, in place of the server's earlier ones."""
     documents = tables.documents
-    connection.execute(_FORGET, {"entry": entry.name})
     connection.execute(delete(documents).where(documents.c.entry == entry.name))
     if entry.tools:
-        connection.execute(insert(documents), [build_document(entry, tool) for tool in entry.tools])
-    connection.execute(_LEARN, {"entry": entry.name})
+        rows = [build_document(entry, tool) for tool in entry.tools]
+        connection.execute(insert(documents), rows)
+    mark_changed(connection, entry.name)
 
 
-def build_document(entry: Entry, tool: RegisteredTool) -> dict[str, str]:
+def mark_changed(connection: Connection, entry: str) -> None:
+    """Have every process read a server's tools anew, before its next search."""
+    connection.execute(_CHANGE, {"entry": entry})
+
+
+def build_document(entry: Entry, tool: RegisteredTool) -> dict[str, Any]:
     """The `search_documents` row of a tool."""
     listed = tool.definition
     name = split_words(tool.name)
     described = split_words(f"{listed.get('title', '')} {listed['description']}"[:MAX_TEXT])
-    server = split_words(f"{entry.name} {entry.title}"[:MAX_TEXT])
+    server = split_words(f"{entry.name} {entry.title} {tool.group}"[:MAX_TEXT])
     intents = dict.fromkeys(filter(None, map(find_intent, name)))
+    stems, worths = pack_stems(
+        {
+            NAME: _stem_words(name),
+            DESCRIPTION: _stem_words(described),
+            PARAMETERS: _stem_words(split_words(_collect_parameters(listed["inputSchema"]))),
+            CONTEXT: _stem_words([*intents, *server]),
+        }
+    )
     return {
         "entry": entry.name,
         "tool": tool.name,
         "words": " ".join(name),
-        "name": _stem_words(name),
-        "description": _stem_words(described),
-        "parameters": _stem_words(split_words(_collect_parameters(listed["inputSchema"]))),
-        "context": _stem_words([*intents, *server]),
+        "stems": stems,
+        "worths": worths,
+        "example_stems": _pack_examples(examples.write_examples(tool), stems),
         "meaning": digest_tool(tool),
     }
 
 
-def _stem_words(said: Iterable[str]) -> str:
-    return " ".join(map(stem_word, said))
+def _pack_examples(tasks: Iterable[str], own: bytes) -> bytes:
+    """The stems of a tool's examples that are not in its texts, whose stems are `own`."""
+    said = " ".join(task[: examples.MAX_TASK] for task in tasks)
+    stems = dict.fromkeys(_stem_words(w for w in split_words(said) if w not in STOP_WORDS))
+    return list_new_stems(stems, own)
 
 
-def _load_statistics(connection: Connection, task: SearchQuery) -> TermStatistics:
-    looked_for = _list_spellings(task.terms)
-    quoted = json.dumps([f'"{stem_word(word)}"' for word in looked_for])
-    counts = connection.execute(_FREQUENCIES, {"words": quoted}).scalars()
-    size = connection.execute(_SIZE).scalar_one()
-    return TermStatistics(size, dict(zip(looked_for, counts, strict=True)))
+def _stem_words(said: Iterable[str]) -> list[str]:
+    return list(map(stem_word, said))
 
 
-def _list_spellings(terms: Iterable[SearchTerm]) -> list[str]:
-    return list(dict.fromkeys(word for term in terms for word in term.spellings))
-
-
-def _search_words(
-    connection: Connection, terms: Iterable[SearchTerm], most: int
-) -> list[SearchCandidate]:
-    """The tools that contain one of the terms, at most `most`.
-
-    Words are letters and digits only, so that nothing in a task is read as FTS5 syntax once it is
-    quoted (https://www.sqlite.org/fts5.html, section 3.1).
-    """
-    values = {
-        "words": " OR ".join(f'"{stem_word(word)}"' for word in _list_spellings(terms)),
-        "most": most,
-    }
-    return [SearchCandidate(**row) for row in connection.execute(_CANDIDATES, values).mappings()]
-
-
-def _load_matches(connection: Connection, scores: Mapping[int, float]) -> tuple[ToolMatch, ...]:
-    rows = connection.execute(_MATCHES, {"ids": json.dumps(list(scores))}).mappings()
+def _load_matches(connection: Connection, ranked: Sequence[Ranked]) -> tuple[ToolMatch, ...]:
+    ids = json.dumps([each.tool.id for each in ranked])
+    rows = connection.execute(_MATCHES, {"ids": ids}).mappings()
     found = {row["id"]: row for row in rows}
     return tuple(
         ToolMatch(
-            entry=found[key]["entry"],
-            tool=found[key]["tool"],
-            score=score,
-            description=found[key]["description"],
-            title=found[key]["title"],
-            entry_description=found[key]["entry_description"],
-            group=found[key]["group"] or "",
+            entry=each.tool.entry,
+            tool=each.tool.tool,
+            score=min(each.order, 1.0),
+            description=found[each.tool.id]["description"],
+            title=found[each.tool.id]["title"],
+            entry_description=found[each.tool.id]["entry_description"],
+            group=found[each.tool.id]["group"] or "",
         )
-        for key, score in scores.items()
+        for each in ranked
     )
 
 
 def _collect_parameters(schema: Mapping[str, Any]) -> str:
     """Names and descriptions of a tool's arguments and of the fields of a body among them."""
     found: list[str] = []
-    for name, value in islice(_list_properties(schema), MAX_PARAMETERS):
-        found += [name, _get_description(value)]
-        for inner, field in islice(_list_properties(value), MAX_PARAMETERS):
-            found += [inner, _get_description(field)]
+    _collect_properties(schema, MAX_DEPTH, found)
     return " ".join(found)[:MAX_TEXT]
+
+
+def _collect_properties(schema: Any, depth: int, found: list[str]) -> None:
+    for name, value in islice(_list_properties(schema), MAX_PARAMETERS):
+        if len(found) > MAX_PARAMETERS * MAX_DEPTH:
+            return
+        found += [name, _get_description(value)]
+        if depth > 1:
+            _collect_properties(value, depth - 1, found)
+            _collect_properties(
+                value.get("items") if isinstance(value, dict) else None, depth - 1, found
+            )
 
 
 def _list_properties(schema: Any) -> Iterable[tuple[str, Any]]:
@@ -272,52 +372,19 @@ def _get_description(schema: Any) -> str:
     return str(schema.get("description", ""))[:200] if isinstance(schema, dict) else ""
 
 
-_COLUMNS = ", ".join(WEIGHTS)
-_FORGET = text(
-    f"INSERT INTO search_index(search_index, rowid, {_COLUMNS}) "
-    f"SELECT 'delete', id, {_COLUMNS} FROM search_documents WHERE entry = :entry"
-)
-_LEARN = text(
-    f"INSERT INTO search_index(rowid, {_COLUMNS}) "
-    f"SELECT id, {_COLUMNS} FROM search_documents WHERE entry = :entry"
-)
-_FREQUENCIES = text(
-    "SELECT (SELECT count(*) FROM search_index WHERE search_index MATCH asked.value) "
-    "FROM json_each(:words) AS asked ORDER BY asked.key"
-)
-_SIZE = text("SELECT count(*) FROM search_documents")
-_RANK = f"bm25(search_index, {', '.join(str(weight) for weight in WEIGHTS.values())})"
+_CHANGE = text("INSERT OR REPLACE INTO search_changes (entry) VALUES (:entry)")
+_NEWEST = text("SELECT coalesce(max(id), 0) FROM search_changes")
+_CHANGED = text("SELECT entry FROM search_changes WHERE id > :seen")
 _STATES = ", ".join(f"'{state}'" for state in CALLABLE)
-_FIELDS = f"""found.id, found.entry, found.tool, tools.access, documents.words,
-           documents.name, substr(documents.description, 1, {MAX_COMPARED}) AS description,
-           substr(documents.parameters, 1, {MAX_COMPARED}) AS parameters,
-           substr(documents.context, 1, {MAX_COMPARED}) AS context"""
-_JOINED = """JOIN search_documents AS documents ON documents.id = found.id
-    JOIN tools ON tools.entry = found.entry AND tools.version = found.version
-         AND tools.name = found.tool"""
-_CANDIDATES = text(f"""
-    SELECT {_FIELDS}
-    FROM (
-        SELECT documents.id, documents.entry, documents.tool, entries.version
-        FROM (SELECT rowid AS id, {_RANK} AS rank FROM search_index
-              WHERE search_index MATCH :words LIMIT -1) AS hits
-        JOIN search_documents AS documents ON documents.id = hits.id
-        JOIN entries ON entries.name = documents.entry
-        WHERE entries.state IN ({_STATES})
-        ORDER BY hits.rank, documents.entry, documents.tool
-        LIMIT :most
-    ) AS found
-    {_JOINED}""")
-_NEAREST = text(f"""
-    SELECT {_FIELDS}
-    FROM (
-        SELECT documents.id, documents.entry, documents.tool, entries.version
-        FROM json_each(:ids) AS chosen
-        JOIN search_documents AS documents ON documents.id = chosen.value
-        JOIN entries ON entries.name = documents.entry
-        WHERE entries.state IN ({_STATES})
-    ) AS found
-    {_JOINED}""")
+_DOCUMENTS = text(f"""
+    SELECT documents.id, documents.entry, documents.tool, tools.access, documents.words,
+           documents.stems, documents.worths, documents.example_stems
+    FROM search_documents AS documents
+    JOIN search_changes AS changes ON changes.entry = documents.entry AND changes.id > :seen
+    JOIN entries ON entries.name = documents.entry AND entries.state IN ({_STATES})
+    JOIN tools ON tools.entry = entries.name AND tools.version = entries.version
+         AND tools.name = documents.tool
+    ORDER BY documents.id""")
 _MATCHES = text("""
     SELECT documents.id, documents.entry, documents.tool, versions.title,
            versions.description AS entry_description,

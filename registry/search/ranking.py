@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import compress
 from math import log
-from operator import mul
 
+from registry.search.postings import Postings, SearchDocument, Sums, WeighedTerm, WeightedField
+from registry.search.thesaurus import find_related
 from registry.search.words import SearchQuery, SearchTerm, find_intent, stem_word
-from sandbox.bundle.apispec import Access
 
-WEIGHTS = {"name": 4.0, "description": 2.0, "parameters": 1.0, "context": 1.0}
-SATURATION = 2.0
-"""The weighted frequency at which a word reaches half of its largest weight (k1 of BM25)."""
-LENGTH = (0.4, 0.75, 0.75, 0.0)
-"""How much longer fields than usual count less, per field (b of BM25F)."""
+NAME = WeightedField(4.0, 0.4, 3)
+DESCRIPTION = WeightedField(2.0, 0.75, 20)
+PARAMETERS = WeightedField(1.0, 0.75, 25)
+CONTEXT = WeightedField(1.0, 0.0, 1)
+"""The fields of a tool. The usual lengths are those of public tools: one registry's own would
+change with every server, and with them the order of tools that have nothing to do with it.
+"""
 UNSEEN_TOOLS = 100
 """Tools imagined beside those there are, so that in a registry of one server, which is all about
 zones, "zone" still counts beside a word that one tool happens to use.
@@ -28,6 +29,8 @@ INSTEAD = 0.9
 """Weight of a verb of the same intent, relative to the task's own verb."""
 MANY = 0.5
 """Weight of "list" in a name where the task says "every"."""
+SAME = 0.8
+"""From this credit on a word stands for the task's own one; others cover it in part."""
 COVERAGE = 0.1
 """Bonus for containing every word of the task, however weakly."""
 WHOLE_NAME = 0.1
@@ -41,37 +44,10 @@ WRITES_UNASKED = 0.5
 READS_ONLY = 0.85
 """Factor on the score of a tool that reads where the task asks to write."""
 
-_FIELDS = tuple(WEIGHTS.values())
-
-
-@dataclass(frozen=True)
-class SearchCandidate:
-    """A tool that contains a word of the task. Its texts are lower-case words joined by spaces.
-
-    `words` are those of its name; the other texts are stems. `context` has the name and title of
-    its server and the intents of the verbs in its name.
-    """
-
-    id: int
-    entry: str
-    tool: str
-    access: Access
-    words: str
-    name: str
-    description: str
-    parameters: str
-    context: str
-
-    @cached_property
-    def fields(self) -> tuple[list[str], ...]:
-        """The stems in the fields that WEIGHTS names, in its order."""
-        texts = (self.name, self.description, self.parameters, self.context)
-        return tuple(text.split() for text in texts)
-
 
 @dataclass(frozen=True)
 class TermStatistics:
-    """The number of tools, and of those that contain each word of the task."""
+    """The number of tools, and of those that contain each stem of the task's words."""
 
     size: int
     having: Mapping[str, int]
@@ -86,100 +62,99 @@ class TermStatistics:
         return any(self.having[word] for word in term.spellings)
 
     def select_rarest(self, terms: Iterable[SearchTerm], most: int) -> tuple[SearchTerm, ...]:
-        """The `most` rarest of the terms that some tool has."""
-        return tuple(sorted(filter(self.has_term, terms), key=self._rank_rarity)[:most])
+        """The `most` rarest of the terms; those that no tool has come last."""
+        return tuple(sorted(terms, key=self._rank_rarity)[:most])
 
-    def _rank_rarity(self, term: SearchTerm) -> tuple[int, str]:
-        return min(filter(None, map(self.having.get, term.spellings))), term.word
+    def _rank_rarity(self, term: SearchTerm) -> tuple[bool, int, str]:
+        counts = list(filter(None, map(self.having.get, term.spellings)))
+        return not counts, min(counts, default=0), term.word
+
+
+def count_terms(postings: Postings, query: SearchQuery) -> TermStatistics:
+    """How often the task's words occur."""
+    words = dict.fromkeys(word for term in query.terms for word in term.spellings)
+    having = {word: postings.count_documents(stem_word(word)) for word in words}
+    return TermStatistics(len(postings), having)
+
+
+def weigh_terms(
+    query: SearchQuery, registry: TermStatistics, related: bool = True
+) -> tuple[WeighedTerm, ...]:
+    """The task's words with their weights and with the stems that may stand for each; those that
+    mean nearly the same too, if `related`.
+    """
+    return tuple(
+        WeighedTerm(registry.weigh_term(term), tuple(_list_stems(term, related)))
+        for term in query.terms
+    )
+
+
+def _list_stems(term: SearchTerm, related: bool) -> Iterable[tuple[str, float]]:
+    credits: dict[str, float] = {}
+    for word in term.spellings:
+        credit = 1.0 if word == term.word else INSTEAD if word == term.intent else MANY
+        credits.setdefault(stem_word(word), credit)
+    if related and not term.is_weak:
+        for stem, credit in find_related(stem_word(term.word)):
+            credits.setdefault(stem, credit)
+    return credits.items()
 
 
 class Scorer:
-    """Scores the candidates for one task."""
+    """Scores tools for one task. `sums` are those of the task's weighed `terms`."""
 
     def __init__(
-        self, task: SearchQuery, registry: TermStatistics, candidates: Sequence[SearchCandidate]
+        self,
+        task: SearchQuery,
+        registry: TermStatistics,
+        terms: Sequence[WeighedTerm],
+        sums: Sums,
+        known: Sequence[bool],
     ) -> None:
-        self._task = task
-        self._weights = [registry.weigh_term(term) for term in task.terms]
-        has = map(registry.has_term, task.terms)
-        self._known = sum(compress(self._weights, has))
+        self._task, self._sums = task, sums
+        self._weights = [term.weight for term in terms]
+        self._known = sum(compress(self._weights, known))
         self._best = sum(self._weights) * (1 + COVERAGE + WHOLE_NAME) * (1 + FORM)
-        self._ways = _map_stems(task.terms)
-        self._usual = _average_lengths(candidates)
+        self._ways: dict[str, list[tuple[int, float]]] = defaultdict(list)
+        for number, term in enumerate(terms):
+            for stem, credit in term.stems:
+                self._ways[stem].append((number, credit))
 
-    def score_tool(self, tool: SearchCandidate) -> float:
+    def score_tool(self, slot: int, tool: SearchDocument) -> float:
         """The tool's score relative to the best possible one, 1 at most.
 
         Negative where the penalty for other words in its name is larger than the rest.
         """
         if not self._known:
             return 0.0
-        worths = self._measure_terms(tool)
-        evidence = sum(map(mul, self._weights, worths))
-        covered = sum(weight for weight, worth in zip(self._weights, worths, strict=True) if worth)
+        evidence = self._sums.get_evidence(slot)
+        covered = self._sums.get_covered(slot)
         evidence += COVERAGE * covered * covered / self._known + self._score_name(tool)
         return float(evidence * self._score_form(tool) * self._score_access(tool) / self._best)
 
-    def _measure_terms(self, tool: SearchCandidate) -> list[float]:
-        """For each term, from 0 to 1, how strongly the tool contains it or a synonym."""
-        said: dict[str, float] = {}
-        for field, weight, b, usual in zip(tool.fields, _FIELDS, LENGTH, self._usual, strict=True):
-            one = weight / (1 - b + b * len(field) / usual)
-            for word in field:
-                if word in self._ways:
-                    said[word] = said.get(word, 0.0) + one
-        worths = [0.0] * len(self._weights)
-        for word, often in said.items():
-            for number, credit in self._ways[word]:
-                worths[number] = max(worths[number], credit * often / (often + SATURATION))
-        return worths
-
-    def _score_name(self, tool: SearchCandidate) -> float:
+    def _score_name(self, tool: SearchDocument) -> float:
         """The bonus of a name whose words all answer the task, or else the penalty of
         the others.
         """
-        known: set[int] = set()
-        strays = 0
-        for word in tool.words.split():
+        known: dict[int, float] = {}
+        strays = 0.0
+        name = tool.words.split()
+        for word in name:
             ways = self._ways.get(stem_word(word)) or self._ways.get(
                 stem_word(find_intent(word) or "")
             )
-            known.update(number for number, _ in ways or ())
-            strays += not ways
-        if strays:
+            for number, credit in ways or ():
+                known[number] = max(known.get(number, 0.0), credit)
+            strays += 1 - max((credit for _, credit in ways or ()), default=0.0)
+        if strays >= 1:
             return -STRAY * strays
-        return WHOLE_NAME * sum(self._weights[number] for number in known)
+        return WHOLE_NAME * sum(self._weights[number] * credit for number, credit in known.items())
 
-    def _score_form(self, tool: SearchCandidate) -> float:
+    def _score_form(self, tool: SearchDocument) -> float:
         name = tool.words.split()
         return 1 + FORM * sum(word in self._task.forms for word in name) / max(len(name), 1)
 
-    def _score_access(self, tool: SearchCandidate) -> float:
+    def _score_access(self, tool: SearchDocument) -> float:
         if self._task.access is None or self._task.access == tool.access:
             return 1.0
         return WRITES_UNASKED if tool.access == "write" else READS_ONLY
-
-
-def rank_candidates(
-    task: SearchQuery, registry: TermStatistics, candidates: Sequence[SearchCandidate]
-) -> list[tuple[SearchCandidate, float]]:
-    """The candidates with their scores from 0 to 1, best first; equals in order of their names."""
-    score = Scorer(task, registry, candidates).score_tool
-    scored = [(tool, score(tool)) for tool in candidates]
-    scored.sort(key=lambda pair: (-pair[1], pair[0].entry, pair[0].tool))
-    return [(tool, max(share, 0.0)) for tool, share in scored]
-
-
-def _map_stems(terms: Sequence[SearchTerm]) -> dict[str, list[tuple[int, float]]]:
-    """By stem, the numbers of the terms that it matches, each with its credit from 0 to 1."""
-    ways: dict[str, list[tuple[int, float]]] = defaultdict(list)
-    for number, term in enumerate(terms):
-        for word in term.spellings:
-            credit = 1.0 if word == term.word else INSTEAD if word == term.intent else MANY
-            ways[stem_word(word)].append((number, credit))
-    return dict(ways)
-
-
-def _average_lengths(candidates: Sequence[SearchCandidate]) -> list[float]:
-    totals = [sum(len(tool.fields[i]) for tool in candidates) for i in range(len(_FIELDS))]
-    return [max(total / max(len(candidates), 1), 1.0) for total in totals]

@@ -247,6 +247,7 @@ def change_state(connection: Connection, name: str, state: EntryState) -> None:
     query = update(entries).where(entries.c.name == name).values(state=state)
     if connection.execute(query).rowcount == 0:
         raise RowNotFound("server", name)
+    index.mark_changed(connection, name)
 
 
 def _insert_version(

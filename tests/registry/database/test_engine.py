@@ -32,8 +32,7 @@ def test_the_migrations_and_the_tables_make_the_same_schema(tmp_path: Path) -> N
     with empty.write() as connection:
         for kind in ("TRIGGER", "TABLE"):
             names = connection.exec_driver_sql(
-                "SELECT name FROM sqlite_master WHERE type = ? AND name NOT LIKE 'sqlite_%' "
-                "AND name NOT LIKE 'search_index_%'",
+                "SELECT name FROM sqlite_master WHERE type = ? AND name NOT LIKE 'sqlite_%'",
                 (kind.lower(),),
             ).scalars()
             connection.exec_driver_sql("PRAGMA defer_foreign_keys=ON")

@@ -1,47 +1,10 @@
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
-from registry.database import tables
 from registry.search.words import stem_word
-
-ENDINGS = (
-    "s es ies sses ed eed ing y ational tional enci anci izer bli logi alli entli eli ousli "
-    "ization ation ator alism iveness fulness ousness aliti iviti biliti icate ative alize "
-    "iciti ical ful ness al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous "
-    "ive ize e ll"
-).split()
-STARTS = st.text("abcdehilnorstuvwxyz", max_size=8)
-
-
-@pytest.fixture(scope="module")
-def fts5() -> Iterator[sqlite3.Connection]:
-    connection = sqlite3.connect(":memory:")
-    connection.execute(tables.SEARCH_INDEX)
-    connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(search_index, row)")
-    yield connection
-    connection.close()
-
-
-@given(start=STARTS, ending=st.sampled_from(ENDINGS))
-@example("relate", "")
-@example("hopp", "ing")
-@example("adopt", "ion")
-@example("controll", "")
-@example("x" * 63, "s")
-def test_the_index_keeps_stems_as_they_are(
-    fts5: sqlite3.Connection, start: str, ending: str
-) -> None:
-    found = stem_word(start + ending)
-    fts5.execute("INSERT INTO search_index(search_index) VALUES ('delete-all')")
-    fts5.execute("INSERT INTO search_index(rowid, name) VALUES (1, ?)", (found,))
-    assert [term for (term,) in fts5.execute("SELECT term FROM terms")] == [found]
 
 
 @pytest.mark.parametrize(

@@ -349,11 +349,33 @@ Table(
     Column("entry", ForeignKey("entries.name"), nullable=False, index=True),
     Column("tool", String(40), nullable=False),
     Column("words", Text, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("description", Text, nullable=False),
-    Column("parameters", Text, nullable=False),
-    Column("context", Text, nullable=False),
+    Column("stems", LargeBinary, nullable=False),
+    Column("worths", LargeBinary, nullable=False),
+    Column("example_stems", LargeBinary, nullable=False),
     Column("meaning", String(64), nullable=False, index=True),
+    sqlite_autoincrement=True,
+)
+
+Table(
+    "search_changes",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("entry", ForeignKey("entries.name"), nullable=False, unique=True),
+    sqlite_autoincrement=True,
+)
+
+Table(
+    "search_examples",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("entry", ForeignKey("entries.name"), nullable=False),
+    Column("tool", String(40), nullable=False),
+    Column("origin", String(8), nullable=False),
+    Column("task", Text, nullable=False),
+    Column("good", Integer, nullable=False),
+    Column("bad", Integer, nullable=False),
+    Column("used", Float, nullable=False),
+    UniqueConstraint("entry", "tool", "origin", "task"),
 )
 
 Table(
@@ -363,10 +385,6 @@ Table(
     Column("meaning", String(64), nullable=False, unique=True),
     Column("vector", LargeBinary, nullable=False),
 )
-
-SEARCH_INDEX = """CREATE VIRTUAL TABLE search_index USING fts5(
-    name, description, parameters, context,
-    content='search_documents', content_rowid='id', tokenize='unicode61')"""
 
 AUDIT_GUARDS = (
     "CREATE TRIGGER audit_is_not_edited BEFORE UPDATE ON audit "
@@ -380,5 +398,5 @@ def upgrade() -> None:
     connection = op.get_bind()
     metadata.create_all(connection)
     if connection.dialect.name == "sqlite":
-        for statement in (SEARCH_INDEX, *AUDIT_GUARDS):
+        for statement in AUDIT_GUARDS:
             connection.exec_driver_sql(statement)

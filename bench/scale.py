@@ -1,0 +1,62 @@
+"""Speed of a search by words in a large registry, in one process and without the database.
+
+    python -m bench.scale [--data DIRECTORY] [--tools 100000] [--tasks 200] [--slow]
+
+The tools are those of the public pools (see `bench.search`), as often as needed. Prints the time
+to load the index and, of a whole search for a task of the pools, the median and the 95th
+percentile, all as CPU time of this process; `--slow` goes without numpy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from dataclasses import replace
+from itertools import count, cycle, islice
+from pathlib import Path
+
+from bench.pools import Pool
+from bench.search import DATA, questions
+from registry.search.index import weigh_task
+from registry.search.postings import Postings
+
+POOLS = ("bfcl", "bfcl_live", "metatool", "stb")
+SERVER = 20
+"""Tools of one server."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--tools", type=int, default=100_000)
+    parser.add_argument("--tasks", type=int, default=200)
+    parser.add_argument("--slow", action="store_true")
+    args = parser.parse_args()
+    whole = [Pool(args.data, name, None, None).index_tools(()) for name in POOLS]
+    tools = cycle(each for postings in whole for each in postings.documents)
+    documents = [
+        replace(each, id=id, entry=f"server{id // SERVER}")
+        for id, each in zip(count(1), islice(tools, args.tools), strict=False)
+    ]
+    postings = Postings(not args.slow)
+    started = time.process_time()
+    postings.extend(documents)
+    print(f"{len(postings)} tools loaded in {time.process_time() - started:.2f} s")
+    asked = [each.q for each in questions(args.data, args.tasks // len(POOLS), ("full",))]
+    weigh_task(asked[0], postings, None)
+    times = []
+    for task in asked:
+        started = time.process_time()
+        weigh_task(task, postings, None)
+        times.append(1000 * (time.process_time() - started))
+    slow = sorted(times)[len(times) * 95 // 100]
+    print(f"a search: p50 {statistics.median(times):.2f} ms, p95 {slow:.2f} ms")
+    started = time.process_time()
+    postings.discard("server7")
+    postings.extend([replace(each, id=args.tools + n) for n, each in enumerate(documents[:SERVER])])
+    print(f"one server anew: {1000 * (time.process_time() - started):.1f} ms")
+
+
+if __name__ == "__main__":
+    main()
