@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from orchestrator.tasks.model import Reading, ValueOrigin
-from orchestrator.tasks.reading.choices import find_choice, find_truth
+from orchestrator.tasks.reading.choices import TaskWords, find_choice, find_truth
 from orchestrator.tasks.reading.fitting import NOTHING, fit_value, is_confident
 from orchestrator.tasks.reading.parameters import Parameter, list_parameters
 from orchestrator.tasks.reading.values import Value, scan_values
@@ -24,6 +25,7 @@ from sandbox.schemas.validator import get_checker
 
 MAX_TASK = 4_000
 MAX_UNUSED = 20
+MAX_MENTIONS = 30
 _LINK = re.compile(
     r"(?:\s*(?:=|:|#)\s*|\s+)(?:(?:is|of|to|number|no\.?|named|called|id|code|equals|as|the|at|in|by|"
     r"for|on|with)\s+){0,2}#?\s*",
@@ -103,6 +105,8 @@ class _Reader:
         self._arguments: dict[str, Any] = {**given}
         self._origins: dict[str, ValueOrigin] = dict.fromkeys(given, "given")
         self._evidence: dict[str, str] = {}
+        self._starts = {value.start: at for at, value in enumerate(values)}
+        self._ends = {value.end: at for at, value in enumerate(values)}
         self._done: set[tuple[str, ...]] = {p.pointer for p in parameters if p.pointer[0] in given}
         self._ambiguous: set[tuple[str, ...]] = set()
         self._used: set[int] = set()
@@ -181,35 +185,38 @@ class _Reader:
     def _find_named(self, parameter: Parameter) -> Iterator[tuple[int, int, Any, str]]:
         """(words of the label, number of the value, value, evidence) of each mention."""
         for label, size in _list_labels(parameter):
-            for found in re.finditer(rf"\b{label}s?\b", self._lower):
-                at = self._find_value_at(found.end())
-                if at is None:
-                    continue
-                value = fit_value(self._values[at], parameter, is_named=True)
-                if value is not NOTHING:
-                    yield size, at, value, self._task[found.start() : self._values[at].end]
-            for at, said in enumerate(self._values):
-                behind = re.compile(rf"\s+{label}s?\b").match(self._lower, said.end)
-                if said.kind != "number" or behind is None or not parameter.is_numeric:
-                    continue
-                value = fit_value(said, parameter, is_named=True)
-                if value is not NOTHING:
-                    yield size, at, value, self._task[said.start : behind.end()]
+            for found in self._find_mentions(f"{label}s?"):
+                at = self._find_value_behind(found.end())
+                fitted = self._fit_free(at, parameter)
+                if at is not None and fitted is not NOTHING:
+                    yield size, at, fitted, self._task[found.start() : self._values[at].end]
+                before = self._find_value_before(found.start())
+                fitted = self._fit_free(before, parameter) if parameter.is_numeric else NOTHING
+                if before is not None and fitted is not NOTHING:
+                    yield size, before, fitted, self._task[self._values[before].start : found.end()]
 
-    def _find_value_at(self, end: int) -> int | None:
+    def _find_mentions(self, label: str) -> Iterable[re.Match[str]]:
+        return islice(re.finditer(rf"\b{label}\b", self._lower), MAX_MENTIONS)
+
+    def _fit_free(self, at: int | None, parameter: Parameter) -> Any:
+        if at is None or at in self._used:
+            return NOTHING
+        return fit_value(self._values[at], parameter, is_named=True)
+
+    def _find_value_behind(self, end: int) -> int | None:
         """The value that begins right behind a label, after words that link them."""
         link = _LINK.match(self._task, end)
-        starts = {end, link.end() if link else end}
-        for at, value in self._values_by_start():
-            if value.start in starts or (value.start - 1 in starts and value.kind == "quoted"):
-                return at
-            hashed = value.kind == "code" and value.text.startswith("#")
-            if hashed and value.start + 1 in starts:
-                return at
+        for start in (link.end() if link else end, end):
+            # The sign of `#12` is a link, and part of the value too.
+            found = self._starts.get(start, self._starts.get(start - 1))
+            if found is not None and self._values[found].end > start:
+                return found
         return None
 
-    def _values_by_start(self) -> list[tuple[int, Value]]:
-        return self._free()
+    def _find_value_before(self, start: int) -> int | None:
+        """The number that ends right before a label: `3 nights`."""
+        found = self._ends.get(len(self._task[:start].rstrip()))
+        return found if found is not None and self._values[found].kind == "number" else None
 
     def _read_explicit(self) -> None:
         """`name=frontend`, `zone named frontend`: a word that is no value by its form."""
@@ -221,7 +228,7 @@ class _Reader:
             found = {
                 said: match
                 for label, _ in _list_labels(parameter)
-                for mention in re.finditer(rf"\b{label}\b", self._lower)
+                for mention in self._find_mentions(label)
                 if (match := _EXPLICIT.match(self._task, mention.end()))
                 and (said := match["a"] or match["b"] or "")
             }
@@ -291,21 +298,21 @@ class _Reader:
 
     def _read_choices(self) -> None:
         """Words of enumerations."""
-        masked = self._mask()
+        said = TaskWords(self._mask(), self._task)
         chosen: dict[tuple[str, ...], tuple[Any, str]] = {}
         for parameter in self._open():
             inner = parameter.items if parameter.items is not None else parameter
             if not inner.enum or parameter.items is not None:
                 continue
-            found = find_choice(masked, self._task, inner)
+            found = find_choice(said, inner)
             if found is not None:
                 chosen[parameter.pointer] = found
-        said = [evidence.lower() for _, evidence in chosen.values()]
+        told = [evidence.lower() for _, evidence in chosen.values()]
         for parameter in self._open():
             if parameter.pointer not in chosen:
                 continue
             value, evidence = chosen[parameter.pointer]
-            if said.count(evidence.lower()) == 1:
+            if told.count(evidence.lower()) == 1:
                 self._assign(parameter, value, evidence, self._find_texts(evidence))
             else:
                 self._ambiguous.add(parameter.pointer)
@@ -335,11 +342,12 @@ class _Reader:
     def _read_lists(self) -> None:
         """Every value of the kind that the items of the one list take."""
         lists = [p for p in self._open() if p.items is not None and not p.is_choosing]
+        said = TaskWords(self._mask(), self._task)
         for parameter in lists:
             items = parameter.items
             assert items is not None
             if items.enum:
-                found = find_choice(self._mask(), self._task, items, many=True)
+                found = find_choice(said, items, many=True)
                 if found is not None and sum(bool(p.items and p.items.enum) for p in lists) == 1:
                     self._assign(parameter, found[0], found[1])
                 continue
@@ -359,7 +367,7 @@ class _Reader:
             found = [
                 row
                 for label, _ in _list_labels(parameter)
-                for mention in re.finditer(rf"\b{label}\b", self._lower)
+                for mention in self._find_mentions(label)
                 if (row := _ROW.match(self._task, mention.end()))
             ]
             if len(found) == 1:
@@ -372,7 +380,7 @@ class _Reader:
         that kind.
         """
         for label, _ in _list_labels(parameter):
-            for mention in re.finditer(rf"\b{label}s?\b", self._lower):
+            for mention in self._find_mentions(f"{label}s?"):
                 row = self._follow_row(mention.end(), items)
                 if row:
                     return row

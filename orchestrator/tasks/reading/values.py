@@ -45,7 +45,7 @@ ValueKind = Literal[
     "json",
     "vague",
 ]
-MAX_VALUES = 200
+MAX_VALUES = 100
 _MONTHS = (
     "january february march april may june july august september october november december".split()
 )
@@ -145,7 +145,7 @@ class Value:
 
 
 def scan_values(task: str, now: datetime | None = None) -> tuple[Value, ...]:
-    """The values in a task, in its order, at most 200. Days such as `tomorrow` are dates only with
+    """The values in a task, in its order, at most 100. Days such as `tomorrow` are dates only with
     `now`, in its time zone.
     """
     found: list[Value] = []
