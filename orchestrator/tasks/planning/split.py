@@ -58,8 +58,9 @@ def split_task(task: str) -> tuple[str, ...]:
 def plan_task(task: str) -> Plan:
     """The plan of a task: one step, several in order, or several that pass values on.
 
-    An order to make a tool is one step, and so is a task of more than 4,000 characters. Steps without an order between them and that all read may
-    run side by side; every other step waits for the one before.
+    An order to make a tool is one step, and so is a task of more than 4,000 characters. Steps
+    without an order between them that all read may run side by side; every other step waits for
+    the one before.
     """
     if len(task) > MAX_TASK:
         return Plan((Step("s1", task),), "single")

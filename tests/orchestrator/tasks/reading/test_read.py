@@ -265,6 +265,21 @@ def test_what_was_given_is_kept_whatever_the_task_says() -> None:
     assert found.origins == {"berth_id": "given"}
 
 
+def test_a_value_that_was_given_and_is_said_too_is_not_left_over() -> None:
+    found = read_arguments("weather in Bergen", WEATHER, given={"city": "Bergen"})
+    assert found.unused == ()
+    assert read_arguments("weather in Bergen", WEATHER, given={"city": "Oslo"}).unused == (
+        "Bergen",
+    )
+
+
+def test_what_the_task_says_in_two_ways_is_not_filled_in_from_elsewhere() -> None:
+    found = read_arguments(
+        "show berth 12 or berth 14", BERTH, memory={"berth_id": 3}, defaults={"berth_id": 4}
+    )
+    assert found.missing == ("berth_id",)
+
+
 def test_given_arguments_are_read_by_their_types_and_checked() -> None:
     assert read_arguments("", BERTH, given={"berth_id": "14"}).arguments == {"berth_id": 14}
     wrong = read_arguments("", BERTH, given={"berth_id": "fourteen"})
