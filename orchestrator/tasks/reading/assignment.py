@@ -15,8 +15,8 @@ from orchestrator.tasks.reading.values import Value
 MAX_MENTIONS = 30
 MAX_EVIDENCE = 200
 LINK = re.compile(
-    r"(?:\s*(?:=|:|#)\s*|\s+)(?:(?:is|of|to|number|no\.?|named|called|id|code|equals|as|the|at|in|by|"
-    r"for|on|with)\s+){0,2}#?\s*",
+    r"(?:\s*(?:=|:|#)\s*|\s+)"
+    r"(?:(?:is|of|to|number|no\.?|named|called|id|code|equals|as|the)\s+){0,2}#?\s*",
     re.IGNORECASE,
 )
 """Words between a name and its value."""
@@ -51,6 +51,9 @@ class Assignment:
             at for at, value in enumerate(values) if str(value.value).lower() in said
         }
         self._starts = {value.start: at for at, value in enumerate(values)}
+        self._covered = {
+            place for value in values for place in range(value.start + 1, value.end)
+        } | {value.start for value in values}
         self._ends = {value.end: at for at, value in enumerate(values)}
 
     def list_open(self) -> list[Parameter]:
@@ -82,7 +85,9 @@ class Assignment:
         self.evidence.setdefault(parameter.name, evidence[:MAX_EVIDENCE])
 
     def find_mentions(self, label: str) -> Iterable[re.Match[str]]:
-        return islice(re.finditer(rf"\b{label}\b", self.lower), MAX_MENTIONS)
+        """Where a parameter is named, but for names that hold the word: `Bergen Harbour`."""
+        found = islice(re.finditer(rf"\b{label}\b", self.lower), MAX_MENTIONS)
+        return [each for each in found if each.start() not in self._covered]
 
     def fit_free(self, at: int | None, parameter: Parameter) -> Any:
         if at is None or at in self.used:

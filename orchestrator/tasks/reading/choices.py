@@ -119,13 +119,17 @@ def find_truth(text: str, task: str, words: tuple[str, ...]) -> tuple[bool, str]
     if not name or all(len(word) < 3 for word in name):
         return None
     pattern = r"[\s_-]?".join(map(re.escape, name))
-    found = list(re.finditer(rf"\b{pattern}\b(?:\s*[=:]\s*(?P<said>true|false|yes|no)\b)?", text))
+    found = list(
+        re.finditer(
+            rf"\b(?P<un>in|un|non-?)?{pattern}\b(?:\s*[=:]\s*(?P<said>true|false|yes|no)\b)?", text
+        )
+    )
     if len(found) != 1:
         return None
     (match,) = found
     if match["said"]:
         return match["said"] in ("true", "yes"), task[match.start() : match.end()]
     before = _WORD.findall(text[max(0, match.start() - 30) : match.start()])[-2:]
-    negated = bool(_NEGATING & {*before}) or text[: match.start()].endswith(("non-", "un"))
+    negated = bool(_NEGATING & {*before}) != bool(match["un"])
     start = max(0, match.start() - 12) if negated else match.start()
     return not negated, task[start : match.end()].strip()

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 from typing import Any
 
 from orchestrator.tasks.reading.assignment import Assignment
 from orchestrator.tasks.reading.choices import TaskWords, find_choice, find_truth
 from orchestrator.tasks.reading.fitting import NOTHING, fit_value, is_confident
 from orchestrator.tasks.reading.parameters import Parameter
+from orchestrator.tasks.reading.units import UNITS, Unit
 from orchestrator.tasks.reading.values import Value
+from orchestrator.tasks.routing import words as w
+from registry.search.words import STOP_WORDS
 
-_FROM = frozenset("from source origin departure start since after begin base beginning".split())
-_TO = frozenset("to target destination arrival end until till before quote recipient into".split())
+_FROM = frozenset("from source origin start since after begin base beginning".split())
+_TO = frozenset("to target destination end until till before quote recipient into".split())
 _FROM_SAID = re.compile(r"\b(?:from|since|after|starting|between)\s+(?:the\s+|on\s+)?\Z", re.I)
 _TO_SAID = re.compile(r"\b(?:to|until|till|before|through|into|and)\s+(?:the\s+)?\Z", re.I)
+_UNIT_SAID = re.compile(r"\b(?:to|in|into)\s+([a-z\u00b0%/]{1,14})\b")
 _IN_SAID = re.compile(r"\b(?:in|into|as)\s+\Z", re.I)
 
 
@@ -32,7 +37,7 @@ def read_directions(state: Assignment) -> None:
     """`from A to B`, `since DATE`, `to EUR` for parameters whose names say the direction."""
     for said, names in ((_FROM_SAID, _FROM), (_TO_SAID, _TO), (_IN_SAID, _TO)):
         for parameter in state.list_open():
-            if not names & {*parameter.words} or parameter.is_boolean:
+            if parameter.is_boolean or not _has_direction(parameter, names, state):
                 continue
             found = [
                 (at, value, fitted)
@@ -44,6 +49,47 @@ def read_directions(state: Assignment) -> None:
             if len(found) == 1:
                 ((at, value, fitted),) = found
                 state.assign(parameter, fitted, value.text, [at])
+
+
+def _has_direction(parameter: Parameter, names: Set[str], state: Assignment) -> bool:
+    """Whether a parameter's name says a direction.
+
+    A stay lasts from its arrival to its departure, and a trip leads from its departure to its
+    arrival.
+    """
+    words = {*parameter.words}
+    ends = words & {"arrival", "departure"}
+    if not ends:
+        return bool(names & words)
+    if parameter.kind not in ("date", "datetime"):
+        return ("departure" in ends) == (names is _FROM)
+    both = {word for p in state.parameters if p.kind == parameter.kind for word in p.words}
+    return {"arrival", "departure"} <= both and ("arrival" in ends) == (names is _FROM)
+
+
+def read_conversion(state: Assignment) -> None:
+    """`5 km to miles` for a number, the unit that it is in, and the unit that it is wanted in."""
+    amounts = [(at, v) for at, v in state.list_free() if v.kind == "number" and v.unit is not None]
+    wanted = [
+        unit for said in _UNIT_SAID.findall(state.lower) if (unit := UNITS.get(said)) is not None
+    ]
+    open_ones = state.list_open()
+    numbers = [p for p in open_ones if p.is_numeric and p.required and p.unit is None]
+    given = [p for p in open_ones if p.enum and _FROM & {*p.words}]
+    made = [p for p in open_ones if p.enum and _TO & {*p.words}]
+    if not len(amounts) == len(wanted) == len(numbers) == len(given) == len(made) == 1:
+        return
+    ((at, value),) = amounts
+    source, target = _find_unit(given[0], value.unit), _find_unit(made[0], wanted[0])
+    if source is not None and target is not None:
+        state.assign(numbers[0], value.value, value.text, [at])
+        state.assign(given[0], source, value.text)
+        state.assign(made[0], target, wanted[0].name)
+
+
+def _find_unit(parameter: Parameter, unit: Unit | None) -> str | None:
+    found = [v for v in parameter.enum if isinstance(v, str) and UNITS.get(v.lower()) == unit]
+    return found[0] if len(found) == 1 and unit is not None else None
 
 
 def read_amount_currency(state: Assignment) -> None:
@@ -115,8 +161,22 @@ def read_by_kind(state: Assignment) -> None:
             if len(found) != 1:
                 continue
             ((at, value, fitted),) = found
+            if value.kind == "number" and _counts_things(state, value, parameter):
+                continue
             if _is_only_taker(state, parameter, value, confident):
                 state.assign(parameter, fitted, value.text, [at])
+
+
+def _counts_things(state: Assignment, value: Value, parameter: Parameter) -> bool:
+    """Whether a number is one of things that are not the parameter's: `show me 3 tickets`."""
+    behind = re.match(r"\s+([^\W\d_]+)", state.lower[value.end :])
+    if behind is None:
+        return False
+    word = behind[1]
+    known = word in STOP_WORDS | w.POLITE or word.rstrip("s") in {
+        x.rstrip("s") for x in parameter.words
+    }
+    return not known
 
 
 def _is_only_taker(state: Assignment, parameter: Parameter, value: Value, confident: bool) -> bool:

@@ -18,11 +18,12 @@ _SOUGHT = re.compile(
     re.IGNORECASE,
 )
 _GENERAL_WORDS = frozenset(
-    "general total order full detail details summary short particular use advance celsius "
-    "fahrenheit english german french spanish euros dollars kilometres kilometers miles "
-    "metres meters today tomorrow tonight yesterday week month year example instance free sale rent me us them there "
-    "here home town public private time progress".split()
+    "advance celsius detail details dollars english euros example fahrenheit free french full "
+    "general german here home instance kilometers kilometres me meters metres miles month order "
+    "particular private progress public rent sale short spanish summary them there time today "
+    "tomorrow tonight total town us use week year yesterday".split()
 )
+"""Words behind a preposition that are no place."""
 
 
 def read_sought(state: Assignment) -> None:

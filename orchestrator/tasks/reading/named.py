@@ -23,7 +23,9 @@ _ROW = re.compile(
     r"\s*(?:=|:)?\s*(?P<row>[\w-]{1,60}(?:\s*,\s*(?!and\b)[\w-]{1,60}){1,20}"
     r"(?:,?\s+and\s+[\w-]{1,60})?)"
 )
-_RESULTS = re.compile(r"\A\s+(?:\w+\s+)?(?:results?|items?|entries|rows|hits|matches)\b", re.I)
+_RESULTS = re.compile(
+    r"\A\s+(?:\w+\s+)?(?:results?|items?|entries|rows|hits|matches|per\s+page)\b", re.I
+)
 _GENERIC = frozenset(
     "id number name code no key ref reference value type data text list item".split()
 )
@@ -117,7 +119,9 @@ def read_lists(state: Assignment) -> None:
         if items.enum:
             found = find_choice(said, items, many=True)
             if found is not None and sum(bool(p.items and p.items.enum) for p in lists) == 1:
+                # A word that is no value of the list is not seen: more may be meant.
                 state.assign(parameter, found[0], found[1])
+                state.doubtful.append(parameter.name)
             continue
         named = _find_listed(state, parameter, items)
         if named:

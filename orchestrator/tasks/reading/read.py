@@ -28,6 +28,7 @@ RULES = (
     named.read_explicit,
     named.read_counts,
     kinds.read_coordinates,
+    kinds.read_conversion,
     kinds.read_directions,
     kinds.read_amount_currency,
     kinds.read_choices,
