@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -53,7 +53,8 @@ def bind_steps(
     one field of one earlier result agrees with the parameter by name and type. Schemas are by step.
     """
     steps = [
-        _bind_step(step, output_schemas, input_schemas.get(step.id, {})) for step in plan.steps
+        _bind_step(step, plan, output_schemas, input_schemas.get(step.id, {}))
+        for step in plan.steps
     ]
     bound = any(a is not b for a, b in zip(steps, plan.steps, strict=True))
     return replace(plan, steps=tuple(steps), strategy="composed") if bound else plan
@@ -61,6 +62,7 @@ def bind_steps(
 
 def _bind_step(
     step: Step,
+    plan: Plan,
     output_schemas: Mapping[str, Mapping[str, Any]],
     input_schema: Mapping[str, Any],
 ) -> Step:
@@ -72,6 +74,7 @@ def _bind_step(
         for name in step.after
         if name in output_schemas
     }
+    about = {each.id: {*map(to_singular, split_words(each.task))} for each in plan.steps}
     made: dict[str, Any] = {}
     for name in input_schema.get("required", ()):
         if name in step.arguments or not isinstance(properties.get(name), Mapping):
@@ -79,7 +82,7 @@ def _bind_step(
         found = [
             {REF: earlier, PATH: path}
             for earlier, listed in fields.items()
-            for path in _find_paths(name, properties[name], listed, step)
+            for path in _find_paths(name, properties[name], listed, step, about[earlier])
         ]
         if len(found) == 1:
             made[name] = found[0]
@@ -87,7 +90,11 @@ def _bind_step(
 
 
 def _find_paths(
-    name: str, schema: Mapping[str, Any], fields: Sequence[ResultField], step: Step
+    name: str,
+    schema: Mapping[str, Any],
+    fields: Sequence[ResultField],
+    step: Step,
+    about: Set[str],
 ) -> list[str]:
     words, types = tuple(split_words(name)), declared_types(schema)
     wants_list = types == {"array"}
@@ -97,7 +104,7 @@ def _find_paths(
     agreeing = [
         each
         for each in fields
-        if _agrees_by_type(types, each.types) and _agrees_by_name(words, each, step.uses)
+        if _agrees_by_type(types, each.types) and _agrees_by_name(words, each, step.uses, about)
     ]
     exact = [each for each in agreeing if (*each.owner, *each.label) == words]
     paths = [_choose_path(each, step.pick, wants_list) for each in exact or agreeing]
@@ -121,17 +128,22 @@ def _agrees_by_type(wanted: frozenset[str], given: frozenset[str]) -> bool:
     return bool(given) and given <= wide
 
 
-def _agrees_by_name(words: tuple[str, ...], field: ResultField, uses: str) -> bool:
+def _agrees_by_name(words: tuple[str, ...], field: ResultField, uses: str, about: Set[str]) -> bool:
     """`zone_id` is `id` of a zone or `zone_id`; `id` is `id`; `zone` is the name of a zone where
-    the task says that its name is used.
+    the task says that its name is used. `about` are the words of the step that the result is of:
+    they say what a result without a name of its own is.
     """
     if words in (field.label, (*field.owner, *field.label)):
         return True
     used = tuple(split_words(uses))
     singular = (*used[:-1], to_singular(used[-1])) if used else ()
-    if field.label not in (used, singular) or not used:
+    if not used or field.label not in (used, singular):
         return False
-    return words == field.owner or words[-len(field.label) :] == field.label
+    if field.owner:
+        return words == field.owner
+    size = len(field.label)
+    rest = words[:-size] if words[-size:] == field.label else words
+    return bool(rest) and {*rest} <= about
 
 
 def list_result_fields(schema: Mapping[str, Any]) -> Iterator[ResultField]:

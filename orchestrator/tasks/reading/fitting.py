@@ -115,7 +115,7 @@ def is_confident(value: Value, parameter: Parameter) -> bool:
     """Whether a value goes into a parameter because of its kind alone: the parameter asks for just
     this kind.
     """
-    if parameter.kind == "":
+    if parameter.kind in ("", "text"):
         return value.kind == "quoted"
     if parameter.kind == "id":
         return value.kind in ("code", "uuid", "number", "quoted")

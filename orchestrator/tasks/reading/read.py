@@ -316,7 +316,9 @@ class _Reader:
 
     def _mask(self) -> str:
         """The task without the words of its first verb and of values that are used."""
-        text = self._lower
+        return self._blank_used(self._lower)
+
+    def _blank_used(self, text: str) -> str:
         for at in self._used:
             value = self._values[at]
             text = text[: value.start] + "\0" * (value.end - value.start) + text[value.end :]
@@ -461,7 +463,7 @@ class _Reader:
         wanted = [p for p in self._open() if p.kind == "place" and p.required and not p.enum]
         found = [
             match
-            for match in _PLACED.finditer(self._mask())
+            for match in _PLACED.finditer(self._blank_used(self._task))
             if match["place"] not in STOP_WORDS | w.READING_VERBS | w.DEICTIC
         ]
         if len(wanted) == 1 and len(found) == 1 and found[0]["place"] not in _GENERAL_WORDS:
@@ -566,8 +568,11 @@ def _goes_by_kind(value: Value, parameter: Parameter, confident: bool) -> bool:
             return same if confident else parameter.required
         return not confident and parameter.required and parameter.kind == "id"
     if confident:
-        return parameter.kind not in ("", "id", "name") and is_confident(value, parameter)
-    if parameter.kind in ("", "name") and not parameter.required:
+        loose = value.kind == "quoted" and parameter.kind in ("place", "person")
+        if parameter.kind in ("", "id", "name") or (loose and not parameter.required):
+            return False
+        return is_confident(value, parameter)
+    if parameter.kind in ("", "name", "place", "person") and not parameter.required:
         return False
     return is_confident(value, parameter)
 

@@ -58,7 +58,9 @@ _QUOTED = re.compile(
 )
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}\b")
 _UUID = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE)
-_PATH = re.compile(r"(?<![\w/])(?:~|\.{1,2})?/(?:[\w.@+-]{1,100}/){0,20}[\w.@+-]{1,100}(?![\w/])")
+_PATH = re.compile(
+    r"(?<![\w/])(?:~|\.{1,2})?/(?:[\w.@+-]{1,100}/){0,20}[\w.@+-]{0,99}[\w@+-](?![\w/])"
+)
 _DATETIME = re.compile(
     r"\b\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?(?![\w:])"
 )
@@ -88,7 +90,7 @@ _IP = re.compile(r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-f]{0,4}(?::[0-9a-
                  r"(?:/\d{1,3})?(?![\w:]|\.\d)", re.IGNORECASE)  # fmt: skip
 _COORDINATES = re.compile(
     r"(?<![\w.,-])(?P<lat>[+-]?\d{1,2}\.\d{1,10})\s*°?\s*(?P<ns>[NS])?\s*[,/ ]\s*"
-    r"(?P<lon>[+-]?\d{1,3}\.\d{1,10})\s*°?\s*(?P<ew>[EW])?(?![\w.])"
+    r"(?P<lon>[+-]?\d{1,3}\.\d{1,10})\s*°?\s*(?P<ew>[EW])?(?!\w|\.\d)"
 )
 _DOMAIN = re.compile(
     r"(?<![\w@./-])(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z]{2,24}\.?(?![\w@/-])"
@@ -96,9 +98,12 @@ _DOMAIN = re.compile(
 _COMMA_NUMBER = re.compile(
     r"(?<![\w.,])[+-]?\d{1,30},\d{1,2}(?![\d,]|\.\d)|(?<![\w.,])\d{1,30},\d{4,30}\b"
 )
+_RANGE = re.compile(
+    r"(?<![\w.,-])\d{1,18}(?:\.\d{1,9})?\s?[-\u2013]\s?\d{1,18}(?:\.\d{1,9})?(?![\w-])"
+)
 _UNIT = r"(?:°\s?[CcFf]|%|[A-Za-z]{1,12}(?:/[a-z]{1,2})?)"
 _NUMBER = re.compile(
-    r"(?<![\w.,:/])(?P<sign>[€£$]\s?)?(?P<number>[+-]?(?:\d{1,3}(?:,\d{3}){1,6}|\d{1,30})(?:\.\d{1,15})?)"
+    r"(?<![\w.,:/])(?<!\w-)(?P<sign>[€£$]\s?)?(?P<number>[+-]?(?:\d{1,3}(?:,\d{3}){1,6}|\d{1,30})(?:\.\d{1,15})?)"
     rf"(?:(?P<tight>{_UNIT})(?![\w-])|\s(?P<loose>{_UNIT})(?![\w-])|(?P<euro>\s?[€£$])|(?![\w:/-]|[.,]\d))"
 )
 _CODE = re.compile(
@@ -107,7 +112,7 @@ _CODE = re.compile(
 )
 _CURRENCY = re.compile(r"\b[A-Za-z]{3}\b")
 _NAME = re.compile(
-    r"(?<![\w@./'-])[^\W\d_a-z][\w'\u2019-]{0,40}(?:\s+(?:(?:de|la|le|van|von|der|of|and|the|upon|am|del|di)\s+)?"
+    r"(?<![\w@./'-])[^\W\d_a-z][\w'\u2019-]{0,40}(?:\s+(?:(?:de|la|le|van|von|der|of|the|upon|am|del|di)\s+)?"
     r"[^\W\d_a-z][\w'\u2019-]{0,40}){0,4}"
 )
 _JSON = re.compile(r"[\[{][^\n]{2,2000}[\]}]")
@@ -115,7 +120,7 @@ _SPELLED = dict(zip("two three four five six seven eight nine ten twelve".split(
                     (2, 3, 4, 5, 6, 7, 8, 9, 10, 12), strict=True))  # fmt: skip
 _SPELLED_NUMBER = re.compile(rf"\b(?:{'|'.join(_SPELLED)})\b", re.IGNORECASE)
 _NO_NAMES = (
-    w.READING_VERBS | w.WRITING_VERBS | w.POLITE | w.MAKING | w.PRONOUNS | w.AUXILIARIES
+    w.READING_VERBS | (w.WRITING_VERBS - {"new"}) | w.POLITE | w.MAKING | w.PRONOUNS | w.AUXILIARIES
     | STOP_WORDS | w.ADVISING | frozenset(
         "api apis id ids dns url urls http https json xml csv html mcp ok utc gmt am pm ip ips "
         "rest "
@@ -170,6 +175,7 @@ def _build_scans(now: datetime | None) -> tuple[Callable[[str], Iterable[Value]]
         _scan_domains,
         lambda text: _scan(text, "vague", _COMMA_NUMBER),
         lambda text: _scan(text, "vague", _VAGUE_DATE),
+        lambda text: _scan(text, "vague", _RANGE),
         _scan_numbers,
         lambda text: _scan(text, "code", _CODE),
         _scan_spelled_numbers,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 
 from orchestrator.tasks.routing import words as w
-from orchestrator.tasks.routing.idioms import IDIOMS
 from orchestrator.tasks.routing.kinds import TaskIntent
 from orchestrator.tasks.routing.sentences import QUOTED, Sentence
 from sandbox.bundle.apispec import Access
@@ -16,12 +16,41 @@ _MEASURES = frozenset(
     "many much long far old high low deep wide big large fast tall often heavy hot cold late early "
     "full busy expensive strong".split()
 )
+_INTRANSITIVE: Mapping[str, tuple[str, ...]] = {
+    "list": ("to", "toward", "towards", "like"),
+    "count": ("to", "on", "for"),
+    "get": (
+        "over",
+        "off",
+        "out",
+        "up",
+        "on",
+        "down",
+        "back",
+        "away",
+        "along",
+        "by",
+        "into",
+        "ready",
+    ),
+    "check": ("in", "out"),
+    "show": ("up", "off"),
+    "read": ("on", "up"),
+    "look": ("after", "back", "away", "down", "forward", "ahead", "here"),
+    "watch": ("over", "out", "for"),
+}
+"""Verbs that ask for no data before these words."""
+_ASSISTANT = frozenset("you you've you're you'll you'd".split())
 _SPAN = 8
 """Words in which a question's verb, or the thing that is to be made, has to come."""
 
 
 def classify_sentence(said: Sentence) -> TaskIntent:
     """The kind of a sentence."""
+    if said.get_word(0) in ("thanks", "thank") and "for" in said.words[:4]:
+        return TaskIntent("remark", "exclamation")
+    if said.has_phrase(w.REPORTING):
+        return TaskIntent("remark", "quotation")
     said = strip_politeness(said)
     if not said.words:
         return TaskIntent("remark", "nothing said", False)
@@ -51,12 +80,17 @@ def strip_politeness(said: Sentence) -> Sentence:
 def _classify_figures(said: Sentence) -> TaskIntent | None:
     """Sentences that ask for nothing, by a word or phrase."""
     first, second = said.get_word(0), said.get_word(1)
-    if said.has_phrase(IDIOMS) or (first == "weather" and second in (w.ARTICLES | w.DEICTIC)):
+    if first == "weather" and second in (w.ARTICLES | w.DEICTIC):
         return TaskIntent("remark", "idiom")
     if "weather" in said.words[1:] and _is_weather_a_verb(said):
         return TaskIntent("remark", "idiom")
     if all(word in (QUOTED, ",") for word in said.words):
         return TaskIntent("remark", "quotation")
+    past = first in w.PAST and not said.is_question and first not in ("was", "were", "did", "had")
+    if past or (first.endswith("ed") and first not in ("feed", "need", "embed", "seed", "speed")):
+        return TaskIntent("remark", "statement")
+    if first in w.PRAISE and (second == "for" or said.get_word(2) in ("for", "finding", "listing")):
+        return TaskIntent("remark", "exclamation")
     if first in w.LABELS or said.drop_phrase(w.LABEL_PHRASES) is not None:
         return TaskIntent("remark", "label")
     if first in w.HYPOTHESES or said.drop_phrase(w.HYPOTHETICAL_PHRASES) is not None:
@@ -192,8 +226,12 @@ def _classify_wh_question(said: Sentence) -> TaskIntent:
         return TaskIntent("advice", "about the assistant")
     if first == "what" and second in ("is", "are") and _is_definition(said):
         return TaskIntent("advice", "definition")
-    if first == "what" and words[-1] in ("mean", "stand"):
+    does = "does" in words and words[-1] == "do"
+    if first == "what" and ("mean" in words or "stand" in words or does):
         return TaskIntent("advice", "definition")
+    if first == "which" and second in ("is", "was", "means", "reminds", "makes", "made", "brings"):
+        if third == "why" or not said.is_question:
+            return TaskIntent("remark", "statement")
     if not _asks_with_verb(said, start):
         return TaskIntent("remark", "statement")
     asked = TaskIntent("command", "question", True, "read")
@@ -201,6 +239,8 @@ def _classify_wh_question(said: Sentence) -> TaskIntent:
         return replace(asked, reason="unlike an order", certain=False)
     if not _says_what_about(said):
         return replace(asked, reason="deictic", certain=False)
+    if QUOTED in words and len(words) < 5:
+        return replace(asked, reason="quotation", certain=False)
     if {"best", "better", "worst", "wrong", "matter", "think"} & {*words}:
         return replace(asked, reason="unlike an order", certain=False)
     return _doubt(asked, said)
@@ -267,6 +307,10 @@ def _classify_closed_question(said: Sentence) -> TaskIntent | None:
         return TaskIntent("command", "imperative", False, "write")
     if first == "have" and not said.is_question:
         return TaskIntent("remark", "statement")
+    if first == "do" and not said.is_question and second not in w.PRONOUNS:
+        return TaskIntent("command", "unlike an order", False, None)
+    if second.endswith("ing") and len(second) > 5:
+        return TaskIntent("advice", "how or why")
     if first in w.OPINION_AUXILIARIES:
         return TaskIntent("advice", "opinion")
     if second in ("you", "your") or first == "am":
@@ -276,6 +320,9 @@ def _classify_closed_question(said: Sentence) -> TaskIntent | None:
     if second in ("i", "we") and said.get_word(2) in ("need", "have", "want", "really", "ever"):
         if not (said.get_word(2) == "have" and said.get_word(3) not in ("to", "")):
             return TaskIntent("advice", "opinion")
+    be = first in ("is", "are", "was", "were", "isn't", "aren't")
+    if be and second in ("i", "we", "he", "she", "they"):
+        return TaskIntent("command", "deictic", False, "read")
     if second in ("it", "this", "that", "these", "those"):
         sky = {"rain", "snow", "raining", "snowing", "freeze", "storm", "sunny", "cloudy", "windy"}
         asked = TaskIntent("command", "question", bool(sky & {*said.words}), "read")
@@ -354,9 +401,11 @@ def _classify_order(said: Sentence) -> TaskIntent | None:
     rest = said.words[1:]
     if verb in w.ADVISING:
         return TaskIntent("advice", "how or why")
-    if verb not in w.READING_VERBS and verb not in w.WRITING_VERBS:
+    if verb not in w.READING_VERBS | w.WRITING_VERBS | w.MAKING:
         return None
     reads = verb in w.READING_VERBS
+    if rest and rest[0] in _INTRANSITIVE.get(verb, ()):
+        return TaskIntent("remark", "figurative")
     found = TaskIntent("command", "imperative", True, "read" if reads else "write")
     if rest[:1] == ("of",):
         return replace(found, reason="terse", certain=False)
@@ -368,13 +417,17 @@ def _classify_order(said: Sentence) -> TaskIntent | None:
             return TaskIntent("advice", "how or why")
         if {"advice", "opinion", "hint", "hints", "tips", "thoughts", "ideas"} & {*rest}:
             return TaskIntent("advice", "opinion")
-        if {"yourself", "your", "you"} & {*rest[:3]}:
-            return TaskIntent("advice", "about the assistant")
+    if {"yourself", "your", "yours", *_ASSISTANT} & {*rest[:4]}:
+        return TaskIntent("advice", "about the assistant")
     if said.has_phrase(("what you think", "you think", "you recommend", "we should", "i should")):
         return TaskIntent("advice", "opinion")
     if verb in ("tell", "ask", "give") and rest[:1] not in (("me",), ("us",)):
         found = replace(found, access="write", certain=verb != "give")
     if verb == "tell" and (len(rest) < 2 or rest[1] in ("a", "about", "something", "more")):
+        found = replace(found, reason="unlike an order", certain=False)
+    if verb == "name" and rest[0] not in ("the", "all", "every", "each"):
+        found = replace(found, reason="unlike an order", certain=False)
+    if rest[0] in ("and", "or", ",", "but"):
         found = replace(found, reason="unlike an order", certain=False)
     if verb == "look" and rest[0] not in w.PHRASAL:
         found = replace(found, reason="unlike an order", certain=False)
@@ -407,7 +460,7 @@ def _doubt(found: TaskIntent, said: Sentence) -> TaskIntent:
         return replace(found, reason="figurative", certain=False)
     if found.reason == "imperative" and _is_object_deictic(words):
         return replace(found, reason="deictic", certain=False)
-    if found.reason == "imperative" and _has_main_verb(words):
+    if found.reason == "imperative" and (_has_main_verb(words) or _has_own_subject(words)):
         return replace(found, reason="unlike an order", certain=False)
     return found
 
@@ -433,6 +486,19 @@ def _has_main_verb(words: tuple[str, ...]) -> bool:
         if word in w.FINITE and not introduced:
             return True
     return False
+
+
+def _has_own_subject(words: tuple[str, ...]) -> bool:
+    """Whether another sentence follows (`list the zones and you will see`), or the first word was a
+    noun (`read receipts annoy me`).
+    """
+    for at, word in enumerate(words[1:], start=1):
+        if word in w.SUBORDINATORS:
+            return False
+        if word in w.SUBJECTS and words[at - 1] not in ("for", "to", "of", "with", "by"):
+            return True
+    objects = len(words) > 2 and words[-1] in w.OBJECTS
+    return objects and words[-2] not in ("for", "to", "of", "with", "by", "from", "near", "around")
 
 
 def _classify_statement(said: Sentence) -> TaskIntent:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from orchestrator.tasks.routing.kinds import IntentReason, TaskIntent
 from orchestrator.tasks.routing.sentences import QUOTED, Sentence
+from orchestrator.tasks.routing.words import READING_VERBS, WRITING_VERBS
 from sandbox.bundle.apispec import Access
 
 
@@ -37,7 +38,7 @@ class Lexicon:
 
     language: str
     frequent: frozenset[str]
-    polite: frozenset[str]
+    polite: tuple[str, ...]
     reading: frozenset[str]
     writing: frozenset[str]
     making: frozenset[str]
@@ -51,6 +52,11 @@ class Lexicon:
     doubts: frozenset[str]
     verb_last: bool = False
 
+    @property
+    def known(self) -> frozenset[str]:
+        """All single words that tell the language."""
+        return self.frequent | self.reading | self.writing | self.making | self.data
+
 
 GERMAN = Lexicon(
     "de",
@@ -63,7 +69,8 @@ GERMAN = Lexicon(
         "morgen gestern wetter kostet in aktuelle aktuellen sofort alles war waren wurde habe "
         "doch mal"
     ),
-    _split("bitte hallo hi guten tag morgen abend jetzt mal dann danke also und"),
+    ("bitte", "hallo", "hi", "guten tag", "guten morgen", "guten abend",
+     "jetzt", "mal", "dann", "danke", "also", "und"),
     _split(
         "zeige zeig zeigen liste auflisten listen gib ausgeben anzeigen finde finden suche such "
         "suchen hole hol holen abrufen abfragen nenne nennen lies lesen berechne berechnen rechne "
@@ -112,7 +119,8 @@ SPANISH = Lexicon(
         "calcula convierte borra elimina crea haz libres tiempo hoy mañana ayer puedes podrías "
         "ya este esta ese esa eso barco"
     ),
-    _split("por favor hola buenos dias buenas tardes ahora gracias oye luego entonces"),
+    ("por favor", "hola", "buenos dias", "buenas tardes",
+     "ahora", "gracias", "oye", "luego", "entonces"),
     _split(
         "muestra muestre muéstrame mostrar mostrarme lista listar listame enumera enumerar dame "
         "dar busca buscar búscame encuentra encontrar obtén obtener consulta consultar dime decir "
@@ -150,16 +158,17 @@ FRENCH = Lexicon(
         "le la les un une des du de au aux et ou à dans en sur avec pour par que qui quel quelle "
         "quels quelles combien quand où comment est sont mes mon ma me moi nous vous je il elle on "
         "ce cette ces tous toutes tout plaît affiche affichez montre montrez donne donnez trouve "
-        "cherche récupère calcule convertis supprime crée fais ne pas plus y a-t-il libres météo "
+        "cherche récupère calcule convertis supprime crée fais ne pas plus libres météo "
         "aujourd'hui demain hier liste si peux pourrais c'est l'a s'il"
     ),
-    _split("bonjour salut svp s'il vous te plait plaît maintenant merci ensuite alors puis"),
+    ("bonjour", "salut", "svp", "s'il vous plait", "s'il te plait",
+     "maintenant", "merci", "ensuite", "alors"),
     _split(
-        "affiche affichez afficher afficher-moi montre montrez montrer montre-moi montrez-moi "
-        "liste listez lister donne donnez donner donne-moi donnez-moi trouve trouvez trouver "
-        "trouve-moi "
+        "affiche affichez afficher montre montrez montrer "
+        "liste listez lister donne donnez donner trouve trouvez trouver "
+        ""
         "cherche cherchez chercher recherche recherchez rechercher récupère récupérer obtiens "
-        "obtenir dis-moi dites-moi calcule calculez calculer convertis convertissez convertir "
+        "obtenir dis dites calcule calculez calculer convertis convertissez convertir "
         "vérifie vérifiez vérifier compare comparer compte compter traduis traduire lis lire "
         "consulte consulter énumère énumérer"
     ),
@@ -168,7 +177,7 @@ FRENCH = Lexicon(
         "changer mets envoie envoyer réserve réserver annule annuler ajoute ajouter paie payer "
         "démarre démarrer arrête arrêter écris écrire retire"
     ),
-    _split("crée créez créer crée-moi fais fais-moi faites construis construis-moi écris développe "
+    _split("crée créez créer fais faites construis écris développe "
            "forge programme fabrique"),
     _split("outil outils serveur connecteur intégration mcp"),
     _split("quel quelle quels quelles qui quand où combien qu'est-ce lesquels lesquelles"),
@@ -191,32 +200,61 @@ FRENCH = Lexicon(
     _split("plus-tard blague te toi"),
 )  # fmt: skip
 LEXICONS = (GERMAN, SPANISH, FRENCH)
-ENGLISH = _split(
-    "the a an of and or to in on at for with from is are was were be been it this that these those "
-    "i you we they my your our me us all please not no do does did has have can could would should "
-    "show list get find give tell what which who when where how why many much make delete check "
-    "there any by as if then them its who's what's don't let's every each free today tomorrow he "
-    "she him her so about make made be said asked told"
+ENGLISH = (
+    _split(
+        "the a an of and or to in on at for with from is are was were be been it this that these "
+        "those "
+        "i you we they my your our me us all please not no do does did has have can could would "
+        "should "
+        "show list get find give tell what which who when where how why many much make delete "
+        "check "
+        "there any by as if then them its who's what's don't let's every each free today "
+        "tomorrow he "
+        "she him her so about make made be said asked told"
+    )
+    | READING_VERBS
+    | WRITING_VERBS
 )
 
 
-def detect_lexicon(sentences: Sequence[Sentence]) -> Lexicon | None:
-    """The language of a task; None for English, and where no list knows more of its words."""
+def detect_lexicon(sentences: Sequence[Sentence], *, opened: bool = False) -> Lexicon | None:
+    """The language of a task; None for English, and where no list knows more of its words.
+    `opened`: it has an inverted question or exclamation mark.
+    """
     words = [_fold(word) for said in sentences for word in said.words]
+    if opened:
+        return SPANISH
     english = sum(word in ENGLISH for word in words)
-    counted = [(sum(word in each.frequent for word in words), each) for each in LEXICONS]
+    words = [part for word in words for part in word.split("-")]
+    counted = [(sum(word in each.known for word in words), each) for each in LEXICONS]
     most, found = max(counted, key=lambda pair: pair[0])
     accents = any(not word.isascii() for said in sentences for word in said.words)
-    return found if most > english or (accents and most and most >= english) else None
+    leads = bool(words) and words[0] in found.reading | found.writing | found.making | found.data
+    leads = leads and words[0] not in ENGLISH
+    tied = most > 0 and most == english and (accents or leads)
+    return found if most > english or tied else None
 
 
 def classify_european(said: Sentence, known: Lexicon) -> TaskIntent:
     """The kind of a sentence in a language."""
-    said = Sentence(tuple(map(_fold, said.words)), said.is_question)
-    while said.words and said.words[0] in known.polite:
-        said = said.drop(1)
-    found = _classify(said, known)
-    return replace(found, language=known.language)
+    words = [part for word in said.words for part in _fold(word).split("-") if part]
+    said = _strip_politeness(Sentence(tuple(words), said.is_question), known)
+    return replace(_classify(said, known), language=known.language)
+
+
+def _strip_politeness(said: Sentence, known: Lexicon) -> Sentence:
+    """The sentence without polite words before and behind it."""
+    for _ in range(6):
+        shorter = said.drop_phrase(known.polite)
+        if shorter is None:
+            break
+        said = shorter
+    for phrase in known.polite:
+        size = len(phrase.split())
+        if len(said.words) > size and said.words[-size:] == tuple(phrase.split()):
+            rest = said.words[:-size]
+            return Sentence(rest[:-1] if rest[-1] == "," else rest, said.is_question)
+    return said
 
 
 def _classify(said: Sentence, known: Lexicon) -> TaskIntent:
@@ -229,9 +267,9 @@ def _classify(said: Sentence, known: Lexicon) -> TaskIntent:
         return TaskIntent("remark", "negation")
     if _begins(said, known.advice):
         return TaskIntent("advice", "how or why")
-    asked = said.drop_phrase(map(_fold, known.requests))
-    told = asked if asked is not None else said
-    while told.words and (told.words[0] in known.polite or told.words[0] in ("mir", "me", "moi")):
+    asked = said.drop_phrase([_fold(phrase).replace("-", " ") for phrase in known.requests])
+    told = _strip_politeness(asked if asked is not None else said, known)
+    while told.get_word(0) in ("mir", "me", "moi", "nous", "uns", "nos"):
         told = told.drop(1)
     verb, last = told.get_word(0), told.words[-1] if told.words else ""
     if verb in known.making and known.tools & {*told.words[1:5]}:
@@ -242,7 +280,7 @@ def _classify(said: Sentence, known: Lexicon) -> TaskIntent:
     if first == "wie" and said.get_word(1) in ("viele", "ist", "hoch", "spat", "weit", "lange"):
         return _doubt(TaskIntent("command", "question", True, "read"), said, known)
     imperative = verb in known.reading | known.writing
-    if imperative and known.negations & {*told.words[1:3]}:
+    if imperative and (known.negations & {*told.words[1:3]} or last in known.negations):
         return TaskIntent("remark", "negation")
     if asked is None and not imperative and first in known.subjects and not said.is_question:
         if not (known.verb_last and last in known.reading):
@@ -258,7 +296,7 @@ def _classify(said: Sentence, known: Lexicon) -> TaskIntent:
 
 def _begins(said: Sentence, phrases: Sequence[str]) -> bool:
     text = said.text
-    return any(text.startswith(f" {_fold(phrase)} ") for phrase in phrases)
+    return any(text.startswith(f" {_fold(phrase).replace('-', ' ')} ") for phrase in phrases)
 
 
 def _doubt(found: TaskIntent, said: Sentence, known: Lexicon) -> TaskIntent:

@@ -47,7 +47,9 @@ IDIOMS = tuple(
     close that door
     close the book on
     close the chapter
+    check mate
     compare apples
+    compare notes
     cook the books
     count me in
     count me out
@@ -282,6 +284,7 @@ IDIOMS = tuple(
     save your breath
     save your skin
     save yourself
+    scan the horizon
     search high and low
     search me
     search my soul

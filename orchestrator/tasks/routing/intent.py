@@ -12,6 +12,7 @@ from dataclasses import replace
 from orchestrator.tasks.routing.chinese import classify_chinese
 from orchestrator.tasks.routing.english import classify_sentence, strip_politeness
 from orchestrator.tasks.routing.european import classify_european, detect_lexicon
+from orchestrator.tasks.routing.idioms import IDIOMS
 from orchestrator.tasks.routing.kinds import TaskIntent
 from orchestrator.tasks.routing.sentences import MAX_TASK, Sentence, is_chinese, split_sentences
 from orchestrator.tasks.routing.words import RETRACTIONS, THANKS
@@ -34,7 +35,9 @@ def _classify(task: str) -> TaskIntent:
         return classify_chinese(" ".join(" ".join(said.words) for said in sentences))
     if any(said.has_phrase(RETRACTIONS) for said in sentences):
         return TaskIntent("remark", "retraction")
-    lexicon = detect_lexicon(sentences)
+    if any(said.has_phrase(IDIOMS) for said in sentences):
+        return TaskIntent("remark", "idiom")
+    lexicon = detect_lexicon(sentences, opened="¿" in task or "¡" in task)
     if lexicon is not None:
         return combine_intents([classify_european(said, lexicon) for said in sentences])
     telling = [said for said in sentences if not _is_thanks(said)]

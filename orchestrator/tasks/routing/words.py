@@ -19,7 +19,8 @@ READING_VERBS = _split(
     "determine diff display download enumerate estimate examine extract fetch filter find get "
     "give grep "
     "identify inspect list locate lookup measure name parse ping preview print query rank read "
-    "report resolve retrieve return scan search see show sort sum summarise summarize tell total "
+    "look report resolve retrieve return scan search see show sort sum summarise summarize tell "
+    "total "
     "trace track translate validate verify view watch"
 )
 """Verbs that ask for data."""
@@ -34,6 +35,15 @@ WRITING_VERBS = (
     )
 ) - READING_VERBS
 """Verbs that change something, or may."""
+PAST = _split(
+    "lost went came took made gave got saw left broke fell ran won sent felt became began kept "
+    "bought "
+    "wrote said told asked thought knew did had was were yesterday"
+)
+"""First words of what is over: `lost my booking`, `yesterday I …`."""
+PRAISE = _split(
+    "thanks thank great nice good awesome bravo congrats congratulations sorry wow damn"
+)
 PHRASAL = _split("up for at into out through over")
 """Particles that follow a reading verb: look up, search for, check out."""
 
@@ -202,6 +212,26 @@ LABEL_PHRASES = _split_lines(
     as the saying goes
     """
 )
+REPORTING = _split_lines(
+    """
+    as the saying goes
+    he said
+    he says
+    people say
+    said he
+    said she
+    said the
+    she said
+    she says
+    so they say
+    they say
+    """
+)
+"""What tells that somebody else said it."""
+OBJECTS = _split("me us him them you")
+SUBJECTS = _split(
+    "i we you he she they you'll you're you've i'll i'm i've we'll we're they'll they're"
+)
 ADVISING = _split(
     "advise advice argue brainstorm consider debate discuss elaborate explain guess help justify "
     "opine ponder propose recommend remember suggest teach think understand walk"
@@ -294,7 +324,7 @@ RETRACTIONS = _split_lines(
 )
 DEFERRALS = _split("later someday eventually afterwards soon sometime")
 ABSTRACT = _split(
-    "balance blessings closure comfort courage destiny dignity dreams faith forgiveness happiness "
+    "blessings closure comfort courage destiny dignity dreams faith forgiveness happiness "
     "heart hope joy karma love luck mercy mind patience peace respect sanity soul strength "
     "truth wisdom wits way courageously attitude backbone feelings friends happiness limits"
 )

@@ -1,0 +1,365 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.tasks.reading.read import MAX_TASK, read_arguments
+from sandbox.schemas.validator import get_checker
+
+NOW = datetime(2026, 11, 24, 23, 30, tzinfo=UTC)
+TEXT: Mapping[str, Any] = {"type": "string"}
+WHOLE: Mapping[str, Any] = {"type": "integer"}
+NUMBER: Mapping[str, Any] = {"type": "number"}
+FLAG: Mapping[str, Any] = {"type": "boolean"}
+DAY: Mapping[str, Any] = {"type": "string", "format": "date"}
+MAIL: Mapping[str, Any] = {"type": "string", "format": "email"}
+
+
+def listed(*values: str) -> dict[str, Any]:
+    return {"type": "string", "enum": [*values]}
+
+
+def tool(*required: str, **properties: Mapping[str, Any]) -> dict[str, Any]:
+    named = {name.rstrip("_"): part for name, part in properties.items()}
+    return {"type": "object", "properties": named, "required": [*required]}
+
+
+WEATHER = tool("city", city=TEXT, units=listed("metric", "imperial"), date=DAY)
+BERTH = tool("berth_id", berth_id=WHOLE)
+BERTHS = tool(free=FLAG, harbour=TEXT, limit=WHOLE, max_length=NUMBER)
+RECORDS = tool("zone", zone=TEXT, type=listed("A", "AAAA", "CNAME", "MX", "TXT"))
+CONVERT = tool("amount", "from", "to", amount=NUMBER, from_=TEXT, to=TEXT)
+EXCHANGE = tool("amount", "base_currency", amount=NUMBER, base_currency=TEXT, target_currency=TEXT)
+STAY = tool("start_date", "end_date", start_date=DAY, end_date=DAY)
+POINT = tool("latitude", "longitude", latitude=NUMBER, longitude=NUMBER)
+BOX = tool("width", "height", width=NUMBER, height=NUMBER)
+NEAR = tool(
+    "lat", "lon", "radius", lat=NUMBER, lon=NUMBER,
+    radius={"type": "number", "description": "Radius in metres."},
+)  # fmt: skip
+MESSAGE = tool("to", "subject", "body", to=MAIL, subject=TEXT, body=TEXT)
+SEARCH = tool("query", query=TEXT, limit=WHOLE)
+CREATE = tool(
+    "body",
+    body={
+        "type": "object",
+        "properties": {"name": TEXT, "kind": listed("master", "slave"), "ttl": WHOLE},
+        "required": ["name"],
+    },
+)
+TAGS = tool("tags", tags={"type": "array", "items": TEXT})
+MAILS = tool("recipients", recipients={"type": "array", "items": MAIL})
+TICKETS = tool(status=listed("open", "in_progress", "closed"), sort=listed("asc", "desc"))
+LEVELS = tool("level", "severity", level=listed("low", "high"), severity=listed("low", "high"))
+HOST = tool("ip", ip={"type": "string", "format": "ipv4"})
+PAGE = tool("url", url={"type": "string", "format": "uri"})
+WHOIS = tool("domain", domain=TEXT)
+THING = tool("id", id={"type": "string", "format": "uuid"})
+INVOICE = tool("invoice_number", invoice_number=TEXT)
+FILE = tool("path", path=TEXT)
+WAIT = tool("seconds", seconds=WHOLE)
+NIGHTS = tool("nights", nights=WHOLE)
+LANGUAGE = tool("text", "language", text=TEXT, language={"type": "string"})
+COUNTRY = tool("country", country={"type": "string", "maxLength": 2})
+COLOUR = tool("colour", colour=TEXT)
+NESTED = tool(
+    "guest", guest={"$ref": "#/$defs/guest"}, nights=WHOLE
+) | {"$defs": {"guest": {"type": "object", "properties": {"email": MAIL, "name": TEXT},
+                         "required": ["email"]}}}  # fmt: skip
+MOMENT = tool("since", since={"type": "string", "format": "date-time"})
+CLOCK = tool("time", time={"type": "string", "format": "time"})
+MAYBE = tool("berth_id", berth_id={"anyOf": [{"type": "integer"}, {"type": "null"}]})
+
+READ = [
+    ("what is the weather in Bergen", WEATHER, {"city": "Bergen"}),
+    ("what is the weather in Bergen in °C", WEATHER, {"city": "Bergen", "units": "metric"}),
+    ("weather for New York in Fahrenheit", WEATHER, {"city": "New York", "units": "imperial"}),
+    ("weather in Bergen tomorrow", WEATHER, {"city": "Bergen", "date": "2026-11-25"}),
+    ("weather in Bergen on 1 December 2026", WEATHER, {"city": "Bergen", "date": "2026-12-01"}),
+    ("weather in Rio de Janeiro today", WEATHER, {"city": "Rio de Janeiro", "date": "2026-11-24"}),
+    ("show berth 12", BERTH, {"berth_id": 12}),
+    ("who owns berth number 7?", BERTH, {"berth_id": 7}),
+    ("show berth #7", BERTH, {"berth_id": 7}),
+    ("show the berth with id 7", BERTH, {"berth_id": 7}),
+    ("berth_id=7", BERTH, {"berth_id": 7}),
+    ("show berth 12", MAYBE, {"berth_id": 12}),
+    ("list free berths at Bergen Harbour, first 5", BERTHS,
+     {"free": True, "harbour": "Bergen Harbour", "limit": 5}),
+    ("list berths in harbour Bergen with max length 12.5", BERTHS,
+     {"harbour": "Bergen", "max_length": 12.5}),
+    ("list berths that are not free", BERTHS, {"free": False}),
+    ("list berths, free=false", BERTHS, {"free": False}),
+    ("show the first three berths", BERTHS, {"limit": 3}),
+    ("berths, at most 20 results", BERTHS, {"limit": 20}),
+    ("list the berths", BERTHS, {}),
+    ("list MX records of zone example.org", RECORDS, {"zone": "example.org", "type": "MX"}),
+    ("list the mx records for example.org.", RECORDS, {"zone": "example.org", "type": "MX"}),
+    ("records of a.b.example.org", RECORDS, {"zone": "a.b.example.org"}),
+    ("convert 100 EUR to USD", CONVERT, {"amount": 100, "from": "EUR", "to": "USD"}),
+    ("convert 1,250.50 EUR to USD", CONVERT, {"amount": 1250.5, "from": "EUR", "to": "USD"}),
+    ("how much is 250 euros in yen", EXCHANGE,
+     {"amount": 250, "base_currency": "EUR", "target_currency": "JPY"}),
+    ("what is €40 in GBP?", EXCHANGE,
+     {"amount": 40, "base_currency": "EUR", "target_currency": "GBP"}),
+    ("bookings from 2026-12-01 to 2026-12-05", STAY,
+     {"start_date": "2026-12-01", "end_date": "2026-12-05"}),
+    ("bookings between 1 December 2026 and December 5th, 2026", STAY,
+     {"start_date": "2026-12-01", "end_date": "2026-12-05"}),
+    ("what is at 60.39, 5.32", POINT, {"latitude": 60.39, "longitude": 5.32}),
+    ("what is at 33.9 S, 151.2 E", POINT, {"latitude": -33.9, "longitude": 151.2}),
+    ("a box with width 3 and height 4", BOX, {"width": 3, "height": 4}),
+    ("harbours within 2 km of 60.39, 5.32", NEAR, {"lat": 60.39, "lon": 5.32, "radius": 2000}),
+    ('send "hello" to bob@example.org with subject "Hi"', MESSAGE,
+     {"to": "bob@example.org", "subject": "Hi", "body": "hello"}),
+    ('search for "red boats" limit 5', SEARCH, {"query": "red boats", "limit": 5}),
+    ("create a zone named example.org of kind master", CREATE,
+     {"body": {"name": "example.org", "kind": "master"}}),
+    ("create the zone named example.org with ttl 300", CREATE,
+     {"body": {"name": "example.org", "ttl": 300}}),
+    ("set tags red, blue and green", TAGS, {"tags": ["red", "blue", "green"]}),
+    ('tags "red", "light blue" and "green"', TAGS, {"tags": ["red", "light blue", "green"]}),
+    ("mail a@example.org and b@example.org", MAILS,
+     {"recipients": ["a@example.org", "b@example.org"]}),
+    ("list tickets in progress sorted descending", TICKETS,
+     {"status": "in_progress", "sort": "desc"}),
+    ("list closed tickets", TICKETS, {"status": "closed"}),
+    ("ping 192.0.2.7", HOST, {"ip": "192.0.2.7"}),
+    ("fetch https://example.org/a?b=c.", PAGE, {"url": "https://example.org/a?b=c"}),
+    ("whois example.org", WHOIS, {"domain": "example.org"}),
+    ("show 3f2504e0-4f89-11d3-9a0c-0305e82c3301", THING,
+     {"id": "3f2504e0-4f89-11d3-9a0c-0305e82c3301"}),
+    ("get invoice INV-2024-118", INVOICE, {"invoice_number": "INV-2024-118"}),
+    ("get invoice number 4711", INVOICE, {"invoice_number": "4711"}),
+    ("read the file /var/log/messages", FILE, {"path": "/var/log/messages"}),
+    ("wait 2 minutes", WAIT, {"seconds": 120}),
+    ("stay 3 nights", NIGHTS, {"nights": 3}),
+    ('translate "good morning" to French', LANGUAGE, {"text": "good morning", "language": "fr"}),
+    ("holidays in Norway", COUNTRY, {"country": "NO"}),
+    ("colour=blue", COLOUR, {"colour": "blue"}),
+    ('colour "light blue"', COLOUR, {"colour": "light blue"}),
+    ("book 2 nights for ada@example.org", NESTED, {"guest": {"email": "ada@example.org"},
+                                                   "nights": 2}),
+    ("since 2026-01-02T03:04:05Z", MOMENT, {"since": "2026-01-02T03:04:05Z"}),
+    ("alarm at 7:30 pm", CLOCK, {"time": "19:30:00"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("task", "schema", "expected"), READ, ids=[case[0] for case in READ])
+def test_what_a_task_says_is_read(
+    task: str, schema: Mapping[str, Any], expected: Mapping[str, Any]
+) -> None:
+    found = read_arguments(task, schema, now=NOW)
+    assert found.arguments == expected
+    assert (found.missing, found.unused, found.problem) == ((), (), "")
+    assert found.is_complete
+    assert all(origin == "task" for origin in found.origins.values())
+    assert found.by == "rules"
+
+
+UNREAD = [
+    ("a box 3 by 4", BOX, ("width", "height"), ("3", "4")),
+    ("show berth 12 and berth 14", BERTH, ("berth_id",), ("12", "14")),
+    ("show a berth", BERTH, ("berth_id",), ()),
+    ("bookings on 2026-12-01", STAY, ("start_date", "end_date"), ("2026-12-01",)),
+    ("weather in Bergen and Oslo", WEATHER, ("city",), ("Bergen", "Oslo")),
+    ("what is the weather", WEATHER, ("city",), ()),
+    ("weather in general", WEATHER, ("city",), ()),
+    ("set it to low", LEVELS, ("level", "severity"), ()),
+    ("convert 1,5 EUR to USD", EXCHANGE, ("amount",), ("1,5",)),
+    ("list berths 10-20", BERTH, ("berth_id",), ("10-20",)),
+    ("wait 2 km", WAIT, ("seconds",), ("2 km",)),
+    ("within 2 months", WAIT, ("seconds",), ("2 months",)),
+    ("show berth 12.5", BERTH, ("berth_id",), ("12.5",)),
+    ("ping 999.1.1.1", HOST, ("ip",), ("999.1.1.1",)),
+    ("since 2026-01-02T03:04:05", MOMENT, ("since",), ("2026-01-02T03:04:05",)),
+    ("mail bob", MESSAGE, ("to", "subject", "body"), ()),
+    ("on 2026-13-45", STAY, ("start_date", "end_date"), ("2026-13-45",)),
+]
+
+
+@pytest.mark.parametrize(
+    ("task", "schema", "missing", "unused"), UNREAD, ids=[case[0] for case in UNREAD]
+)
+def test_what_has_two_readings_is_asked_for(
+    task: str, schema: Mapping[str, Any], missing: tuple[str, ...], unused: tuple[str, ...]
+) -> None:
+    found = read_arguments(task, schema, now=NOW)
+    assert found.missing == missing
+    assert found.unused == unused
+    assert not found.is_complete
+
+
+LEFT_OVER = [
+    ("show berth 12 in Oslo on 2026-01-01", BERTH, ("Oslo", "2026-01-01")),
+    ("list berths on 03/04/2026", BERTHS, ("03/04/2026",)),
+    ("list berths next week", BERTHS, ("next week",)),
+    ("list berths for 3 boats", BERTHS, ("3",)),
+    ("list berths under 40 EUR", BERTHS, ("40 EUR",)),
+    ('list berths with "shore power"', BERTHS, ('"shore power"',)),
+    ("list berths of ada@example.org", BERTHS, ("ada@example.org",)),
+]
+
+
+@pytest.mark.parametrize(
+    ("task", "schema", "unused"), LEFT_OVER, ids=[case[0] for case in LEFT_OVER]
+)
+def test_values_that_went_nowhere_are_told(
+    task: str, schema: Mapping[str, Any], unused: tuple[str, ...]
+) -> None:
+    assert read_arguments(task, schema, now=NOW).unused == unused
+
+
+def test_near_days_are_dates_only_with_a_clock() -> None:
+    found = read_arguments("weather in Bergen tomorrow", WEATHER)
+    assert found.arguments == {"city": "Bergen"}
+    assert found.unused == ("tomorrow",)
+
+
+def test_the_server_a_task_names_is_no_value() -> None:
+    task = "list the berths at Harbourmaster Pro"
+    assert read_arguments(task, tool(limit=WHOLE)).unused == ("Harbourmaster Pro",)
+    assert read_arguments(task, tool(limit=WHOLE), about="Harbourmaster Pro API").unused == ()
+
+
+def test_each_argument_tells_its_origin_and_the_words_it_came_from() -> None:
+    schema = tool(
+        "zone", "server", "view", "page", "key", zone=TEXT, server=TEXT,
+        view={"type": "string", "default": "public"}, page={"type": "integer", "examples": [1]},
+        key=TEXT, note=TEXT,
+    )  # fmt: skip
+    found = read_arguments(
+        "show zone example.org",
+        schema,
+        given={"note": "mine"},
+        memory={"key": "k1", "zone": "other.example", "limit": 5},
+        defaults={"server": "localhost"},
+    )
+    assert found.arguments == {
+        "zone": "example.org",
+        "server": "localhost",
+        "view": "public",
+        "page": 1,
+        "key": "k1",
+        "note": "mine",
+    }
+    assert found.origins == {
+        "zone": "task",
+        "server": "default",
+        "view": "default",
+        "page": "example",
+        "key": "memory",
+        "note": "given",
+    }
+    assert found.evidence["zone"] == "zone example.org"
+
+
+def test_what_was_given_is_kept_whatever_the_task_says() -> None:
+    found = read_arguments("show berth 12", BERTH, given={"berth_id": 14})
+    assert found.arguments == {"berth_id": 14}
+    assert found.origins == {"berth_id": "given"}
+
+
+def test_given_arguments_are_read_by_their_types_and_checked() -> None:
+    assert read_arguments("", BERTH, given={"berth_id": "14"}).arguments == {"berth_id": 14}
+    wrong = read_arguments("", BERTH, given={"berth_id": "fourteen"})
+    assert wrong.problem
+    assert not wrong.is_complete
+
+
+@pytest.mark.parametrize("name", ["action", "method", "operation", "command", "purge"])
+def test_words_never_choose_what_a_call_does_unless_they_are_quoted(name: str) -> None:
+    schema = tool(name, **{name: listed("list", "delete")})
+    for task in (f"{name} delete", f"{name}=delete", "delete it", f"the {name} is delete"):
+        found = read_arguments(task, schema, memory={name: "delete"})
+        assert found.arguments == {}
+        assert found.missing == (name,)
+    assert read_arguments(f'{name} "delete"', schema).arguments == {name: "delete"}
+
+
+def test_a_free_text_that_chooses_is_not_filled_from_words() -> None:
+    schema = tool("action", action=TEXT)
+    assert read_arguments("action: purge", schema).missing == ("action",)
+    assert read_arguments("do a purge of ABC-1", schema).missing == ("action",)
+
+
+def test_a_path_comes_from_the_task_alone() -> None:
+    schema = tool("content", content={"type": "string", "x-toolwright-file": True})
+    found = read_arguments("upload the report", schema)
+    assert found.missing == ("content",)
+    assert read_arguments("upload /tmp/a.txt", FILE).arguments == {"path": "/tmp/a.txt"}
+
+
+@pytest.mark.parametrize(
+    ("task", "schema", "doubtful"),
+    [
+        ("weather in bergen", WEATHER, ("city",)),
+        ("search for red boats", SEARCH, ("query",)),
+        ("weather in Bergen", WEATHER, ()),
+    ],
+)
+def test_words_that_may_mean_something_else_are_doubtful(
+    task: str, schema: Mapping[str, Any], doubtful: tuple[str, ...]
+) -> None:
+    found = read_arguments(task, schema)
+    assert found.missing == ()
+    assert found.doubtful == doubtful
+
+
+SCHEMAS = [case[1] for case in READ]
+
+
+@given(st.sampled_from(SCHEMAS), st.text(max_size=300))
+def test_any_text_is_read_without_making_values_up(schema: Mapping[str, Any], task: str) -> None:
+    found = read_arguments(task, schema)
+    assert {*found.origins.values()} <= {"task"}
+    if found.is_complete:
+        assert get_checker(schema).find_problem(found.arguments) is None
+    json.dumps(dict(found.arguments))
+
+
+@given(
+    st.sampled_from(READ), st.sampled_from(["", "please ", "Hello, "]), st.sampled_from(["", "."])
+)
+def test_politeness_changes_no_value(case: Any, before: str, after: str) -> None:
+    task, schema, expected = case
+    assert read_arguments(before + task + after, schema, now=NOW).arguments == expected
+
+
+def test_a_task_past_the_limit_is_not_read() -> None:
+    assert read_arguments("show berth 12" + " " * MAX_TASK, BERTH).missing == ("berth_id",)
+
+
+def test_schemas_of_strangers_are_walked_within_bounds() -> None:
+    endless = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/a"}, "l": {"$ref": "#/$defs/l"}},
+        "$defs": {
+            "a": {"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}, "b": TEXT}},
+            "l": {"type": "array", "items": {"$ref": "#/$defs/l"}},
+            "r": {"$ref": "#/$defs/r"},
+        },
+        "required": ["a"],
+    }
+    assert read_arguments("b 12", endless).arguments is not None
+    wide = tool(*[f"p{n}" for n in range(5_000)], **{f"p{n}": TEXT for n in range(5_000)})
+    assert len(read_arguments("p1 12", wide).missing) <= 200
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"properties": {"a": True, "b": False, "c": 7}, "required": "a"},
+        {"properties": {"a": {"enum": "x", "type": 7}}, "required": ["a"]},
+        {"properties": {"a": {"anyOf": 3}}, "required": ["a"]},
+        {"properties": {"": {"type": "string"}}, "required": [""]},
+    ],
+)
+def test_schemas_of_the_wrong_shape_are_no_failure(schema: Mapping[str, Any]) -> None:
+    assert read_arguments('a "x" 12 Bergen', schema) is not None

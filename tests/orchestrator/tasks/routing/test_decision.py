@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from itertools import product
+from math import nan
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.tasks.model import Reading
+from orchestrator.tasks.routing.decision import Candidate, Decision, DecisionBands, decide
+from orchestrator.tasks.routing.intent import classify_task
+from orchestrator.tasks.routing.kinds import TaskIntent
+from registry.models import Route, ToolMatch
+
+BANDS = DecisionBands()
+MATCH = ToolMatch("harbour", "list_berths", 1.0, "List berths.", "Harbour", "Berths of a harbour.")
+SURE = Route((MATCH,), 0.95, (), True)
+GOOD = Candidate("harbour", "list_berths", "read", "active", "standard")
+FULL = Reading({"free": True}, {"free": "task"})
+COMMAND = TaskIntent("command", "imperative", True, "read")
+MAKING = TaskIntent("creation", "making", True, "write")
+ADVICE = TaskIntent("advice", "how or why")
+REMARK = TaskIntent("remark", "statement")
+
+
+def decided(
+    route: Route = SURE,
+    candidate: Candidate | None = GOOD,
+    reading: Reading = FULL,
+    intent: TaskIntent = COMMAND,
+    margin: float = 0.5,
+    same_api: str = "",
+) -> Decision:
+    return decide(route, candidate, reading, intent, BANDS, margin=margin, same_api=same_api)
+
+
+def test_a_sure_read_of_a_proven_server_is_made() -> None:
+    assert decided() == Decision("act")
+    assert decided(candidate=replace(GOOD, level="trusted")) == Decision("act")
+    own = replace(GOOD, level="probationary", made_by_run=True)
+    assert decided(candidate=own) == Decision("act")
+
+
+CONFIRMED: list[tuple[str, dict[str, Any]]] = [
+    ("below_act", {"route": replace(SURE, probability=0.849)}),
+    ("words_only", {"route": replace(SURE, by_meaning=False)}),
+    ("writes", {"candidate": replace(GOOD, access="write")}),
+    ("writes", {"candidate": replace(GOOD, access="write", level="trusted")}),
+    ("untrusted", {"candidate": replace(GOOD, level="probationary")}),
+    ("untrusted", {"candidate": replace(GOOD, level="degraded")}),
+    ("untrusted", {"candidate": replace(GOOD, level="degraded", made_by_run=True)}),
+    ("experimental", {"candidate": replace(GOOD, state="experimental", level="trusted")}),
+    ("experimental", {"candidate": replace(GOOD, level="experimental", made_by_run=True)}),
+    ("third_party", {"candidate": replace(GOOD, third_party=True)}),
+    ("from_prose", {"candidate": replace(GOOD, from_prose=True)}),
+    ("incomplete", {"reading": replace(FULL, missing=("berth",))}),
+    ("invalid", {"reading": replace(FULL, problem="/free: is no boolean")}),
+    ("unused_values", {"reading": replace(FULL, unused=("tomorrow",))}),
+    ("doubtful_value", {"reading": replace(FULL, doubtful=("city",))}),
+    ("example_value", {"reading": replace(FULL, origins={"free": "example"})}),
+    ("memory_value", {"reading": replace(FULL, origins={"free": "memory"})}),
+    ("carried_value", {"candidate": replace(GOOD, carries=True)}),
+    ("uncertain_intent", {"intent": replace(COMMAND, certain=False)}),
+    ("words_write", {"intent": replace(COMMAND, access="write")}),
+]
+CHOSEN: list[tuple[str, dict[str, Any]]] = [
+    ("below_confirm", {"route": replace(SURE, probability=0.399)}),
+    ("below_confirm", {"route": replace(SURE, probability=0.1)}),
+    ("near_tie", {"margin": 0.049}),
+    ("near_tie", {"margin": nan}),
+    ("veto", {"route": replace(SURE, vetoes=("another verb",))}),
+    ("veto", {"route": replace(SURE, vetoes=("another vendor",))}),
+    ("inactive", {"candidate": replace(GOOD, state="quarantined")}),
+    ("inactive", {"candidate": replace(GOOD, state="archived")}),
+    ("other_api", {"same_api": "powerdns"}),
+    ("creation", {"intent": replace(MAKING, certain=False)}),
+]
+
+
+@pytest.mark.parametrize(("reason", "changed"), CONFIRMED)
+def test_one_doubt_is_enough_to_ask(reason: str, changed: dict[str, Any]) -> None:
+    found = decided(**changed)
+    assert found.kind == "confirm"
+    assert reason in found.reasons
+
+
+@pytest.mark.parametrize(("reason", "changed"), CHOSEN)
+def test_where_it_is_unclear_which_tool_is_meant_there_is_a_choice(
+    reason: str, changed: dict[str, Any]
+) -> None:
+    found = decided(**changed)
+    assert found.kind == "choose"
+    assert reason in found.reasons
+
+
+@pytest.mark.parametrize(("one", "other"), list(product(CONFIRMED, CHOSEN))[::7])
+def test_doubts_do_not_cancel_each_other(
+    one: tuple[str, dict[str, Any]], other: tuple[str, dict[str, Any]]
+) -> None:
+    if {*one[1]} & {*other[1]}:
+        assert decided(**one[1]).kind != "act"
+        return
+    found = decided(**one[1], **other[1])
+    assert found.kind == "choose"
+    assert {one[0], other[0]} <= {*found.reasons}
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"route": replace(SURE, matches=())}, Decision("forge", ("no_candidate",))),
+        ({"candidate": None}, Decision("forge", ("no_candidate",))),
+        ({"route": replace(SURE, probability=0.099)}, Decision("forge", ("below_forge",))),
+        ({"route": replace(SURE, probability=nan)}, Decision("forge", ("below_forge",))),
+        (
+            {"route": replace(SURE, probability=0.05), "same_api": "powerdns"},
+            Decision("adapt", ("same_api", "below_forge"), "powerdns", "adapt"),
+        ),
+        (
+            {"candidate": None, "intent": replace(COMMAND, certain=False)},
+            Decision("choose", ("uncertain_intent", "no_candidate")),
+        ),
+        (
+            {"candidate": None, "same_api": "x", "intent": replace(COMMAND, certain=False)},
+            Decision("choose", ("uncertain_intent", "no_candidate")),
+        ),
+        ({"intent": MAKING, "route": replace(SURE, probability=0.2)},
+         Decision("forge", ("creation",), "", "forced")),
+        ({"intent": MAKING}, Decision("adapt", ("creation", "near_match"), "harbour", "adapt")),
+        ({"intent": MAKING, "candidate": replace(GOOD, third_party=True, extensible=False)},
+         Decision("forge", ("creation",), "", "forced")),
+        ({"intent": MAKING, "candidate": replace(GOOD, state="archived")},
+         Decision("forge", ("creation",), "", "forced")),
+        ({"intent": MAKING, "candidate": None, "same_api": "powerdns"},
+         Decision("adapt", ("creation", "same_api"), "powerdns", "adapt")),
+        ({"intent": ADVICE}, Decision("choose", ("advice",))),
+        ({"intent": REMARK}, Decision("choose", ("remark",))),
+        ({"intent": REMARK, "route": replace(SURE, probability=0.3)},
+         Decision("answer", ("remark",))),
+        ({"intent": ADVICE, "candidate": None}, Decision("answer", ("advice",))),
+        ({"intent": ADVICE, "candidate": None, "same_api": "x"}, Decision("answer", ("advice",))),
+    ],
+)  # fmt: skip
+def test_what_is_done_where_nothing_is_called(changed: dict[str, Any], expected: Decision) -> None:
+    assert decided(**changed) == expected
+
+
+def test_a_server_of_the_same_api_that_lacks_the_operation_is_extended() -> None:
+    unsure = replace(SURE, probability=0.3)
+    for same in ("harbour", "powerdns"):
+        found = decided(unsure, same_api=same)
+        assert (found.kind, found.server, found.strategy) == ("adapt", same, "adapt")
+    guessed = decided(unsure, same_api="harbour", intent=replace(COMMAND, certain=False))
+    assert guessed.kind == "choose"
+
+
+@given(
+    probability=st.floats(0, 1),
+    margin=st.floats(-1, 1),
+    access=st.sampled_from(["read", "write"]),
+    state=st.sampled_from(["active", "experimental", "quarantined", "archived"]),
+    level=st.sampled_from(["probationary", "standard", "trusted", "degraded", "experimental"]),
+    flags=st.lists(st.booleans(), min_size=6, max_size=6),
+    task=st.sampled_from(["list berths", "how do I list berths?", "weather this", "book berth 1"]),
+    origin=st.sampled_from(["task", "given", "default", "example", "memory", "step", "model"]),
+)
+def test_nothing_acts_but_a_plain_read(
+    probability: float,
+    margin: float,
+    access: Any,
+    state: Any,
+    level: Any,
+    flags: list[bool],
+    task: str,
+    origin: Any,
+) -> None:
+    third, prose, own, meaning, veto, unused = flags
+    route = Route((MATCH,), probability, ("another verb",) if veto else (), meaning)
+    candidate = Candidate("harbour", "x", access, state, level, third, prose, own)
+    reading = Reading({"a": 1}, {"a": origin}, unused=("x",) if unused else ())
+    found = decide(route, candidate, reading, classify_task(task), BANDS, margin=margin)
+    if found.kind == "act":
+        assert task == "list berths"
+        assert (access, state) == ("read", "active")
+        assert level in ("standard", "trusted") or (own and level == "probationary")
+        assert meaning
+        assert {third, prose, veto, unused} == {False}
+        assert origin not in ("example", "memory")
+        assert probability >= BANDS.act
+        assert margin >= BANDS.margin
+    assert (not found.reasons) == (found.kind == "act")
+
+
+def test_bands_are_settings() -> None:
+    wide = DecisionBands(act=0.5, confirm=0.2, margin=0.0)
+    route = replace(SURE, probability=0.6)
+    assert decide(route, GOOD, FULL, COMMAND, wide, margin=0.0).kind == "act"
+    assert decide(route, GOOD, FULL, COMMAND, BANDS, margin=0.0).kind == "choose"
+    assert {f.name for f in fields(DecisionBands)} == {"act", "confirm", "adapt", "forge", "margin"}

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.tasks.routing.intent import classify_task
+from orchestrator.tasks.routing.kinds import TaskIntent
+from orchestrator.tasks.routing.sentences import MAX_TASK
+
+CASES = [
+    line.split("\t")
+    for line in Path(__file__).with_name("intents.tsv").read_text(encoding="utf-8").splitlines()
+]
+"""What a task is, and the task: `read` and `make` are certain, `write` asks for a change,
+`maybe-make` is asked about, `no-act` may be of any kind as long as nothing is read because of it.
+"""
+FITTING = {
+    "read": lambda found: (found.kind, found.certain, found.access) == ("command", True, "read"),
+    "write": lambda found: (found.kind, found.access) == ("command", "write"),
+    "make": lambda found: (found.kind, found.certain) == ("creation", True),
+    "maybe-make": lambda found: (found.kind, found.certain) == ("creation", False),
+    "advice": lambda found: found.kind == "advice",
+    "remark": lambda found: found.kind == "remark",
+    "no-act": lambda found: not may_act(found),
+}
+
+
+def may_act(found: TaskIntent) -> bool:
+    return found.kind in ("command", "creation") and found.certain
+
+
+@pytest.mark.parametrize(("kind", "task"), CASES, ids=[task for _, task in CASES])
+def test_the_kind_of_a_task(kind: str, task: str) -> None:
+    assert FITTING[kind](classify_task(task)), classify_task(task)
+
+
+def test_half_of_the_table_is_not_to_be_acted_on() -> None:
+    kinds = [kind for kind, _ in CASES]
+    inert = sum(kind in ("advice", "remark", "no-act") for kind in kinds)
+    assert len(kinds) >= 150
+    assert inert >= len(kinds) / 2
+
+
+QUIET = [task for kind, task in CASES if kind in ("remark", "no-act", "advice")]
+
+
+@given(st.sampled_from(QUIET), st.sampled_from(["", "  ", "\n", "Hey, ", "Please "]))
+def test_politeness_makes_no_remark_a_command(task: str, lead: str) -> None:
+    assert not may_act(classify_task(lead + task))
+
+
+@given(st.sampled_from([task for kind, task in CASES if kind == "read"]))
+def test_a_command_that_is_quoted_is_none(task: str) -> None:
+    assert not may_act(classify_task(f"\N{LEFT DOUBLE QUOTATION MARK}{task}”"))
+    assert not may_act(classify_task(f"> {task}"))
+
+
+@given(st.sampled_from([task for kind, task in CASES if kind == "read" and task.isascii()]))
+def test_a_command_that_is_taken_back_is_none(task: str) -> None:
+    assert not may_act(classify_task(f"{task}, just kidding"))
+    assert not may_act(classify_task(f"{task}\nNo, never mind."))
+
+
+@given(st.text())
+def test_any_text_has_a_kind(task: str) -> None:
+    assert classify_task(task).kind in ("command", "creation", "advice", "remark")
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=("L", "N")), max_size=50))
+def test_nothing_said_asks_for_nothing(task: str) -> None:
+    assert not may_act(classify_task(task))
+
+
+def test_a_task_that_is_too_long_is_never_certain() -> None:
+    assert may_act(classify_task("list the zones of " + "a" * (MAX_TASK - 100)))
+    assert not may_act(classify_task("list the zones of " + "a " * MAX_TASK))
+    assert not may_act(classify_task("list the zones. " + "x" * MAX_TASK))
+
+
+def test_letters_that_are_not_seen_change_nothing() -> None:
+    assert classify_task("do\N{ZERO WIDTH SPACE}n't list the zones").kind == "remark"
+    assert classify_task("don\N{RIGHT SINGLE QUOTATION MARK}t list the zones").kind == "remark"
