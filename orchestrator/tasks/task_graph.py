@@ -65,7 +65,7 @@ def build_graph(context: RunContext) -> StateGraph[RunState]:
     graph.add_conditional_edges("gate", prepares.choose_after_gate, after_gate)
     graph.add_conditional_edges("confirm", prepares.choose_after_gate, after_gate)
     graph.add_conditional_edges("forge", makes.choose_after_forge, ["route", "assemble"])
-    graph.add_conditional_edges("adapt", makes.choose_after_adapt, ["adapt", "route", "assemble"])
+    graph.add_conditional_edges("adapt", makes.choose_after_forge, ["route", "assemble"])
     graph.add_edge("execute", "check")
     after_check = ["retry", "diagnose", "route", "execute", "assemble"]
     graph.add_conditional_edges("check", calls.choose_after_check, after_check)
