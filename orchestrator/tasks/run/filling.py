@@ -21,8 +21,7 @@ from orchestrator.tasks.run.thinking import (
     RULES,
     bind_results,
     list_doubts,
-    read_by_rules,
-    select_words,
+    read_words,
 )
 from sandbox.bundle.model import ToolDefinition
 from sandbox.schemas.validator import get_checker
@@ -106,8 +105,7 @@ class Filling:
         known = await asyncio.to_thread(bind_results, step, tool, earlier)
         plain = {name: value for name, value in known.items() if not holds_reference(value)}
         server = get_server(step["tool"])
-        words = select_words(step["task"], tool)
-        reading = await asyncio.to_thread(read_by_rules, words, tool, plain, server)
+        reading = await asyncio.to_thread(read_words, step["task"], tool, plain, server)
         missing = tuple(n for n in reading.missing if n.partition(".")[0] not in known)
         return Filled(known, reading, missing)
 

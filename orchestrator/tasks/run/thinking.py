@@ -100,8 +100,7 @@ def decide_step(
     if first is not None:
         tool = parts.roster.find_tool(first.match.entry, first.match.tool)
         about = f"{first.entry.name} {first.entry.title}"
-        words = select_words(task, tool)
-        reading = _note_unread(words, tool, read_by_rules(words, tool, {}, about), about)
+        reading = read_words(task, tool, {}, about)
         candidate = _describe_candidate(parts, first, made)
     intent = classify_task(task)
     decision = decide(
@@ -183,19 +182,20 @@ def is_restricted(parts: TaskParts, tool: str) -> bool:
     return outside or member.entry.state != "active" or is_prose(member.bundle)
 
 
-def read_by_rules(
-    task: str, tool: ToolDefinition, known: Mapping[str, Any], about: str = ""
-) -> Reading:
+def read_words(task: str, tool: ToolDefinition, known: Mapping[str, Any], about: str) -> Reading:
     """The arguments of a tool as the task's words say them, beside those that are known. `about`
     names its server: such words are no values.
     """
-    return read_arguments(
-        task,
+    # A URL is read where the tool takes one; else it says where the API is.
+    words = task if "uri" in json.dumps(tool.input_schema) else strip_addresses(task)
+    reading = read_arguments(
+        words,
         tool.input_schema,
         given=known,
         now=datetime.now().astimezone(),
         about=f"{about} {tool.name} {tool.description[:500]}",
     )
+    return _note_unread(words, tool, reading, about)
 
 
 def strip_addresses(task: str) -> str:
@@ -210,11 +210,6 @@ def strip_addresses(task: str) -> str:
 
 
 _BEFORE = r"(?:[\s,;(\[<]*\b(?:from|at|see|via|on|the\s+API\s+is(?:\s+at)?))?[\s,;:(\[<]*"
-
-
-def select_words(task: str, tool: ToolDefinition) -> str:
-    """The words that a tool's arguments are read from: with URLs only where it takes one."""
-    return task if "uri" in json.dumps(tool.input_schema) else strip_addresses(task)
 
 
 def _note_unread(task: str, tool: ToolDefinition, reading: Reading, about: str) -> Reading:
