@@ -107,8 +107,19 @@ async def run_task(
         except RunWaits as wait:
             if not quiet or wait.result is None:
                 raise
-            return {**wait.result, "state": "suggested"}
+            return {**wait.result, "state": "suggested", "candidates": _list_shown(wait.result)}
         return dict(state["result"])
+
+
+def _list_shown(asked: Mapping[str, Any]) -> list[Any]:
+    """The candidates of what a run would have asked: the tool that it asked about, or those that
+    it would have let choose from.
+    """
+    shown = asked["question"]["shown"]
+    if "tool" in shown:
+        return [{"tool": shown["tool"], "arguments": shown.get("arguments", {})}]
+    listed = shown.get("candidates")
+    return list(listed) if isinstance(listed, list) else []
 
 
 class _MonotonicReport:
