@@ -134,6 +134,12 @@ class App:
         wanted = await asyncio.to_thread(asks_for_more, job.request)
         if not wanted or made["state"] != "active":
             return made
+        task = str(job.request.get("task", ""))
+        routed = await asyncio.to_thread(self.suggestions.route, task, 3)
+        if not (self.authors.describe_endpoint() or routed.route.by_meaning):
+            # Nobody would choose: the graph library is not loaded for nothing.
+            found = [each.to_json() for each in routed.found if each.entry.name == made["server"]]
+            return {**made, "task": {"state": "suggested", "candidates": found}}
         kept = {
             name: job.request[name] for name in ("task", "session", "reason") if name in job.request
         }

@@ -35,9 +35,11 @@ from registry.health.causes import Cause, find_cause
 from registry.jobs.pending import PendingForge, pending_json, read_pending
 from registry.models import CallFailure, DraftRow, Job
 from registry.needs import (
+    AnswerNeed,
     BudgetLine,
     BudgetNeed,
     CredentialNeed,
+    DecisionNeed,
     EngineNeed,
     FileNeed,
     HostNeed,
@@ -267,6 +269,8 @@ NEEDS: tuple[Need, ...] = (
     engine_need(BaseImageMissing("base")),
     engine_need(ComponentMissing("none")),
     UnfreezeNeed(),
+    AnswerNeed("s1.confirm.0", "Is this call meant?", {"type": "object"}),
+    DecisionNeed("0" * 16),
 )
 
 

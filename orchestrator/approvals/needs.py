@@ -22,6 +22,7 @@ from orchestrator.approvals.services import choose_service, describe_service, de
 from orchestrator.errors import ForgeWaits, OrchestratorError
 from registry.approvals.grants import GrantTable
 from registry.database.canonical import hash_text, to_canonical_json
+from registry.errors import RowNotFound
 from registry.models import Job
 from registry.needs import (
     AllowedNeed,
@@ -292,7 +293,7 @@ def is_met(consents: Grants, job: Job, mark: Callable[[str], str] = lambda url: 
         case UnfreezeNeed():
             return not consents.store.processes.get_freeze().frozen
         case DecisionNeed(approval):
-            return consents.store.approvals.get(approval).state not in UNDECIDED
+            return _is_decided(consents, approval)
         case HostNeed(host):
             return host in consents.find_hosts()
         case FileNeed(path):
@@ -313,6 +314,14 @@ def is_met(consents: Grants, job: Job, mark: Callable[[str], str] = lambda url: 
             return not find_ungranted(consents, server, permissions)
         case _:
             return False
+
+
+def _is_decided(consents: Grants, approval: str) -> bool:
+    """Whether nothing more becomes of an approval, also where it is gone."""
+    try:
+        return consents.store.approvals.get(approval).state not in UNDECIDED
+    except RowNotFound:
+        return True
 
 
 def is_allowable(need: Need | None) -> TypeGuard[AllowedNeed]:

@@ -87,8 +87,11 @@ def _print_server(result: dict[str, Any]) -> None:
         f"{result['server']} version {result['version']} is {result['state']}.", "bold green"
     )
     print_text(f"{len(result['tools'])} tools; try: toolwright show {result['server']}")
-    if came := result.get("task"):
+    came = result.get("task")
+    if came and came["state"] in ("answered", "pending"):
         print_answer(render_task_result(came))
+    elif came:
+        print_text("Its task is not done yet: `toolwright do TASK` asks what is not clear.")
     for problem in result["problems"]:
         print_text(f"left out: {problem}", "yellow")
     for wanted in result.get("credentials", ()):

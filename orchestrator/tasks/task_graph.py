@@ -65,7 +65,7 @@ def build_graph(context: RunContext) -> StateGraph[RunState]:
     graph.add_conditional_edges("gate", prepares.choose_after_gate, after_gate)
     graph.add_conditional_edges("confirm", prepares.choose_after_gate, after_gate)
     graph.add_conditional_edges("forge", makes.choose_after_forge, ["route", "assemble"])
-    graph.add_conditional_edges("adapt", makes.choose_after_adapt, ["adapt", "route", "assemble"])
+    graph.add_conditional_edges("adapt", makes.choose_after_forge, ["route", "assemble"])
     graph.add_edge("execute", "check")
     after_check = ["retry", "diagnose", "route", "execute", "assemble"]
     graph.add_conditional_edges("check", calls.choose_after_check, after_check)
@@ -107,8 +107,19 @@ async def run_task(
         except RunWaits as wait:
             if not quiet or wait.result is None:
                 raise
-            return {**wait.result, "state": "suggested"}
+            return {**wait.result, "state": "suggested", "candidates": _list_shown(wait.result)}
         return dict(state["result"])
+
+
+def _list_shown(asked: Mapping[str, Any]) -> list[Any]:
+    """The candidates of what a run would have asked: the tool that it asked about, or those that
+    it would have let choose from.
+    """
+    shown = asked["question"]["shown"]
+    if "tool" in shown:
+        return [{"tool": shown["tool"], "arguments": shown.get("arguments", {})}]
+    listed = shown.get("candidates")
+    return list(listed) if isinstance(listed, list) else []
 
 
 class _MonotonicReport:

@@ -258,7 +258,8 @@ def test_a_run_killed_while_it_forges_makes_one_server_and_goes_on(
         world.home.allow(site.url)
         with world.home.store() as store:
             before = len(store.servers.find_summaries())
-        job = world.queue(task="count the owners", tool="none", source=site.url)
+        order = {"source": site.url, "name": f"counts_{moment.strip(chr(39))}"}
+        job = world.queue(task="count the owners", tool="none", **order)
         killed_at(rf"after UPDATE jobs .*{moment}", world.alone)
         asked = carry_on(world.alone, job.id)
         answer(world, asked, **say_yes(asked))

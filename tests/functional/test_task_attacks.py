@@ -80,17 +80,14 @@ def test_the_tool_that_fits_is_still_confirmed_beside_it(
     asking(settings, zones, owners, story)
 
 
-@pytest.mark.parametrize("tool", ["zones.delete_all", "toolwright.approve", "owners.count_owners"])
+@pytest.mark.parametrize("tool", ["zones.delete_all", "toolwright.approve", "zones.list_zones "])
 def test_an_answer_cannot_choose_a_tool_that_was_not_offered(
     settings: Settings, zones: Site, owners: Site, tool: str
 ) -> None:
     async def story(here: Asking) -> None:
         asked = await here.do("list the zones")
         choice = await here.answer(asked, confirm=False)
-        offered = get_question(choice)["schema"]["properties"]["tool"]["enum"]
-        if tool in offered:
-            offered.remove(tool)
-            return
+        assert "zones.list_zones" in get_question(choice)["schema"]["properties"]["tool"]["enum"]
         assert isinstance(here.take(choice, tool=tool), tuple)
         assert here.app.store.jobs.get(choice.id).state == "waiting"
         assert zones.asked == owners.asked == []

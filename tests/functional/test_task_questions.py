@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from registry.errors import AnswerRefused
 from registry.models import Job
 from tests.functional.asking import Asking, asking
 from tests.world.site import Site
-from tests.world.zones import ZONES, owners_api, zones_api
+from tests.world.zones import ZONES, build_page, owners_api, zones_api
 
 
 @pytest.fixture
@@ -269,5 +270,30 @@ def test_none_of_the_candidates_leads_to_a_source_and_a_server(
         assert ended.result["state"] == "refused"
         assert zones.asked == owners.asked == []
         assert len(here.app.store.servers.find_summaries()) == 2
+
+    asking(settings, zones, owners, story)
+
+
+def test_what_a_registered_api_has_by_now_becomes_its_servers_next_version(
+    settings: Settings, zones: Site, owners: Site
+) -> None:
+    async def story(here: Asking) -> None:
+        document = json.loads(zones.pages["/openapi.json"].body)  # type: ignore[union-attr]
+        document["paths"]["/weather"] = {
+            "get": {
+                "operationId": "showWeather",
+                "summary": "Show the weather in the machine room",
+                "responses": {"200": {"description": "ok"}},
+            }
+        }
+        zones.pages |= {
+            "/openapi.json": build_page(document),
+            "/weather": build_page({"celsius": 19}),
+        }
+        job = await here.do(f"show the weather in the machine room ({zones.url})")
+        assert get_question(job)["shown"]["tool"] == "zones.show_weather"
+        assert get_answer(await here.answer(job, confirm=True)) == {"celsius": 19}
+        servers = {s.name: s.version for s in here.app.store.servers.find_summaries()}
+        assert servers == {"zones": 2, "owners": 1}
 
     asking(settings, zones, owners, story)

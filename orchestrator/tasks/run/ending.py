@@ -43,6 +43,8 @@ class Making:
         self.context.tell("forge", 0.1, f"nothing registered does {step['id']}")
         if self.context.quiet:
             return self._suggest(state)
+        if step.get("server") in (state.get("adapted") or []) and step.get("made"):
+            return await self._extend(state, step)
         if state.get("forged"):
             return self._refuse(state, "a run makes one server; ask for the rest by itself")
         source = self._find_source(state)
@@ -84,18 +86,22 @@ class Making:
             return self._suggest(state)
         entry = await asyncio.to_thread(self.context.store.servers.get, server)
         compiled = entry.created_by.startswith("compiler")
-        again = compiled and server not in (state.get("adapted") or [])
-        order = {"source": entry.source} if again else {"parent": server, "source": NO_SOURCE}
-        made = await self._carry_out(step, {"name": server, **order})
+        if not compiled:
+            return await self._extend(state, step)
+        await self._carry_out(step, {"name": server, "source": entry.source})
+        # What it has by now is chosen from; none of it leads to code for it.
         adapted = [*(state.get("adapted") or []), server]
-        if made["version"] == entry.version and again:
-            return {"adapted": adapted}
         return {**self._route_to(state, server), "adapted": adapted, "strategy": "adapt"}
 
-    def choose_after_adapt(self, state: RunState) -> str:
-        if state.get("result"):
-            return "assemble"
-        return "adapt" if get_step(state).get("choice") == "adapt" else "route"
+    async def _extend(self, state: RunState, step: StepState) -> RunState:
+        """The next version of a registered server, from code that somebody writes, once a run."""
+        if step.get("extended"):
+            return self._refuse(state, "its next version does not do it either")
+        server = step["server"]
+        await self._carry_out(step, {"name": server, "parent": server, "source": NO_SOURCE})
+        routed = self._route_to(state, server)
+        steps = change_step({**state, "steps": routed["steps"]}, step["id"], extended=True)
+        return {**routed, "steps": steps, "strategy": "adapt"}
 
     def choose_after_forge(self, state: RunState) -> str:
         return "assemble" if state.get("result") else "route"

@@ -16,7 +16,13 @@ from orchestrator.tasks.run import questions
 from orchestrator.tasks.run.context import RunContext
 from orchestrator.tasks.run.flow import holds_reference, merge_arguments
 from orchestrator.tasks.run.state import RunState, StepState, change_step, get_server, get_step
-from orchestrator.tasks.run.thinking import CLIENT, RULES, bind_results, list_doubts, read_by_rules
+from orchestrator.tasks.run.thinking import (
+    CLIENT,
+    RULES,
+    bind_results,
+    list_doubts,
+    read_words,
+)
 from sandbox.bundle.model import ToolDefinition
 from sandbox.schemas.validator import get_checker
 
@@ -99,7 +105,7 @@ class Filling:
         known = await asyncio.to_thread(bind_results, step, tool, earlier)
         plain = {name: value for name, value in known.items() if not holds_reference(value)}
         server = get_server(step["tool"])
-        reading = await asyncio.to_thread(read_by_rules, step["task"], tool, plain, server)
+        reading = await asyncio.to_thread(read_words, step["task"], tool, plain, server)
         missing = tuple(n for n in reading.missing if n.partition(".")[0] not in known)
         return Filled(known, reading, missing)
 

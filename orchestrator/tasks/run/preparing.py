@@ -42,9 +42,12 @@ from orchestrator.tasks.run.thinking import (
     ask_plan,
     decide_step,
     is_restricted,
+    strip_addresses,
 )
 
 CANDIDATES = 5
+MADE_CANDIDATES = 20
+"""So many are looked through for those of a server that was made for the step."""
 DOUBTFUL = frozenset({"uncertain_intent", "advice", "remark"})
 """Reasons for which only whoever asked can tell whether something is to be done."""
 
@@ -131,8 +134,9 @@ class Preparing:
             self.context.parts.roster.find_tool(*parts)
             return {}
         made = step.get("made") or list(filter(None, [state.get("made")]))
+        most = MADE_CANDIDATES if made else CANDIDATES
         routed = await asyncio.to_thread(
-            self.context.parts.suggestions.route, step["task"], CANDIDATES
+            self.context.parts.suggestions.route, strip_addresses(step["task"]), most
         )
         decided = await asyncio.to_thread(
             decide_step, self.context.parts, step["task"], routed, made, state.get("source", "")

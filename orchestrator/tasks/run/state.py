@@ -44,6 +44,7 @@ class StepState(TypedDict, total=False):
     missing: list[str]
     reasons: list[str]
     server: str
+    extended: bool
     read_by: str
     why: str
     shown: bool

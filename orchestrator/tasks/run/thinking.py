@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,7 +20,7 @@ from orchestrator.tasks.parts import TaskParts
 from orchestrator.tasks.planning.binding import bind_steps
 from orchestrator.tasks.planning.parse import ANSWER, parse_plan
 from orchestrator.tasks.reading.read import read_arguments
-from orchestrator.tasks.routing.decision import Candidate, Decision, decide
+from orchestrator.tasks.routing.decision import Candidate, Decision, DecisionBands, decide
 from orchestrator.tasks.routing.intent import classify_task
 from orchestrator.tasks.run.questions import NONE
 from orchestrator.tasks.run.state import StepState, get_server
@@ -88,7 +89,8 @@ def decide_step(
     """What becomes of a step that nobody named a tool for. `made` are servers that this run made
     for it, which come first; `source` is where the caller said that its API is.
     """
-    found = [each for each in routed.found if each.entry.name in made] or list(routed.found)
+    found = [each for each in routed.found if each.entry.name in made]
+    found = found or ([] if made else list(routed.found))
     same_api, is_foreign = _find_named_api(parts.suggestions.store, task, source, found)
     if is_foreign and not made:
         found = []
@@ -98,15 +100,16 @@ def decide_step(
     if first is not None:
         tool = parts.roster.find_tool(first.match.entry, first.match.tool)
         about = f"{first.entry.name} {first.entry.title}"
-        reading = _note_unread(task, tool, read_by_rules(task, tool, {}, about), about)
+        reading = read_words(task, tool, {}, about)
         candidate = _describe_candidate(parts, first, made)
     intent = classify_task(task)
     decision = decide(
         route, candidate, reading, intent, margin=_get_margin(route), same_api=same_api
     )
-    if decision.kind in ("forge", "adapt") and made:
-        # What was made for the step is chosen from; nothing is made for it again.
-        decision = Decision("choose", decision.reasons)
+    if decision.kind in ("choose", "forge", "adapt") and made:
+        # What was made for the step is taken or chosen from; nothing is made for it again.
+        clear = reading.is_complete and _get_margin(route) >= DecisionBands().margin
+        decision = Decision("confirm" if clear else "choose", decision.reasons)
     named = decision.kind in ("act", "confirm") and first is not None
     name = f"{first.match.entry}.{first.match.tool}" if named and first else ""
     return StepDecision(decision, name, tuple(each.to_json() for each in found), reading)
@@ -179,19 +182,34 @@ def is_restricted(parts: TaskParts, tool: str) -> bool:
     return outside or member.entry.state != "active" or is_prose(member.bundle)
 
 
-def read_by_rules(
-    task: str, tool: ToolDefinition, known: Mapping[str, Any], about: str = ""
-) -> Reading:
+def read_words(task: str, tool: ToolDefinition, known: Mapping[str, Any], about: str) -> Reading:
     """The arguments of a tool as the task's words say them, beside those that are known. `about`
     names its server: such words are no values.
     """
-    return read_arguments(
-        task,
+    # A URL is read where the tool takes one; else it says where the API is.
+    words = task if "uri" in json.dumps(tool.input_schema) else strip_addresses(task)
+    reading = read_arguments(
+        words,
         tool.input_schema,
         given=known,
         now=datetime.now().astimezone(),
         about=f"{about} {tool.name} {tool.description[:500]}",
     )
+    return _note_unread(words, tool, reading, about)
+
+
+def strip_addresses(task: str) -> str:
+    """A task without the URLs in it, which say where an API is and not what is wanted of it; as it
+    is where nothing else is said.
+    """
+    words = task
+    for address in find_locations(task):
+        if "://" in address:
+            words = re.sub(rf"{_BEFORE}{re.escape(address)}[)\]>]?", "", words)
+    return words.strip(" ,;:-") or task
+
+
+_BEFORE = r"(?:[\s,;(\[<]*\b(?:from|at|see|via|on|the\s+API\s+is(?:\s+at)?))?[\s,;:(\[<]*"
 
 
 def _note_unread(task: str, tool: ToolDefinition, reading: Reading, about: str) -> Reading:
