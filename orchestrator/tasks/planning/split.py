@@ -7,13 +7,15 @@ from collections.abc import Sequence
 
 from orchestrator.tasks.model import Plan, Step, Strategy
 from orchestrator.tasks.routing.intent import classify_task
+from orchestrator.tasks.routing.sentences import MAX_TASK
 
 MAX_STEPS = 10
-_JOINTS = re.compile(r"\s*(?:;|\n+|,?\s+(?:and\s+)?then\s+)\s*", re.IGNORECASE)
+# A run of spaces is tried at its beginning alone, so that a long one is not tried from each place.
+_JOINTS = re.compile(r";|\n+|(?:,|(?<!\s))\s+(?:and\s+)?then\s+", re.IGNORECASE)
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
 _THEN = re.compile(r"\bthen\b", re.IGNORECASE)
 _PASSING = re.compile(
-    r",?\s+and\s+(?=(?:for\s+each|for\s+every|use\s+(?:its|their|that|this|the)\s)\b)",
+    r"(?:,|(?<!\s))\s+and\s+(?=(?:for\s+each|for\s+every|use\s+(?:its|their|that|this|the)\s)\b)",
     re.IGNORECASE,
 )
 """Where the next step says itself that it goes on with what came before."""
@@ -48,7 +50,7 @@ _OF_EACH = re.compile(r"\b(?:of|for|in|from|to)\s+each(?:\s+of\s+them|\s+one)?\b
 
 def split_task(task: str) -> tuple[str, ...]:
     """The steps of a task in order, one to ten: split at lines, semicolons and `then`."""
-    parts = (_BULLET.sub("", part).strip(" .") for part in _JOINTS.split(task))
+    parts = (_BULLET.sub("", part.strip()).strip(" .") for part in _JOINTS.split(task))
     steps = tuple(part for part in parts if part)[:MAX_STEPS]
     return steps or (task,)
 
@@ -56,9 +58,12 @@ def split_task(task: str) -> tuple[str, ...]:
 def plan_task(task: str) -> Plan:
     """The plan of a task: one step, several in order, or several that pass values on.
 
-    An order to make a tool is one step. Steps without an order between them and that all read may
-    run side by side; every other step waits for the one before.
+    An order to make a tool is one step, and so is a task of more than 4,000 characters. Steps
+    without an order between them that all read may run side by side; every other step waits for
+    the one before.
     """
+    if len(task) > MAX_TASK:
+        return Plan((Step("s1", task),), "single")
     intent = classify_task(task)
     if intent.kind == "creation":
         return Plan((Step("s1", task),), "forced" if intent.certain else "single")

@@ -11,6 +11,8 @@ from orchestrator.tasks.reading.units import SYNONYMS
 from orchestrator.tasks.routing import words as w
 from registry.search.words import STOP_WORDS, split_words, stem_word
 
+MAX_PLACES = 30
+MAX_SPELLING = 80
 _WORD = re.compile(r"°[cf]|[^\W_]+")
 _NEGATING = frozenset("not no without except excluding exclude non isn't aren't never hide".split())
 _FLAGS = frozenset(
@@ -19,23 +21,66 @@ _FLAGS = frozenset(
 )
 
 
+class TaskWords:
+    """The words of a task, with where each stands by spelling and by stem. `text` is the task in
+    lower case with what is used up blanked.
+
+    The task's first verb says what is done and chooses nothing; nor does a word that is negated.
+    """
+
+    def __init__(self, text: str, task: str) -> None:
+        self.task = task
+        self.words = _list_choosing(_WORD.findall(text))
+        self.places: dict[str, list[int]] = {}
+        for at, word in enumerate(self.words):
+            for spelling in {word, stem_word(word)} - {""}:
+                self.places.setdefault(spelling, []).append(at)
+
+    def find_row(self, words: list[str]) -> str:
+        """The words of the task that are these in a row, by spelling or stem; "" for none."""
+        if not words or (len(words) == 1 and (words[0] in STOP_WORDS or len(words[0]) < 2)):
+            return ""
+        stems = [stem_word(word) for word in words]
+        first = self.places.get(words[0]) or self.places.get(stems[0]) or []
+        for at in first[:MAX_PLACES]:
+            row = self.words[at : at + len(words)]
+            if len(row) == len(words) and all(map(_is_alike, row, words, stems)):
+                return " ".join(row)
+        return ""
+
+
+def _is_alike(said: str, word: str, stem: str) -> bool:
+    return said == word or (said != "" and stem_word(said) == stem)
+
+
+def _list_choosing(words: list[str]) -> list[str]:
+    """The words, with "" in the place of the first verb and of negated ones."""
+    for at, word in enumerate(words):
+        if word in w.READING_VERBS | w.WRITING_VERBS | w.MAKING:
+            words = [*words[:at], "", *words[at + 1 :]]
+            break
+        if word not in w.POLITE and word not in STOP_WORDS:
+            break
+    return ["" if at and words[at - 1] in _NEGATING else word for at, word in enumerate(words)]
+
+
 def find_choice(
-    text: str, task: str, parameter: Parameter, *, many: bool = False
+    said: TaskWords, parameter: Parameter, *, many: bool = False
 ) -> tuple[Any, str] | None:
     """The one value of an enumeration that the task has words for, with those words; with `many`
-    all of them, as a list. `text` is the task in lower case with what is used up blanked.
+    all of them, as a list.
 
-    The task's first verb says what is done and is none of them. A value of a parameter that decides
-    what the call does counts only where it is quoted.
+    A value of a parameter that decides what the call does counts only where it is quoted.
     """
     if parameter.is_choosing:
-        return _find_quoted(task, parameter)
-    said = _index_words(text)
+        return _find_quoted(said.task, parameter)
     found: dict[str, tuple[Any, str]] = {}
     for value in parameter.enum:
-        words = split_words(str(value)) if isinstance(value, str | int) else []
-        evidence = _find_words(said, words) or _find_synonym(said, text, str(value).lower())
-        if evidence and not isinstance(value, bool):
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            continue
+        words = split_words(str(value)[:MAX_SPELLING])
+        evidence = said.find_row(words) or _find_synonym(said, str(value).lower())
+        if evidence:
             found[str(value)] = (value, evidence)
     kept = _drop_shorter(found)
     if many and kept:
@@ -47,46 +92,14 @@ def _find_quoted(task: str, parameter: Parameter) -> tuple[Any, str] | None:
     found = [
         (value, f'"{value}"')
         for value in parameter.enum
-        if isinstance(value, str) and value and re.search(rf"[\"'`]{re.escape(value)}[\"'`]", task)
+        if isinstance(value, str) and value and any(f"{q}{value}{q}" in task for q in "\"'`")
     ]
     return found[0] if len(found) == 1 else None
 
 
-def _index_words(text: str) -> list[tuple[str, str]]:
-    """(word, stem) of each word, the first verb left out, negated words too."""
-    words = _WORD.findall(text)
-    for at, word in enumerate(words):
-        if word in w.READING_VERBS | w.WRITING_VERBS | w.MAKING:
-            words = [*words[:at], "", *words[at + 1 :]]
-            break
-        if word not in w.POLITE and word not in STOP_WORDS:
-            break
-    kept = []
-    for at, word in enumerate(words):
-        negated = at > 0 and words[at - 1] in _NEGATING
-        kept.append(("", "") if negated else (word, stem_word(word)))
-    return kept
-
-
-def _find_words(said: list[tuple[str, str]], words: list[str]) -> str:
-    """The words of the task that are those of a value, in a row, by spelling or stem."""
-    words = [word for word in words if word]
-    if not words or (len(words) == 1 and (words[0] in STOP_WORDS or len(words[0]) < 2)):
-        return ""
-    size = len(words)
-    stems = [stem_word(word) for word in words]
-    for at in range(len(said) - size + 1):
-        row = said[at : at + size]
-        if all(word in (s, t) or s == word for (s, t), word in zip(row, words, strict=True)):
-            return " ".join(word for word, _ in row)
-        if all(t and t == stem for (_, t), stem in zip(row, stems, strict=True)):
-            return " ".join(word for word, _ in row)
-    return ""
-
-
-def _find_synonym(said: list[tuple[str, str]], text: str, value: str) -> str:
+def _find_synonym(said: TaskWords, value: str) -> str:
     known = SYNONYMS.get(value, frozenset())
-    return next((word for word, _ in said if word and word in known), "")
+    return next((word for word in sorted(known) if word in said.places), "")
 
 
 def _drop_shorter(found: Mapping[str, tuple[Any, str]]) -> dict[str, tuple[Any, str]]:
@@ -106,13 +119,17 @@ def find_truth(text: str, task: str, words: tuple[str, ...]) -> tuple[bool, str]
     if not name or all(len(word) < 3 for word in name):
         return None
     pattern = r"[\s_-]?".join(map(re.escape, name))
-    found = list(re.finditer(rf"\b{pattern}\b(?:\s*[=:]\s*(?P<said>true|false|yes|no)\b)?", text))
+    found = list(
+        re.finditer(
+            rf"\b(?P<un>in|un|non-?)?{pattern}\b(?:\s*[=:]\s*(?P<said>true|false|yes|no)\b)?", text
+        )
+    )
     if len(found) != 1:
         return None
     (match,) = found
     if match["said"]:
         return match["said"] in ("true", "yes"), task[match.start() : match.end()]
     before = _WORD.findall(text[max(0, match.start() - 30) : match.start()])[-2:]
-    negated = bool(_NEGATING & {*before}) or text[: match.start()].endswith(("non-", "un"))
+    negated = bool(_NEGATING & {*before}) != bool(match["un"])
     start = max(0, match.start() - 12) if negated else match.start()
     return not negated, task[start : match.end()].strip()

@@ -10,6 +10,7 @@ from orchestrator.tasks.reading.values import Value
 
 NOTHING = object()
 """Stands for no value; None is one in JSON."""
+_MONEY = frozenset("amount balance budget charge cost fee money price sum total value".split())
 _STRICT = frozenset({"email", "url", "ip", "uuid", "datetime", "date", "time"})
 """Kinds of parameters that take no other text than that kind's."""
 _ACCEPTED: dict[str, frozenset[str]] = {
@@ -49,7 +50,7 @@ def fit_value(value: Value, parameter: Parameter, *, is_named: bool) -> Any:
         wanted = "array" if isinstance(value.value, list) else "object"
         return value.value if wanted in parameter.types else NOTHING
     if parameter.is_numeric:
-        return _fit_number(value, parameter)
+        return _fit_number(value, parameter, is_named)
     if "string" in parameter.types:
         return _fit_text(value, parameter, is_named)
     return NOTHING
@@ -61,8 +62,10 @@ def _fit_listed(value: Value, parameter: Parameter) -> Any:
     return found[0] if len(found) == 1 else NOTHING
 
 
-def _fit_number(value: Value, parameter: Parameter) -> Any:
+def _fit_number(value: Value, parameter: Parameter, is_named: bool) -> Any:
     if value.kind != "number":
+        return NOTHING
+    if value.currency and not is_named and not _MONEY & {*parameter.words}:
         return NOTHING
     number = value.value
     if value.unit is not None:
@@ -89,7 +92,8 @@ def _fit_text(value: Value, parameter: Parameter, is_named: bool) -> Any:
     accepted = _ACCEPTED.get(kind, _ACCEPTED[""])
     if value.kind not in accepted:
         loose = is_named and kind not in _STRICT and kind not in ("currency", "language")
-        if not loose or value.kind in ("coordinates", "json"):
+        named = kind in ("place", "person") and value.kind not in ("code", "number")
+        if not loose or named or value.kind in ("coordinates", "json"):
             return NOTHING
     if kind == "url" and value.kind == "domain":
         return value.value if is_named else NOTHING

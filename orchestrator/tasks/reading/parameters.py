@@ -19,7 +19,7 @@ from sandbox.schemas.keywords import declared_types
 MAX_PARAMETERS = 200
 MAX_DEPTH = 4
 MAX_DESCRIPTION = 600
-MAX_ENUM = 300
+MAX_ENUM = 200
 _PLACES = frozenset(
     "city place location town region country port harbour harbor station airport destination "
     "origin "

@@ -45,7 +45,7 @@ ValueKind = Literal[
     "json",
     "vague",
 ]
-MAX_VALUES = 200
+MAX_VALUES = 100
 _MONTHS = (
     "january february march april may june july august september october november december".split()
 )
@@ -76,7 +76,7 @@ _WEEKDAY = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
 _VAGUE_DATE = re.compile(
     rf"\b(?:(?:next|last|this|past|coming)\s+(?:few\s+)?(?:days?|weeks?|weekend|months?|years?|"
     rf"quarter|morning|afternoon|evening|night|hours?|{_WEEKDAY})|tonight|{_WEEKDAY}s?|weekend|"
-    rf"{_DAY}?\s*(?:of\s+)?(?:{_MONTH})(?:\s+\d{{1,2}}(?:st|nd|rd|th)?\b|\s+\d{{4}})?|"
+    rf"(?:{_DAY})?\s*(?:of\s+)?(?:{_MONTH})(?:\s+\d{{1,2}}(?:st|nd|rd|th)?\b|\s+\d{{4}})?|"
     r"\d{1,2}(?:st|nd|rd|th)|noon|midnight|"
     r"(?:\d{1,3}|two|three|a\s+few)\s+(?:minutes?|hours?|days?|weeks?|months?|years?)\s+ago)\b",
     re.IGNORECASE,
@@ -95,6 +95,8 @@ _COORDINATES = re.compile(
 _DOMAIN = re.compile(
     r"(?<![\w@./-])(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z]{2,24}\.?(?![\w@/-])"
 )
+_PORT = re.compile(r"(?<=\0:)\d{2,5}\b")
+_LETTER = re.compile(r"(?<=[\w,] )(?!I\b)[A-Z](?![\w'.])")
 _COMMA_NUMBER = re.compile(
     r"(?<![\w.,])[+-]?\d{1,30},\d{1,2}(?![\d,]|\.\d)|(?<![\w.,])\d{1,30},\d{4,30}\b"
 )
@@ -145,7 +147,7 @@ class Value:
 
 
 def scan_values(task: str, now: datetime | None = None) -> tuple[Value, ...]:
-    """The values in a task, in its order, at most 200. Days such as `tomorrow` are dates only with
+    """The values in a task, in its order, at most 100. Days such as `tomorrow` are dates only with
     `now`, in its time zone.
     """
     found: list[Value] = []
@@ -174,13 +176,15 @@ def _build_scans(now: datetime | None) -> tuple[Callable[[str], Iterable[Value]]
         _scan_times,
         _scan_domains,
         lambda text: _scan(text, "vague", _COMMA_NUMBER),
-        lambda text: _scan(text, "vague", _VAGUE_DATE),
+        _scan_vague_dates,
+        lambda text: _scan(text, "vague", _PORT),
         lambda text: _scan(text, "vague", _RANGE),
         _scan_numbers,
         lambda text: _scan(text, "code", _CODE),
         _scan_spelled_numbers,
         _scan_currencies,
         _scan_names,
+        lambda text: _scan(text, "vague", _LETTER),
     )
 
 
@@ -313,16 +317,26 @@ def _scan_domains(text: str) -> Iterable[Value]:
         yield Value("domain", name, name, found.start(), found.start() + len(name))
 
 
+def _scan_vague_dates(text: str) -> Iterable[Value]:
+    """Times that are not exact; `may` and `march` in small letters are verbs."""
+    for value in _scan(text, "vague", _VAGUE_DATE):
+        if value.text not in ("may", "march", "mar", "dec", "sep"):
+            yield value
+
+
 def _scan_numbers(text: str) -> Iterable[Value]:
     for found in _NUMBER.finditer(text):
         number = _parse_number(found["number"])
         if number is None:
+            # A number is not written with a zero in front, an identifier may be.
+            yield Value("code", found["number"], found["number"], *found.span("number"))
             continue
         end = found.end("number")
         word = found["tight"] or found["loose"] or ""
         unit = UNITS.get(word.replace(" ", "").lower())
         currency = _find_currency(found["sign"], found["euro"], word)
-        if unit is not None or currency:
+        behind = found["euro"] or (currency and not found["sign"])
+        if unit is not None or behind:
             end = found.end()
         elif found["tight"]:
             continue

@@ -76,7 +76,32 @@ MOMENT = tool("since", since={"type": "string", "format": "date-time"})
 CLOCK = tool("time", time={"type": "string", "format": "time"})
 MAYBE = tool("berth_id", berth_id={"anyOf": [{"type": "integer"}, {"type": "null"}]})
 
+BOOKING = tool("berth", "arrival", "departure", berth=WHOLE, arrival=DAY, departure=DAY)
+TRIP = tool("departure", "arrival", departure=TEXT, arrival=TEXT)
+TIDES = tool("harbour", "date", harbour=TEXT, date=DAY)
+LENGTHS = tool(
+    "value", "from_unit", "to_unit", value=NUMBER, from_unit=listed("km", "mi"),
+    to_unit=listed("km", "mi"),
+)  # fmt: skip
+PAGES = tool(page=WHOLE, page_size=WHOLE)
+USERS = tool(active=FLAG, min_age=WHOLE, max_age=WHOLE)
+TICKET = tool("id", id=WHOLE)
+CERTIFICATE = tool("host", host=TEXT, port={"type": "integer", "default": 443})
+
 READ = [
+    ("book berth 12 from 2026-12-01 to 2026-12-05", BOOKING,
+     {"berth": 12, "arrival": "2026-12-01", "departure": "2026-12-05"}),
+    ("a trip from Oslo to Bergen", TRIP, {"departure": "Oslo", "arrival": "Bergen"}),
+    ("tides at Bergen Harbour on 3 January 2027", TIDES,
+     {"harbour": "Bergen Harbour", "date": "2027-01-03"}),
+    ("convert 5 km to miles", LENGTHS, {"value": 5, "from_unit": "km", "to_unit": "mi"}),
+    ("second page with 20 per page", PAGES, {"page_size": 20}),
+    ("page 3, page size 50", PAGES, {"page": 3, "page_size": 50}),
+    ("list inactive users", USERS, {"active": False}),
+    ("list active users", USERS, {"active": True}),
+    ("users with min age 20 and max age 30", USERS, {"min_age": 20, "max_age": 30}),
+    ("show ticket 4711", TICKET, {"id": 4711}),
+    ("check example.org on port 8443", CERTIFICATE, {"host": "example.org", "port": 8443}),
     ("what is the weather in Bergen", WEATHER, {"city": "Bergen"}),
     ("what is the weather in Bergen in °C", WEATHER, {"city": "Bergen", "units": "metric"}),
     ("weather for New York in Fahrenheit", WEATHER, {"city": "New York", "units": "imperial"}),
@@ -163,6 +188,12 @@ def test_what_a_task_says_is_read(
 
 
 UNREAD = [
+    ("book a berth for 40 EUR", BERTH, ("berth_id",), ("40 EUR",)),
+    ("show ticket 007", TICKET, ("id",), ("007",)),
+    ("show me 3 tickets", TICKET, ("id",), ("3",)),
+    ("show ticket 12 of customer 9", TICKET, ("id",), ("12", "9")),
+    ("weather for May", WEATHER, ("city",), ("May",)),
+    ("weather in Paris, France", WEATHER, ("city",), ("Paris", "France")),
     ("a box 3 by 4", BOX, ("width", "height"), ("3", "4")),
     ("show berth 12 and berth 14", BERTH, ("berth_id",), ("12", "14")),
     ("show a berth", BERTH, ("berth_id",), ()),
@@ -180,7 +211,7 @@ UNREAD = [
     ("since 2026-01-02T03:04:05", MOMENT, ("since",), ("2026-01-02T03:04:05",)),
     ("mail bob", MESSAGE, ("to", "subject", "body"), ()),
     ("on 2026-13-45", STAY, ("start_date", "end_date"), ("2026-13-45",)),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -200,10 +231,13 @@ LEFT_OVER = [
     ("list berths on 03/04/2026", BERTHS, ("03/04/2026",)),
     ("list berths next week", BERTHS, ("next week",)),
     ("list berths for 3 boats", BERTHS, ("3",)),
+    ("users between 20 and 30", USERS, ("20", "30")),
+    ("list A records", BERTHS, ("A",)),
+    ("check example.org:8443", CERTIFICATE, ("8443",)),
     ("list berths under 40 EUR", BERTHS, ("40 EUR",)),
     ('list berths with "shore power"', BERTHS, ('"shore power"',)),
     ("list berths of ada@example.org", BERTHS, ("ada@example.org",)),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -263,6 +297,21 @@ def test_what_was_given_is_kept_whatever_the_task_says() -> None:
     found = read_arguments("show berth 12", BERTH, given={"berth_id": 14})
     assert found.arguments == {"berth_id": 14}
     assert found.origins == {"berth_id": "given"}
+
+
+def test_a_value_that_was_given_and_is_said_too_is_not_left_over() -> None:
+    found = read_arguments("weather in Bergen", WEATHER, given={"city": "Bergen"})
+    assert found.unused == ()
+    assert read_arguments("weather in Bergen", WEATHER, given={"city": "Oslo"}).unused == (
+        "Bergen",
+    )
+
+
+def test_what_the_task_says_in_two_ways_is_not_filled_in_from_elsewhere() -> None:
+    found = read_arguments(
+        "show berth 12 or berth 14", BERTH, memory={"berth_id": 3}, defaults={"berth_id": 4}
+    )
+    assert found.missing == ("berth_id",)
 
 
 def test_given_arguments_are_read_by_their_types_and_checked() -> None:

@@ -1,0 +1,214 @@
+"""Values that go into a parameter by their kind, a preposition or an enumeration."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+from typing import Any
+
+from orchestrator.tasks.reading.assignment import Assignment
+from orchestrator.tasks.reading.choices import TaskWords, find_choice, find_truth
+from orchestrator.tasks.reading.fitting import NOTHING, fit_value, is_confident
+from orchestrator.tasks.reading.parameters import Parameter
+from orchestrator.tasks.reading.units import UNITS, Unit
+from orchestrator.tasks.reading.values import Value
+from orchestrator.tasks.routing import words as w
+from registry.search.words import STOP_WORDS
+
+_FROM = frozenset("from source origin start since after begin base beginning".split())
+_TO = frozenset("to target destination end until till before quote recipient into".split())
+_FROM_SAID = re.compile(r"\b(?:from|since|after|starting|between)\s+(?:the\s+|on\s+)?\Z", re.I)
+_TO_SAID = re.compile(r"\b(?:to|until|till|before|through|into|and)\s+(?:the\s+)?\Z", re.I)
+_UNIT_SAID = re.compile(r"\b(?:to|in|into)\s+([a-z\u00b0%/]{1,14})\b")
+_IN_SAID = re.compile(r"\b(?:in|into|as)\s+\Z", re.I)
+
+
+def read_coordinates(state: Assignment) -> None:
+    pairs = [(at, v) for at, v in state.list_free() if v.kind == "coordinates"]
+    latitude = [p for p in state.list_open() if p.kind == "latitude" and p.is_numeric]
+    longitude = [p for p in state.list_open() if p.kind == "longitude" and p.is_numeric]
+    if len(pairs) == len(latitude) == len(longitude) == 1:
+        ((at, value),) = pairs
+        state.assign(latitude[0], value.value[0], value.text, [at])
+        state.assign(longitude[0], value.value[1], value.text, [at])
+
+
+def read_directions(state: Assignment) -> None:
+    """`from A to B`, `since DATE`, `to EUR` for parameters whose names say the direction."""
+    for said, names in ((_FROM_SAID, _FROM), (_TO_SAID, _TO), (_IN_SAID, _TO)):
+        for parameter in state.list_open():
+            if parameter.is_boolean or not _has_direction(parameter, names, state):
+                continue
+            found = [
+                (at, value, fitted)
+                for at, value in state.list_free()
+                if said.search(state.task[max(0, value.start - 30) : value.start])
+                and (fitted := fit_value(value, parameter, is_named=False)) is not NOTHING
+                and (is_confident(value, parameter) or said is not _IN_SAID)
+            ]
+            if len(found) == 1:
+                ((at, value, fitted),) = found
+                state.assign(parameter, fitted, value.text, [at])
+
+
+def _has_direction(parameter: Parameter, names: Set[str], state: Assignment) -> bool:
+    """Whether a parameter's name says a direction.
+
+    A stay lasts from its arrival to its departure, and a trip leads from its departure to its
+    arrival.
+    """
+    words = {*parameter.words}
+    ends = words & {"arrival", "departure"}
+    if not ends:
+        return bool(names & words)
+    if parameter.kind not in ("date", "datetime"):
+        return ("departure" in ends) == (names is _FROM)
+    both = {word for p in state.parameters if p.kind == parameter.kind for word in p.words}
+    return {"arrival", "departure"} <= both and ("arrival" in ends) == (names is _FROM)
+
+
+def read_conversion(state: Assignment) -> None:
+    """`5 km to miles` for a number, the unit that it is in, and the unit that it is wanted in."""
+    amounts = [(at, v) for at, v in state.list_free() if v.kind == "number" and v.unit is not None]
+    wanted = [
+        unit for said in _UNIT_SAID.findall(state.lower) if (unit := UNITS.get(said)) is not None
+    ]
+    open_ones = state.list_open()
+    numbers = [p for p in open_ones if p.is_numeric and p.required and p.unit is None]
+    given = [p for p in open_ones if p.enum and _FROM & {*p.words}]
+    made = [p for p in open_ones if p.enum and _TO & {*p.words}]
+    if not len(amounts) == len(wanted) == len(numbers) == len(given) == len(made) == 1:
+        return
+    ((at, value),) = amounts
+    source, target = _find_unit(given[0], value.unit), _find_unit(made[0], wanted[0])
+    if source is not None and target is not None:
+        state.assign(numbers[0], value.value, value.text, [at])
+        state.assign(given[0], source, value.text)
+        state.assign(made[0], target, wanted[0].name)
+
+
+def _find_unit(parameter: Parameter, unit: Unit | None) -> str | None:
+    found = [v for v in parameter.enum if isinstance(v, str) and UNITS.get(v.lower()) == unit]
+    return found[0] if len(found) == 1 and unit is not None else None
+
+
+def read_amount_currency(state: Assignment) -> None:
+    """`100 EUR`: the currency of the amount goes where a currency is asked for."""
+    amounts = [v for v in state.values if v.kind == "number" and v.currency not in ("", "?")]
+    money = {str(v.value) for v in state.values if v.kind == "currency"}
+    paired = any(str(state.arguments.get(p.name, "")) in money for p in state.parameters)
+    open_ones = [
+        p
+        for p in state.list_open()
+        if "string" in p.types
+        and (p.kind == "currency" or (paired and p.kind == "" and _FROM & {*p.words}))
+    ]
+    sources = [p for p in open_ones if _FROM & {*p.words}] or open_ones
+    if len(amounts) == 1 and len(sources) == 1:
+        told = amounts[0].currency
+        if not sources[0].enum or told in sources[0].enum:
+            state.assign(sources[0], told, amounts[0].text)
+
+
+def read_choices(state: Assignment) -> None:
+    """Words of enumerations."""
+    said = TaskWords(state.blank_used(state.lower), state.task)
+    chosen: dict[tuple[str, ...], tuple[Any, str]] = {}
+    for parameter in state.list_open():
+        inner = parameter.items if parameter.items is not None else parameter
+        if not inner.enum or parameter.items is not None:
+            continue
+        found = find_choice(said, inner)
+        if found is not None:
+            chosen[parameter.pointer] = found
+    told = [evidence.lower() for _, evidence in chosen.values()]
+    for parameter in state.list_open():
+        if parameter.pointer not in chosen:
+            continue
+        value, evidence = chosen[parameter.pointer]
+        if told.count(evidence.lower()) == 1:
+            state.assign(parameter, value, evidence, _find_texts(state, evidence))
+        else:
+            state.ambiguous.add(parameter.pointer)
+
+
+def _find_texts(state: Assignment, evidence: str) -> list[int]:
+    said = evidence.lower().strip("\"'`")
+    return [at for at, v in state.list_free() if str(v.value).lower() == said]
+
+
+def read_truths(state: Assignment) -> None:
+    masked = state.blank_used(state.lower)
+    for parameter in state.list_open():
+        if parameter.is_boolean and not parameter.is_choosing:
+            found = find_truth(masked, state.task, parameter.words)
+            if found is not None:
+                state.assign(parameter, found[0], found[1])
+
+
+def read_by_kind(state: Assignment) -> None:
+    """The only value of a kind, for the only (required) parameter of that kind."""
+    for confident in (True, False):
+        for parameter in state.list_open():
+            if parameter.items is not None or parameter.is_boolean or parameter.enum:
+                continue
+            found = [
+                (at, value, fitted)
+                for at, value in state.list_free()
+                if _goes_by_kind(value, parameter, confident)
+                and (fitted := fit_value(value, parameter, is_named=False)) is not NOTHING
+            ]
+            if len(found) != 1:
+                continue
+            ((at, value, fitted),) = found
+            if value.kind == "number" and _counts_things(state, value, parameter):
+                continue
+            if _is_only_taker(state, parameter, value, confident):
+                state.assign(parameter, fitted, value.text, [at])
+
+
+def _counts_things(state: Assignment, value: Value, parameter: Parameter) -> bool:
+    """Whether a number is one of things that are not the parameter's: `show me 3 tickets`."""
+    behind = re.match(r"\s+([^\W\d_]+)", state.lower[value.end :])
+    if behind is None:
+        return False
+    word = behind[1]
+    known = word in STOP_WORDS | w.POLITE or word.rstrip("s") in {
+        x.rstrip("s") for x in parameter.words
+    }
+    return not known
+
+
+def _is_only_taker(state: Assignment, parameter: Parameter, value: Value, confident: bool) -> bool:
+    takers = [
+        p
+        for p in state.list_open()
+        if p.items is None
+        and not p.is_boolean
+        and not p.enum
+        and _goes_by_kind(value, p, confident)
+        and fit_value(value, p, is_named=False) is not NOTHING
+    ]
+    required = [p for p in takers if p.required]
+    best = required or takers
+    exact = [p for p in best if p.kind == value.kind] or best
+    return len(exact) == 1 and exact[0].pointer == parameter.pointer
+
+
+def _goes_by_kind(value: Value, parameter: Parameter, confident: bool) -> bool:
+    """Whether a value may go into a parameter that the task does not name."""
+    if value.kind == "number":
+        if parameter.is_counting:
+            return False
+        if parameter.is_numeric:
+            same = value.unit is not None and parameter.unit is not None
+            return same if confident else parameter.required
+        return not confident and parameter.required and parameter.kind == "id"
+    if confident:
+        loose = value.kind == "quoted" and parameter.kind in ("place", "person")
+        if parameter.kind in ("", "id", "name") or (loose and not parameter.required):
+            return False
+        return is_confident(value, parameter)
+    if parameter.kind in ("", "name", "place", "person") and not parameter.required:
+        return False
+    return is_confident(value, parameter)

@@ -1,0 +1,59 @@
+"""Words of a task that are a value though nothing in their form says so, and may be none."""
+
+from __future__ import annotations
+
+import re
+
+from orchestrator.tasks.reading.assignment import Assignment
+from orchestrator.tasks.routing import words as w
+from registry.search.words import STOP_WORDS
+
+_PLACED = re.compile(
+    r"\b(?:in|at|for|near|around|of)\s+(?P<place>[a-zäöüßéèñøåæ][\w'-]{2,40})(?=\s*(?:$|[.,;?!]|\b(?:on|for|at|today|"
+    r"tomorrow|with|please|now|in|and)\b))"
+)
+_SOUGHT = re.compile(
+    r"\b(?:search(?:\s+\w+){0,2}?\s+for|look(?:\s+\w+){0,2}?\s+for|find|about|containing|matching|"
+    r"mentioning|query|google)\s+(?P<text>[^.,;?!\n\0]{2,200})",
+    re.IGNORECASE,
+)
+_GENERAL_WORDS = frozenset(
+    "advance celsius detail details dollars english euros example fahrenheit free french full "
+    "general german here home instance kilometers kilometres me meters metres miles month order "
+    "particular private progress public rent sale short spanish summary them there time today "
+    "tomorrow tonight total town us use week year yesterday".split()
+)
+"""Words behind a preposition that are no place."""
+
+
+def read_sought(state: Assignment) -> None:
+    """What is searched for, for the one required parameter that is a text to search by."""
+    wanted = [p for p in state.list_open() if p.kind == "text" and p.required and not p.enum]
+    found = [*_SOUGHT.finditer(state.blank_used(state.lower) if state.lower else "")]
+    if len(wanted) != 1 or len(found) != 1:
+        return
+    start, end = found[0].span("text")
+    text = state.task[start:end].strip()
+    text = re.sub(r"^(?:the|a|an|all|any)\s+", "", text)
+    if text and _is_unused_span(state, start, end):
+        state.assign(wanted[0], text, found[0].group(), state.list_covered(start, end))
+        state.doubtful.append(wanted[0].name)
+
+
+def _is_unused_span(state: Assignment, start: int, end: int) -> bool:
+    return not any(
+        at in state.used and start <= value.start < end for at, value in enumerate(state.values)
+    )
+
+
+def read_lower_places(state: Assignment) -> None:
+    """A place that is written without a capital: `weather in bergen`."""
+    wanted = [p for p in state.list_open() if p.kind == "place" and p.required and not p.enum]
+    found = [
+        match
+        for match in _PLACED.finditer(state.blank_used(state.task))
+        if match["place"] not in STOP_WORDS | w.READING_VERBS | w.DEICTIC
+    ]
+    if len(wanted) == 1 and len(found) == 1 and found[0]["place"] not in _GENERAL_WORDS:
+        state.assign(wanted[0], found[0]["place"], found[0].group())
+        state.doubtful.append(wanted[0].name)

@@ -1,0 +1,208 @@
+"""Values that stand beside the name of a parameter: `berth 12`, `limit = 5`, `tags a, b and c`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from orchestrator.tasks.reading.assignment import LINK, Assignment
+from orchestrator.tasks.reading.choices import TaskWords, find_choice
+from orchestrator.tasks.reading.fitting import NOTHING, fit_value, is_confident
+from orchestrator.tasks.reading.parameters import Parameter
+
+_EXPLICIT = re.compile(
+    r"\s*(?:=|:)\s*(?P<a>[\w.@+-]{1,100})|\s+(?:named|called)\s+(?P<b>[\w.@+-]{1,100})"
+)
+_COUNTED = re.compile(
+    r"\b(?:first|top|last|latest|newest|at\s+most|up\s+to|max(?:imum)?|limit(?:\s+of|\s+to)?|only|"
+    r"no\s+more\s+than|oldest)\s+\Z",
+    re.IGNORECASE,
+)
+_ROW = re.compile(
+    r"\s*(?:=|:)?\s*(?P<row>[\w-]{1,60}(?:\s*,\s*(?!and\b)[\w-]{1,60}){1,20}"
+    r"(?:,?\s+and\s+[\w-]{1,60})?)"
+)
+_RESULTS = re.compile(
+    r"\A\s+(?:\w+\s+)?(?:results?|items?|entries|rows|hits|matches|per\s+page)\b", re.I
+)
+_GENERIC = frozenset(
+    "id number name code no key ref reference value type data text list item".split()
+)
+_JOINT = re.compile(r"\s*(?:,\s*(?:and\s+|or\s+)?|\s+and\s+|\s+or\s+|&)\s*")
+
+
+def read_named(state: Assignment) -> None:
+    """Values beside the name of a parameter: `berth 12`, `limit = 5`, `zone named "x"`."""
+    claims: dict[tuple[str, ...], list[tuple[int, int, Any, str]]] = {}
+    for parameter in state.list_open():
+        if parameter.is_boolean or parameter.enum:
+            continue
+        found = list(_find_named(state, parameter))
+        best = max((words for words, *_ in found), default=0)
+        claims[parameter.pointer] = [each for each in found if each[0] == best]
+    owners: dict[int, list[tuple[int, tuple[str, ...]]]] = {}
+    for pointer, found in claims.items():
+        for words, at, *_ in found:
+            owners.setdefault(at, []).append((words, pointer))
+    for parameter in state.list_open():
+        mine = [
+            each
+            for each in claims.get(parameter.pointer, [])
+            if not any(
+                words >= each[0] and pointer != parameter.pointer
+                for words, pointer in owners[each[1]]
+            )
+        ]
+        distinct = {at: (value, evidence) for _, at, value, evidence in mine}
+        if len(distinct) == 1:
+            ((at, (value, evidence)),) = distinct.items()
+            state.assign(parameter, value, evidence, [at] if at >= 0 else [])
+        elif distinct:
+            state.ambiguous.add(parameter.pointer)
+
+
+def _find_named(state: Assignment, parameter: Parameter) -> Iterator[tuple[int, int, Any, str]]:
+    """(words of the label, number of the value, value, evidence) of each mention."""
+    for label, size in list_labels(parameter):
+        for found in state.find_mentions(f"{label}s?"):
+            at = state.find_value_behind(found.end())
+            fitted = state.fit_free(at, parameter)
+            if at is not None and fitted is not NOTHING:
+                yield size, at, fitted, state.task[found.start() : state.values[at].end]
+            before = state.find_value_before(found.start())
+            fitted = state.fit_free(before, parameter) if parameter.is_numeric else NOTHING
+            if before is not None and fitted is not NOTHING:
+                yield size, before, fitted, state.task[state.values[before].start : found.end()]
+
+
+def read_explicit(state: Assignment) -> None:
+    """`name=frontend`, `zone named frontend`: a word that is no value by its form."""
+    for parameter in state.list_open():
+        if "string" not in parameter.types or parameter.enum or parameter.is_choosing:
+            continue
+        if parameter.kind not in ("", "name", "id", "place", "person", "text"):
+            continue
+        found = {
+            said: match
+            for label, _ in list_labels(parameter)
+            for mention in state.find_mentions(label)
+            if (match := _EXPLICIT.match(state.task, mention.end()))
+            and (said := match["a"] or match["b"] or "")
+        }
+        if len(found) == 1:
+            ((said, match),) = found.items()
+            state.assign(parameter, said.rstrip("."), match.group().strip(),
+                         state.list_covered(match.start(), match.end()))  # fmt: skip
+
+
+def read_counts(state: Assignment) -> None:
+    """`first 5`, `top 10`, `20 results` for the parameter that limits the results."""
+    counting = [p for p in state.list_open() if p.is_counting]
+    for at, value in state.list_free():
+        if len(counting) != 1 or value.kind != "number" or value.unit or value.currency:
+            continue
+        before = _COUNTED.search(state.task[max(0, value.start - 20) : value.start])
+        if before or _RESULTS.match(state.task[value.end : value.end + 60]):
+            fitted = fit_value(value, counting[0], is_named=True)
+            if fitted is not NOTHING and counting[0].pointer not in state.done:
+                state.assign(counting[0], fitted, value.text, [at])
+
+
+def read_lists(state: Assignment) -> None:
+    """Every value of the kind that the items of the one list take."""
+    lists = [p for p in state.list_open() if p.items is not None and not p.is_choosing]
+    said = TaskWords(state.blank_used(state.lower), state.task)
+    for parameter in lists:
+        items = parameter.items
+        assert items is not None
+        if items.enum:
+            found = find_choice(said, items, many=True)
+            if found is not None and sum(bool(p.items and p.items.enum) for p in lists) == 1:
+                # A word that is no value of the list is not seen: more may be meant.
+                state.assign(parameter, found[0], found[1])
+                state.doubtful.append(parameter.name)
+            continue
+        named = _find_listed(state, parameter, items)
+        if named:
+            values = [fitted for _, fitted in named]
+            evidence = ", ".join(state.values[at].text for at, _ in named)
+            state.assign(parameter, values, evidence, [at for at, _ in named])
+
+
+def _find_listed(
+    state: Assignment, parameter: Parameter, items: Parameter
+) -> list[tuple[int, Any]]:
+    """Values in a row behind the list's name, or all of the kind where no other parameter takes
+    that kind.
+    """
+    for label, _ in list_labels(parameter):
+        for mention in state.find_mentions(f"{label}s?"):
+            row = _follow_row(state, mention.end(), items)
+            if row:
+                return row
+    rivals = [
+        p for p in state.list_open()
+        if p.pointer != parameter.pointer and (p.items or p).kind == items.kind
+    ]  # fmt: skip
+    if rivals or items.kind in ("", "id", "name", "text"):
+        return []
+    return [
+        (at, fitted)
+        for at, value in state.list_free()
+        if is_confident(value, items)
+        and (fitted := fit_value(value, items, is_named=False)) is not NOTHING
+    ]
+
+
+def _follow_row(state: Assignment, end: int, items: Parameter) -> list[tuple[int, Any]]:
+    row: list[tuple[int, Any]] = []
+    link = LINK.match(state.task, end)
+    place = link.end() if link else end
+    for at, value in state.list_free():
+        if value.start != place:
+            continue
+        fitted = fit_value(value, items, is_named=True)
+        if fitted is NOTHING:
+            break
+        row.append((at, fitted))
+        following = _JOINT.match(state.task, value.end)
+        if following is None:
+            break
+        place = following.end()
+    return row
+
+
+def read_word_lists(state: Assignment) -> None:
+    """`tags red, blue and green`: bare words in a row behind the name of a list."""
+    for parameter in state.list_open():
+        if parameter.items is None or parameter.items.enum or parameter.is_choosing:
+            continue
+        if "string" not in parameter.items.types or parameter.items.kind not in ("", "name"):
+            continue
+        found = [
+            row
+            for label, _ in list_labels(parameter)
+            for mention in state.find_mentions(label)
+            if (row := _ROW.match(state.task, mention.end()))
+        ]
+        if len(found) == 1:
+            words = re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", found[0]["row"].strip())
+            covered = state.list_covered(*found[0].span("row"))
+            state.assign(parameter, words, found[0].group().strip(), covered)
+
+
+def list_labels(parameter: Parameter) -> list[tuple[str, int]]:
+    """The ways to name a parameter, as patterns, with how many words each has: `berth id`,
+    `berth`; `name` of `body.name`.
+    """
+    words = [*parameter.words]
+    labels = [words]
+    if len(words) > 1 and words[-1] in _GENERIC:
+        labels.append(words[:-1])
+    if len(words) > 1 and words[0] in ("max", "min", "is", "has", "with", "filter", "by", "the"):
+        labels.append(words[1:])
+    plain = [label for label in labels if label and all(len(word) < 64 for word in label)]
+    short = [label for label in plain if len(" ".join(label)) > 1]
+    made = {r"[\s_-]?".join(map(re.escape, label)): len(label) for label in short}
+    return sorted(made.items(), key=lambda pair: -pair[1])
