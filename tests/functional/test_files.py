@@ -227,7 +227,9 @@ def accesses(client: Peer, home: Home, name: str) -> dict[str, str]:
     }
     job = client.value("forge", task="read my notes", source="none", name=name)["job"]
     settled(client, job)
-    document = json.dumps({**DOCUMENT, "paths": paths})
+    # Each has an API of its own, or they were one server.
+    servers = [{"url": f"http://127.0.0.1:9/{name}"}]
+    document = json.dumps({**DOCUMENT, "servers": servers, "paths": paths})
     handed = client.value("submit", job=job, document=document)["job"]
     until_done(client, handed)
     with home.store() as store:
@@ -238,7 +240,9 @@ def accesses(client: Peer, home: Home, name: str) -> dict[str, str]:
 
 
 def test_a_file_that_a_person_allowed_is_forged_from(client: Peer, home: Home, place: Path) -> None:
-    path = place / "work" / "api.json"
+    path = place / "work" / "named.json"
+    servers = [{"url": "http://127.0.0.1:9/named"}]
+    path.write_text(json.dumps({**DOCUMENT, "servers": servers}))
     home.person("source", "allow", "127.0.0.1:9")
     job = client.value("forge", task="list things", source=str(path), name="named")["job"]
     assert f"toolwright source allow {path}" in settled(client, job)["message"]
