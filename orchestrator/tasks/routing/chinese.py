@@ -32,7 +32,7 @@ _WISH = re.compile(r"^我们?(?:想|要|需要|想要|希望)(?:看|知道|查|�
 _MAKING = re.compile(
     r"^(?:做|制作|创建|写|编写|开发|构建|打造|生成|建)(?:一个|个|一款)?.{0,40}(?:工具|MCP|mcp|连接器)"
 )
-_LATER = re.compile(r"以后|之后再|稍后|改天|开玩笑|算了")
+_LATER = re.compile(r"什么.$|天知道|以后|之后再|稍后|改天|开玩笑|算了")
 _QUOTED = re.compile(r"^[\s\ufffc,。.]*$")
 
 

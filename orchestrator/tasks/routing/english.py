@@ -18,7 +18,7 @@ _MEASURES = frozenset(
 )
 _INTRANSITIVE: Mapping[str, tuple[str, ...]] = {
     "list": ("to", "toward", "towards", "like"),
-    "count": ("to", "on", "for"),
+    "count": ("to", "on", "for", "down", "up"),
     "get": (
         "over",
         "off",
@@ -32,6 +32,8 @@ _INTRANSITIVE: Mapping[str, tuple[str, ...]] = {
         "by",
         "into",
         "ready",
+        "to",
+        "rich",
     ),
     "check": ("in", "out"),
     "show": ("up", "off"),
@@ -41,6 +43,9 @@ _INTRANSITIVE: Mapping[str, tuple[str, ...]] = {
 }
 """Verbs that ask for no data before these words."""
 _ASSISTANT = frozenset("you you've you're you'll you'd".split())
+_GIVING = frozenset("tell show give get find fetch read print bring".split())
+"""Verbs of which somebody is given the answer: `show me …`."""
+_EMPTY = frozenset(", how up on going else new now then next again more so here there".split())
 _SPAN = 8
 """Words in which a question's verb, or the thing that is to be made, has to come."""
 
@@ -145,6 +150,8 @@ def _strip_request(said: Sentence) -> tuple[Sentence, bool]:
 
 def _find_made_tool(said: Sentence, start: int, verb: str, certain: bool) -> TaskIntent | None:
     at = _find_tool_noun(said, start, verb)
+    if at is None and said.has_phrase(("mcp server", "mcp tool", "mcp servers")):
+        at = said.words.index("mcp")
     if at is None:
         return None
     negated = any(word in w.NEGATIONS for word in said.words[:at])
@@ -198,7 +205,7 @@ def _classify_question(said: Sentence) -> TaskIntent | None:
 
 def _split_contraction(said: Sentence) -> Sentence:
     first = said.words[0].partition("'")[0]
-    return Sentence((first, "is", *said.words[1:]), said.is_question)
+    return replace(said, words=(first, "is", *said.words[1:]))
 
 
 def _classify_how(said: Sentence) -> TaskIntent:
@@ -232,15 +239,22 @@ def _classify_wh_question(said: Sentence) -> TaskIntent:
     if first == "which" and second in ("is", "was", "means", "reminds", "makes", "made", "brings"):
         if third == "why" or not said.is_question:
             return TaskIntent("remark", "statement")
-    if not _asks_with_verb(said, start):
+    clause = first != "how" and second in w.SUBJECTS and not said.is_question
+    if clause or not _asks_with_verb(said, start):
         return TaskIntent("remark", "statement")
     asked = TaskIntent("command", "question", True, "read")
     if first == "who" and second not in w.AUXILIARIES and not said.is_question:
         return replace(asked, reason="unlike an order", certain=False)
     if not _says_what_about(said):
         return replace(asked, reason="deictic", certain=False)
+    if said.is_exclaimed:
+        return replace(asked, reason="exclamation", certain=False)
     if QUOTED in words and len(words) < 5:
         return replace(asked, reason="quotation", certain=False)
+    if {third, said.get_word(start + 1)} & {"i", "we"} and "have" not in words[3:]:
+        return replace(asked, reason="deictic", certain=False)
+    if (second == "will" and third == "be") or {"too", "become"} & {*words}:
+        return replace(asked, reason="figurative", certain=False)
     if {"best", "better", "worst", "wrong", "matter", "think"} & {*words}:
         return replace(asked, reason="unlike an order", certain=False)
     return _doubt(asked, said)
@@ -275,7 +289,7 @@ def _is_definition(said: Sentence) -> bool:
 
 def _says_what_about(said: Sentence) -> bool:
     """Whether a question names a thing, beyond words that point at something."""
-    known = w.AUXILIARIES | w.DEICTIC | w.PRONOUNS | WH_WORDS | {",", "how", "up", "on", "going"}
+    known = w.AUXILIARIES | w.DEICTIC | w.PRONOUNS | WH_WORDS | _EMPTY
     return any(word not in known and word not in _MEASURES for word in said.words)
 
 
@@ -322,6 +336,8 @@ def _classify_closed_question(said: Sentence) -> TaskIntent | None:
             return TaskIntent("advice", "opinion")
     be = first in ("is", "are", "was", "were", "isn't", "aren't")
     if be and second in ("i", "we", "he", "she", "they"):
+        return TaskIntent("command", "deictic", False, "read")
+    if second in ("i", "anyone", "anybody", "someone", "somebody", "everyone", "everybody"):
         return TaskIntent("command", "deictic", False, "read")
     if second in ("it", "this", "that", "these", "those"):
         sky = {"rain", "snow", "raining", "snowing", "freeze", "storm", "sunny", "cloudy", "windy"}
@@ -382,7 +398,7 @@ def _classify_suggestion(said: Sentence) -> TaskIntent | None:
         if rest.has_phrase(("how to", "what you", "if you", "when you", "your")):
             return TaskIntent("advice", "about the assistant")
         about = rest.get_word(1)
-        certain = about not in w.DEICTIC | {""} and about in w.DEFINITE
+        certain = about not in w.DEICTIC | {""} and about in w.DEFINITE and lead[1] == "me"
         return _doubt(TaskIntent("command", "wish", certain, "read"), rest)
     if said.get_word(0) in ("let's", "lets") or lead == ("let", "us"):
         rest = said.drop(2 if lead == ("let", "us") else 1)
@@ -427,11 +443,23 @@ def _classify_order(said: Sentence) -> TaskIntent | None:
         found = replace(found, reason="unlike an order", certain=False)
     if verb == "name" and rest[0] not in ("the", "all", "every", "each"):
         found = replace(found, reason="unlike an order", certain=False)
+    if verb == "see" or (verb in w.NOUNLIKE and not _is_named_plainly(rest)):
+        found = replace(found, reason="unlike an order", certain=False)
+    if rest[0] in ("me", "us") and verb not in _GIVING:
+        found = replace(found, reason="figurative", certain=False)
+    if rest[:2] == ("me", "someone") or rest[:2] == ("me", "somebody"):
+        found = replace(found, reason="figurative", certain=False)
     if rest[0] in ("and", "or", ",", "but"):
         found = replace(found, reason="unlike an order", certain=False)
     if verb == "look" and rest[0] not in w.PHRASAL:
         found = replace(found, reason="unlike an order", certain=False)
     return _doubt(_include_other_verbs(found, rest), said)
+
+
+def _is_named_plainly(rest: tuple[str, ...]) -> bool:
+    """Whether an object is a definite one, or holds a number, an address or a quotation."""
+    exact = any(c.isdigit() or c == "." for word in rest for c in word) or QUOTED in rest
+    return exact or rest[0] in w.DETERMINERS
 
 
 def _include_other_verbs(found: TaskIntent, rest: tuple[str, ...]) -> TaskIntent:
@@ -452,6 +480,12 @@ def _doubt(found: TaskIntent, said: Sentence) -> TaskIntent:
         known = words[0] in ("check", "tell", "see", "find", "test", "verify", "determine", "show")
         if not known or at > 3:
             return replace(found, reason="condition", certain=False)
+    if w.JOKING & {*words} or said.has_phrase(("or else", "if you dare", "or whatever")):
+        return replace(found, reason="unlike an order", certain=False)
+    if any(one == "when" and other in w.SUBJECTS for one, other in pairwise(words)):
+        return replace(found, reason="condition", certain=False)
+    if found.reason == "imperative" and {"but", "only", "approval"} & {*words}:
+        return replace(found, reason="condition", certain=False)
     if {"unless", "until", "once", "pretend", "hypothetically"} & {*words}:
         return replace(found, reason="condition", certain=False)
     if w.DEFERRALS & {*words}:

@@ -94,7 +94,8 @@ GERMAN = Lexicon(
         "was denkst", "was hältst", "was empfiehlst", "was ist ein", "was ist eine",
         "was bedeutet", "soll ich",
         "sollte ich", "sollten wir", "sollen wir", "darf ich", "dürfen wir",
-        "muss ich", "müssen wir", "kann ich", "können wir", "kann man", "ist es sinnvoll",
+        "muss ich", "müssen wir", "kann ich", "könnte man", "könnte ich", "wer weiss",
+        "was für", "ist es gut", "können wir", "kann man", "ist es sinnvoll",
         "ist es möglich", "erkläre",
         "erklär", "hilf mir zu verstehen", "welche sollte", "welchen sollte", "welche würdest",
     ),
@@ -107,7 +108,7 @@ GERMAN = Lexicon(
     ("kannst du", "könntest du", "können sie", "könnten sie", "kannst du mir", "könntest du mir",
      "würdest du", "würden sie", "ich möchte", "ich will", "ich hätte gern", "ich brauche",
      "wir brauchen", "ich würde gern"),
-    _split("später irgendwann falls wenn witz scherz dir dich"),
+    _split("später irgendwann falls wenn witz scherz dir dich du sobald"),
     verb_last=True,
 )  # fmt: skip
 SPANISH = Lexicon(
@@ -137,7 +138,8 @@ SPANISH = Lexicon(
     _split("qué cuál cuáles cuánto cuántos cuántas cuánta cuándo dónde quién quiénes"),
     (
         "cómo", "por qué", "porqué", "qué pasa si", "qué pasaría", "qué debería", "qué debo",
-        "qué opinas", "qué piensas", "qué crees", "qué me recomiendas", "qué recomiendas",
+        "quién sabe", "qué opinas", "qué piensas", "qué crees", "qué me recomiendas",
+        "qué recomiendas",
         "qué es un", "qué es una", "qué significa", "debería", "debo", "deberíamos", "debemos",
         "puedo", "podemos", "se puede", "es posible", "es buena idea", "vale la pena", "explica",
         "explícame", "cuál debería", "cuál me recomiendas", "tengo que", "qué harías",
@@ -150,7 +152,7 @@ SPANISH = Lexicon(
     ),
     ("puedes", "podrías", "puede", "podría", "me puedes", "me podrías", "quiero", "quisiera",
      "necesito", "me gustaría", "queremos", "necesitamos"),
-    _split("después luego broma si te ti"),
+    _split("después luego broma si te ti tú quién cuando"),
 )  # fmt: skip
 FRENCH = Lexicon(
     "fr",
@@ -183,7 +185,8 @@ FRENCH = Lexicon(
     _split("quel quelle quels quelles qui quand où combien qu'est-ce lesquels lesquelles"),
     (
         "comment", "pourquoi", "que se passe", "que se passerait", "que dois", "que devrais",
-        "que penses", "que pensez", "que me conseilles", "qu'en penses", "qu'est-ce qu'un",
+        "quel temps de", "qui vivra", "que penses", "que pensez", "que me conseilles",
+        "qu'en penses", "qu'est-ce qu'un",
         "qu'est-ce qu'une", "qu'est-ce que c'est", "que signifie", "faut-il", "dois-je",
         "devrais-je", "devrait-on", "puis-je", "peut-on", "est-il possible", "est-ce une bonne",
         "explique", "explique-moi", "expliquez", "quel devrais", "lequel", "laquelle", "vaut-il",
@@ -199,6 +202,10 @@ FRENCH = Lexicon(
      "je voudrais", "j'aimerais", "j'ai besoin de", "il me faut", "nous voulons"),
     _split("plus-tard blague te toi"),
 )  # fmt: skip
+_FIGURATIVE = _split(
+    "respekt respeto respect liebe amor amour mut gefühl corazón coeur vie vida leben"
+)
+"""Objects that no interface has."""
 LEXICONS = (GERMAN, SPANISH, FRENCH)
 ENGLISH = (
     _split(
@@ -238,7 +245,7 @@ def detect_lexicon(sentences: Sequence[Sentence], *, opened: bool = False) -> Le
 def classify_european(said: Sentence, known: Lexicon) -> TaskIntent:
     """The kind of a sentence in a language."""
     words = [part for word in said.words for part in _fold(word).split("-") if part]
-    said = _strip_politeness(Sentence(tuple(words), said.is_question), known)
+    said = _strip_politeness(replace(said, words=tuple(words)), known)
     return replace(_classify(said, known), language=known.language)
 
 
@@ -253,7 +260,7 @@ def _strip_politeness(said: Sentence, known: Lexicon) -> Sentence:
         size = len(phrase.split())
         if len(said.words) > size and said.words[-size:] == tuple(phrase.split()):
             rest = said.words[:-size]
-            return Sentence(rest[:-1] if rest[-1] == "," else rest, said.is_question)
+            return replace(said, words=rest[:-1] if rest[-1] == "," else rest)
     return said
 
 
@@ -301,6 +308,12 @@ def _begins(said: Sentence, phrases: Sequence[str]) -> bool:
 
 def _doubt(found: TaskIntent, said: Sentence, known: Lexicon) -> TaskIntent:
     words = {*said.words[1:]}
+    if found.reason == "question" and said.is_exclaimed:
+        return replace(found, reason="exclamation", certain=False)
+    if found.reason == "question" and not said.is_question and len(said.words) < 4:
+        return replace(found, reason="deictic", certain=False)
+    if words & _FIGURATIVE:
+        return replace(found, reason="figurative", certain=False)
     if words & known.negations:
         return replace(found, reason="negated part", certain=False)
     if words & (known.conditions | known.doubts):

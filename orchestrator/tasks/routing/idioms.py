@@ -55,6 +55,7 @@ IDIOMS = tuple(
     count me out
     count on me
     count sheep
+    count the stars
     count the ways
     count your blessings
     count your chickens
@@ -261,6 +262,7 @@ IDIOMS = tuple(
     read the fine print
     read the room
     read the tea leaves
+    return to sender
     reset the clock on
     ride out the storm
     ride the wave
@@ -418,6 +420,7 @@ IDIOMS = tuple(
     wave goodbye
     weather any
     weather the storm
+    who let the dogs
     wide berth
     wipe that smile
     wipe the floor

@@ -28,6 +28,7 @@ class Sentence:
 
     words: tuple[str, ...]
     is_question: bool = False
+    is_exclaimed: bool = False
 
     @property
     def text(self) -> str:
@@ -43,7 +44,7 @@ class Sentence:
         rest = self.words[count:]
         while rest and rest[0] == ",":
             rest = rest[1:]
-        return Sentence(rest, self.is_question)
+        return Sentence(rest, self.is_question, self.is_exclaimed)
 
     def drop_phrase(self, phrases: Iterable[str]) -> Sentence | None:
         """The sentence without the longest of the phrases that it begins with, or None."""
@@ -70,7 +71,8 @@ def split_sentences(task: str) -> tuple[Sentence, ...]:
         while words and words[0] == ",":
             words = words[1:]
         if words:
-            found.append(Sentence(words, part.rstrip().endswith("?")))
+            end = part.rstrip()[-1:]
+            found.append(Sentence(words, end == "?", end == "!"))
     return tuple(found)
 
 

@@ -30,11 +30,21 @@ WRITING_VERBS = (
     | (COMMANDS - {"method", "op", "cmd"})
     | _split(" ".join(VERBS[key] for key in ("create", "update", "delete")))
     | _split(
-        "alert bring call download email forward hold issue mail message notify order park publish "
+        "alert bring call hire lease rent download email forward hold issue mail message notify "
+        "order park publish "
         "raise remind reserve share ship store subscribe text turn tweet withdraw write"
     )
 ) - READING_VERBS
 """Verbs that change something, or may."""
+NOUNLIKE = _split(
+    "detect fetch give identify measure name print rank report return review scan see sort sum "
+    "total track view watch"
+)
+"""Verbs that are as often something else: they order something only where it is named plainly."""
+DETERMINERS = _split(
+    "the all every each any my our both these those last first latest current me us"
+)
+JOKING = _split("joke jokes joking kidding lol haha sarcasm satire")
 PAST = _split(
     "lost went came took made gave got saw left broke fell ran won sent felt became began kept "
     "bought "
@@ -283,6 +293,10 @@ ADVICE_PHRASES = _split_lines(
     when should
     where should
     worth it
+    any point
+    any use
+    any good
+    any chance
     worth the
     your advice
     your opinion
@@ -324,6 +338,8 @@ RETRACTIONS = _split_lines(
 )
 DEFERRALS = _split("later someday eventually afterwards soon sometime")
 ABSTRACT = _split(
+    "meaning world needle regrets excuses life odds worth stars blame career future past "
+    "childhood anger "
     "blessings closure comfort courage destiny dignity dreams faith forgiveness happiness "
     "heart hope joy karma love luck mercy mind patience peace respect sanity soul strength "
     "truth wisdom wits way courageously attitude backbone feelings friends happiness limits"
