@@ -136,8 +136,8 @@ class App:
             return made
         task = str(job.request.get("task", ""))
         routed = await asyncio.to_thread(self.suggestions.route, task, 3)
-        if not (self.authors.describe_endpoint() or routed.route.by_meaning):
-            # Nobody would choose: the graph library is not loaded for nothing.
+        if not routed.route.by_meaning:
+            # Words alone would not choose: the graph library is not loaded for nothing.
             found = [each.to_json() for each in routed.found if each.entry.name == made["server"]]
             return {**made, "task": {"state": "suggested", "candidates": found}}
         kept = {

@@ -43,7 +43,7 @@ from orchestrator.forging.progress import (
     time_stage,
 )
 from orchestrator.forging.succession import find_undecided
-from orchestrator.forging.twins import find_twin, render_twin
+from orchestrator.forging.twins import find_twin
 from orchestrator.gateway.brokers import (
     RESERVED_NAMES,
     BrokerFactory,
@@ -207,16 +207,12 @@ class Forge:
         self, document: Document | DerivedDocument, order: ForgeOrder
     ) -> Compilation:
         """The description compiled under the name of the registered server that does the same, if
-        there is one and no other name was given. Raises ForgeFailed for a name that makes a twin.
+        there is one and no name was given.
         """
         made = self._compile_document(document, order)
-        if order.name and order.twins:
-            return made
-        twin = find_twin(self.servers.find(CALLABLE), made.bundle)
+        twin = None if order.name else find_twin(self.servers.find(CALLABLE), made.bundle)
         if twin is None:
             return made
-        if order.name:
-            raise ForgeFailed(render_twin(twin, order.name))
         return self._compile_document(document, replace(order, name=twin.name))
 
     def _compile_document(

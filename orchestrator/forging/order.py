@@ -36,7 +36,7 @@ class ForgeOrder:
     writes the code, "" for whoever can (`orchestrator.forging.authors.choice`). `failing` is a call
     of the parent whose recording has to come out; with `alike` so do the last calls that succeeded,
     as they did. `files` says which files of this machine the source may be. With `no_probe` the API
-    itself is asked nothing. Without `twins` no second server is made of an API that has one.
+    itself is asked nothing. Without a `name`, an API that has a server gets its next version.
     """
 
     task: str = ""
@@ -52,12 +52,11 @@ class ForgeOrder:
     experimental: bool = False
     files: FileAccess = ""
     no_probe: bool = False
-    twins: bool = True
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> ForgeOrder:
         known = {key: data[key] for key in ForgeOrder.__dataclass_fields__ if data.get(key)}
-        known |= {"auth": tuple(known.get("auth", ())), "twins": known.get("files") == "typed"}
+        known |= {"auth": tuple(known.get("auth", ()))}
         return ForgeOrder(**known)
 
 

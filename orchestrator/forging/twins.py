@@ -22,12 +22,3 @@ def find_twin(entries: Iterable[Entry], bundle: Bundle) -> Entry | None:
         if shared and (best is None or shared > best[0]):
             best = (shared, entry)
     return best[1] if best else None
-
-
-def render_twin(twin: Entry, name: str) -> str:
-    """What somebody is told who wants a second server of an API under another name."""
-    return (
-        f"{twin.name} is registered from the same API and does the same: {name} would be its twin, "
-        f"and was not made. `forge` with name={twin.name}, or without a name, makes its next "
-        f"version; a person at a terminal may give another: `toolwright forge TASK --name {name}`."
-    )

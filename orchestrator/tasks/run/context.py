@@ -60,7 +60,11 @@ class RunContext:
         return self.parts.roster.find_tool(server, tool)
 
     async def open_author(self, server: str = "") -> Author | None:
-        """The configured endpoint, while this run may ask it more; None where there is none."""
+        """The configured endpoint, while this run may ask it more; None where there is none. A
+        quiet run asks no model either: nobody ordered more than the server.
+        """
+        if self.quiet:
+            return None
         spent = self.store.model_usage.sum_for_job(self.job.id)
         if spent.tokens >= MAX_TOKENS:
             return None

@@ -11,6 +11,7 @@ from typing import Any
 
 from forge.addresses import find_locations
 from orchestrator.errors import OrchestratorError
+from orchestrator.forging.contact.suggestions import describe_suggestions
 from orchestrator.forging.order import NO_SOURCE, NO_TOOL
 from orchestrator.tasks.run import questions
 from orchestrator.tasks.run.context import RunContext
@@ -47,7 +48,7 @@ class Making:
             return await self._extend(state, step)
         if state.get("forged"):
             return self._refuse(state, "a run makes one server; ask for the rest by itself")
-        source = self._find_source(state)
+        source = await asyncio.to_thread(self._find_source, state)
         if source == STOP:
             return self._refuse(state, "no server does it, and none was to be made")
         made = await self._carry_out(step, {"source": source} if source else {})
@@ -72,7 +73,8 @@ class Making:
             return state.get("source", "")
         if self.context.job.request.get("document") or find_locations(step["task"]):
             return ""
-        question = questions.build_source(step["id"], 0, step["task"])
+        services = describe_suggestions(step["task"])
+        question = questions.build_source(step["id"], 0, step["task"], services)
         return str(self.context.ask(question, state)["source"]).strip()
 
     async def adapt(self, state: RunState) -> RunState:

@@ -13,6 +13,7 @@ from typing import Any
 from forge.errors import AuthorFailed
 from orchestrator.calls import split_tool_name
 from orchestrator.errors import BudgetSpent, UnknownTool
+from orchestrator.forging.contact.suggestions import describe_suggestions
 from orchestrator.forging.order import NO_TOOL
 from orchestrator.tasks.model import Plan, Step
 from orchestrator.tasks.planning.parse import parse_plan
@@ -178,7 +179,11 @@ class Preparing:
             if chosen is not None:
                 return _chosen(state, chosen.tool, {}, chosen.by)
         question = questions.build_choice(
-            step["id"], step.get("rounds", 0), step["task"], candidates
+            step["id"],
+            step.get("rounds", 0),
+            step["task"],
+            candidates,
+            () if candidates else await asyncio.to_thread(describe_suggestions, step["task"]),
         )
         answer = self.context.ask(question, state)
         return _chosen(state, answer["tool"], answer.get("arguments") or {}, CLIENT)

@@ -14,6 +14,7 @@ from sandbox.sanitize import clean_text
 
 NONE = "none"
 """The tool that an answer names where none of the candidates fits."""
+MAY_BE_MADE = "Of the public APIs that are known, one of these may be meant:"
 MAX_SHOWN = 600
 MAX_SCHEMA = 6_000
 """Characters of a candidate's schema that a question shows."""
@@ -37,16 +38,22 @@ def build_confirmation(
 
 
 def build_choice(
-    step: str, number: int, task: str, candidates: Sequence[Mapping[str, Any]]
+    step: str,
+    number: int,
+    task: str,
+    candidates: Sequence[Mapping[str, Any]],
+    services: Sequence[str] = (),
 ) -> Question:
-    """Which of the candidates does a step, or none."""
+    """Which of the candidates does a step, or none. `services` are lines about public APIs that the
+    task may mean where nothing registered fits it.
+    """
     names = [str(candidate["tool"]) for candidate in candidates]
     shown = [_shorten_candidate(candidate) for candidate in candidates]
     return Question(
         _number("choose", step, number),
         "choose",
         step,
-        _ask_which(task, names),
+        "\n".join((_ask_which(task, names), *_list_services(services))),
         {"task": task, "candidates": shown},
         _build_schema({"tool": {"enum": [*names, NONE]}, "arguments": {"type": "object"}}, "tool"),
     )
@@ -82,17 +89,26 @@ def build_missing(
     )
 
 
-def build_source(step: str, number: int, task: str) -> Question:
-    """Where the API is that a server has to be made for, once."""
+def build_source(step: str, number: int, task: str, services: Sequence[str] = ()) -> Question:
+    """Where the API is that a server has to be made for, once. `services` are lines about public
+    APIs that the task may mean.
+    """
+    asked = (
+        f"No registered server does this: {_shorten(task)}. Where is its API (URL, host or path of "
+        f"its description)? `{NONE}` for what only computes; `stop` to leave it."
+    )
     return Question(
         _number("source", step, number),
         "arguments",
         step,
-        f"No registered server does this: {_shorten(task)}. Where is its API (URL, host or path of "
-        f"its description)? `{NONE}` for what only computes; `stop` to leave it.",
+        "\n".join((asked, *_list_services(services))),
         {"task": task, "missing": {"source": {"type": "string"}}},
         _build_schema({"source": {"type": "string", "minLength": 1, "maxLength": 2000}}, "source"),
     )
+
+
+def _list_services(services: Sequence[str]) -> tuple[str, ...]:
+    return (MAY_BE_MADE, *map(_shorten, services)) if services else ()
 
 
 def build_plan_question(
