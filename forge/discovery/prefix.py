@@ -16,6 +16,7 @@ from forge.sources import Fetcher, is_loopback
 from sandbox.errors import ResponseTooLarge, UpstreamUnreachable
 from sandbox.wire.policy import parse_origin
 
+USUAL = "/api"
 MAX_PROBED = 2
 SECONDS = 5.0
 _DOCUMENT_DIRECTORIES = frozenset(
@@ -50,6 +51,19 @@ def find_prefix(document: Document) -> str:
     prefix = "".join(f"/{segment}" for segment in kept)
     begun = any(str(path).startswith(f"{prefix}/") or path == prefix for path in root["paths"])
     return "" if begun else prefix
+
+
+def guess_prefix(document: Document) -> str:
+    """Return the usual path of an API of which a description at its host's root names no server at
+    all; "" where it names one, or a path of it begins so. Prefect serves its description like that.
+    """
+    root = document.root
+    if not document.url or not isinstance(root, dict) or not isinstance(root.get("paths"), dict):
+        return ""
+    if "servers" in root or "swagger" in root or urlsplit(document.url).path.count("/") != 1:
+        return ""
+    begun = any(str(path).split("/")[1:2] == [USUAL.strip("/")] for path in root["paths"])
+    return "" if begun else USUAL
 
 
 async def is_below(document: Document, prefix: str, fetch: Fetcher) -> bool:

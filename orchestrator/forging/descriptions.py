@@ -9,7 +9,7 @@ from pathlib import Path
 
 from forge.directory.service import PREFIX
 from forge.discovery.challenge import CredentialChallenge
-from forge.discovery.prefix import find_prefix, is_below, may_be_own_server
+from forge.discovery.prefix import find_prefix, guess_prefix, is_below, may_be_own_server
 from forge.discovery.search import (
     MAX_DOCUMENT_BYTES,
     FoundDocument,
@@ -300,7 +300,7 @@ class Descriptions:
         )
         fetch = self._build_fetch(place)
         document = replace(parsed, served=await may_be_own_server(parsed, fetch))
-        prefix = find_prefix(document)
+        prefix = find_prefix(document) or guess_prefix(document)
         if prefix and await is_below(document, prefix, fetch):
             report(ForgeStep("find", 0.18, f"the API answers below {prefix}"))
             return replace(document, prefix=prefix)

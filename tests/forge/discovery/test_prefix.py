@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from forge.discovery.prefix import find_prefix, is_below, may_be_own_server
+from forge.discovery.prefix import find_prefix, guess_prefix, is_below, may_be_own_server
 from forge.readers.document import Document, parse_document
 from tests.world.fetch import loopback_fetch
 from tests.world.site import Answer, Page, Site, site
@@ -40,6 +40,22 @@ def test_a_prefix_may_be_meant_where_the_description_names_no_path(
     place: str, paths: dict[str, Any], more: dict[str, Any], prefix: str
 ) -> None:
     assert find_prefix(document(f"http://h.example{place}", paths, **more)) == prefix
+
+
+@pytest.mark.parametrize(
+    ("place", "paths", "more", "prefix"),
+    [
+        ("/openapi.json", {"/pets": READ}, {}, "/api"),
+        ("/openapi.json", {"/api/pets": READ}, {}, ""),
+        ("/openapi.json", {"/pets": READ}, {"servers": [{"url": "/"}]}, ""),
+        ("/openapi.json", {"/pets": READ}, {"swagger": "2.0"}, ""),
+        ("/shop/openapi.json", {"/pets": READ}, {}, ""),
+    ],
+)
+def test_the_usual_prefix_is_guessed_where_a_description_at_the_root_names_no_server(
+    place: str, paths: dict[str, Any], more: dict[str, Any], prefix: str
+) -> None:
+    assert guess_prefix(document(f"http://h.example{place}", paths, **more)) == prefix
 
 
 def below(pages: dict[str, Answer], paths: dict[str, Any]) -> tuple[bool, Site]:
