@@ -107,7 +107,7 @@ class DemoStory:
 
     async def _forge_server(self) -> str:
         print_text(f"\nIt asks for something: {TASK!r}", "bold")
-        asked = await self._call_tool("do", {"task": TASK})
+        asked = await self._call_tool("find", {"task": TASK})
         fitting = [c["tool"] for c in asked["candidates"] if c["tool"].startswith(f"{SERVER}.")]
         self._claims.check_claim("no registered server can do it", not fitting)
         print_text(f"\nSo it has one forged from {self._harbour.url}", "bold")

@@ -168,7 +168,7 @@ def test_a_warm_call_that_computes_is_short(client: Client) -> None:
         assert await client.call("echo.echo", text="x") == {"text": "x"}
         client.trace.end()
 
-    assert_short(counted(client, call), modules=31, functions=98)
+    assert_short(counted(client, call), modules=32, functions=103)
 
 
 def test_a_warm_call_with_its_record_is_short(client: Client) -> None:
@@ -181,7 +181,7 @@ def test_a_warm_call_with_its_record_is_short(client: Client) -> None:
         await client.recorded()
         client.trace.end()
 
-    assert_short(counted(client, call), modules=39, functions=149)
+    assert_short(counted(client, call), modules=41, functions=155)
 
 
 def test_a_warm_call_of_an_api_is_short(client: Client) -> None:
@@ -193,7 +193,7 @@ def test_a_warm_call_of_an_api_is_short(client: Client) -> None:
         assert (await client.call("harbour.search_boats", query="a"))["status"] == 200
         client.trace.end()
 
-    assert_short(counted(client, call), modules=48, functions=169)
+    assert_short(counted(client, call), modules=49, functions=173)
 
 
 def test_an_approved_write_is_short_from_the_stored_decision_to_its_sending(

@@ -69,7 +69,8 @@ class Filling:
             origins = {n: "step" if holds_reference(v) else "model" for n, v in known.items()}
             return self._keep(state, step, known, origins)
         filled = await self._fill(state, step, tool)
-        doubts = list_doubts(filled.reading)
+        # Whoever names the tool and no arguments wants it called, whatever else the words say.
+        doubts = () if given else list_doubts(filled.reading)
         if not filled.is_complete or doubts:
             asked = await self._ask_endpoint(step, tool)
             if asked is not None:
