@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -80,6 +81,16 @@ def vault_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         key = tmp_path_factory.mktemp("config") / "vault.key"
         environment.setenv("TOOLWRIGHT_VAULT_KEY_FILE", str(key))
         yield
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Whatever the test starts hears of an interrupt. A shell without job control makes what it
+    starts in the background, as the tests may be, ignore SIGINT, and children inherit that.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

@@ -48,6 +48,8 @@ _CLASS = {verb: name for name, verbs in VERBS.items() for verb in verbs.split()}
 _WORD = re.compile(r"[^\W_]+")
 _CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _DIGITS = re.compile(r"\d+|\D+")
+_DOT = "\u0307"
+"""The combining dot that `lower` leaves of a Turkish capital I with a dot, and no letter itself."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ def split_words(phrase: str) -> list[str]:
     """
     found = []
     for word in _WORD.findall(phrase):
-        for part in _CASE.sub(" ", word).lower().split():
+        for part in _CASE.sub(" ", word).lower().replace(_DOT, "").split():
             pieces = _DIGITS.findall(part)
             found += [part, *pieces] if len(pieces) > 1 else [part]
     return found

@@ -413,6 +413,7 @@ def test_without_docker_no_package_is_fetched(scene: Scene, words: tuple[str, ..
     assert not scene.registry.asked
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("words", [("uvx", "outer"), ("npx", "-y", "outer")])
 def test_an_interrupted_addition_ends_and_leaves_no_container(
     scene: Scene, words: tuple[str, ...]
@@ -420,12 +421,18 @@ def test_an_interrupted_addition_ends_and_leaves_no_container(
     scene.registry.open.clear()
     with new_home(scene.place, "docker") as home:
         pin = ("--pin-file", str(home.pin_file))
-        process = subprocess.Popen(
-            home.command("add", "x", *pin, "--", *words), env=home.environment
-        )
-        until(lambda: scene.registry.asked or process.poll() is not None, "the registry is asked")
-        assert home.containers() > 0
-        process.send_signal(signal.SIGINT)
-        assert process.wait(SECONDS) == 130
+        command = home.command("add", "x", *pin, "--", *words)
+        with subprocess.Popen(command, env=home.environment) as process:
+            try:
+                until(
+                    lambda: scene.registry.asked or process.poll() is not None,
+                    "the registry is asked",
+                )
+                assert home.containers() > 0
+                process.send_signal(signal.SIGINT)
+                assert process.wait(SECONDS) == 130
+            finally:
+                # None that does not end stays behind, to be found in another test.
+                process.kill()
         assert home.containers() == 0
     assert scene.nothing_ran()

@@ -82,6 +82,7 @@ def test_a_write_that_is_on_its_way_when_serve_ends_is_sent_once_and_known(
     assert installation.troubles() == []
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_a_command_that_a_person_interrupts_leaves_no_job_behind(
     installation: Installation,
 ) -> None:

@@ -98,11 +98,12 @@ class Filling:
 
     async def _fill(self, state: RunState, step: StepState, tool: ToolDefinition) -> Filled:
         """What the results of earlier steps and the words of the task come to."""
-        earlier = {
-            before: self.context.get_tool(state["steps"][before]["tool"])
-            for before in step["after"]
-            if state["steps"][before].get("end") == "done"
-        }
+        before = [state["steps"][name] for name in step["after"]]
+        earlier = [
+            (each, self.context.get_tool(each["tool"]))
+            for each in before
+            if each.get("end") == "done"
+        ]
         known = await asyncio.to_thread(bind_results, step, tool, earlier)
         plain = {name: value for name, value in known.items() if not holds_reference(value)}
         server = get_server(step["tool"])

@@ -244,23 +244,24 @@ def list_doubts(reading: Reading) -> tuple[str, ...]:
 
 
 def bind_results(
-    step: StepState, tool: ToolDefinition, earlier: Mapping[str, ToolDefinition]
+    step: StepState, tool: ToolDefinition, earlier: Sequence[tuple[StepState, ToolDefinition]]
 ) -> Mapping[str, Any]:
     """The step's arguments, with references to results of the steps before it where name and type
-    agree plainly. `earlier` are the tools of those steps, by step.
+    agree plainly. `earlier` are those steps, each with its tool.
     """
+    before = tuple(Step(each["id"], each["task"]) for each, _ in earlier)
     own = Step(
         step["id"],
         step["task"],
         step["tool"],
         step.get("arguments") or {},
-        tuple(earlier),
+        tuple(each.id for each in before),
         step.get("uses", ""),
         step.get("pick", ""),
     )
-    outputs = {name: _find_answer_schema(each) for name, each in earlier.items()}
-    bound = bind_steps(Plan((own,)), outputs, {step["id"]: tool.input_schema})
-    return bound.steps[0].arguments
+    outputs = {each["id"]: _find_answer_schema(made) for each, made in earlier}
+    bound = bind_steps(Plan((*before, own)), outputs, {step["id"]: tool.input_schema})
+    return bound.steps[-1].arguments
 
 
 def _find_answer_schema(tool: ToolDefinition) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from registry.models import Entry
@@ -280,6 +280,7 @@ def test_nothing_in_a_task_is_read_as_query_syntax(found: Any, task: str) -> Non
 
 
 @given(st.text(max_size=60))
+@example("\u0130")
 def test_only_letters_and_digits_are_ever_looked_for(task: str) -> None:
     assert all(term.word.isalnum() for term in parse_query(task).terms)
 
@@ -330,6 +331,7 @@ def test_equals_come_in_order_of_their_names(store: Store) -> None:
         ("ipv4", ["ipv4", "ipv", "4"]),
         ("DNSSEC", ["dnssec"]),
         ("Über-Größe", ["über", "größe"]),
+        ("\u0130stanbul \u0130", ["istanbul", "i"]),
     ],
 )
 def test_identifiers_are_split_into_words(text: str, parts: list[str]) -> None:
