@@ -63,7 +63,7 @@ def test_a_tool_is_found_by_what_a_task_means_where_they_share_no_word(
     store: Store, by_words: Store
 ) -> None:
     kayak = "somewhere to put my kayak overnight"
-    assert by_words.route(kayak).matches[0].entry == "library"
+    assert by_words.route(kayak).verdict != "reuse"
     assert store.route(kayak).matches[0].entry == "harbour"
     found = store.route(VAGUE)
     assert first(found) == "list_berths"
