@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from orchestrator.tasks.reading.assignment import Assignment
+from orchestrator.tasks.reading.named import list_labels
 from orchestrator.tasks.routing import words as w
 from registry.search.words import STOP_WORDS
 
@@ -24,6 +25,33 @@ _GENERAL_WORDS = frozenset(
     "tomorrow tonight total town us use week year yesterday".split()
 )
 """Words behind a preposition that are no place."""
+
+
+_LAST_WORD = re.compile(r"\s+(?P<word>[a-z][\w-]{1,60})\s*(?=$|[.,;?!])")
+_LEADING = re.compile(r"\b(?:the|of|in|at|for|on|by)\s+\Z", re.IGNORECASE)
+_WORD_KINDS = frozenset({"", "name", "id", "place", "person"})
+
+
+def read_last_words(state: Assignment) -> None:
+    """A plain word behind a parameter's name where a clause ends: `of the project lantern`."""
+    for parameter in state.list_open():
+        if "string" not in parameter.types or parameter.enum or parameter.is_choosing:
+            continue
+        if parameter.kind not in _WORD_KINDS:
+            continue
+        found = {
+            match["word"]: match
+            for label, _ in list_labels(parameter)
+            for mention in state.find_mentions(label)
+            if _LEADING.search(state.task[max(0, mention.start() - 8) : mention.start()])
+            and (match := _LAST_WORD.match(state.task, mention.end()))
+            and match["word"] not in STOP_WORDS | w.READING_VERBS | w.DEICTIC | _GENERAL_WORDS
+        }
+        if len(found) == 1:
+            ((word, match),) = found.items()
+            covered = state.list_covered(match.start(), match.end())
+            state.assign(parameter, word, match.group().strip(), covered)
+            state.doubtful.append(parameter.name)
 
 
 def read_sought(state: Assignment) -> None:

@@ -27,7 +27,7 @@ _PLACES = frozenset(
 )
 _PEOPLE = frozenset(
     "person author owner skipper captain customer client employee artist guest contact boat ship "
-    "vessel company vendor supplier manufacturer brand team player".split()
+    "vessel player".split()
 )
 _TEXTS = frozenset("query q search term terms keyword keywords text phrase".split())
 _IDENTIFYING = frozenset("id number no code key ref reference slug uuid serial sku".split())

@@ -36,6 +36,7 @@ RULES = (
     named.read_lists,
     named.read_word_lists,
     kinds.read_by_kind,
+    loose.read_last_words,
     loose.read_sought,
     loose.read_lower_places,
 )

@@ -412,3 +412,29 @@ def test_schemas_of_strangers_are_walked_within_bounds() -> None:
 )
 def test_schemas_of_the_wrong_shape_are_no_failure(schema: Mapping[str, Any]) -> None:
     assert read_arguments('a "x" 12 Bergen', schema) is not None
+
+
+PROJECT = {
+    "type": "object",
+    "properties": {"project": {"type": "string", "description": "Name of the project"}},
+    "required": ["project"],
+}
+
+
+@pytest.mark.parametrize(
+    ("task", "project"),
+    [
+        ("get the release notes of the latest release of the project lantern", "lantern"),
+        ("close the project lantern.", "lantern"),
+        ("status of the project today", None),
+        ("show the project", None),
+        ("project lantern is late", None),
+    ],
+)
+def test_a_plain_word_behind_a_parameters_name_is_read_where_a_clause_ends(
+    task: str, project: str | None
+) -> None:
+    found = read_arguments(task, PROJECT)
+    assert found.arguments.get("project") == project
+    # Nothing in the word's form says that it is a value, so that it is asked about.
+    assert found.doubtful == (("project",) if project else ())
