@@ -18,6 +18,8 @@ from orchestrator.tasks.routing.sentences import MAX_TASK, Sentence, is_chinese,
 from orchestrator.tasks.routing.words import RETRACTIONS, THANKS
 from sandbox.bundle.apispec import Access
 
+GREETINGS = frozenset("hey hi hello please ok okay so well now".split())
+
 
 def classify_task(task: str) -> TaskIntent:
     """The kind of a task. Any text is valid; of more than 4,000 characters none is certain."""
@@ -31,15 +33,17 @@ def _classify(task: str) -> TaskIntent:
     sentences = split_sentences(task)
     if not sentences:
         return TaskIntent("remark", "nothing said", False, None, "")
-    if any(is_chinese(word) for said in sentences for word in said.words):
-        return classify_chinese(" ".join(" ".join(said.words) for said in sentences))
+    # People greet in English before they go on in another language.
+    plain = [_strip_greeting(said) for said in sentences]
+    if any(is_chinese(word) for said in plain for word in said.words):
+        return classify_chinese(" ".join(" ".join(said.words) for said in plain))
     if any(said.has_phrase(RETRACTIONS) for said in sentences):
         return TaskIntent("remark", "retraction")
     if any(said.has_phrase(IDIOMS) for said in sentences):
         return TaskIntent("remark", "idiom")
-    lexicon = detect_lexicon(sentences, opened="¿" in task or "¡" in task)
+    lexicon = detect_lexicon(plain, opened="¿" in task or "¡" in task)
     if lexicon is not None:
-        return combine_intents([classify_european(said, lexicon) for said in sentences])
+        return combine_intents([classify_european(said, lexicon) for said in plain])
     telling = [said for said in sentences if not _is_thanks(said)]
     return combine_intents([classify_sentence(said) for said in telling])
 
@@ -66,6 +70,12 @@ def combine_intents(found: Sequence[TaskIntent]) -> TaskIntent:
     if certain:
         return replace(first, access=access)
     return replace(commands[0], reason="several sentences", certain=False, access=access)
+
+
+def _strip_greeting(said: Sentence) -> Sentence:
+    while len(said.words) > 1 and said.words[0] in GREETINGS:
+        said = said.drop(1)
+    return said
 
 
 def _is_thanks(said: Sentence) -> bool:
