@@ -41,7 +41,7 @@ def _classify(task: str) -> TaskIntent:
         return TaskIntent("remark", "retraction")
     if any(said.has_phrase(IDIOMS) for said in sentences):
         return TaskIntent("remark", "idiom")
-    lexicon = detect_lexicon(plain, opened="¿" in task or "¡" in task)
+    lexicon = detect_lexicon(sentences, opened="¿" in task or "¡" in task)
     if lexicon is not None:
         return combine_intents([classify_european(said, lexicon) for said in plain])
     telling = [said for said in sentences if not _is_thanks(said)]
