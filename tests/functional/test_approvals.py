@@ -134,10 +134,10 @@ def test_an_approved_call_of_a_server_that_has_changed_since_is_not_carried_out(
     path = tmp_path / "quay.json"
     path.touch()
     toolwright_home.person("source", "allow", str(path))
-    assert forged(toolwright_home, document, path)["version"] == 1
+    assert forged(served, document, path)["version"] == 1
     approval = book(served, "Overtaken", "pier")["approval"]
     document["paths"]["/bookings"]["post"]["summary"] = "Book a berth, or so"
-    assert forged(toolwright_home, document, path)["version"] == 2
+    assert forged(served, document, path)["version"] == 2
     toolwright_home.approve(approval)
     assert closed(toolwright_home, approval) == "failed"
     told = served.value("status", approval=approval)
@@ -151,12 +151,11 @@ def test_an_approved_call_of_a_server_that_has_changed_since_is_not_carried_out(
     assert [sent(harbour, boat) for boat in ("Overtaken", "Archived")] == [0, 0]
 
 
-def forged(home: Home, document: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The result of forging the server `pier` from a document, as a person does: `harbour` is of
-    the same API.
-    """
+def forged(peer: Peer, document: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The result of forging the server `pier` from a document."""
     path.write_text(json.dumps(document))
-    done = home.read("forge", "berths", "--source", str(path), "--name", "pier")
+    job = peer.value("forge", task="berths", source=str(path), name="pier")["job"]
+    done = peer.settled(job=job)
     assert done["state"] == "done", done["message"]
     return dict(done["result"])
 
