@@ -26,7 +26,7 @@ from orchestrator.tasks.run.questions import NONE
 from orchestrator.tasks.run.state import StepState, get_server
 from orchestrator.tasks.suggestions import Routed, Suggestion
 from registry.errors import RegistryError
-from registry.models import CALLABLE, Entry, Route
+from registry.models import CALLABLE, Entry
 from registry.search.words import STOP_WORDS, VERBS, WEAK_WORDS, split_words, stem_word
 from registry.store import Store
 from sandbox.bundle.launch import AUTHOR
@@ -103,25 +103,14 @@ def decide_step(
         reading = read_words(task, tool, {}, about)
         candidate = _describe_candidate(parts, first, made)
     intent = classify_task(task)
-    decision = decide(
-        route, candidate, reading, intent, margin=_get_margin(route), same_api=same_api
-    )
+    decision = decide(route, candidate, reading, intent, margin=route.margin, same_api=same_api)
     if decision.kind in ("choose", "forge", "adapt") and made:
         # What was made for the step is taken or chosen from; nothing is made for it again.
-        clear = reading.is_complete and _get_margin(route) >= DecisionBands().margin
+        clear = reading.is_complete and route.margin >= DecisionBands().margin
         decision = Decision("confirm" if clear else "choose", decision.reasons)
     named = decision.kind in ("act", "confirm") and first is not None
     name = f"{first.match.entry}.{first.match.tool}" if named and first else ""
     return StepDecision(decision, name, tuple(each.to_json() for each in found), reading)
-
-
-def _get_margin(route: Route) -> float:
-    """How far the first match is ahead of the second."""
-    told = getattr(route, "margin", None)
-    if isinstance(told, float):
-        return told
-    scores = [match.score for match in route.matches[:2]]
-    return scores[0] - scores[1] if len(scores) == 2 else 1.0
 
 
 def _find_named_api(
