@@ -201,6 +201,12 @@ class Settings:
         )
 
     @property
+    def database(self) -> Path | None:
+        """The database's file; None where it is not SQLite's."""
+        path = self.database_url.removeprefix("sqlite:///")
+        return None if path == self.database_url or "?" in path else Path(path)
+
+    @property
     def servers(self) -> Path:
         return self.home / "servers"
 

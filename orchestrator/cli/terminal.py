@@ -21,8 +21,9 @@ from rich.text import Text
 from forge.errors import ForgeError
 from orchestrator.approvals.signing_key import open_key
 from orchestrator.approvals.text import is_invisible
+from orchestrator.cli.options import engine_option as engine_option
 from orchestrator.errors import OrchestratorError, WrongPin
-from orchestrator.settings import ENGINES, Settings
+from orchestrator.settings import Settings
 from registry.errors import DiskUnusable, RegistryError
 from registry.secrets.signing import Signer
 from sandbox.errors import SandboxError
@@ -39,11 +40,6 @@ out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
-engine_option = click.option(
-    "--engine",
-    type=click.Choice(ENGINES),
-    help="Where servers run; by default Docker if it answers, else the embedded WASM engine.",
-)
 auth_option = click.option(
     "--auth",
     multiple=True,

@@ -14,15 +14,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from orchestrator.frontends.greeting import LEGACY, MODERN
 from orchestrator.frontends.pipes import read_line, take_pipes
 from orchestrator.frontends.protocol import (
     BUSY,
     CACHED,
     INVALID_PARAMS,
     INVALID_REQUEST,
-    LEGACY,
     METHOD_NOT_FOUND,
-    MODERN,
     PARSE_ERROR,
     UNSUPPORTED_VERSION,
     Answer,

@@ -7,17 +7,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from orchestrator.app import App
+from orchestrator.frontends.greeting import INSTRUCTIONS, keep_instructions
+from registry.database.fingerprint import compute_fingerprint
 from registry.models import CALLABLE
 from sandbox.bundle.permissions import parse_permissions
 from sandbox.bundle.target import HTTPS
 
-INSTRUCTIONS = (
-    "Toolwright routes tasks to registered MCP servers and forges new ones. Use `find` or `do` for "
-    "a task; call what is found with `call_read` or `call_write`. If nothing fits, `forge` with "
-    "the API's URL, or without one what only computes, then follow the job with `status`. Writes "
-    "wait for a person's approval outside this conversation: you cannot give it. Never ask the "
-    "user for a PIN or secret here."
-)
 MAX_TOKENS = 300
 LETTERS_PER_TOKEN = 3.5
 """Of English and of JSON with English words, by the tokenizers in use: a cautious figure."""
@@ -28,7 +23,16 @@ MAX_WORDS = 4
 
 
 def load_instructions(app: App) -> str:
-    """The instructions as they are at this moment."""
+    """The instructions as they are at this moment; kept for the next process's first answer."""
+    database = app.settings.database
+    fingerprint = compute_fingerprint(database) if database else ""
+    told = _build_current(app)
+    if fingerprint:
+        keep_instructions(app.settings.home, fingerprint, told)
+    return told
+
+
+def _build_current(app: App) -> str:
     servers = app.store.servers
     named = [s for s in servers.find_summaries() if s.state in CALLABLE]
     named.sort(key=lambda server: (-server.standing.total, server.name))

@@ -16,8 +16,6 @@ from sandbox.wire.notifications import Hearer, LogListener, ignore_progress
 Result = Mapping[str, Any]
 Declared = Mapping[str, Any]
 
-LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-MODERN = "2026-07-28"
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
 UNSUPPORTED_VERSION, UNDECLARED, BUSY = -32022, -32021, -32603
 CACHED = {"ttlMs": 300_000, "cacheScope": "private"}

@@ -19,7 +19,9 @@ from orchestrator.calls import Call, Done, Reply, split_tool_name
 from orchestrator.errors import OrchestratorError
 from orchestrator.forging.compose import DECLINE
 from orchestrator.forging.order import FileAccess
+from orchestrator.frontends.early import EarlyAnswers
 from orchestrator.frontends.elicitation import Elicitation
+from orchestrator.frontends.greeting import MODERN, NAME, VERSION
 from orchestrator.frontends.instructions import load_instructions
 from orchestrator.frontends.overview import build_overview
 from orchestrator.frontends.sampling import SamplingClients
@@ -74,8 +76,6 @@ class ProgressRelay:
             await self._tell(progress.done, progress.total, progress.message)
 
 
-VERSION = "0.1.0"
-MODERN = "2026-07-28"
 TOLD = (OrchestratorError, RegistryError, SandboxError)
 
 _NOTHING_FITS = (
@@ -322,10 +322,10 @@ def _parse_call(arguments: Arguments) -> Call:
     )
 
 
-async def serve_stdio(app: App) -> None:
-    """Serve MCP on stdin and stdout until end of file."""
+async def serve_stdio(app: App, early: EarlyAnswers | None = None) -> None:
+    """Serve MCP on stdin and stdout until end of file, where `early` has answered until now."""
     server = build_front_server(app, "granted")
-    async with open_stdio() as (inbound, outbound):
+    async with open_stdio(early) as (inbound, outbound):
         await server.run(inbound, outbound, server.create_initialization_options())
 
 
@@ -353,7 +353,7 @@ def build_front_server(app: App, files: FileAccess = "") -> Server[Any]:
     sampling = SamplingClients(app.authors.samplers, app.settings.of_model.seconds)
     front, tasks = ToolFront(app, files).call_tool, ClientTasks(app)
     return build_low_level_server(
-        TOOLS, front, "toolwright", partial(load_instructions, app), elicitation, tasks, sampling
+        TOOLS, front, NAME, partial(load_instructions, app), elicitation, tasks, sampling
     )
 
 

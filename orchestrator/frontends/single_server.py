@@ -15,9 +15,9 @@ from orchestrator.approvals.accounts import choose_account
 from orchestrator.calls import Call, Done, Reply
 from orchestrator.errors import OrchestratorError
 from orchestrator.frontends.flat import ServerCard, serve_flat
+from orchestrator.frontends.greeting import MODERN
 from orchestrator.frontends.protocol import (
     INVALID_PARAMS,
-    MODERN,
     UNDECLARED,
     Answer,
     Peer,

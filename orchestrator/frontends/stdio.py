@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -19,6 +19,7 @@ import mcp.types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 
+from orchestrator.frontends.early import EarlyAnswers, MessageId, Taken
 from orchestrator.frontends.pipes import require_pipes
 from sandbox.offload import INLINE_BYTES, run_beside
 from sandbox.sanitize import is_large
@@ -31,22 +32,30 @@ Streams = tuple[
 
 
 @asynccontextmanager
-async def open_stdio() -> AsyncIterator[Streams]:
-    """The streams that `mcp.server.lowlevel.Server.run` wants. Ends at end of file.
+async def open_stdio(early: EarlyAnswers | None = None) -> AsyncIterator[Streams]:
+    """The streams that `mcp.server.lowlevel.Server.run` wants. Ends at end of file. `early` has
+    answered on them until here.
 
     Raises OrchestratorError where nobody is at the other end.
     """
     require_pipes()
+    taken = early.stop() if early else Taken()
     source, sink = _take_descriptor(0, os.devnull), _take_descriptor(1, None)
-    async with messages(*await _connect_pipes(source, sink)) as streams:
+    reader, writer = await _connect_pipes(source, sink, taken.unread)
+    async with messages(reader, writer, taken.answered) as streams:
         yield streams
 
 
 @asynccontextmanager
 async def messages(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    answered: Collection[MessageId] = (),
 ) -> AsyncIterator[Streams]:
-    """The same over any pair of byte streams, a message a line."""
+    """The same over any pair of byte streams, a message a line. The first answer to each request
+    that is `answered` already is not written.
+    """
+    silent = set(answered)
     to_server, inbound = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outbound, from_server = anyio.create_memory_object_stream[SessionMessage](0)
 
@@ -69,6 +78,9 @@ async def messages(
         async with from_server:
             async for message in from_server:
                 said = message.message
+                if isinstance(said, types.JSONRPCResponse) and said.id in silent:
+                    silent.discard(said.id)
+                    continue
                 dump = partial(said.model_dump_json, by_alias=True, exclude_unset=True)
                 large = is_large(getattr(said, "result", None) or getattr(said, "params", None))
                 writer.write((await run_beside(dump) if large else dump()).encode() + b"\n")
@@ -95,10 +107,11 @@ def _take_descriptor(descriptor: int, replacement: str | None) -> int:
 
 
 async def _connect_pipes(
-    source: int, sink: int
+    source: int, sink: int, unread: bytes
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=MAX_LINE)
+    reader.feed_data(unread)
     await loop.connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(source, "rb", buffering=0)
     )

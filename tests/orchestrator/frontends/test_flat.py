@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from orchestrator.frontends.flat import FlatServer, ServerCard
+from orchestrator.frontends.greeting import MODERN
 from orchestrator.frontends.protocol import (
-    MODERN,
     Answer,
     ExtraMethods,
     NoExtraMethods,

@@ -1,0 +1,99 @@
+"""How `serve` introduces itself, in both eras of the protocol.
+
+Light on purpose: it is loaded before everything else (`early.py`).
+https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle and
+https://modelcontextprotocol.io/specification/2026-07-28
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from orchestrator.frontends.tools import TOOLS
+
+NAME, VERSION = "toolwright", "0.1.0"
+LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+MODERN = "2026-07-28"
+TASKS = "io.modelcontextprotocol/tasks"
+INSTRUCTIONS = (
+    "Toolwright routes tasks to registered MCP servers and forges new ones. Use `find` or `do` for "
+    "a task; call what is found with `call_read` or `call_write`. If nothing fits, `forge` with "
+    "the API's URL, or without one what only computes, then follow the job with `status`. Writes "
+    "wait for a person's approval outside this conversation: you cannot give it. Never ask the "
+    "user for a PIN or secret here."
+)
+FILE = "instructions.json"
+MAX_KEPT = 16_384
+
+
+def build_initialize_result(version: str, instructions: str) -> dict[str, Any]:
+    """The result of `initialize` for a client that speaks `version`."""
+    return {
+        "capabilities": {"tools": {"listChanged": False}},
+        "instructions": instructions,
+        "protocolVersion": version if version in LEGACY else LEGACY[-1],
+        "serverInfo": _INFO,
+    }
+
+
+def build_discover_result(instructions: str) -> dict[str, Any]:
+    """The result of `server/discover`."""
+    return {
+        **_ENDED,
+        "capabilities": {"extensions": {TASKS: {}}, "tools": {"listChanged": False}},
+        "instructions": instructions,
+        "supportedVersions": [MODERN],
+    }
+
+
+def build_tool_list(modern: bool) -> dict[str, Any]:
+    """The result of `tools/list`."""
+    return {**_ENDED, "tools": TOOLS} if modern else {"tools": TOOLS}
+
+
+def keep_instructions(home: Path, fingerprint: str, instructions: str) -> None:
+    """Keep the instructions that fit a database with that fingerprint. A home that takes no file
+    goes without.
+    """
+    kept = json.dumps({"of": fingerprint, "instructions": instructions})
+    if _read_kept(home) == kept:
+        return
+    draft = home / f".{FILE}.{os.getpid()}"
+    with suppress(OSError):
+        draft.write_text(kept, "utf-8")
+        draft.replace(home / FILE)
+
+
+def find_kept_instructions(home: Path, fingerprint: str) -> str | None:
+    """The instructions that were kept for that fingerprint; None where there are none."""
+    try:
+        kept = json.loads(_read_kept(home))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(kept, Mapping) or kept.get("of") != fingerprint:
+        return None
+    told = kept.get("instructions")
+    return told if isinstance(told, str) else None
+
+
+def _read_kept(home: Path) -> str:
+    try:
+        with (home / FILE).open("rb") as file:
+            return file.read(MAX_KEPT).decode("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+_INFO: Mapping[str, str] = {"name": NAME, "version": VERSION}
+_ENDED: Mapping[str, Any] = {
+    "cacheScope": "private",
+    "resultType": "complete",
+    "ttlMs": 0,
+    "_meta": {"io.modelcontextprotocol/serverInfo": _INFO},
+}
+"""What every result of the modern era says beside its own."""

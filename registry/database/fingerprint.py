@@ -1,0 +1,33 @@
+"""A digest of the stored servers and grants, taken without the libraries that the store needs."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+_ROWS = (
+    "SELECT e.name, e.version, e.state, v.permissions FROM entries e JOIN versions v"
+    " ON v.entry = e.name AND v.version = e.version ORDER BY e.name",
+    "SELECT origin, kind, detail, serial, signature FROM grants ORDER BY origin, kind",
+)
+WAIT_SECONDS = 0.1
+
+
+def compute_fingerprint(database: Path) -> str:
+    """A digest, in hex, that is another one once a server is registered, changes its version, its
+    state or its permissions, or a grant is given or taken away. "" where the SQLite file cannot be
+    read at once.
+    """
+    digest = hashlib.sha256()
+    address = f"file:{quote(str(database))}?mode=ro"
+    try:
+        with closing(sqlite3.connect(address, timeout=WAIT_SECONDS, uri=True)) as connection:
+            for query in _ROWS:
+                for row in connection.execute(query):
+                    digest.update(repr(row).encode("utf-8", "surrogatepass"))
+    except sqlite3.Error:
+        return ""
+    return digest.hexdigest()
