@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sandbox.sanitize import clean_json, clean_text
+from sandbox.sanitize import clean_json, clean_text, strip_unprintable
 from sandbox.session.interface import Outcome
 from sandbox.session.recording import CallLog
 from sandbox.thirdparty.answers import COMPLETE, GET, READ, read_answer
@@ -31,10 +31,16 @@ HIDE = Redaction([SECRET])
 SECRETS = st.text(st.characters(min_codepoint=33, max_codepoint=0x2FFF, categories=["L", "N", "P"]))
 LONG = SECRETS.filter(
     lambda text: (
-        len(text) >= 8 and not text.isdigit() and text.isprintable() and not set(text) & {*"\\%&"}
+        len(text) >= 8
+        and not text.isdigit()
+        and text.isprintable()
+        and strip_unprintable(text) == text
+        and not set(text) & {*"\\%&"}
     )
 )
-"""Without what begins an escape: between such letters a reader cannot tell what is escaped."""
+"""Without what begins an escape: between such letters a reader cannot tell what is escaped. And
+without letters that nobody sees: what is left of a secret may be too short to be looked for.
+"""
 HIDDEN = {
     "zero width space": "\u200b",
     "soft hyphen": "\u00ad",
