@@ -1,6 +1,9 @@
 # Set-up shared by the scripts; sourced, from the repository's root, by a shell with `set -euo pipefail`.
 # Every function does nothing where its work is done already. Messages go to stderr.
 
+# The tests start hundreds of commands; with this set, each would compile every module anew.
+unset PYTHONDONTWRITEBYTECODE
+
 say() { printf '%s\n' "==> $*" >&2; }
 
 stop() {

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 from orchestrator.settings import load_engine_settings
 from sandbox.engines.docker.engine import Client, connect_engine
@@ -32,19 +33,54 @@ os.environ.setdefault("TOOLWRIGHT_SEMANTIC", "off")
 __all__ = ["base_image", "node_modules", "powerdns", "toolwright_home"]
 
 ENGINES = (pytest.param("docker", marks=pytest.mark.docker), "wasm")
+HOMES = {
+    "powerdns": frozenset(
+        f"tests/functional/test_{name}.py" for name in ("clients", "export", "powerdns")
+    ),
+    "harbour": frozenset(
+        f"tests/functional/test_{name}.py"
+        for name in ("approvals", "arrived", "graphql", "kill", "prosedocs", "run")
+    ),
+    "drafts": frozenset(
+        f"tests/{name}.py"
+        for name in ("attacks/test_handed_in", "functional/test_drafts", "functional/test_suites")
+    ),
+}
+"""Files whose tests share `toolwright_home` and what is in it, so that a process makes it once."""
+SLOW = tuple(f"tests/{folder}/" for folder in ("functional", "crash", "engine", "attacks", "world"))
 NEED_DOCKER = frozenset({"base_image", "docker_engine"})
 """The only fixtures that reach a Docker engine."""
 
 
 class PlaceScheduling(LoadScopeScheduling):
-    """Hands out together, to one process, all tests of an engine, whose home and servers are made
-    once, and else all of a file.
+    """Hands out to one process together what shares a home, or else the tests of a file on an
+    engine.
+
+    Homes come first, then what starts engines and commands, which is slow and mostly waits; the
+    thousands of short tests come last, when they can fill whichever process is free.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        file, _, name = nodeid.partition("::")
-        parameters = name.partition("[")[2].rstrip("]").split("-")
-        return next((engine for engine in ("docker", "wasm") if engine in parameters), file)
+        return find_place(nodeid)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        first = min(self.workqueue, key=rank_place)
+        self.workqueue.move_to_end(first, last=False)
+        super()._assign_work_unit(node)
+
+
+def find_place(nodeid: str) -> str:
+    """Which tests go together: those of one place."""
+    file, _, name = nodeid.partition("::")
+    parameters = name.partition("[")[2].rstrip("]").split("-")
+    engine = next((engine for engine in ("docker", "wasm") if engine in parameters), "")
+    home = next((home for home, files in HOMES.items() if file in files), "")
+    return f"{home or file} {engine}" if engine else file
+
+
+def rank_place(place: str) -> int:
+    """Earlier ones first; where it is the same, the place with more tests."""
+    return 0 if place.split()[0] in HOMES else 1 if place.startswith(SLOW) else 2
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> PlaceScheduling:
@@ -60,9 +96,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what is about Docker where no engine answers, before any fixture is made."""
+    """Skip what is about Docker where no engine answers, before any fixture is made; refuse what
+    would make the shared home once more in each process.
+    """
     if item.get_closest_marker("docker") and not docker_answers():
         pytest.skip("about Docker itself, and no Docker engine answers")
+    if "toolwright_home" in getattr(item, "fixturenames", ()):
+        shared = find_place(item.nodeid).split()[0] in HOMES
+        assert shared, f"{item.nodeid} shares a home: its file has to be in HOMES"
 
 
 @lru_cache(maxsize=1)

@@ -24,7 +24,8 @@ from orchestrator.settings import Settings
 from registry.models import Job
 
 _forks = multiprocessing.get_context("forkserver")
-_forks.set_forkserver_preload([__name__])
+# A run imports its graph when it starts; without the preload each victim would do so again.
+_forks.set_forkserver_preload([__name__, "orchestrator.tasks.task_graph"])
 
 PATIENCE_SECONDS = 120.0
 FINAL = frozenset({"done", "failed"})

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.functional.home import PIN, Home, new_home, until
@@ -208,6 +209,30 @@ def test_a_read_tool_cannot_be_used_to_write_nor_the_other_way_round(
     assert "call_write" in text(smuggled)
     assert served.call("call_write", tool="harbour.list_berths")["isError"]
     assert sent(harbour, "Smuggler") == 0
+
+
+def freed(harbour: HarbourApi, berth: int) -> None:
+    """Make a berth free that another test of the same harbour may have booked."""
+    with httpx.Client(base_url=harbour.url, trust_env=False, timeout=60) as client:
+        for booking in client.get("/bookings").json():
+            if booking["berth"] == berth:
+                client.delete(f"/bookings/{booking['id']}").raise_for_status()
+
+
+def test_an_approved_write_is_replayed_without_sending_it(
+    served: Peer, toolwright_home: Home, harbour: HarbourApi
+) -> None:
+    freed(harbour, 1)
+    approval = book(served, "Again", berth=1)["approval"]
+    toolwright_home.person("approve", approval)
+    assert closed(toolwright_home, approval) == "done"
+    with toolwright_home.store() as store:
+        (write,) = (i for i in store.calls.find() if i.approval == approval)
+    assert sent(harbour, "Again") == 1
+    found = toolwright_home.read("replay", write.id)
+    assert found["verdict"] == "same"
+    assert found["replays"][0]["subject"] == "harbour.book_berth"
+    assert sent(harbour, "Again") == 1
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import httpx
 import pytest
 
 from orchestrator.app import App, open_app
@@ -34,10 +33,7 @@ from sandbox.wire.exchange import WireResponse
 from tests.crash.documents import OBJECT, described, reading
 from tests.engine.samples import bundle
 from tests.functional.home import ROOT, Home
-from tests.functional.peer import Peer
-from tests.functional.test_approvals import book, closed, sent
 from tests.granted import allow, bind_to
-from tests.world.harbour import HarbourApi
 from tests.world.site import Asked, Page, site
 
 CANARY = "c4nary-öpen/sesame+1"
@@ -452,27 +448,3 @@ def test_the_command_prints_the_first_difference_and_leaves_with_its_status(copy
     said = json.loads(other.stdout)
     assert (other.returncode, said["verdict"]) == (4, "not replayed")
     assert "it made no call" in said["replays"][0]["reason"]
-
-
-def freed(harbour: HarbourApi, berth: int) -> None:
-    """Make a berth free that another test of the same harbour may have booked."""
-    with httpx.Client(base_url=harbour.url, trust_env=False, timeout=60) as client:
-        for booking in client.get("/bookings").json():
-            if booking["berth"] == berth:
-                client.delete(f"/bookings/{booking['id']}").raise_for_status()
-
-
-def test_an_approved_write_is_replayed_without_sending_it(
-    served: Peer, toolwright_home: Home, harbour: HarbourApi
-) -> None:
-    freed(harbour, 1)
-    approval = book(served, "Again", berth=1)["approval"]
-    toolwright_home.person("approve", approval)
-    assert closed(toolwright_home, approval) == "done"
-    with toolwright_home.store() as store:
-        (write,) = (i for i in store.calls.find() if i.approval == approval)
-    assert sent(harbour, "Again") == 1
-    found = toolwright_home.read("replay", write.id)
-    assert found["verdict"] == "same"
-    assert found["replays"][0]["subject"] == "harbour.book_berth"
-    assert sent(harbour, "Again") == 1
