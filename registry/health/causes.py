@@ -164,6 +164,8 @@ def _explain_bug(call: Invocation, failure: CallFailure) -> Cause:
 _RULES = {
     "arguments": _explain_arguments,
     "tool": _explain_arguments,
+    "refusal": _explain_arguments,
+    "upstream": _explain_outage,
     "credential": _explain_credential,
     "rate_limited": _explain_rate_limit,
     "schema": _explain_schema,

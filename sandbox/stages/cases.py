@@ -73,7 +73,7 @@ async def prove_cases(
         return StageReport(
             "cases", "failed", _measure_elapsed(started), findings=(finding,), coverage=0.0
         )
-    cells = [*_find_missing(computing, examples)]
+    cells = [*_find_missing(computing, examples), *_find_unproved_refusals(computing, examples)]
     cells += [_judge_trial(trial, first[trial], again.get(trial)) for trial in trials]
     failed = any(cell.verdict == "failed" for cell in cells)
     verdict: Verdict = "failed" if failed else "passed"
@@ -85,7 +85,7 @@ async def prove_cases(
 def check_examples(bundle: Bundle, examples: Sequence[Example]) -> StageReport:
     """Check examples before there is code: whether they are valid and prove anything."""
     computing = tuple(tool for tool in bundle.tools if not tool.operation)
-    cells = [*_find_missing(computing, examples)]
+    cells = [*_find_missing(computing, examples), *_find_unproved_refusals(computing, examples)]
     for trial in _iterate_trials(computing, examples):
         if trial.example is not None:
             problem = _find_unfit_reason(trial.tool, trial.example)
@@ -155,6 +155,26 @@ def _find_missing(
             yield CaseResult(tool.name, "cases", "failed", reason, expected=min(proving))
 
 
+def _find_unproved_refusals(
+    tools: Iterable[ToolDefinition], examples: Sequence[Example]
+) -> Iterator[CaseResult]:
+    """Failed cells for declared refusals that no case expects, and for cases of undeclared ones.
+
+    What is declared is not counted against a server, so each of them has to be shown.
+    """
+    for tool in tools:
+        expected = {example.code for example in examples if example.tool == tool.name} - {""}
+        for code in sorted(tool.refusals.keys() - expected):
+            reason = (
+                f"the refusal {code} is declared and no case expects it: add one with "
+                f'"failure": "tool", "code": "{code}"'
+            )
+            yield CaseResult(tool.name, f"refusal {code}", "failed", reason)
+        for code in sorted(expected - tool.refusals.keys()):
+            reason = f"a case expects the refusal {code}, which the tool's `refusals` do not have"
+            yield CaseResult(tool.name, f"refusal {code}", "failed", reason)
+
+
 def _is_refused(tool: ToolDefinition, example: Example) -> bool:
     return get_checker(tool.input_schema).find_problem(example.arguments) is not None
 
@@ -204,7 +224,12 @@ def _difference(example: Example, came: Outcome) -> str:
     """How what came differs from what an example expects; "" where it does not."""
     if example.failure:
         kind = came.failure.kind if came.failure else "a result"
-        return "" if kind == example.failure else f"expected a failure of kind {example.failure}"
+        if kind != example.failure:
+            return f"expected a failure of kind {example.failure}"
+        code = came.failure.code if came.failure else ""
+        if example.code and code != example.code:
+            return f"expected Refused({example.code!r}, …)"
+        return ""
     if came.failure:
         return describe_failure(came)
     return "" if is_same_value(example.structured, came.structured) else "the result is another"

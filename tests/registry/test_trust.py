@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from registry import trust
 from registry.trust import (
+    Fault,
     Observation,
     TrustRecord,
     compute_level,
@@ -26,8 +27,8 @@ def outcomes(good: int, bad: int) -> str:
     return "0" * bad + "1" * good
 
 
-def seen(succeeded: bool = True, counted: bool = True, version: int = 1) -> Observation:
-    return Observation(version, succeeded, counted, latency_ms=20.0, at=5.0, reason="bug: x")
+def seen(fault: Fault = "", version: int = 1) -> Observation:
+    return Observation(version, fault, latency_ms=20.0, at=5.0, reason="bug: x")
 
 
 @pytest.mark.parametrize(
@@ -89,42 +90,41 @@ def test_what_says_that_calls_came_too_fast(kind: str, status: int | None, limit
 
 
 @pytest.mark.parametrize(
-    ("kind", "status", "counted"),
+    ("kind", "fault", "counted"),
     [
-        ("", None, True),
-        ("bug", None, True),
-        ("schema", 200, True),
-        ("malformed", 200, True),
-        ("drift", None, True),
-        ("rate_limited", None, True),
-        ("tool", None, True),
-        ("crashed", None, True),
-        ("wrong", None, True),
-        ("http", 429, True),
-        ("http", 400, False),
-        ("http", 401, False),
-        ("http", 404, False),
-        ("http", 500, False),
-        ("http", 503, False),
-        ("credential", 401, False),
-        ("arguments", None, False),
-        ("refused", None, False),
-        ("timeout", None, False),
-        ("unreachable", None, False),
-        ("too_large", None, False),
-        ("frozen", None, False),
-        ("a kind that the container made up", None, True),
+        ("", "", True),
+        ("bug", "server", True),
+        ("drift", "server", True),
+        ("crashed", "server", True),
+        ("wrong", "server", True),
+        ("a kind that the container made up", "server", True),
+        ("tool", "unclear", True),
+        ("exception", "unclear", True),
+        ("refusal", "refusal", False),
+        ("schema", "api", False),
+        ("malformed", "api", False),
+        ("rate_limited", "upstream", False),
+        ("http", "upstream", False),
+        ("upstream", "upstream", False),
+        ("timeout", "upstream", False),
+        ("unreachable", "upstream", False),
+        ("credential", "caller", False),
+        ("arguments", "caller", False),
+        ("too_large", "caller", False),
+        ("refused", "nobody", False),
+        ("captured", "nobody", False),
+        ("frozen", "nobody", False),
     ],
 )
-def test_only_what_the_server_is_to_blame_for_counts(
-    kind: str, status: int | None, counted: bool
+def test_only_what_the_server_may_be_to_blame_for_counts(
+    kind: str, fault: str, counted: bool
 ) -> None:
-    assert trust.is_counted(kind, status) is counted
+    assert (trust.judge_fault(kind), trust.is_counted(kind)) == (fault, counted)
 
 
 def test_an_uncounted_failure_is_recorded_and_leaves_the_ladder_alone() -> None:
     before = record(outcomes(10, 0), counted=10, total=10, successful=10)
-    after = record_observation(before, seen(succeeded=False, counted=False))
+    after = record_observation(before, seen("refusal"))
     assert (after.total, after.counted, after.window) == (11, 10, before.window)
     assert (after.last_failure, after.last_failure_reason) == (5.0, "bug: x")
     assert compute_standing(after).score == 1.0
@@ -137,7 +137,7 @@ def test_the_window_forgets_what_is_older_than_fifty_counted_outcomes() -> None:
 
 def test_a_late_call_of_an_earlier_version_enters_the_lifetime_only() -> None:
     before = record(outcomes(5, 0), version=2, version_successes=5)
-    after = record_observation(before, seen(succeeded=False, version=1))
+    after = record_observation(before, seen("server", version=1))
     assert (after.window, after.version_successes, after.ordinal) == (before.window, 5, 0)
     assert (after.total, after.counted) == (1, 1)
 
