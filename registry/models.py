@@ -113,7 +113,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class ServerSummary:
-    """One line of a list of servers: the current version. `tools` is the number of its tools."""
+    """One line of a list of servers: the current version. `tools` is the number of its tools,
+    `refusing` those that refuse more of their calls than is usual.
+    """
 
     name: str
     version: int
@@ -121,6 +123,7 @@ class ServerSummary:
     title: str
     tools: int
     standing: trust.Standing
+    refusing: tuple[str, ...] = ()
 
 
 def build_entry(
@@ -465,6 +468,7 @@ class ToolMatch:
     title: str
     entry_description: str
     group: str = ""
+    state: EntryState = "active"
 
 
 Verdict = Literal["reuse", "choose", "forge"]

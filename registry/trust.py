@@ -135,8 +135,8 @@ class Standing:
     """The level and figures derived from a record, as the gate and people see them.
 
     `ratio` is over the window and `wilson` its lower 95 % bound (0 where nothing was counted yet);
-    `score` is over the lifetime; both are 0..1, None before the first counted outcome. `unclear` is
-    the number of failures in the window that may be the caller's. `refusing` is the share (0..1) of
+    `score` is over the lifetime; both are 0..1, None before the first counted outcome. `failed` is
+    the number of failures in the window that are its own, `unclear` of those that may be. `refusing` is the share (0..1) of
     the last calls that it refused or did not answer as proved, None where that is within bounds.
     `suspected` says that its own cases have to be tried again.
     """
@@ -155,6 +155,7 @@ class Standing:
     average_latency_ms: float | None
     last_failure: float | None
     last_failure_reason: str
+    failed: int = 0
     unclear: int = 0
     refusing: float | None = None
     suspected: bool = False
@@ -314,6 +315,7 @@ def compute_standing(record: TrustRecord, experimental: bool = False) -> Standin
         average_latency_ms=record.latency_total_ms / record.total if record.total else None,
         last_failure=record.last_failure,
         last_failure_reason=record.last_failure_reason,
+        failed=record.window.count("0"),
         unclear=record.window.count("?"),
         refusing=compute_refusing_share(record),
         suspected=is_suspected(record),

@@ -25,6 +25,7 @@ from registry.approvals.decisions import find_broken_term
 from registry.errors import KeyUnusable, VaultDamaged
 from registry.health.causes import find_cause
 from registry.models import Approval, Invocation, generate_id
+from registry.servers.quarantine import explain_quarantine
 from registry.store import Store
 from registry.trust import is_rate_limit
 from sandbox.broker.broker import Broker
@@ -101,7 +102,7 @@ class Dispatch:
         ruling = self.admission.count_rule_use(identity, call, judge_call(question))
         if isinstance(ruling, Deny):
             self.ledger.note_refusal("refused", call, ruling.reason)
-            return RefusedCall(call, ruling.reason)
+            return RefusedCall(call, await self._explain_ruling(ruling, member))
         invocation = self.recorder.begin_call(identity, call, member.entry, question.access)
         if isinstance(ruling, Ask):
             with self.recorder.account_unrecorded(invocation):
@@ -114,6 +115,14 @@ class Dispatch:
         write = self._call_write(invocation, call, member, Release(None), used)
         # What has begun to write is not left half-recorded because its client went away.
         return await self.writing.await_shielded(write)
+
+    async def _explain_ruling(self, ruling: Deny, member: RegisteredServer) -> str:
+        """Why a call is denied, and of a quarantined server what lifts that."""
+        if member.entry.state != "quarantined" or self.kill_switch.engaged:
+            return ruling.reason
+        name = member.entry.name
+        why = await asyncio.to_thread(explain_quarantine, self.store.servers, name)
+        return f"{ruling.reason}; it was {why}" if why else ruling.reason
 
     async def carry_out_approval(self, approval: Approval) -> Reply:
         """Run an approved call that this process has claimed, exactly as it was approved."""

@@ -158,7 +158,12 @@ def _explain_credential(call: Invocation, failure: CallFailure) -> Cause:
 
 
 def _explain_bug(call: Invocation, failure: CallFailure) -> Cause:
-    return Cause("bug", f"{failure.kind}: {failure.message}"[:TEXT], "code", host=_find_host(call))
+    text = f"{failure.kind}: {failure.message}"[:TEXT]
+    if failure.kind == "exception" and not call.exchanges:
+        # Its caller's mistake as well as its own: nobody said what is right for these arguments.
+        told = f"{text}; it declares no refusal for these arguments, and no case has them"
+        return Cause("bug", told[:TEXT])
+    return Cause("bug", text, "code", host=_find_host(call))
 
 
 _RULES = {
