@@ -136,9 +136,9 @@ class Standing:
 
     `ratio` is over the window and `wilson` its lower 95 % bound (0 where nothing was counted yet);
     `score` is over the lifetime; both are 0..1, None before the first counted outcome. `failed` is
-    the number of failures in the window that are its own, `unclear` of those that may be. `refusing` is the share (0..1) of
-    the last calls that it refused or did not answer as proved, None where that is within bounds.
-    `suspected` says that its own cases have to be tried again.
+    the number of failures in the window that are its own, `unclear` of those that may be.
+    `refusing` is the share (0..1) of the last calls that it refused or did not answer as proved,
+    None where that is within bounds. `suspected` says that its own cases have to be tried again.
     """
 
     level: Level
@@ -274,9 +274,7 @@ def is_suspected(record: TrustRecord) -> bool:
     tail = _cut_unvouched(record)
     least = SUSPECTED_AGAIN if record.vouched else DEGRADED_COUNTED
     return (
-        "?" in tail
-        and len(tail) >= least
-        and tail.count("1") * 100 < DEGRADED_PERCENT * len(tail)
+        "?" in tail and len(tail) >= least and tail.count("1") * 100 < DEGRADED_PERCENT * len(tail)
     )
 
 

@@ -15,10 +15,10 @@ from forge.drafts.suite import carry_tests
 from sandbox.bundle.apispec import Access
 from sandbox.bundle.example import (
     FAILURES,
-    find_code_problem,
     MAX_EXAMPLES,
     AnswersInvalid,
     Example,
+    find_code_problem,
     parse_answers,
     to_json,
 )

@@ -24,7 +24,7 @@ from registry.approvals.approvals import MAX_NESTING
 from registry.approvals.decisions import find_broken_term
 from registry.errors import KeyUnusable, VaultDamaged
 from registry.health.causes import find_cause
-from registry.models import Approval, Invocation, generate_id
+from registry.models import Approval, Invocation, Job, generate_id
 from registry.servers.quarantine import explain_quarantine
 from registry.store import Store
 from registry.trust import is_rate_limit
@@ -188,7 +188,11 @@ class Dispatch:
                 return replace(earlier, standing=member.standing)
         told = await self._explain(call, bundle, outcome)
         return Done(
-            call, invocation.id, told, member.standing, cause=_find_cause_text(ended, bundle)
+            call,
+            invocation.id,
+            told,
+            member.standing,
+            cause=await self._explain_cause(ended, bundle),
         )
 
     async def _explain(self, call: Call, bundle: Bundle, outcome: Outcome) -> Outcome:
@@ -201,6 +205,16 @@ class Dispatch:
         # A vault may be slow.
         denial = await asyncio.to_thread(explain_denial, bundle, call.tool, outcome, source)
         return add_denial(outcome, denial) if denial else outcome
+
+    async def _explain_cause(self, ended: Invocation, bundle: Bundle) -> str:
+        """Why a call failed, in words, and of drift which repair mends it; "" where it did not."""
+        if ended.failure is None:
+            return ""
+        cause = find_cause(ended, bundle.get_tool(ended.tool))
+        if cause is None or cause.kind != "drift":
+            return cause.text if cause else ""
+        jobs = await asyncio.to_thread(self.store.repairs.find, ended.entry, self.now())
+        return f"{cause.text}{_render_repair(jobs[0]) if jobs else ''}"
 
     async def _retry_with_earlier(
         self, call: Call, member: RegisteredServer, earlier: Bundle
@@ -244,7 +258,11 @@ class Dispatch:
         ended = self.recorder.record_later(invocation, outcome, tape)
         told = await self._explain(call, bundle, outcome)
         return Done(
-            call, invocation.id, told, member.standing, cause=_find_cause_text(ended, bundle)
+            call,
+            invocation.id,
+            told,
+            member.standing,
+            cause=await self._explain_cause(ended, bundle),
         )
 
     async def _call_write(
@@ -268,7 +286,12 @@ class Dispatch:
             return await self.captures.request_approval(call, bundle, broker, reason, invocation.id)
         told = await self._explain(call, bundle, outcome)
         return Done(
-            call, invocation.id, told, member.standing, rule, _find_cause_text(ended, bundle)
+            call,
+            invocation.id,
+            told,
+            member.standing,
+            rule,
+            await self._explain_cause(ended, bundle),
         )
 
     async def send_write(
@@ -283,12 +306,14 @@ class Dispatch:
         return ended, outcome, broker
 
 
-def _find_cause_text(ended: Invocation, bundle: Bundle) -> str:
-    """Why a call failed, in words; "" where it did not."""
-    if ended.failure is None:
-        return ""
-    cause = find_cause(ended, bundle.get_tool(ended.tool))
-    return cause.text if cause else ""
+def _render_repair(job: Job) -> str:
+    """What becomes of a server's newest repair."""
+    match job.state:
+        case "failed":
+            return f"; job {job.id} could not mend it: {job.message[:300]}"
+        case "done":
+            return f"; job {job.id} mended what it could"
+    return f"; job {job.id} mends it"
 
 
 def _describe_asking(call: Call) -> str:

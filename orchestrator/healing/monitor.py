@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import structlog
@@ -30,14 +31,11 @@ def diagnose_call(servers: ServerTable, shelf: Bundles, call: Invocation) -> Cau
     """The cause of a call's failure, or of a difference from its API's description; by what is
     stored of it alone where its version is gone.
     """
-    drift = find_drift(call)
-    if drift is not None:
-        return drift
-    try:
+    tool = None
+    with suppress(RowNotFound, BundleInvalid, KeyError):
         bundle = shelf.load_bundle(find_version(servers, call.entry, call.version))
-        return find_cause(call, bundle.get_tool(call.tool))
-    except (RowNotFound, BundleInvalid, KeyError):
-        return find_cause(call)
+        tool = bundle.get_tool(call.tool)
+    return find_drift(call, tool) or find_cause(call, tool)
 
 
 def open_repair(store: Store, call: Invocation, cause: Cause, now: float) -> Job | None:

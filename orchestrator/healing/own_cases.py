@@ -55,9 +55,7 @@ class OwnCases:
         examples = await asyncio.to_thread(shelf.load_examples, entry)
         suite = await asyncio.to_thread(shelf.load_suite, entry.name)
         recorded = await asyncio.to_thread(shelf.load_recorded_cases, entry.name)
-        proof = await prove_own_cases(
-            bundle, self.forge.engine, examples or None, suite, recorded
-        )
+        proof = await prove_own_cases(bundle, self.forge.engine, examples or None, suite, recorded)
         for report in proof.reports:
             for case in report.list_failures():
                 return f"{case.operation} {case.case}: {case.evidence}"[:500]

@@ -93,6 +93,7 @@ class RepairRunner:
             "instead_of": version,
             "cause": cause.text,
             "rehearsed": replaced.rehearsed.again,
+            "changes": list(replaced.changes),
         }
         if failing and not failing.call.succeeded:
             with time_stage(timings, "retry"):

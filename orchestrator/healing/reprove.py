@@ -112,9 +112,7 @@ class Reprover:
         reports = self.store.servers.get_reports(entry.name, entry.version)
         state: EntryState = "active" if all(r.passed for r in reports) else "experimental"
         reason = "it passes every stage again"
-        self.store.quarantine.lift(
-            entry.name, entry.version, state, "reprove", reason, self.now()
-        )
+        self.store.quarantine.lift(entry.name, entry.version, state, "reprove", reason, self.now())
         return f"{reason}: it is {state} again"
 
     def _queue_rewrite(self, entry: Entry, author: str) -> str:

@@ -92,9 +92,7 @@ def load_server_records(connection: Connection) -> dict[str, TrustRecord]:
 def find_refusing_tools(connection: Connection) -> dict[str, tuple[str, ...]]:
     """The tools that refuse more of their calls than is usual, by their server."""
     columns = tables.trust.c
-    query = select(tables.trust).where(
-        (columns.operation != SERVER) & (columns.recent != "")
-    )
+    query = select(tables.trust).where((columns.operation != SERVER) & (columns.recent != ""))
     found: dict[str, tuple[str, ...]] = {}
     for row in connection.execute(query).mappings():
         if compute_refusing_share(_parse_record(row)) is not None:

@@ -174,6 +174,4 @@ def _parse_example(at: int, case: Any) -> Example:
         answers = parse_answers(case.get("answers", []))
     except ValueError as error:
         raise ValueError(f"/cases/{at}{error}") from error
-    return Example(
-        tool, arguments, case.get("result"), failure, answers, code=case.get("code", "")
-    )
+    return Example(tool, arguments, case.get("result"), failure, answers, code=case.get("code", ""))

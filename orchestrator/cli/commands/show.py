@@ -24,8 +24,8 @@ from orchestrator.settings import Settings, load_settings
 from orchestrator.views import encode_spent
 from registry.models import Entry, describe_server
 from registry.servers.bundles import Bundles
-from registry.servers.quarantine import explain_quarantine
 from registry.servers.lineage import LineageNode, build_family_trees, to_json
+from registry.servers.quarantine import explain_quarantine
 from registry.store import Store
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.report import StageReport
