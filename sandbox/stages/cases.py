@@ -46,20 +46,22 @@ async def prove_cases(
     seconds: float = CALL_SECONDS,
     budget: float = BUDGET_SECONDS,
     clock: Clock | None = None,
+    derived: bool = True,
 ) -> StageReport:
     """Run the tools that call no operation of an API, which the mock stage does not cover.
 
     Each needs examples that a tool giving an empty or a constant result does not satisfy. Every
     example runs twice, in two sessions and in two orders, and has to give the same bytes, unless
     the bundle may know the time or use chance. What the input schema refuses must be refused, and
-    what it admits must not crash the code, as far as `budget` seconds go.
+    what it admits must not crash the code, as far as `budget` seconds go; that is left out where
+    nothing is to be `derived` from the schemas.
     """
     started = time.perf_counter()
     computing = tuple(tool for tool in bundle.tools if not tool.operation)
     if not computing:
         note = "every tool calls its API, which the mock stage imitates"
         return StageReport("cases", "skipped", 0.0, coverage=0.0, note=note)
-    trials = list(_iterate_trials(computing, examples))
+    trials = list(_iterate_trials(computing, examples, derived))
     shown = [trial for trial in trials if trial.kind == "example"]
     try:
         others = [trial for trial in trials if trial.kind != "example"]
@@ -111,7 +113,7 @@ def _is_steady(bundle: Bundle) -> bool:
 
 
 def _iterate_trials(
-    tools: Iterable[ToolDefinition], examples: Sequence[Example]
+    tools: Iterable[ToolDefinition], examples: Sequence[Example], derived: bool = True
 ) -> Iterator[TrialCall]:
     for tool in tools:
         own = [example for example in examples if example.tool == tool.name]
@@ -119,7 +121,8 @@ def _iterate_trials(
             answers = KnownCalls(example.answers)
             name = f"case {number}"
             yield TrialCall(tool, name, example.arguments, "example", example, answers, number)
-        yield from _derive_trials(tool, own)
+        if derived:
+            yield from _derive_trials(tool, own)
 
 
 def _derive_trials(tool: ToolDefinition, own: Sequence[Example]) -> list[TrialCall]:

@@ -127,7 +127,7 @@ async def prove_own_cases(
             harness = _build_sealed_opener(build_harness(bundle), runner)
             yield "suite", partial(prove_suite, bundle, suite, harness)
         if examples is not None:
-            yield "cases", partial(prove_cases, bundle, examples, sealed)
+            yield "cases", partial(prove_cases, bundle, examples, sealed, derived=False)
         yield "mock", partial(prove_mock, bundle, build_bench_opener(bundle, runner))
         if recorded:
             yield "recorded", partial(prove_recorded, bundle, recorded, runner)

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import typing
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from registry import trust
@@ -199,15 +201,102 @@ def test_the_wilson_bound_is_the_published_one(good: int, total: int, bound: flo
     assert trust.compute_wilson_bound(good, total) == pytest.approx(bound, abs=1e-4)
 
 
-@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(1, 2)), max_size=120))
-def test_no_sequence_of_calls_breaks_the_records_invariants(
-    calls: list[tuple[bool, bool, int]],
-) -> None:
+FAULTS = st.sampled_from(typing.get_args(Fault))
+OTHERS = ("caller", "upstream", "nobody")
+
+
+BLANK = TrustRecord(1)
+
+
+def play(faults: Iterable[Fault], record: TrustRecord = BLANK) -> TrustRecord:
+    for fault in faults:
+        record = record_observation(record, seen(fault))
+    return record
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(FAULTS, st.integers(1, 2)), max_size=120))
+def test_no_sequence_of_calls_breaks_the_records_invariants(calls: list[tuple[Fault, int]]) -> None:
     current = TrustRecord(2)
-    for good, blamed, version in calls:
-        current = record_observation(current, seen(good, counted=good or blamed, version=version))
+    for fault, version in calls:
+        current = record_observation(current, seen(fault, version=version))
     assert 0 <= current.successful <= current.counted <= current.total == len(calls)
-    assert len(current.window) <= trust.WINDOW
+    assert max(len(current.window), len(current.recent)) <= trust.WINDOW
     assert current.window.count("1") <= current.ladder_successes <= current.ordinal
     standing = compute_standing(current)
     assert standing.ratio is None or standing.wilson <= standing.ratio
+    assert standing.failed + standing.unclear <= standing.window
+
+
+@settings(max_examples=40)
+@given(st.lists(FAULTS, max_size=80))
+def test_what_callers_and_the_world_do_changes_nothing_but_the_total(faults: list[Fault]) -> None:
+    whole = play(faults)
+    own = play([fault for fault in faults if fault not in OTHERS])
+    same = ("counted", "ordinal", "window", "recent", "ladder_successes", "version_successes")
+    assert [getattr(whole, name) for name in same] == [getattr(own, name) for name in same]
+    assert compute_level(whole) == compute_level(own)
+
+
+@settings(max_examples=40)
+@given(st.lists(FAULTS, max_size=80))
+def test_nothing_but_a_servers_own_fault_degrades_it(faults: list[Fault]) -> None:
+    blameless = [fault for fault in faults if fault != "server"]
+    current = play(blameless)
+    assert compute_level(current) != "degraded"
+    assert compute_level(trust.vouch_for_record(current)) != "degraded"
+    assert not trust.is_suspected(trust.vouch_for_record(current))
+
+
+@settings(max_examples=40)
+@given(st.lists(FAULTS, max_size=80))
+def test_no_refusal_helps_a_server_to_rise(faults: list[Fault]) -> None:
+    order = ("degraded", "probationary", "standard", "trusted")
+    current = play(faults)
+    refused = play(["refusal"] * 30, current)
+    assert order.index(compute_level(refused)) <= order.index(compute_level(current))
+    assert refused.version_successes == current.version_successes
+    assert compute_standing(refused).refusing is not None
+
+
+@settings(max_examples=40)
+@given(st.lists(FAULTS, max_size=80))
+def test_own_cases_that_fail_never_improve_a_record(faults: list[Fault]) -> None:
+    current = play(faults)
+    after = trust.condemn_record(current)
+    assert after.window == current.window.replace("?", "0")
+    assert compute_standing(after).failed >= compute_standing(current).failed
+
+
+@pytest.mark.parametrize(
+    ("window", "vouched", "suspected"),
+    [
+        ("????1", 0, True),
+        ("???1", 0, False),
+        ("111??", 0, True),
+        ("1111?", 0, False),
+        ("0000", 0, False),
+        # Once its cases were found to pass, 25 more calls have to speak against it.
+        ("????1", 5, False),
+        ("1" * 10 + "?" * 14, 1, False),
+        ("1" * 10 + "?" * 16, 1, True),
+    ],
+)
+def test_a_server_is_suspected_once_the_unclear_would_degrade_it(
+    window: str, vouched: int, suspected: bool
+) -> None:
+    current = record(window, ordinal=len(window), vouched=vouched)
+    assert trust.is_suspected(current) is suspected
+
+
+@pytest.mark.parametrize(
+    ("recent", "refusing"),
+    [("rrrr", None), ("rrrrr", 1.0), ("1111111rrr", None), ("111111rrrr", 0.4), ("1?rd0", 0.6)],
+)
+def test_a_third_of_refusals_is_shown_and_blocks_the_exemption(
+    recent: str, refusing: float | None
+) -> None:
+    operation = compute_standing(record("1", version_successes=50, recent=recent))
+    assert operation.refusing == refusing
+    server = compute_standing(record(outcomes(50, 0), 100))
+    assert trust.is_write_exempt(server, operation) is (refusing is None)
