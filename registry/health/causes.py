@@ -185,13 +185,15 @@ def _explain_credential(call: Invocation, failure: CallFailure) -> Cause:
 
 def _explain_bug(call: Invocation, failure: CallFailure) -> Cause:
     text = f"{failure.kind}: {failure.message}"[:TEXT]
-    if failure.kind == "exception" and not call.exchanges:
-        # Its caller's mistake as well as its own: nobody said what is right for these arguments.
+    doubtful = _read_error_meta(call).get("type") in _DOUBTFUL
+    if failure.kind == "exception" and doubtful and not call.exchanges:
+        # Python's words for a value that will not do: as well its caller's mistake as its own.
         told = f"{text}; it declares no refusal for these arguments, and no case has them"
         return Cause("bug", told[:TEXT])
     return Cause("bug", text, "code", host=_find_host(call))
 
 
+_DOUBTFUL = frozenset({"ValueError", "KeyError", "IndexError", "LookupError"})
 _RULES = {
     "arguments": _explain_arguments,
     "tool": _explain_arguments,
