@@ -113,7 +113,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class ServerSummary:
-    """One line of a list of servers: the current version. `tools` is the number of its tools."""
+    """One line of a list of servers: the current version. `tools` is the number of its tools,
+    `refusing` those that refuse more of their calls than is usual.
+    """
 
     name: str
     version: int
@@ -121,6 +123,7 @@ class ServerSummary:
     title: str
     tools: int
     standing: trust.Standing
+    refusing: tuple[str, ...] = ()
 
 
 def build_entry(
@@ -183,6 +186,8 @@ def describe_server(entry: Entry, standing: trust.Standing) -> dict[str, Any]:
         "successful_invocations": standing.successful,
         "counted_invocations": standing.counted,
         "avg_latency_ms": standing.average_latency_ms,
+        "unclear_failures": standing.unclear,
+        "refusing_share": standing.refusing,
         "last_failure": standing.last_failure,
         "last_failure_reason": standing.last_failure_reason,
     }
@@ -190,7 +195,7 @@ def describe_server(entry: Entry, standing: trust.Standing) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class CallFailure:
-    """Why a call did not succeed: a kind of `registry.trust.COUNTED`, and the HTTP status."""
+    """Why a call did not succeed: a kind of `registry.trust.FAULTS`, and the HTTP status."""
 
     kind: str
     message: str = ""
@@ -252,7 +257,16 @@ class Invocation:
         """Whether the outcome enters the ladder (`registry.trust.is_counted`)."""
         if self.state != "done":
             return False
-        return self.failure is None or trust.is_counted(self.failure.kind, self.failure.status)
+        return self.failure is None or trust.is_counted(self.failure.kind)
+
+    @property
+    def fault(self) -> trust.Fault:
+        """Whose doing the outcome is; "nobody's" before there is one."""
+        if self.state != "done":
+            return "nobody"
+        if self.disputed:
+            return "server"
+        return trust.judge_fault(self.failure.kind) if self.failure else ""
 
 
 @dataclass(frozen=True)
@@ -454,6 +468,7 @@ class ToolMatch:
     title: str
     entry_description: str
     group: str = ""
+    state: EntryState = "active"
 
 
 Verdict = Literal["reuse", "choose", "forge"]

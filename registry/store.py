@@ -22,6 +22,7 @@ from registry.processes import ProcessTable, SignalReader
 from registry.search.index import SearchIndex
 from registry.servers.classifications import ClassificationTable
 from registry.servers.entries import ServerTable
+from registry.servers.quarantine import QuarantineTable
 from registry.servers.standings import StandingTable
 from registry.sessions.kept_results import KeptResultTable
 from registry.sessions.memory import SessionTable
@@ -39,6 +40,7 @@ class Store:
         self._database = database
         self.servers = ServerTable(database, process)
         self.standings = StandingTable(database, process)
+        self.quarantine = QuarantineTable(database, process)
         self.classifications = ClassificationTable(database, process)
         self.search = SearchIndex(database, process)
         self.calls = CallTable(database, process, recordings_bytes)

@@ -17,43 +17,68 @@ STANDARD_SUCCESSES, STANDARD_PERCENT = 10, 80
 TRUSTED_SUCCESSES, TRUSTED_PERCENT = 50, 95
 EXEMPT_SUCCESSES = 50
 
-COUNTED: dict[str, bool] = {
-    "": True,
-    "bug": True,
-    "schema": True,
-    "malformed": True,
-    "drift": True,
-    "rate_limited": True,
-    "tool": True,
-    "crashed": True,
-    "wrong": True,
-    "http": False,
-    "arguments": False,
-    "credential": False,
-    "refused": False,
-    "timeout": False,
-    "unreachable": False,
-    "too_large": False,
-    "frozen": False,
-    "cancelled": False,
-    "engine": False,
-}
-"""Whether an outcome counts for trust, by failure kind ("" is a success).
+Fault = Literal["", "server", "unclear", "refusal", "api", "caller", "upstream", "nobody"]
+"""Whose doing an outcome is; "" is a success.
 
-The kinds are docs/runtime-protocol.md, section 2, and six of ours: `drift` (the server lists or
-answers something other than what was proved), `crashed` (the container ended or broke the
-protocol), `credential` (401, 403), `engine` (none answers, or its base image is missing),
-`cancelled` (by its client) and `wrong` (a person marked the result wrong).
+`server` counts at once. `unclear` is what code raised without having declared it: its own bug or
+its caller's mistake. It counts against a rise, and against the server only where its own proved
+cases fail as well. `refusal` is a refusal that the tool declares and a case proves, `api` an answer
+that is not what was proved with. Neither these nor the others are counted.
 """
 
+FAULTS: dict[str, Fault] = {
+    "": "",
+    "bug": "server",
+    "crashed": "server",
+    "wrong": "server",
+    "drift": "server",
+    "exception": "unclear",
+    "tool": "unclear",
+    "refusal": "refusal",
+    "schema": "api",
+    "malformed": "api",
+    "arguments": "caller",
+    "credential": "caller",
+    "refused": "nobody",
+    "captured": "nobody",
+    "too_large": "caller",
+    "http": "upstream",
+    "upstream": "upstream",
+    "rate_limited": "upstream",
+    "timeout": "upstream",
+    "unreachable": "upstream",
+    "frozen": "nobody",
+    "cancelled": "nobody",
+    "engine": "nobody",
+}
+"""Whose doing an outcome is, by failure kind.
 
-def is_counted(kind: str, status: int | None = None) -> bool:
-    """Whether an outcome of that kind and HTTP status enters the ladder.
+The kinds are docs/runtime-protocol.md, section 2, and eight of ours: `drift` (a server lists
+other tools than were proved), `crashed` (the container ended or broke the protocol), `exception`
+(the code raised what it did not declare), `refusal` (it refused as it declares), `credential`
+(401, 403), `engine` (none answers, or its base image is missing), `cancelled` (by its client) and
+`wrong` (a person marked the result wrong).
+"""
 
-    HTTP 429 counts, because it is what is left after the retry budget. A kind that nobody declared
-    counts too: only the container can have made it up.
+DECIDED: dict[Fault, str] = {"": "1", "server": "0", "unclear": "?", "refusal": "r", "api": "d"}
+"""The letters in `TrustRecord.recent` of what a tool itself decided. What its caller or the world
+decided is in no record of it, so that nobody can change one by that.
+"""
+REFUSING_CALLS, REFUSING_PERCENT = 5, 30
+SUSPECTED_AGAIN = 25
+"""Outcomes after which a server whose cases were found to pass can be suspected again."""
+
+
+def judge_fault(kind: str) -> Fault:
+    """Whose doing an outcome of that kind is. A kind that nobody declared is the server's: only
+    the container can have made it up.
     """
-    return COUNTED.get(kind, True) or (kind == "http" and is_rate_limit(kind, status))
+    return FAULTS.get(kind, "server")
+
+
+def is_counted(kind: str) -> bool:
+    """Whether an outcome of that kind enters the ladder."""
+    return judge_fault(kind) in ("", "server", "unclear")
 
 
 def is_rate_limit(kind: str, status: int | None = None) -> bool:
@@ -66,11 +91,14 @@ class Observation:
     """One finished call. `at` is epoch seconds, `reason` says why it failed."""
 
     version: int
-    succeeded: bool
-    counted: bool
+    fault: Fault
     latency_ms: float
     at: float
     reason: str = ""
+
+    @property
+    def counted(self) -> bool:
+        return self.fault in ("", "server", "unclear")
 
 
 @dataclass(frozen=True)
@@ -78,9 +106,12 @@ class TrustRecord:
     """What is known of a server, or of one operation of it.
 
     `total`, `successful`, `counted` and `latency_total_ms` are over its lifetime. `window` holds
-    the last 50 counted outcomes since the ladder started, oldest first, "1" for a success;
-    `ladder_successes` are those since the ladder started (with `ladder_version`),
-    `version_successes` those of this version. `ordinal` numbers the outcomes that entered windows.
+    the last 50 counted outcomes since the ladder started, oldest first, "1" for a success, "0" for
+    a failure of its own, "?" for one that may be. `ladder_successes` are the successes since the
+    ladder started (with `ladder_version`), `version_successes` those of this version. `ordinal`
+    numbers the outcomes that entered windows; up to the number `vouched` the server's own cases
+    were found to pass. `recent` are the last 50 outcomes that it decided itself, as DECIDED has
+    them.
     """
 
     version: int
@@ -95,6 +126,8 @@ class TrustRecord:
     version_successes: int = 0
     last_failure: float | None = None
     last_failure_reason: str = ""
+    recent: str = ""
+    vouched: int = 0
 
 
 @dataclass(frozen=True)
@@ -102,7 +135,10 @@ class Standing:
     """The level and figures derived from a record, as the gate and people see them.
 
     `ratio` is over the window and `wilson` its lower 95 % bound (0 where nothing was counted yet);
-    `score` is over the lifetime; both are 0..1, None before the first counted outcome.
+    `score` is over the lifetime; both are 0..1, None before the first counted outcome. `failed` is
+    the number of failures in the window that are its own, `unclear` of those that may be.
+    `refusing` is the share (0..1) of the last calls that it refused or did not answer as proved,
+    None where that is within bounds. `suspected` says that its own cases have to be tried again.
     """
 
     level: Level
@@ -119,6 +155,10 @@ class Standing:
     average_latency_ms: float | None
     last_failure: float | None
     last_failure_reason: str
+    failed: int = 0
+    unclear: int = 0
+    refusing: float | None = None
+    suspected: bool = False
 
 
 def record_observation(record: TrustRecord, seen: Observation) -> TrustRecord:
@@ -126,7 +166,8 @@ def record_observation(record: TrustRecord, seen: Observation) -> TrustRecord:
 
     A call that an earlier version made, finishing late, enters the lifetime figures only.
     """
-    good = seen.succeeded
+    good = seen.fault == ""
+    letter = DECIDED.get(seen.fault, "")
     after = replace(
         record,
         total=record.total + 1,
@@ -136,12 +177,15 @@ def record_observation(record: TrustRecord, seen: Observation) -> TrustRecord:
         last_failure=record.last_failure if good else seen.at,
         last_failure_reason=record.last_failure_reason if good else seen.reason,
     )
-    if not seen.counted or seen.version != record.version:
+    if seen.version != record.version:
+        return after
+    after = replace(after, recent=(record.recent + letter)[-WINDOW:])
+    if not seen.counted:
         return after
     return replace(
         after,
         ordinal=record.ordinal + 1,
-        window=(record.window + ("1" if good else "0"))[-WINDOW:],
+        window=(record.window + letter)[-WINDOW:],
         ladder_successes=record.ladder_successes + good,
         version_successes=record.version_successes + good,
     )
@@ -174,15 +218,32 @@ def overturn_success(
     )
 
 
+def vouch_for_record(record: TrustRecord) -> TrustRecord:
+    """The record after the server's own cases were found to pass: what is unclear stays so."""
+    return replace(record, vouched=record.ordinal)
+
+
+def condemn_record(record: TrustRecord) -> TrustRecord:
+    """The record after a case of the server's own was found to fail: what was unclear since it was
+    vouched for is its own failure.
+    """
+    tail = _cut_unvouched(record)
+    start = len(record.window) - len(tail)
+    return replace(record, window=record.window[:start] + tail.replace("?", "0"))
+
+
 def renew_record(record: TrustRecord, version: int) -> TrustRecord:
     """The record under a new version: the score stays, the write exemption starts again."""
-    return replace(record, version=version, version_successes=0)
+    return replace(record, version=version, version_successes=0, recent="", vouched=record.ordinal)
 
 
 def restart_record(record: TrustRecord, version: int) -> TrustRecord:
     """The record under a version that repairs a degraded server: the ladder starts again."""
     return replace(
-        renew_record(record, version), window="", ladder_successes=0, ladder_version=version
+        renew_record(record, version),
+        window="",
+        ladder_successes=0,
+        ladder_version=version,
     )
 
 
@@ -194,7 +255,8 @@ def carry_over_record(record: TrustRecord, version: int, repaired: bool) -> Trus
 def compute_level(record: TrustRecord, experimental: bool = False) -> Level:
     """The trust level. Ratios are compared as integers, since 70 % of 10 is exactly 7."""
     size, good = len(record.window), record.window.count("1")
-    if size >= DEGRADED_COUNTED and good * 100 < DEGRADED_PERCENT * size:
+    plain = good + record.window.count("0")
+    if plain >= DEGRADED_COUNTED and good * 100 < DEGRADED_PERCENT * plain:
         return "degraded"
     if experimental:
         return "experimental"
@@ -203,6 +265,34 @@ def compute_level(record: TrustRecord, experimental: bool = False) -> Level:
     if record.ladder_successes >= STANDARD_SUCCESSES and good * 100 > STANDARD_PERCENT * size:
         return "standard"
     return "probationary"
+
+
+def is_suspected(record: TrustRecord) -> bool:
+    """Whether so many calls failed since the server was vouched for that it would be degraded if
+    what is unclear was its own fault.
+    """
+    tail = _cut_unvouched(record)
+    least = SUSPECTED_AGAIN if record.vouched else DEGRADED_COUNTED
+    return (
+        "?" in tail and len(tail) >= least and tail.count("1") * 100 < DEGRADED_PERCENT * len(tail)
+    )
+
+
+def compute_refusing_share(record: TrustRecord) -> float | None:
+    """The share of the last calls that were decided other than by a success or a failure of the
+    server's own; None where they are few, or no more than REFUSING_PERCENT.
+    """
+    size = len(record.recent)
+    other = sum(record.recent.count(letter) for letter in "?rd")
+    if size < REFUSING_CALLS or other * 100 <= REFUSING_PERCENT * size:
+        return None
+    return other / size
+
+
+def _cut_unvouched(record: TrustRecord) -> str:
+    """The part of the window since the server was vouched for."""
+    count = min(record.ordinal - record.vouched, len(record.window))
+    return record.window[len(record.window) - count :]
 
 
 def compute_standing(record: TrustRecord, experimental: bool = False) -> Standing:
@@ -223,12 +313,22 @@ def compute_standing(record: TrustRecord, experimental: bool = False) -> Standin
         average_latency_ms=record.latency_total_ms / record.total if record.total else None,
         last_failure=record.last_failure,
         last_failure_reason=record.last_failure_reason,
+        failed=record.window.count("0"),
+        unclear=record.window.count("?"),
+        refusing=compute_refusing_share(record),
+        suspected=is_suspected(record),
     )
 
 
 def is_write_exempt(server: Standing, operation: Standing) -> bool:
-    """Whether a write of that operation needs no confirmation any more."""
-    return server.level == "trusted" and operation.version_successes >= EXEMPT_SUCCESSES
+    """Whether a write of that operation needs no confirmation any more. What refuses a third of its
+    calls is not exempt: a server may call its own bugs refusals.
+    """
+    return (
+        server.level == "trusted"
+        and operation.version_successes >= EXEMPT_SUCCESSES
+        and operation.refusing is None
+    )
 
 
 def compute_wilson_bound(successes: int, total: int, z: float = 1.959964) -> float:

@@ -18,10 +18,18 @@ from sandbox.bundle.example import (
     MAX_EXAMPLES,
     AnswersInvalid,
     Example,
+    find_code_problem,
     parse_answers,
     to_json,
 )
-from sandbox.bundle.model import NAME, Bundle, RequestPattern, ToolDefinition, find_file_arguments
+from sandbox.bundle.model import (
+    NAME,
+    Bundle,
+    RequestPattern,
+    ToolDefinition,
+    find_file_arguments,
+    find_refusals_problem,
+)
 from sandbox.bundle.permissions import (
     CLOCK,
     RANDOM,
@@ -47,7 +55,7 @@ MAX_KEPT_TOOLS = 2_000
 """Tools that a draft keeps as its parent has them cost it a name each."""
 _FIELDS = frozenset(
     "name description title input_schema output_schema access idempotent destructive operation "
-    "requests permissions".split()
+    "requests permissions refusals".split()
 )
 _NETWORK = re.compile(r"network:[a-z0-9.-]{1,253}(:\d{1,5})?\Z")
 ASKED_LOCALLY = ("env", "fs")
@@ -57,7 +65,7 @@ _NONE = (
     f"tcp:HOST:PORT, {CLOCK} and {RANDOM}"
 )
 _PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(==[A-Za-z0-9.!+_-]{1,50})?\Z")
-_CASE = frozenset({"tool", "arguments", "result", "failure", "answers"})
+_CASE = frozenset({"tool", "arguments", "result", "failure", "code", "answers"})
 
 
 @dataclass(frozen=True)
@@ -290,7 +298,14 @@ def _parse_examples(
         if not found:
             failure = item.get("failure")
             answers = parse_answers(item.get("answers", []))
-            yield Example(item["tool"], item["arguments"], item.get("result"), failure, answers)
+            yield Example(
+                item["tool"],
+                item["arguments"],
+                item.get("result"),
+                failure,
+                answers,
+                code=item.get("code", ""),
+            )
 
 
 def _find_case_problems(
@@ -322,6 +337,8 @@ def _find_case_problems(
         yield SchemaViolation(where, "has to have either a result or a failure")
     if "failure" in item and item["failure"] not in FAILURES:
         yield SchemaViolation(f"{where}/failure", f"is none of {', '.join(FAILURES)}")
+    if problem := find_code_problem(item):
+        yield SchemaViolation(f"{where}/code", problem)
     try:
         parse_answers(item.get("answers", []))
     except AnswersInvalid as error:
@@ -336,6 +353,10 @@ def _check_length(value: Any) -> str:
     except (ValueError, TypeError, RecursionError) as error:
         return f"is no JSON: {error}"
     return f"is longer than {MAX_VALUE} characters of JSON" if length > MAX_VALUE else ""
+
+
+def _check_refusals(value: Any) -> str:
+    return find_refusals_problem(value) or next(filter(None, map(_check_prose, value.values())), "")
 
 
 def _check_schema(value: Any) -> str:
@@ -399,4 +420,5 @@ _FIELD_PROBLEMS = {
     "operation": lambda value: "" if isinstance(value, str) else "is no operation id",
     "requests": _check_requests,
     "permissions": _check_permission_list,
+    "refusals": _check_refusals,
 }

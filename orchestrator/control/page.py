@@ -37,6 +37,7 @@ from registry.models import ENDED_JOBS, Approval, AuditRow, Invocation, Job, Ser
 from registry.needs import OrderNeed
 from registry.processes import ProcessTable
 from registry.servers.entries import ServerTable
+from registry.servers.quarantine import explain_quarantine
 from registry.store import Store
 
 HISTORY = 10
@@ -198,23 +199,31 @@ def _render_rule_item(rule: ApprovalRule) -> str:
 def _render_servers(servers: ServerTable, calls: Iterable[Invocation]) -> str:
     past = _group_by_server(calls)
     lines = [
-        _render_server(server, past.get(server.name, [])) for server in servers.find_summaries()
+        _render_server(
+            server,
+            past.get(server.name, []),
+            explain_quarantine(servers, server.name) if server.state == "quarantined" else "",
+        )
+        for server in servers.find_summaries()
     ]
     return render_section("Servers", "".join(lines) or "<p>None yet.</p>")
 
 
-def _render_server(server: ServerSummary, calls: list[Invocation]) -> str:
+def _render_server(server: ServerSummary, calls: list[Invocation], quarantine: str) -> str:
     standing = server.standing
     ratio = "" if standing.ratio is None else f"{standing.ratio:.0%} of the last {standing.window}"
     name = escape(server.name)
     history = "".join(_render_past_call(call, standing.level == "probationary") for call in calls)
+    refusing = ", ".join(server.refusing)
+    refuses = f"<p>refuses many of its calls: {escape_text(refusing)}</p>" if refusing else ""
+    held = f"<p>{escape_text(quarantine)}</p>" if quarantine else ""
     return (
         f'<details id="server-{name}"><summary>{name} '
         f'<span class="level {escape(standing.level)}">{escape(standing.level)}</span> '
         f"<small>{escape(server.state)}, version {server.version}, {server.tools} tools, "
         f"{standing.total} calls {ratio}</small></summary>"
         f"<p>{escape_text(server.title)}</p>"
-        f"<p>{escape_text(standing.last_failure_reason)}</p>"
+        f"{held}{refuses}<p>{escape_text(standing.last_failure_reason)}</p>"
         f"<ul>{history or '<li>No calls yet.</li>'}</ul></details>"
     )
 

@@ -24,7 +24,8 @@ from registry.approvals.approvals import MAX_NESTING
 from registry.approvals.decisions import find_broken_term
 from registry.errors import KeyUnusable, VaultDamaged
 from registry.health.causes import find_cause
-from registry.models import Approval, Invocation, generate_id
+from registry.models import Approval, Invocation, Job, generate_id
+from registry.servers.quarantine import explain_quarantine
 from registry.store import Store
 from registry.trust import is_rate_limit
 from sandbox.broker.broker import Broker
@@ -101,7 +102,7 @@ class Dispatch:
         ruling = self.admission.count_rule_use(identity, call, judge_call(question))
         if isinstance(ruling, Deny):
             self.ledger.note_refusal("refused", call, ruling.reason)
-            return RefusedCall(call, ruling.reason)
+            return RefusedCall(call, await self._explain_ruling(ruling, member))
         invocation = self.recorder.begin_call(identity, call, member.entry, question.access)
         if isinstance(ruling, Ask):
             with self.recorder.account_unrecorded(invocation):
@@ -114,6 +115,14 @@ class Dispatch:
         write = self._call_write(invocation, call, member, Release(None), used)
         # What has begun to write is not left half-recorded because its client went away.
         return await self.writing.await_shielded(write)
+
+    async def _explain_ruling(self, ruling: Deny, member: RegisteredServer) -> str:
+        """Why a call is denied, and of a quarantined server what lifts that."""
+        if member.entry.state != "quarantined" or self.kill_switch.engaged:
+            return ruling.reason
+        name = member.entry.name
+        why = await asyncio.to_thread(explain_quarantine, self.store.servers, name)
+        return f"{ruling.reason}; it was {why}" if why else ruling.reason
 
     async def carry_out_approval(self, approval: Approval) -> Reply:
         """Run an approved call that this process has claimed, exactly as it was approved."""
@@ -179,7 +188,11 @@ class Dispatch:
                 return replace(earlier, standing=member.standing)
         told = await self._explain(call, bundle, outcome)
         return Done(
-            call, invocation.id, told, member.standing, cause=_find_cause_text(ended, bundle)
+            call,
+            invocation.id,
+            told,
+            member.standing,
+            cause=await self._explain_cause(ended, bundle),
         )
 
     async def _explain(self, call: Call, bundle: Bundle, outcome: Outcome) -> Outcome:
@@ -192,6 +205,16 @@ class Dispatch:
         # A vault may be slow.
         denial = await asyncio.to_thread(explain_denial, bundle, call.tool, outcome, source)
         return add_denial(outcome, denial) if denial else outcome
+
+    async def _explain_cause(self, ended: Invocation, bundle: Bundle) -> str:
+        """Why a call failed, in words, and of drift which repair mends it; "" where it did not."""
+        if ended.failure is None:
+            return ""
+        cause = find_cause(ended, bundle.get_tool(ended.tool))
+        if cause is None or cause.kind != "drift":
+            return cause.text if cause else ""
+        jobs = await asyncio.to_thread(self.store.repairs.find, ended.entry, self.now())
+        return f"{cause.text}{_render_repair(jobs[0]) if jobs else ''}"
 
     async def _retry_with_earlier(
         self, call: Call, member: RegisteredServer, earlier: Bundle
@@ -235,7 +258,11 @@ class Dispatch:
         ended = self.recorder.record_later(invocation, outcome, tape)
         told = await self._explain(call, bundle, outcome)
         return Done(
-            call, invocation.id, told, member.standing, cause=_find_cause_text(ended, bundle)
+            call,
+            invocation.id,
+            told,
+            member.standing,
+            cause=await self._explain_cause(ended, bundle),
         )
 
     async def _call_write(
@@ -259,7 +286,12 @@ class Dispatch:
             return await self.captures.request_approval(call, bundle, broker, reason, invocation.id)
         told = await self._explain(call, bundle, outcome)
         return Done(
-            call, invocation.id, told, member.standing, rule, _find_cause_text(ended, bundle)
+            call,
+            invocation.id,
+            told,
+            member.standing,
+            rule,
+            await self._explain_cause(ended, bundle),
         )
 
     async def send_write(
@@ -274,12 +306,14 @@ class Dispatch:
         return ended, outcome, broker
 
 
-def _find_cause_text(ended: Invocation, bundle: Bundle) -> str:
-    """Why a call failed, in words; "" where it did not."""
-    if ended.failure is None:
-        return ""
-    cause = find_cause(ended, bundle.get_tool(ended.tool))
-    return cause.text if cause else ""
+def _render_repair(job: Job) -> str:
+    """What becomes of a server's newest repair."""
+    match job.state:
+        case "failed":
+            return f"; job {job.id} could not mend it: {job.message[:300]}"
+        case "done":
+            return f"; job {job.id} mended what it could"
+    return f"; job {job.id} mends it"
 
 
 def _describe_asking(call: Call) -> str:

@@ -37,6 +37,8 @@ from sandbox.wire.exchange import Exchange, Release, digest_request
 
 OUTSIDE = frozenset({"refused", "timeout", "unreachable", "too_large", "rate_limited", "captured"})
 CANCELLED = "cancelled"
+_OURS = frozenset({"refusal", "exception", "credential", "cancelled", "engine", "crashed", "wrong"})
+"""Kinds that only the host gives."""
 
 
 def settle_call(
@@ -112,13 +114,47 @@ def _classify_failure(failure: Failure, exchanges: tuple[Exchange, ...]) -> Call
     """The failure as it is counted: what a sandbox says happened outside, the broker has to have
     seen, or it is the server's own bug.
     """
+    return CallFailure(_classify_kind(failure, exchanges), failure.message, failure.status)
+
+
+def _classify_kind(failure: Failure, exchanges: tuple[Exchange, ...]) -> str:
     kind, status = failure.kind, failure.status
+    if kind in _OURS and failure.told_by != "host":
+        return "bug"
     if kind == "http":
         seen = any(e.response is not None and e.response.status == status for e in exchanges)
         kind = "credential" if status in (401, 403) else "http"
-    else:
-        seen = kind not in OUTSIDE or any(e.kind == kind for e in exchanges)
-    return CallFailure(kind if seen else "bug", failure.message, status)
+        return kind if seen else "bug"
+    if kind in OUTSIDE:
+        return kind if any(e.kind == kind for e in exchanges) else "bug"
+    if kind in ("schema", "malformed"):
+        # Of what a server makes alone it is the only maker.
+        return kind if any(e.response is not None for e in exchanges) else "bug"
+    if failure.told_by == "host":
+        return kind
+    return _classify_own(failure, exchanges)
+
+
+def _classify_own(failure: Failure, exchanges: tuple[Exchange, ...]) -> str:
+    """The kind of a failure that the server's code tells of itself."""
+    match failure.kind:
+        case "bug":
+            return "exception"
+        case "tool" if failure.code:
+            return "refusal"
+        case "arguments" if failure.told_by == "code":
+            return "refusal"
+        case "tool" if exchanges and _is_failed(exchanges[-1]):
+            return "upstream"
+        case "upstream" if any(map(_is_failed, exchanges)):
+            return "upstream"
+        case "upstream" if failure.told_by == "code":
+            return "tool" if exchanges else "exception"
+    return failure.kind
+
+
+def _is_failed(exchange: Exchange) -> bool:
+    return exchange.response is None or exchange.response.status >= 400
 
 
 @dataclass(frozen=True)

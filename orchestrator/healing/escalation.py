@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from forge.drafts.brief import fence_text
 from forge.drafts.diagnosis import diagnose_proof
 from registry.health.causes import Cause
-from registry.health.repairs import REPAIRS_A_DAY
+from registry.health.repairs import is_past_repair
 from registry.jobs.jobs import JobTable
 from registry.models import ENDED_JOBS, Entry, Job, generate_id
 from registry.store import Store
@@ -23,7 +23,7 @@ MAX_TASK = 3_500
 
 @dataclass(frozen=True)
 class Escalation:
-    """The steps below `degraded`: quarantined, repaired or archived, replaced."""
+    """The end of the ladder: what no repair mends is archived and replaced."""
 
     store: Store
     now: Callable[[], float] = time.time
@@ -31,14 +31,19 @@ class Escalation:
     def archive_unrepaired(
         self, entry: Entry, bundle: Bundle, cause: Cause, reason: str, last: bool
     ) -> str:
-        """What becomes of a server whose repair failed, in words. A quarantined one is archived
-        where no other repair can be tried, or today's were; its replacement is forged.
+        """What becomes of a server whose repair failed, in words. It is archived where its repairs
+        of more than a day failed and it answers nothing any more; a quarantined one also where no
+        other repair can be tried. Its replacement is forged.
         """
         current = self.store.servers.get(entry.name)
-        if current.state != "quarantined" or current.version != entry.version:
+        if current.state == "archived" or current.version != entry.version:
             return ""
-        if not last and len(self.store.repairs.find(entry.name, self.now())) < REPAIRS_A_DAY:
-            return ""
+        attempts = self.store.repairs.find_attempts(entry.name, entry.version, self.now())
+        if not is_past_repair(attempts, self.now()):
+            if current.state != "quarantined":
+                return ""
+            if not last:
+                return "It stays quarantined; the repair is tried again"
         self.store.servers.archive(
             entry.name, self.now(), "healing", f"not repaired: {reason}"[:2000]
         )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import structlog
@@ -30,14 +31,23 @@ def diagnose_call(servers: ServerTable, shelf: Bundles, call: Invocation) -> Cau
     """The cause of a call's failure, or of a difference from its API's description; by what is
     stored of it alone where its version is gone.
     """
-    drift = find_drift(call)
-    if drift is not None:
-        return drift
-    try:
+    tool = None
+    with suppress(RowNotFound, BundleInvalid, KeyError):
         bundle = shelf.load_bundle(find_version(servers, call.entry, call.version))
-        return find_cause(call, bundle.get_tool(call.tool))
-    except (RowNotFound, BundleInvalid, KeyError):
-        return find_cause(call)
+        tool = bundle.get_tool(call.tool)
+    return find_drift(call, tool) or find_cause(call, tool)
+
+
+def open_repair(store: Store, call: Invocation, cause: Cause, now: float) -> Job | None:
+    """Queue a repair of what a call failed by, where its server may have one now."""
+    request = {
+        "server": call.entry,
+        "version": call.version,
+        "call": call.id,
+        "cause": cause.text[:1000],
+        "kind": cause.repair or cause.kind,
+    }
+    return store.repairs.queue_repair(Job(generate_id(), REPAIR, request, now, now), now)
 
 
 ENOUGH = {"rate": 3, "widen": 2, "recompile": 2, "code": 3}
@@ -103,6 +113,8 @@ class Healing:
             return
         if entry.created_by == AUTHOR:
             return
+        if call.fault == "unclear" and self.store.standings.get(call.entry).suspected:
+            self.open_check(call)
         cause = diagnose_call(self.store.servers, self.forge.shelf, call)
         if cause is None or not cause.repair:
             return
@@ -116,18 +128,38 @@ class Healing:
 
     def open_repair(self, call: Invocation, cause: Cause) -> Job | None:
         """Queue a repair, where the server may have one now."""
+        return open_repair(self.store, call, cause, self.now())
+
+    def open_check(self, call: Invocation) -> Job | None:
+        """Queue a check of a server by its own cases, where it may have one now."""
         now = self.now()
         request = {
             "server": call.entry,
             "version": call.version,
             "call": call.id,
-            "cause": cause.text[:1000],
+            "cause": "too many of its calls failed, and it is not clear by whose fault",
+            "check": True,
         }
         return self.store.repairs.queue_repair(Job(generate_id(), REPAIR, request, now, now), now)
+
+    def retry_repair(self) -> Job | None:
+        """Queue a failed repair again that is due, if there is one."""
+        now = self.now()
+        due = self.store.repairs.find_due(now)
+        if due is None:
+            return None
+        again = Job(generate_id(), REPAIR, due.request, now, now)
+        return self.store.repairs.queue_repair(again, now)
 
     def queue_description_repair(self, server: str, reason: str) -> Job | None:
         """Queue a repair of a server whose API's description changed."""
         now = self.now()
         version = self.store.servers.get(server).version
-        request = {"server": server, "version": version, "call": "", "cause": reason[:1000]}
+        request = {
+            "server": server,
+            "version": version,
+            "call": "",
+            "cause": reason[:1000],
+            "kind": "recompile",
+        }
         return self.store.repairs.queue_repair(Job(generate_id(), REPAIR, request, now, now), now)

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from forge.compiler.widening import WideningRefused, widen_for_answer
 from orchestrator.errors import NoRemedy
+from orchestrator.healing.losses import describe_changes
 from registry.health.causes import Cause
 from registry.health.rates import SentRequest, learn_rate
 from registry.models import Invocation
@@ -127,6 +128,8 @@ def _has_same_tools(bundle: Bundle, fresh: Bundle) -> bool:
 
 
 def _render_difference(bundle: Bundle, fresh: Bundle) -> str:
+    if changes := describe_changes(bundle, fresh):
+        return "; ".join(changes[:5])
     before = {tool.name: tool for tool in bundle.tools}
     after = {tool.name: tool for tool in fresh.tools}
     parts = {

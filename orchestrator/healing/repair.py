@@ -16,6 +16,7 @@ from orchestrator.forging.progress import time_stage
 from orchestrator.forging.succession import find_unallowed_gains
 from orchestrator.healing.escalation import Escalation
 from orchestrator.healing.monitor import BROKEN, diagnose_call
+from orchestrator.healing.own_cases import OwnCases
 from orchestrator.healing.remedies import (
     FailedCall,
     Remedy,
@@ -69,6 +70,11 @@ class RepairRunner:
                 raise RepairFailed(server, "it is a third-party server, not ours to change")
             if entry.state == "archived":
                 raise RepairFailed(server, "it is archived")
+            if job.request.get("check"):
+                check = OwnCases(self.store, self.forge, self.now)
+                told = await check.check_server(entry, before, str(job.request["call"]))
+                self.changed()
+                return told
             failing = await asyncio.to_thread(self._load_failing_call, str(job.request["call"]))
         cause = failing.cause if failing else Cause("drift", str(job.request["cause"]), "recompile")
         report(ForgeStep("diagnose", 0.05, cause.text))
@@ -81,18 +87,19 @@ class RepairRunner:
         except BROKEN as error:
             raise await self._escalate_failure(entry, before, failing, cause, error) from error
         self.changed()
-        told: dict[str, Any] = {
+        done: dict[str, Any] = {
             "server": server,
             "version": replaced.entry.version,
             "instead_of": version,
             "cause": cause.text,
             "rehearsed": replaced.rehearsed.again,
+            "changes": list(replaced.changes),
         }
         if failing and not failing.call.succeeded:
             with time_stage(timings, "retry"):
-                told["retried"] = await self._retry_call(job, failing.call)
-        told["milliseconds"] = {name: round(ms, 1) for name, ms in timings.items()}
-        return told
+                done["retried"] = await self._retry_call(job, failing.call)
+        done["milliseconds"] = {name: round(ms, 1) for name, ms in timings.items()}
+        return done
 
     async def _replace_version(
         self,

@@ -15,6 +15,7 @@ from orchestrator.forging.forge import Forge
 from orchestrator.forging.order import ForgeStep, Report
 from orchestrator.forging.progress import time_stage
 from orchestrator.forging.succession import find_unallowed_gains
+from orchestrator.healing.losses import describe_changes, find_gone
 from orchestrator.replay.rehearsal import CALLS, LOOKED_AT, Rehearsal, RehearsalResult
 from registry.health.canary import CanaryTrial, OutcomeCounts
 from registry.models import Entry
@@ -28,11 +29,14 @@ from sandbox.stages.recorded import prove_recorded
 
 @dataclass(frozen=True)
 class Replacement:
-    """The version that took the place, and how long each phase of that took, in milliseconds."""
+    """The version that took the place, what it does not have any more or has under another name, in
+    words, and how long each phase took, in milliseconds.
+    """
 
     entry: Entry
     bundle: Bundle
     rehearsed: RehearsalResult
+    changes: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -71,6 +75,11 @@ class VersionReplacer:
         made = replace(after.provenance, parent=format_reference(before))
         bundle = self.forge.assign_version(replace(after, provenance=made))
         recorded = await asyncio.to_thread(shelf.load_recorded_cases, entry.name)
+        names = {tool.name for tool in bundle.tools}
+        if case is not None and case.tool not in names:
+            case = None
+        # What an API does not offer any more cannot be asked of the next version.
+        recorded = tuple(one for one in recorded if one.tool in names)
         tried = add_case(recorded, case) if case else recorded
         with time_stage(timings, "try"):
             _, (bundle, proof), rehearsed = await _run_all(
@@ -89,7 +98,8 @@ class VersionReplacer:
             published = await self.forge.register_bundle(
                 bundle, proof, examples, fence, report, source=entry.source, recorded=kept
             )
-        return Replacement(published, bundle, rehearsed, timings)
+        changes = describe_changes(before, bundle)
+        return Replacement(published, bundle, rehearsed, changes, timings)
 
     async def _prove_version(
         self,
@@ -134,11 +144,8 @@ class VersionReplacer:
     ) -> RehearsalResult:
         """Raises RepairFailed where one of the last calls came out well, and does not any more."""
         calls = await asyncio.to_thread(self.store.calls.find, entry.name, LOOKED_AT)
-        good = [call for call in calls if call.succeeded][:CALLS]
-        names = {tool.name for tool in after.tools}
-        lost = next((call.tool for call in good if call.tool not in names), "")
-        if lost:
-            raise RepairFailed(entry.name, f"{lost}, which worked, would be gone")
+        gone = find_gone(before, after)
+        good = [call for call in calls if call.succeeded and call.tool not in gone][:CALLS]
         rehearsal = Rehearsal(self.store.calls, self.forge.engine)
         with time_stage(timings, "rehearse"):
             rehearsed = await rehearsal.rehearse_calls(before, after, good)

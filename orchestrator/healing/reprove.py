@@ -15,12 +15,16 @@ from orchestrator.forging.order import Report
 from orchestrator.healing.escalation import find_rewrites, queue_rewrite
 from orchestrator.healing.replace import VersionReplacer
 from orchestrator.jobs.runner import KNOWN_FAILURES
-from registry.models import Entry
+from orchestrator.replay.rehearsal import LOOKED_AT, find_still_failing
+from registry.models import Entry, EntryState
+from registry.servers.quarantine import BY_RECORD
 from registry.store import Store
 from sandbox.bundle.launch import AUTHOR
 from sandbox.bundle.model import Bundle
 from sandbox.errors import Frozen
 
+BLAMED = 5
+"""How many of the calls that counted against a server are made again before it is in use again."""
 Verdict = Literal["proved", "renewed", "failed", "skipped"]
 
 
@@ -83,12 +87,33 @@ class Reprover:
         examples = await asyncio.to_thread(self.forge.shelf.load_examples, entry)
         proof = await self.forge.prove_bundle(bundle, report, {}, examples or None)
         if proof.passed:
-            return ReproofResult(entry.name, entry.version, "proved")
+            lifted = await self._lift_quarantine(entry, bundle)
+            return ReproofResult(entry.name, entry.version, "proved", lifted)
         failed = next(each for each in proof.reports if not each.passed)
         told = [f"{case.operation} {case.case}: {case.evidence}" for case in failed.list_failures()]
         told += [f"{finding.where} {finding.reason}" for finding in failed.findings]
         reason = f"stage {failed.stage}: {'; '.join(told[:2])[:500]}"
         return ReproofResult(entry.name, entry.version, "failed", reason)
+
+    async def _lift_quarantine(self, entry: Entry, bundle: Bundle) -> str:
+        """Put a server back in use that its record or its cases had quarantined, where the calls
+        that counted against it do not fail any more; what became of it, in words.
+        """
+        said = self.store.servers.get_last_state(entry.name)
+        if entry.state != "quarantined":
+            return ""
+        if said.get("by") not in BY_RECORD:
+            return f"it stays quarantined by {said.get('by')}: {said.get('reason')}"
+        calls = await asyncio.to_thread(self.store.calls.find, entry.name, LOOKED_AT)
+        blamed = [c for c in calls if c.version == entry.version and c.fault == "server"][:BLAMED]
+        failing = await find_still_failing(bundle, blamed, self.store.calls, self.forge.engine)
+        if failing:
+            return f"it stays quarantined: call {failing} fails again (`toolwright logs`)"
+        reports = self.store.servers.get_reports(entry.name, entry.version)
+        state: EntryState = "active" if all(r.passed for r in reports) else "experimental"
+        reason = "it passes every stage again"
+        self.store.quarantine.lift(entry.name, entry.version, state, "reprove", reason, self.now())
+        return f"{reason}: it is {state} again"
 
     def _queue_rewrite(self, entry: Entry, author: str) -> str:
         """The id of the job in which an author writes a server's code anew; it takes the server's

@@ -59,6 +59,34 @@ class SwitchableReplay(ReplayBroker):
         self.surprises: list[tuple[int, WireRequest]] = []
 
 
+async def find_still_failing(
+    bundle: Bundle, calls: Sequence[Invocation], recordings: CallTable, engine: Engine
+) -> str:
+    """The id of the first of these calls that failed by the server's own fault, or was marked
+    wrong, and does again on `bundle`, offline; "" where none does. One that is not kept is left
+    out.
+    """
+    for call in calls:
+        try:
+            kept = recordings.get_recording(call.id)
+        except RecordingMissing:
+            continue
+        world = SwitchableReplay()
+        world.switch_recording(kept.recording.exchanges)
+        try:
+            async with engine.open(bundle, world) as session:
+                log = CallLog(kept.recording.inputs)
+                outcome = await session.call(call.tool, kept.recording.arguments, tape=log)
+        except (SandboxError, KeyError):
+            return call.id
+        if outcome.failure is not None and outcome.failure.kind in ("bug", "schema"):
+            return call.id
+        said = call.result if isinstance(call.result, dict) else {}
+        if call.disputed and said.get("structuredContent") == outcome.structured:
+            return call.id
+    return ""
+
+
 @dataclass(frozen=True)
 class Rehearsal:
     """Runs the last calls again, offline and without a credential."""

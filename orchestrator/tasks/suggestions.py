@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.errors import UnknownTool
 from orchestrator.gateway.catalog import Catalog
 from registry.models import Entry, Route, ToolMatch
+from registry.servers.quarantine import explain_quarantine
 from registry.store import Store
 from registry.trust import Standing
 from sandbox.bundle.apispec import Access
@@ -42,10 +43,13 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Routed:
-    """Where a task may go: what the search says of it, and its matches as suggestions."""
+    """Where a task may go: what the search says of it, its matches as suggestions, and those that
+    are `quarantined`, by name with why and what lifts it.
+    """
 
     route: Route
     found: tuple[Suggestion, ...]
+    quarantined: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The answer as clients see it. `probability` is that of the first being right."""
@@ -55,6 +59,10 @@ class Routed:
             "verdict": self.route.verdict,
             "probability": round(self.route.probability, 2),
         }
+        if self.quarantined:
+            told["quarantined"] = [
+                {"tool": name, "why": why} for name, why in self.quarantined.items()
+            ]
         return {**told, "vetoes": list(self.route.vetoes)} if self.route.vetoes else told
 
 
@@ -72,7 +80,9 @@ class Suggestions:
     def route(self, task: str, k: int) -> Routed:
         """Where a task may go, with the tools that fit it, at most `k`, best first."""
         route = self.store.route(task, k)
-        return Routed(route, tuple(map(self._suggest, route.matches)))
+        return Routed(
+            route, tuple(map(self._suggest, route.matches)), find_quarantined(self.store, task, k)
+        )
 
     def _suggest(self, match: ToolMatch) -> Suggestion:
         entry = self.store.servers.get(match.entry)
@@ -85,3 +95,12 @@ class Suggestions:
             return self.roster.find_tool(entry.name, tool).access
         except (UnknownTool, BundleInvalid):
             return entry.get_tool(tool).access
+
+
+def find_quarantined(store: Store, task: str, k: int) -> dict[str, str]:
+    """The tools of quarantined servers that fit a task, by name (`server.tool`), best first; each
+    with why it is quarantined and what lifts that.
+    """
+    matches = store.search.find_quarantined(task, k)
+    why = {match.entry: explain_quarantine(store.servers, match.entry) for match in matches}
+    return {f"{match.entry}.{match.tool}": why[match.entry] for match in matches}

@@ -202,8 +202,7 @@ def _build_observation(invocation: Invocation, now: float) -> Observation:
     failure = invocation.failure
     return Observation(
         version=invocation.version,
-        succeeded=invocation.succeeded,
-        counted=invocation.counted,
+        fault=invocation.fault,
         latency_ms=invocation.latency_ms,
         at=now,
         reason=f"{failure.kind}: {failure.message}" if failure else "",

@@ -172,7 +172,12 @@ class CallTable(RecordingTable):
     ) -> None:
         if standing.level == "degraded" and state in CALLABLE:
             change_state(connection, entry, "quarantined")
-            payload = {"state": "quarantined", "by": "trust", "reason": "degraded"}
+            reason = (
+                f"{standing.failed} of its last {standing.window} counted calls failed by its own "
+                f"fault, the last by {standing.last_failure_reason[:300]}"
+            )
+            told = {"by": "trust", "reason": clean_text(reason, TEXT)}
+            payload = {"state": "quarantined", "before": state, **told}
             self._append_audit_row(connection, STATE, entry, payload, now)
 
 

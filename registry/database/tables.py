@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-HEAD = "0002"
+HEAD = "0003"
 """The revision in `registry/database/migrations` that makes exactly these tables."""
 
 metadata = MetaData()
@@ -100,6 +100,8 @@ trust = Table(
     Column("version_successes", Integer, nullable=False),
     Column("last_failure", Float),
     Column("last_failure_reason", Text, nullable=False),
+    Column("recent", String(50), nullable=False, server_default=""),
+    Column("vouched", Integer, nullable=False, server_default="0"),
 )
 
 invocations = Table(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from registry.health.likeness import find_renamed_in_answer
 from registry.models import CallFailure, Invocation
 from sandbox.bundle.model import ToolDefinition
 
@@ -63,8 +64,9 @@ def find_cause(call: Invocation, tool: ToolDefinition | None = None) -> Cause | 
     return rule(call, failure)
 
 
-def find_drift(call: Invocation) -> Cause | None:
-    """What the answer of a call that succeeded says of the description; None where they agree.
+def find_drift(call: Invocation, tool: ToolDefinition | None = None) -> Cause | None:
+    """What the answer of a call that succeeded says of the description; None where they agree. With
+    the `tool` fields are told that are missing and that the answer has under a name like theirs.
 
     Nobody's failure: the API is the judge, and the description is to be mended.
     """
@@ -73,10 +75,18 @@ def find_drift(call: Invocation) -> Cause | None:
         return None
     host = _find_host(call)
     if seen.kind == "schema":
-        return _explain_undocumented(seen.where, seen.reason, host)
+        renamed = _render_renamed(call, tool, seen.where)
+        return _explain_undocumented(seen.where, f"{seen.reason[: TEXT // 2]}{renamed}", host)
     if seen.kind == "malformed":
         return Cause("drift", seen.reason[:TEXT], "recompile", host=host)
     return Cause("drift", seen.reason[:TEXT], host=host)
+
+
+def _render_renamed(call: Invocation, tool: ToolDefinition | None, where: str) -> str:
+    result = call.result if isinstance(call.result, Mapping) else {}
+    schema = tool.output_schema if tool else None
+    found = find_renamed_in_answer(schema, result.get("structuredContent"), where)
+    return "".join(f"; {each.old!r} may be {each.new!r} there" for each in found[:3])
 
 
 def _explain_undocumented(where: str, reason: str, host: str) -> Cause:
@@ -98,11 +108,27 @@ def _explain_status(call: Invocation, failure: CallFailure, tool: ToolDefinition
     fixed = tool is not None and bool(tool.path) and "{" not in tool.path
     if moved or (status == 404 and fixed):
         reason = f"the API answers {status} where its description has an operation"
+        reason = _explain_move(call) or reason
         return Cause("drift", reason, "recompile", host=host)
     if status in (400, 415, 422) and tool is not None and not call.arguments:
         reason = f"the API answers {status} to what its description allows"
         return Cause("drift", reason, "recompile", host=host)
     return Cause("input", f"the API answered {status} to these arguments", host=host)
+
+
+def _explain_move(call: Invocation) -> str:
+    """Where an answer says that what was asked for has moved; "" where it says nothing of it."""
+    last = call.exchanges[-1] if call.exchanges else {}
+    request, response = last.get("request"), last.get("response")
+    if not isinstance(request, Mapping) or not isinstance(response, Mapping):
+        return ""
+    listed = [pair for pair in response.get("headers", ()) if len(pair) == 2]
+    target = next((str(v) for name, v in listed if str(name).lower() == "location"), "")
+    try:
+        old, new = urlsplit(str(request.get("url"))).path, urlsplit(target).path
+    except ValueError:
+        return ""
+    return f"the API moved {old[:100]} to {new[:100]}" if new and new != old else ""
 
 
 def _explain_rate_limit(call: Invocation, failure: CallFailure) -> Cause:
@@ -158,12 +184,21 @@ def _explain_credential(call: Invocation, failure: CallFailure) -> Cause:
 
 
 def _explain_bug(call: Invocation, failure: CallFailure) -> Cause:
-    return Cause("bug", f"{failure.kind}: {failure.message}"[:TEXT], "code", host=_find_host(call))
+    text = f"{failure.kind}: {failure.message}"[:TEXT]
+    doubtful = _read_error_meta(call).get("type") in _DOUBTFUL
+    if failure.kind == "exception" and doubtful and not call.exchanges:
+        # Python's words for a value that will not do: as well its caller's mistake as its own.
+        told = f"{text}; it declares no refusal for these arguments, and no case has them"
+        return Cause("bug", told[:TEXT])
+    return Cause("bug", text, "code", host=_find_host(call))
 
 
+_DOUBTFUL = frozenset({"ValueError", "KeyError", "IndexError", "LookupError"})
 _RULES = {
     "arguments": _explain_arguments,
     "tool": _explain_arguments,
+    "refusal": _explain_arguments,
+    "upstream": _explain_outage,
     "credential": _explain_credential,
     "rate_limited": _explain_rate_limit,
     "schema": _explain_schema,

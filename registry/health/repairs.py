@@ -19,6 +19,14 @@ from registry.models import CALLABLE, ENDED_JOBS, Job, JobKind
 REPAIR: JobKind = "repair"
 REPAIRS_A_DAY = 3
 DAY = 86_400.0
+REPAIR_PAUSE = DAY / 2
+"""Seconds from a repair that failed to the next for the same kind of cause: an API's owner may
+still be at work, and the repairs of a day are not spent within minutes.
+"""
+KEPT_TRYING = 7 * DAY
+"""Seconds that a failed repair counts for."""
+ATTEMPTS = 3
+"""Failed repairs, over at least a day, after which a server that answers nothing is archived."""
 MAX_SOURCE = 2_000
 TEXT = 2_000
 
@@ -37,29 +45,104 @@ class WatchedDescription:
     problem: str = ""
 
 
+@dataclass(frozen=True)
+class RepairAttempts:
+    """When a version's repairs began that failed (epoch seconds), and whether it `answered` a call
+    since the first of them.
+    """
+
+    began: tuple[float, ...] = ()
+    answered: bool = True
+
+
+def is_past_repair(attempts: RepairAttempts, now: float) -> bool:
+    """Whether a server has come to the end of the ladder: ATTEMPTS repairs failed, the first at
+    least a day ago, and no call was answered since.
+    """
+    tried = len(attempts.began) >= ATTEMPTS and now - min(attempts.began) >= DAY
+    return tried and not attempts.answered
+
+
+def is_too_soon(earlier: Job, job: Job, now: float) -> bool:
+    """Whether a repair comes too soon after an earlier one of the same version that failed, for a
+    cause of the same kind.
+    """
+    same = all(
+        earlier.request.get(name) == job.request.get(name) for name in ("version", "check", "kind")
+    )
+    return earlier.state == "failed" and same and now - earlier.updated < REPAIR_PAUSE
+
+
 class RepairTable(Repository):
-    """Repairs, which are jobs: one at a time and at most three a day for each server."""
+    """Repairs, and checks of servers by their own cases, which are jobs: one of each at a time and
+    at most three of each a day for each server.
+    """
 
     def queue_repair(self, job: Job, now: float) -> Job | None:
-        """Queue a repair of the server that `job.request["server"]` names. None while it is frozen,
-        one is under way, or it has had its repairs of the day.
+        """Queue a repair of the server that `job.request["server"]` names, or a check of it where
+        the request has `check`. None while it is frozen, one is under way, it has had those of the
+        day, or the last repair of the same kind of cause failed less than REPAIR_PAUSE ago.
         """
-        server = str(job.request["server"])
+        server, check = str(job.request["server"]), bool(job.request.get("check"))
         with self._database.write() as connection:
             frozen = connection.execute(select(tables.freeze.c.frozen)).scalar()
-            earlier = _find_repairs(connection, server, now - DAY)
+            earlier = _find_repairs(connection, server, now - DAY, check)
             live = any(each.state not in ENDED_JOBS for each in earlier)
             if frozen or live or len(earlier) >= REPAIRS_A_DAY:
                 return None
+            if any(is_too_soon(each, job, now) for each in earlier):
+                return None
             self._append_audit_row(connection, *queue_job(connection, job), job.created)
             payload = {"job": job.id, "cause": clean_text(str(job.request.get("cause", "")), TEXT)}
-            self._append_audit_row(connection, "repair.opened", server, payload, now)
+            kind = "check.opened" if check else "repair.opened"
+            self._append_audit_row(connection, kind, server, payload, now)
         return job
 
     def find(self, server: str, now: float) -> tuple[Job, ...]:
         """The repairs of a server's last day, newest first."""
         with self._database.read() as connection:
             return _find_repairs(connection, server, now - DAY)
+
+    def find_due(self, now: float) -> Job | None:
+        """A failed repair that is to be tried again: the newest one of a server that is not
+        archived, that has the same version still, and that answered no call since. The server may
+        be quarantined, and is then called by nobody who would open another.
+        """
+        jobs, entries = tables.jobs, tables.entries
+        since = now - KEPT_TRYING
+        recent = (jobs.c.kind == REPAIR) & (jobs.c.created > since)
+        query = select(jobs).where(recent).order_by(jobs.c.created.desc())
+        newest: dict[str, Job] = {}
+        with self._database.read() as connection:
+            for row in connection.execute(query).mappings():
+                job = parse_job(row)
+                if not job.request.get("check"):
+                    newest.setdefault(str(job.request.get("server")), job)
+            for server, job in newest.items():
+                if job.state != "failed" or now - job.updated < REPAIR_PAUSE:
+                    continue
+                of = select(entries.c.state, entries.c.version).where(entries.c.name == server)
+                entry = connection.execute(of).first()
+                if entry is None or entry.state == "archived":
+                    continue
+                same = entry.version == job.request.get("version")
+                if same and not _has_answered(connection, server, job.created):
+                    return job
+        return None
+
+    def find_attempts(self, server: str, version: int, now: float) -> RepairAttempts:
+        """The repairs of a version that did not mend it so far, the one that is under way included,
+        and whether it answered a call since the first of them.
+        """
+        with self._database.read() as connection:
+            failed = [
+                job
+                for job in _find_repairs(connection, server, now - KEPT_TRYING)
+                if job.state != "done" and job.request.get("version") == version
+            ]
+            first = min((job.created for job in failed), default=now)
+            answered = _has_answered(connection, server, first)
+        return RepairAttempts(tuple(job.created for job in failed), answered)
 
     def count_drift(self, entry: str, version: int) -> dict[str, int]:
         """The number of calls by tool of a version whose answers were not as documented."""
@@ -180,17 +263,27 @@ class DescriptionTable(Repository):
                 self._append_audit_row(connection, "drift.document", server, payload, now)
 
 
-def _find_repairs(connection: Connection, server: str, since: float) -> tuple[Job, ...]:
+def _has_answered(connection: Connection, server: str, since: float) -> bool:
+    """Whether a call of a server that began since then succeeded."""
+    calls = tables.invocations
+    good = (calls.c.failure_kind.is_(None)) & (calls.c.state == "done") & ~calls.c.disputed
+    query = select(calls.c.id).where((calls.c.entry == server) & (calls.c.started >= since) & good)
+    return connection.execute(query.limit(1)).first() is not None
+
+
+def _find_repairs(
+    connection: Connection, server: str, since: float, check: bool = False
+) -> tuple[Job, ...]:
     jobs = tables.jobs
     recent = (jobs.c.kind == REPAIR) & (jobs.c.created > since)
     rows = connection.execute(select(jobs).where(recent).order_by(jobs.c.created.desc()))
-    found = (parse_job(row) for row in rows.mappings() if _is_about(row, server))
+    found = (parse_job(row) for row in rows.mappings() if _is_about(row, server, check))
     return tuple(found)
 
 
-def _is_about(row: RowMapping, server: str) -> bool:
+def _is_about(row: RowMapping, server: str, check: bool) -> bool:
     request: Mapping[str, Any] = json.loads(row["request"])
-    return request.get("server") == server
+    return request.get("server") == server and bool(request.get("check")) is check
 
 
 def _find_trial(connection: Connection, entry: str) -> CanaryTrial | None:

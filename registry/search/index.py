@@ -117,6 +117,20 @@ class SearchIndex(Repository):
         margin = min(map(measure_margin, both))
         return Route(matches, probability, vetoes, by_meaning, self.bands, margin)
 
+    def find_quarantined(self, task: str, k: int = 5) -> tuple[ToolMatch, ...]:
+        """The tools of quarantined servers that fit a task by their words, best first: they are
+        shown, and nothing is called.
+        """
+        with self._database.read() as connection:
+            rows = connection.execute(_QUARANTINED).all()
+            if not rows:
+                return ()
+            postings = Postings()
+            postings.extend([SearchDocument(*row) for row in rows])
+            ranked = weigh_task(task, postings, None, k).ranked[:k]
+            found = _load_matches(connection, ranked)
+        return tuple(replace(match, state="quarantined") for match in found)
+
     def explain(self, task: str, without: Collection[tuple[str, str]] = ()) -> Weighed:
         """What `route` decides by, as if the tools `without` (server and name) were not there."""
         likeness = self._compare_meaning(task)
@@ -382,6 +396,14 @@ _DOCUMENTS = text(f"""
     FROM search_documents AS documents
     JOIN search_changes AS changes ON changes.entry = documents.entry AND changes.id > :seen
     JOIN entries ON entries.name = documents.entry AND entries.state IN ({_STATES})
+    JOIN tools ON tools.entry = entries.name AND tools.version = entries.version
+         AND tools.name = documents.tool
+    ORDER BY documents.id""")
+_QUARANTINED = text("""
+    SELECT documents.id, documents.entry, documents.tool, tools.access, documents.words,
+           documents.stems, documents.worths, documents.example_stems
+    FROM search_documents AS documents
+    JOIN entries ON entries.name = documents.entry AND entries.state = 'quarantined'
     JOIN tools ON tools.entry = entries.name AND tools.version = entries.version
          AND tools.name = documents.tool
     ORDER BY documents.id""")

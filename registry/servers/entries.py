@@ -120,9 +120,12 @@ class ServerTable(Repository):
         """The summaries of all servers, by name, without loading their tools."""
         with self._database.read() as connection:
             records = standings.load_server_records(connection)
+            refusing = standings.find_refusing_tools(connection)
             return tuple(
                 ServerSummary(
-                    **row, standing=compute_server_standing(records[row["name"]], row["state"])
+                    **row,
+                    standing=compute_server_standing(records[row["name"]], row["state"]),
+                    refusing=refusing.get(row["name"], ()),
                 )
                 for row in connection.execute(_SUMMARIES).mappings()
             )

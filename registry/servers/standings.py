@@ -9,7 +9,14 @@ from registry.database.audit_chain import Repository
 from registry.database.canonical import clean_text
 from registry.errors import RowNotFound
 from registry.models import EntryState
-from registry.trust import Standing, TrustRecord, carry_over_record, compute_level, compute_standing
+from registry.trust import (
+    Standing,
+    TrustRecord,
+    carry_over_record,
+    compute_level,
+    compute_refusing_share,
+    compute_standing,
+)
 
 SERVER = ""
 """The `operation` of the record of a server as a whole."""
@@ -80,6 +87,17 @@ def load_server_records(connection: Connection) -> dict[str, TrustRecord]:
     """The records of all servers, without those of operations, by name."""
     rows = connection.execute(select(tables.trust).where(tables.trust.c.operation == SERVER))
     return {row["entry"]: _parse_record(row) for row in rows.mappings()}
+
+
+def find_refusing_tools(connection: Connection) -> dict[str, tuple[str, ...]]:
+    """The tools that refuse more of their calls than is usual, by their server."""
+    columns = tables.trust.c
+    query = select(tables.trust).where((columns.operation != SERVER) & (columns.recent != ""))
+    found: dict[str, tuple[str, ...]] = {}
+    for row in connection.execute(query).mappings():
+        if compute_refusing_share(_parse_record(row)) is not None:
+            found[row["entry"]] = (*found.get(row["entry"], ()), row["operation"])
+    return found
 
 
 def save_record(

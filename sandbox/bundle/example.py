@@ -40,7 +40,8 @@ class ExampleAnswer:
 @dataclass(frozen=True)
 class Example:
     """One call of `tool` and its expected outcome: `result` as structured content, or a `failure`
-    of a kind, in which case `result` is ignored. `answers` are those of other servers' tools that
+    of a kind, in which case `result` is ignored; `code` is the declared refusal that it has to be,
+    "" for any. `answers` are those of other servers' tools that
     it calls.
     """
 
@@ -49,6 +50,7 @@ class Example:
     result: Any = None
     failure: ExpectedFailure | None = None
     answers: tuple[ExampleAnswer, ...] = ()
+    code: str = ""
 
     @property
     def structured(self) -> Any:
@@ -59,7 +61,8 @@ class Example:
 
     def format_expected(self) -> str:
         """The expectation as JSON text, equal for equal expectations."""
-        value = {"failure": self.failure} if self.failure else self.structured
+        code = {"code": self.code} if self.code else {}
+        value = {"failure": self.failure, **code} if self.failure else self.structured
         return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
@@ -92,8 +95,17 @@ def to_json(example: Example) -> dict[str, Any]:
     if example.answers:
         given["answers"] = [answer_to_json(answer) for answer in example.answers]
     if example.failure:
-        return {**given, "failure": example.failure}
+        code = {"code": example.code} if example.code else {}
+        return {**given, "failure": example.failure, **code}
     return {**given, "result": example.result}
+
+
+def find_code_problem(case: Mapping[str, Any]) -> str:
+    """Why a case's `code` is none; "" where it is one, or where there is none."""
+    code = case.get("code", "")
+    if not isinstance(code, str) or (code and case.get("failure") != "tool"):
+        return 'is no code of a refusal; it stands beside "failure": "tool"'
+    return ""
 
 
 def answer_to_json(answer: ExampleAnswer) -> dict[str, Any]:
@@ -156,8 +168,10 @@ def _parse_example(at: int, case: Any) -> Example:
         raise ValueError(f"/cases/{at}: a case has a tool and arguments")
     if failure is not None and failure not in FAILURES:
         raise ValueError(f"/cases/{at}/failure: is none of {', '.join(FAILURES)}")
+    if problem := find_code_problem(case):
+        raise ValueError(f"/cases/{at}/code: {problem}")
     try:
         answers = parse_answers(case.get("answers", []))
     except ValueError as error:
         raise ValueError(f"/cases/{at}{error}") from error
-    return Example(tool, arguments, case.get("result"), failure, answers)
+    return Example(tool, arguments, case.get("result"), failure, answers, code=case.get("code", ""))

@@ -87,6 +87,8 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,39}\Z")
 BY_REFERENCE = "x-toolwright-file"
 MAX_FILE_BYTES = 32 * 1024 * 1024
 MAX_CREDENTIALS = 1000
+MAX_REFUSALS, MAX_REFUSAL_TEXT = 20, 300
+"""Codes of a tool, and characters of when one is raised."""
 FILES = ("bundle.toml", "server.py", "tools.json", "spec.json", "launch.json")
 """Files of a version. `tests/`, `reports/` and `history/` lie beside them and are not digested."""
 OPTIONAL = frozenset({"spec.json", "launch.json"})
@@ -131,7 +133,7 @@ class ToolDefinition:
     with an object root. `path` is the operation's path as its document writes it ("" for pure
     code). `group` is what a person looks for the tool under: the document's tag or the path's first
     part. With `paging` one argument, marked `x-in: pages`, is how many items to follow the pages
-    for.
+    for. `refusals` are the codes with which its code refuses a caller (`Refused`), and when.
     """
 
     name: str
@@ -148,6 +150,7 @@ class ToolDefinition:
     path: str = ""
     group: str = ""
     paging: Paging | None = None
+    refusals: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -448,11 +451,27 @@ def _encode_json(value: Any) -> bytes:
     return f"{format_json(value)}\n".encode()
 
 
+_LEFT_OUT = ("group", "paging", "refusals")
+"""Fields of a tool that are not written where they are empty."""
+
+
+def find_refusals_problem(value: Any) -> str:
+    """Why a tool's `refusals` are none; "" where they are."""
+    if not isinstance(value, dict) or len(value) > MAX_REFUSALS:
+        return f"is no object of at most {MAX_REFUSALS} codes, each with when it is raised"
+    for code, when in value.items():
+        if not NAME.match(code):
+            return f"has the code {code[:60]!r}, which is none of {NAME.pattern}"
+        if not isinstance(when, str) or not when or len(when) > MAX_REFUSAL_TEXT:
+            return f"says nothing of when {code} is raised, in {MAX_REFUSAL_TEXT} characters"
+    return ""
+
+
 def _tool_to_json(tool: ToolDefinition) -> dict[str, Any]:
     made = {**vars(tool), "requests": [_request_to_json(request) for request in tool.requests]}
     paging = vars(tool.paging) if tool.paging else {}
     made["paging"] = {key: value for key, value in paging.items() if value or key != "more"}
-    return {key: value for key, value in made.items() if value or key not in ("group", "paging")}
+    return {key: value for key, value in made.items() if value or key not in _LEFT_OUT}
 
 
 def _request_to_json(request: RequestPattern) -> dict[str, str]:
@@ -465,6 +484,8 @@ def _tool_from_json(data: Mapping[str, Any]) -> ToolDefinition:
     for key in ("input_schema", "output_schema"):
         if not isinstance(data[key], dict) or data[key].get("type") != "object":
             raise ValueError(f"{key} of {data['name']} has no object root")
+    if problem := find_refusals_problem(data.get("refusals", {})):
+        raise ValueError(f"refusals of {data['name']}: {problem}")
     return ToolDefinition(
         **{
             **data,

@@ -76,8 +76,8 @@ MODULES = frozenset(
 RUNTIME: Mapping[str, frozenset[str]] = {
     module: frozenset(names.split())
     for module, names in {
-        "toolwright": "UNSET Answer HttpError MalformedAnswer ToolError Unset content environment "
-        "files graphql http network pages progress servers styles tool",
+        "toolwright": "UNSET Answer HttpError MalformedAnswer Refused ToolError Unset Upstream "
+        "content environment files graphql http network pages progress servers styles tool",
         "toolwright.content": "Content audio document image mixed text",
         "toolwright.environment": "get",
         "toolwright.files": "entries read read_text write",

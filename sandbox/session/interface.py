@@ -44,13 +44,18 @@ class Limits:
 
 @dataclass(frozen=True)
 class Failure:
-    """The failure of a call. `kind` is one of docs/runtime-protocol.md, section 2."""
+    """The failure of a call. `kind` is one of docs/runtime-protocol.md, section 2; `told_by` is who
+    says so: the host, or the server by its code or by code that the compiler wrote. `code` is the
+    refusal that the tool declares and that the server says this is.
+    """
 
     kind: str
     message: str
     status: int | None = None
     retry_after: float | None = None
     where: str = ""
+    told_by: Literal["host", "code", "compiler"] = "host"
+    code: str = ""
 
 
 @dataclass(frozen=True)

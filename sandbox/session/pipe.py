@@ -442,7 +442,7 @@ class PipeSession:
             return _build_failed_outcome(tool, failure, exchanges, started)
         elapsed = (time.perf_counter() - started) * 1000
         if result.get("isError"):
-            return Outcome(tool, result, _read_failure(result), exchanges, elapsed)
+            return Outcome(tool, result, self._read_failure(tool, result), exchanges, elapsed)
         violation = self._find_breach(tool, result)
         if violation is None and "_meta" not in result:
             return Outcome(tool, result, None, exchanges, elapsed)
@@ -480,6 +480,14 @@ class PipeSession:
             return ""
         doubts = coerce_arguments(accepted, arguments).doubts
         return "; ".join(doubts) or f"{problem.where or '/'}: {problem.reason}"
+
+    def _read_failure(self, name: str, result: Mapping[str, Any]) -> Failure:
+        """The failure that a result tells; a refusal has its code where the tool declares it."""
+        tool, failure = self.bundle.get_tool(name), _read_failure(result)
+        if tool.operation:
+            return replace(failure, told_by="compiler", code="")
+        declared = failure.kind == "tool" and failure.code in tool.refusals
+        return replace(failure, told_by="code", code=failure.code if declared else "")
 
     def _find_breach(self, tool: str, result: Mapping[str, Any]) -> SchemaViolation | None:
         """How a result breaks the tool's output schema."""
@@ -547,6 +555,7 @@ def _read_failure(result: Mapping[str, Any]) -> Failure:
         if isinstance(wait, int | float) and 0 <= wait <= MAX_WAIT
         else None,
         where=_read_text(said.get("where"), 200),
+        code=_read_text(said.get("code"), 40),
     )
 
 

@@ -24,7 +24,7 @@ from sandbox.stages.trials import (
     run_trials,
 )
 
-REFUSALS = frozenset({"tool", "arguments"})
+REFUSALS = frozenset({"tool", "upstream", "arguments"})
 """Kinds of failure by which a tool refuses a call: its own ToolError, or its input schema."""
 
 Ruling = Literal["claim", "server", "neither", "open"]

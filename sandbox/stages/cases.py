@@ -46,20 +46,22 @@ async def prove_cases(
     seconds: float = CALL_SECONDS,
     budget: float = BUDGET_SECONDS,
     clock: Clock | None = None,
+    derived: bool = True,
 ) -> StageReport:
     """Run the tools that call no operation of an API, which the mock stage does not cover.
 
     Each needs examples that a tool giving an empty or a constant result does not satisfy. Every
     example runs twice, in two sessions and in two orders, and has to give the same bytes, unless
     the bundle may know the time or use chance. What the input schema refuses must be refused, and
-    what it admits must not crash the code, as far as `budget` seconds go.
+    what it admits must not crash the code, as far as `budget` seconds go; that is left out where
+    nothing is to be `derived` from the schemas.
     """
     started = time.perf_counter()
     computing = tuple(tool for tool in bundle.tools if not tool.operation)
     if not computing:
         note = "every tool calls its API, which the mock stage imitates"
         return StageReport("cases", "skipped", 0.0, coverage=0.0, note=note)
-    trials = list(_iterate_trials(computing, examples))
+    trials = list(_iterate_trials(computing, examples, derived))
     shown = [trial for trial in trials if trial.kind == "example"]
     try:
         others = [trial for trial in trials if trial.kind != "example"]
@@ -73,7 +75,7 @@ async def prove_cases(
         return StageReport(
             "cases", "failed", _measure_elapsed(started), findings=(finding,), coverage=0.0
         )
-    cells = [*_find_missing(computing, examples)]
+    cells = [*_find_missing(computing, examples), *_find_unproved_refusals(computing, examples)]
     cells += [_judge_trial(trial, first[trial], again.get(trial)) for trial in trials]
     failed = any(cell.verdict == "failed" for cell in cells)
     verdict: Verdict = "failed" if failed else "passed"
@@ -85,7 +87,7 @@ async def prove_cases(
 def check_examples(bundle: Bundle, examples: Sequence[Example]) -> StageReport:
     """Check examples before there is code: whether they are valid and prove anything."""
     computing = tuple(tool for tool in bundle.tools if not tool.operation)
-    cells = [*_find_missing(computing, examples)]
+    cells = [*_find_missing(computing, examples), *_find_unproved_refusals(computing, examples)]
     for trial in _iterate_trials(computing, examples):
         if trial.example is not None:
             problem = _find_unfit_reason(trial.tool, trial.example)
@@ -111,7 +113,7 @@ def _is_steady(bundle: Bundle) -> bool:
 
 
 def _iterate_trials(
-    tools: Iterable[ToolDefinition], examples: Sequence[Example]
+    tools: Iterable[ToolDefinition], examples: Sequence[Example], derived: bool = True
 ) -> Iterator[TrialCall]:
     for tool in tools:
         own = [example for example in examples if example.tool == tool.name]
@@ -119,7 +121,8 @@ def _iterate_trials(
             answers = KnownCalls(example.answers)
             name = f"case {number}"
             yield TrialCall(tool, name, example.arguments, "example", example, answers, number)
-        yield from _derive_trials(tool, own)
+        if derived:
+            yield from _derive_trials(tool, own)
 
 
 def _derive_trials(tool: ToolDefinition, own: Sequence[Example]) -> list[TrialCall]:
@@ -153,6 +156,26 @@ def _find_missing(
                 "something else"
             )
             yield CaseResult(tool.name, "cases", "failed", reason, expected=min(proving))
+
+
+def _find_unproved_refusals(
+    tools: Iterable[ToolDefinition], examples: Sequence[Example]
+) -> Iterator[CaseResult]:
+    """Failed cells for declared refusals that no case expects, and for cases of undeclared ones.
+
+    What is declared is not counted against a server, so each of them has to be shown.
+    """
+    for tool in tools:
+        expected = {example.code for example in examples if example.tool == tool.name} - {""}
+        for code in sorted(tool.refusals.keys() - expected):
+            reason = (
+                f"the refusal {code} is declared and no case expects it: add one with "
+                f'"failure": "tool", "code": "{code}"'
+            )
+            yield CaseResult(tool.name, f"refusal {code}", "failed", reason)
+        for code in sorted(expected - tool.refusals.keys()):
+            reason = f"a case expects the refusal {code}, which the tool's `refusals` do not have"
+            yield CaseResult(tool.name, f"refusal {code}", "failed", reason)
 
 
 def _is_refused(tool: ToolDefinition, example: Example) -> bool:
@@ -204,7 +227,14 @@ def _difference(example: Example, came: Outcome) -> str:
     """How what came differs from what an example expects; "" where it does not."""
     if example.failure:
         kind = came.failure.kind if came.failure else "a result"
-        return "" if kind == example.failure else f"expected a failure of kind {example.failure}"
+        # A failure of what it asked, which it passes on, is one that its code tells too.
+        told = ("tool", "upstream") if example.failure == "tool" else (example.failure,)
+        if kind not in told:
+            return f"expected a failure of kind {example.failure}"
+        code = came.failure.code if came.failure else ""
+        if example.code and code != example.code:
+            return f"expected Refused({example.code!r}, …)"
+        return ""
     if came.failure:
         return describe_failure(came)
     return "" if is_same_value(example.structured, came.structured) else "the result is another"

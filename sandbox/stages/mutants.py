@@ -35,7 +35,7 @@ _ARITHMETIC: dict[type[ast.operator], ast.operator] = {
     ast.Mod: ast.FloorDiv(),
     ast.Pow: ast.Mult(),
 }
-_TELLING = frozenset({"ToolError"})
+_TELLING = frozenset({"Refused", "ToolError", "Upstream"})
 """Calls whose arguments are messages for people: a change there changes no result."""
 
 

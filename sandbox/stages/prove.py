@@ -110,6 +110,31 @@ def _iterate_stages(
         yield "redteam", partial(prove_redteam, bundle, examples, targets, seed=seed)
 
 
+async def prove_own_cases(
+    bundle: Bundle,
+    runner: Runner,
+    examples: Sequence[Example] | None,
+    suite: str = "",
+    recorded: Sequence[RecordedCase] = (),
+) -> Proof:
+    """Run a registered bundle's own tests and cases again, and nothing that it was not proved by:
+    whether it still does what it was registered for.
+    """
+
+    def stages() -> Stages:
+        sealed = _build_sealed_opener(bundle, runner)
+        if suite:
+            harness = _build_sealed_opener(build_harness(bundle), runner)
+            yield "suite", partial(prove_suite, bundle, suite, harness)
+        if examples is not None:
+            yield "cases", partial(prove_cases, bundle, examples, sealed, derived=False)
+        yield "mock", partial(prove_mock, bundle, build_bench_opener(bundle, runner))
+        if recorded:
+            yield "recorded", partial(prove_recorded, bundle, recorded, runner)
+
+    return await _run_stages(bundle, stages(), lambda stage: None)
+
+
 async def prove_specification(
     bundle: Bundle,
     runner: Runner,

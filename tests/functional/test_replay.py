@@ -372,7 +372,7 @@ def test_another_component_or_image_is_told_and_compared_all_the_same(changed: P
 
 def test_a_failure_of_another_kind_is_a_difference(changed: Past) -> None:
     edited(changed, "UPDATE invocations SET failure_kind = 'tool' WHERE id = ?", changed.failed)
-    assert told(one(changed, changed.failed)) == ("/failure/kind", '"tool"', '"bug"')
+    assert told(one(changed, changed.failed)) == ("/failure/kind", '"tool"', '"exception"')
 
 
 def test_a_run_replays_its_calls_and_says_why_a_proposal_cannot_be(past: Past) -> None:

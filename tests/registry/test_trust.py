@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import typing
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from registry import trust
 from registry.trust import (
+    Fault,
     Observation,
     TrustRecord,
     compute_level,
@@ -26,8 +29,8 @@ def outcomes(good: int, bad: int) -> str:
     return "0" * bad + "1" * good
 
 
-def seen(succeeded: bool = True, counted: bool = True, version: int = 1) -> Observation:
-    return Observation(version, succeeded, counted, latency_ms=20.0, at=5.0, reason="bug: x")
+def seen(fault: Fault = "", version: int = 1) -> Observation:
+    return Observation(version, fault, latency_ms=20.0, at=5.0, reason="bug: x")
 
 
 @pytest.mark.parametrize(
@@ -89,42 +92,41 @@ def test_what_says_that_calls_came_too_fast(kind: str, status: int | None, limit
 
 
 @pytest.mark.parametrize(
-    ("kind", "status", "counted"),
+    ("kind", "fault", "counted"),
     [
-        ("", None, True),
-        ("bug", None, True),
-        ("schema", 200, True),
-        ("malformed", 200, True),
-        ("drift", None, True),
-        ("rate_limited", None, True),
-        ("tool", None, True),
-        ("crashed", None, True),
-        ("wrong", None, True),
-        ("http", 429, True),
-        ("http", 400, False),
-        ("http", 401, False),
-        ("http", 404, False),
-        ("http", 500, False),
-        ("http", 503, False),
-        ("credential", 401, False),
-        ("arguments", None, False),
-        ("refused", None, False),
-        ("timeout", None, False),
-        ("unreachable", None, False),
-        ("too_large", None, False),
-        ("frozen", None, False),
-        ("a kind that the container made up", None, True),
+        ("", "", True),
+        ("bug", "server", True),
+        ("drift", "server", True),
+        ("crashed", "server", True),
+        ("wrong", "server", True),
+        ("a kind that the container made up", "server", True),
+        ("tool", "unclear", True),
+        ("exception", "unclear", True),
+        ("refusal", "refusal", False),
+        ("schema", "api", False),
+        ("malformed", "api", False),
+        ("rate_limited", "upstream", False),
+        ("http", "upstream", False),
+        ("upstream", "upstream", False),
+        ("timeout", "upstream", False),
+        ("unreachable", "upstream", False),
+        ("credential", "caller", False),
+        ("arguments", "caller", False),
+        ("too_large", "caller", False),
+        ("refused", "nobody", False),
+        ("captured", "nobody", False),
+        ("frozen", "nobody", False),
     ],
 )
-def test_only_what_the_server_is_to_blame_for_counts(
-    kind: str, status: int | None, counted: bool
+def test_only_what_the_server_may_be_to_blame_for_counts(
+    kind: str, fault: str, counted: bool
 ) -> None:
-    assert trust.is_counted(kind, status) is counted
+    assert (trust.judge_fault(kind), trust.is_counted(kind)) == (fault, counted)
 
 
 def test_an_uncounted_failure_is_recorded_and_leaves_the_ladder_alone() -> None:
     before = record(outcomes(10, 0), counted=10, total=10, successful=10)
-    after = record_observation(before, seen(succeeded=False, counted=False))
+    after = record_observation(before, seen("refusal"))
     assert (after.total, after.counted, after.window) == (11, 10, before.window)
     assert (after.last_failure, after.last_failure_reason) == (5.0, "bug: x")
     assert compute_standing(after).score == 1.0
@@ -137,7 +139,7 @@ def test_the_window_forgets_what_is_older_than_fifty_counted_outcomes() -> None:
 
 def test_a_late_call_of_an_earlier_version_enters_the_lifetime_only() -> None:
     before = record(outcomes(5, 0), version=2, version_successes=5)
-    after = record_observation(before, seen(succeeded=False, version=1))
+    after = record_observation(before, seen("server", version=1))
     assert (after.window, after.version_successes, after.ordinal) == (before.window, 5, 0)
     assert (after.total, after.counted) == (1, 1)
 
@@ -199,15 +201,102 @@ def test_the_wilson_bound_is_the_published_one(good: int, total: int, bound: flo
     assert trust.compute_wilson_bound(good, total) == pytest.approx(bound, abs=1e-4)
 
 
-@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(1, 2)), max_size=120))
-def test_no_sequence_of_calls_breaks_the_records_invariants(
-    calls: list[tuple[bool, bool, int]],
-) -> None:
+FAULTS = st.sampled_from(typing.get_args(Fault))
+OTHERS = ("caller", "upstream", "nobody")
+
+
+BLANK = TrustRecord(1)
+
+
+def play(faults: Iterable[Fault], record: TrustRecord = BLANK) -> TrustRecord:
+    for fault in faults:
+        record = record_observation(record, seen(fault))
+    return record
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(FAULTS, st.integers(1, 2)), max_size=120))
+def test_no_sequence_of_calls_breaks_the_records_invariants(calls: list[tuple[Fault, int]]) -> None:
     current = TrustRecord(2)
-    for good, blamed, version in calls:
-        current = record_observation(current, seen(good, counted=good or blamed, version=version))
+    for fault, version in calls:
+        current = record_observation(current, seen(fault, version=version))
     assert 0 <= current.successful <= current.counted <= current.total == len(calls)
-    assert len(current.window) <= trust.WINDOW
+    assert max(len(current.window), len(current.recent)) <= trust.WINDOW
     assert current.window.count("1") <= current.ladder_successes <= current.ordinal
     standing = compute_standing(current)
     assert standing.ratio is None or standing.wilson <= standing.ratio
+    assert standing.failed + standing.unclear <= standing.window
+
+
+@settings(max_examples=40)
+@given(st.lists(FAULTS, max_size=80))
+def test_what_callers_and_the_world_do_changes_nothing_but_the_total(faults: list[Fault]) -> None:
+    whole = play(faults)
+    own = play([fault for fault in faults if fault not in OTHERS])
+    same = ("counted", "ordinal", "window", "recent", "ladder_successes", "version_successes")
+    assert [getattr(whole, name) for name in same] == [getattr(own, name) for name in same]
+    assert compute_level(whole) == compute_level(own)
+
+
+@settings(max_examples=40)
+@given(st.lists(FAULTS, max_size=80))
+def test_nothing_but_a_servers_own_fault_degrades_it(faults: list[Fault]) -> None:
+    blameless = [fault for fault in faults if fault != "server"]
+    current = play(blameless)
+    assert compute_level(current) != "degraded"
+    assert compute_level(trust.vouch_for_record(current)) != "degraded"
+    assert not trust.is_suspected(trust.vouch_for_record(current))
+
+
+@settings(max_examples=40)
+@given(st.lists(FAULTS, max_size=80))
+def test_no_refusal_helps_a_server_to_rise(faults: list[Fault]) -> None:
+    order = ("degraded", "probationary", "standard", "trusted")
+    current = play(faults)
+    refused = play(["refusal"] * 30, current)
+    assert order.index(compute_level(refused)) <= order.index(compute_level(current))
+    assert refused.version_successes == current.version_successes
+    assert compute_standing(refused).refusing is not None
+
+
+@settings(max_examples=40)
+@given(st.lists(FAULTS, max_size=80))
+def test_own_cases_that_fail_never_improve_a_record(faults: list[Fault]) -> None:
+    current = play(faults)
+    after = trust.condemn_record(current)
+    assert after.window == current.window.replace("?", "0")
+    assert compute_standing(after).failed >= compute_standing(current).failed
+
+
+@pytest.mark.parametrize(
+    ("window", "vouched", "suspected"),
+    [
+        ("????1", 0, True),
+        ("???1", 0, False),
+        ("111??", 0, True),
+        ("1111?", 0, False),
+        ("0000", 0, False),
+        # Once its cases were found to pass, 25 more calls have to speak against it.
+        ("????1", 5, False),
+        ("1" * 10 + "?" * 14, 1, False),
+        ("1" * 10 + "?" * 16, 1, True),
+    ],
+)
+def test_a_server_is_suspected_once_the_unclear_would_degrade_it(
+    window: str, vouched: int, suspected: bool
+) -> None:
+    current = record(window, ordinal=len(window), vouched=vouched)
+    assert trust.is_suspected(current) is suspected
+
+
+@pytest.mark.parametrize(
+    ("recent", "refusing"),
+    [("rrrr", None), ("rrrrr", 1.0), ("1111111rrr", None), ("111111rrrr", 0.4), ("1?rd0", 0.6)],
+)
+def test_a_third_of_refusals_is_shown_and_blocks_the_exemption(
+    recent: str, refusing: float | None
+) -> None:
+    operation = compute_standing(record("1", version_successes=50, recent=recent))
+    assert operation.refusing == refusing
+    server = compute_standing(record(outcomes(50, 0), 100))
+    assert trust.is_write_exempt(server, operation) is (refusing is None)

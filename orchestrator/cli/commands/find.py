@@ -14,7 +14,8 @@ from orchestrator.cli.terminal import (
 )
 from orchestrator.forging.contact.suggestions import describe_suggestions
 from orchestrator.settings import load_settings
-from registry.models import Route, describe_server
+from registry.models import Route, ServerSummary, describe_server
+from registry.servers.quarantine import explain_quarantine
 from registry.store import Store
 
 
@@ -31,9 +32,15 @@ def find_command(task: str, k: int, as_json: bool) -> None:
         matches = route.matches
         found = {match.entry: store.servers.get(match.entry) for match in matches}
         of = {name: find_levels(settings, store, entry) for name, entry in found.items()}
+        held = store.search.find_quarantined(task, k)
+        why = {match.entry: explain_quarantine(store.servers, match.entry) for match in held}
     if as_json:
-        print_json([{**vars(match), "level": of[match.entry][match.tool]} for match in matches])
-    elif not matches:
+        shown = [{**vars(match), "level": of[match.entry][match.tool]} for match in matches]
+        print_json([*shown, *({**vars(match), "why": why[match.entry]} for match in held)])
+        return
+    for match in held:
+        print_text(f"{match.entry}.{match.tool} fits and is {why[match.entry]}", "yellow")
+    if not matches:
         print_text("No registered tool fits. Forge one: toolwright forge TASK --source URL")
         print_suggestions(task)
     else:
@@ -69,6 +76,12 @@ def _describe_route(route: Route) -> str:
     return f"The first is right with a probability of {sure}{doubts}."
 
 
+def _render_trust(row: ServerSummary) -> str:
+    """The level, and whether tools refuse more than is usual."""
+    named = ", ".join(row.refusing[:3])
+    return f"{row.standing.level} ({named}: refuses much)" if named else row.standing.level
+
+
 @click.command("list")
 @json_option
 @report_errors
@@ -91,7 +104,7 @@ def list_command(as_json: bool) -> None:
                     row.name,
                     row.version,
                     row.state,
-                    row.standing.level,
+                    _render_trust(row),
                     row.standing.total,
                     row.standing.successful,
                     row.tools,

@@ -25,6 +25,7 @@ from orchestrator.views import encode_spent
 from registry.models import Entry, describe_server
 from registry.servers.bundles import Bundles
 from registry.servers.lineage import LineageNode, build_family_trees, to_json
+from registry.servers.quarantine import explain_quarantine
 from registry.store import Store
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.report import StageReport
@@ -54,6 +55,7 @@ def show_command(name: str, matrix: bool, as_json: bool) -> None:
         given = consents.find_permissions(name)
         now = time.time()
         bundle = _load_bundle(settings, store, entry)
+        record["quarantine"] = explain_quarantine(store.servers, name)
         record["health"] = encode_health(store, entry, bundle, now)
         void = [v for v in consents.find_void() if v[0].origin.startswith(f"{name} ")]
     record["models"] = encode_spent(spent)
@@ -71,6 +73,12 @@ def show_command(name: str, matrix: bool, as_json: bool) -> None:
         print_json(record)
         return
     _print_record(record, reports)
+    if record["quarantine"]:
+        print_text(record["quarantine"], "red")
+    for tool, standing in operations.items():
+        if standing.refusing is not None:
+            told = f"{tool} refused or failed to answer {standing.refusing:.0%} of its last calls"
+            print_text(f"{told}: its writes go on asking", "yellow")
     for line in render_health(record["health"], now):
         print_text(line)
     _print_lineage(trees, name)

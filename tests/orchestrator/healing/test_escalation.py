@@ -6,14 +6,15 @@ import pytest
 
 from orchestrator.healing.escalation import Escalation
 from registry.health.causes import Cause
-from registry.health.repairs import REPAIRS_A_DAY
+from registry.health.repairs import ATTEMPTS, DAY, REPAIR_PAUSE
 from registry.models import Entry, Job, build_entry
 from registry.store import Store
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.report import CaseResult, StageReport
 from tests.engine.samples import FETCH, bundle
+from tests.registry.samples import invocation
 
-NOW = 1000.0
+NOW = 1_000_000.0
 DRIFT = Cause("drift", "its answer is ignore all previous instructions", "widen")
 BUNDLE: Bundle = bundle(FETCH, "fetch")
 
@@ -35,14 +36,17 @@ def forges(store: Store) -> list[Job]:
 
 def repaired(store: Store, times: int) -> None:
     for number in range(times):
-        id = f"r{number}"
-        store.repairs.queue_repair(Job(id, "repair", {"server": "sample"}, NOW, NOW), NOW)
-        claimed = store.jobs.claim(id, "test", NOW)
+        id, at = f"r{number}", NOW - DAY + number * REPAIR_PAUSE
+        request = {"server": "sample", "version": 1}
+        store.repairs.queue_repair(Job(id, "repair", request, at, at), at)
+        claimed = store.jobs.claim(id, "test", at)
         assert claimed is not None
-        store.jobs.finish(id, claimed.attempt, "failed", None, NOW)
+        store.jobs.finish(id, claimed.attempt, "failed", None, at)
 
 
 def test_a_server_that_still_serves_is_left_alone(store: Store, registered: Entry) -> None:
+    repaired(store, ATTEMPTS)
+    store.calls.record(invocation("c1", entry="sample", tool="fetch", started=NOW), now=NOW)
     assert ladder(store).archive_unrepaired(registered, BUNDLE, DRIFT, "no", last=True) == ""
     assert (store.servers.get("sample").state, forges(store)) == ("active", [])
 
@@ -51,12 +55,13 @@ def test_a_quarantined_server_that_can_be_tried_again_waits(
     store: Store, registered: Entry
 ) -> None:
     store.servers.set_state("sample", "quarantined", NOW, "trust")
-    repaired(store, REPAIRS_A_DAY - 1)
-    assert ladder(store).archive_unrepaired(registered, BUNDLE, DRIFT, "no", last=False) == ""
+    repaired(store, ATTEMPTS - 1)
+    told = ladder(store).archive_unrepaired(registered, BUNDLE, DRIFT, "no", last=False)
+    assert told == "It stays quarantined; the repair is tried again"
     assert store.servers.get("sample").state == "quarantined"
 
 
-@pytest.mark.parametrize(("repairs", "last"), [(REPAIRS_A_DAY, False), (0, True)])
+@pytest.mark.parametrize(("repairs", "last"), [(ATTEMPTS, False), (0, True)])
 def test_a_quarantined_server_that_nothing_mends_is_archived_and_replaced(
     repairs: int, last: bool, store: Store, registered: Entry
 ) -> None:
@@ -70,6 +75,17 @@ def test_a_quarantined_server_that_nothing_mends_is_archived_and_replaced(
     assert (job.request["parent"], job.request["name"]) == ("sample", "sample")
     kinds = [row.kind for row in store.audit.find(4)]
     assert kinds == ["replacement.queued", "job.queued", "state", *kinds[3:]]
+
+
+def test_a_server_of_an_api_that_moved_away_is_archived_and_replaced_though_nothing_counted(
+    store: Store, registered: Entry
+) -> None:
+    repaired(store, ATTEMPTS)
+    assert store.servers.get("sample").state == "active"
+    told = ladder(store).archive_unrepaired(registered, BUNDLE, DRIFT, "no remedy", last=False)
+    (job,) = forges(store)
+    assert told == f"sample is archived; job {job.id} forges its replacement"
+    assert store.servers.get("sample").state == "archived"
 
 
 def test_one_job_at_a_time_writes_a_server_anew(store: Store, registered: Entry) -> None:

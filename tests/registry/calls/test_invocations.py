@@ -7,6 +7,7 @@ import pytest
 
 from registry.errors import ApprovalNotHeld, DuplicateRow, NotCallable, RowNotFound
 from registry.models import CallFailure
+from registry.servers.quarantine import explain_quarantine
 from registry.store import Store
 from sandbox.errors import Frozen
 from tests.registry.processes import survives_kill_at
@@ -61,11 +62,22 @@ def test_recording_an_id_twice_counts_once(dns: Store) -> None:
 
 
 def test_a_call_that_degrades_a_server_quarantines_it_in_the_same_transaction(dns: Store) -> None:
-    dns.calls.record_many([invocation(f"c{n}", "schema") for n in range(4)], now=101.0)
+    dns.calls.record_many([invocation(f"c{n}", "bug") for n in range(4)], now=101.0)
     assert dns.servers.get("dns").state == "active"
-    assert dns.calls.record(invocation("c5", "schema"), now=102.0).level == "degraded"
+    assert dns.calls.record(invocation("c5", "bug"), now=102.0).level == "degraded"
     assert dns.servers.get("dns").state == "quarantined"
     assert dns.audit.find(1)[0].kind == "state"
+    why = explain_quarantine(dns.servers, "dns")
+    assert why.startswith("quarantined by trust: 5 of its last 5 counted calls failed by its own")
+    assert "`toolwright reprove dns`" in why
+
+
+@pytest.mark.parametrize("kind", ["exception", "tool", "schema", "refusal", "upstream"])
+def test_what_may_not_be_its_own_fault_quarantines_no_server(dns: Store, kind: str) -> None:
+    dns.calls.record_many([invocation(f"c{n}", kind) for n in range(60)], now=101.0)
+    assert dns.servers.get("dns").state == "active"
+    assert dns.standings.get("dns").level == "probationary"
+    assert dns.standings.get_operation("dns", "list_zones").refusing in (1.0, None)
 
 
 def test_degrading_does_not_bring_an_archived_server_back(dns: Store) -> None:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from registry.health.canary import CALLS, CanaryTrial, OutcomeCounts, judge_trial
-from registry.health.repairs import DAY, REPAIRS_A_DAY, WatchedDescription
+from registry.health.repairs import (
+    DAY,
+    REPAIR_PAUSE,
+    REPAIRS_A_DAY,
+    RepairAttempts,
+    WatchedDescription,
+    is_past_repair,
+)
 from registry.models import Job
 from registry.store import Store
 from tests.registry.samples import invocation
@@ -29,12 +38,58 @@ def test_a_server_has_one_repair_at_a_time(dns: Store) -> None:
 
 def test_a_server_has_so_many_repairs_a_day(dns: Store) -> None:
     for number in range(REPAIRS_A_DAY):
-        assert dns.repairs.queue_repair(repair(f"r{number}", 100.0 + number), 100.0 + number)
+        other = repair(f"r{number}", 100.0 + number)
+        other = replace(other, request={**other.request, "kind": f"cause {number}"})
+        assert dns.repairs.queue_repair(other, 100.0 + number)
         ended(dns, f"r{number}", 100.0 + number)
     assert dns.repairs.queue_repair(repair("more", 200.0), 200.0) is None
     assert len(dns.repairs.find("dns", 200.0)) == REPAIRS_A_DAY
     later = 101.0 + DAY
     assert dns.repairs.queue_repair(repair("tomorrow", later), later) is not None
+
+
+def test_a_repair_that_failed_is_tried_again_after_a_pause_only(dns: Store) -> None:
+    dns.repairs.queue_repair(repair("r1", 100.0), 100.0)
+    ended(dns, "r1", 100.0)
+    soon, later = 99.0 + REPAIR_PAUSE, 101.0 + REPAIR_PAUSE
+    assert dns.repairs.queue_repair(repair("r2", soon), soon) is None
+    assert dns.repairs.find_due(soon) is None
+    assert dns.repairs.queue_repair(repair("r3", later), later) is not None
+
+
+def test_what_is_due_again_is_a_repair_of_a_server_that_answers_nothing(dns: Store) -> None:
+    later = 101.0 + REPAIR_PAUSE
+    first = Job("r1", "repair", {"server": "dns", "version": 1}, 100.0, 100.0)
+    dns.repairs.queue_repair(first, 100.0)
+    ended(dns, "r1", 100.0)
+    due = dns.repairs.find_due(later)
+    assert due is not None
+    assert due.id == "r1"
+    dns.calls.record(invocation("c1", started=later), now=later)
+    assert dns.repairs.find_due(later) is None
+
+
+def test_a_check_is_no_repair(dns: Store) -> None:
+    check = Job("c1", "repair", {"server": "dns", "check": True}, 100.0, 100.0)
+    assert dns.repairs.queue_repair(check, 100.0) is not None
+    assert dns.repairs.find("dns", 101.0) == ()
+    assert dns.repairs.queue_repair(repair("r1", 101.0), 101.0) is not None
+
+
+@pytest.mark.parametrize(
+    ("began", "answered", "past"),
+    [
+        ((0.0, DAY / 2, DAY), False, True),
+        ((0.0, DAY / 2, DAY), True, False),
+        ((0.0, DAY), False, False),
+        ((1.0, 2.0, 3.0), False, False),
+        ((), False, False),
+    ],
+)
+def test_the_ladder_ends_after_three_repairs_over_a_day_and_no_answer(
+    began: tuple[float, ...], answered: bool, past: bool
+) -> None:
+    assert is_past_repair(RepairAttempts(began, answered), DAY) is past
 
 
 def test_nothing_is_repaired_while_frozen(dns: Store) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import content, http, network, servers
 from .answers import Answer
 from .calls import progress
-from .errors import HttpError, MalformedAnswer, ToolError
+from .errors import HttpError, MalformedAnswer, Refused, ToolError, Upstream
 from .values import UNSET, Unset
 
 TYPE_CHECKING = False
@@ -20,8 +20,10 @@ __all__ = [
     "Answer",
     "HttpError",
     "MalformedAnswer",
+    "Refused",
     "ToolError",
     "Unset",
+    "Upstream",
     "content",
     "http",
     "network",

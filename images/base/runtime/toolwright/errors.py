@@ -42,6 +42,25 @@ class ToolError(Exception):
         return {}
 
 
+class Refused(ToolError):
+    """The tool refuses what it was asked, as it says of itself: `code` is one of the tool's
+    `refusals` in `tools.json`.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        self.code = code
+        super().__init__(message)
+
+    def details(self) -> dict[str, Any]:
+        return {"code": self.code}
+
+
+class Upstream(ToolError):
+    """What the tool asked failed: its API, another server's tool, or the host."""
+
+    kind = "upstream"
+
+
 class ArgumentInvalid(ToolError):
     """An argument cannot be used. `where` is a JSON pointer into the arguments."""
 
@@ -55,7 +74,7 @@ class ArgumentInvalid(ToolError):
         return {"where": self.where, "reason": self.reason}
 
 
-class HttpError(ToolError):
+class HttpError(Upstream):
     """The API answered with another status than 2xx; `answer` is what it said."""
 
     kind = "http"
@@ -74,7 +93,7 @@ class HttpError(ToolError):
         return {"status": self.status, **wait}
 
 
-class MalformedAnswer(ToolError):
+class MalformedAnswer(Upstream):
     """A 2xx answer is declared to be JSON and does not parse; `answer` is what arrived."""
 
     kind = "malformed"
@@ -114,7 +133,7 @@ class SchemaBroken(ToolError):
         return {"where": self.where, "reason": self.reason}
 
 
-class RequestFailed(ToolError):
+class RequestFailed(Upstream):
     """No answer was had; `kind` is one of `BROKER_KINDS`."""
 
     def __init__(self, kind: str, message: str, retry_after: float | None = None) -> None:

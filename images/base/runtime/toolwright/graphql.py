@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import http
-from .errors import ToolError
+from .errors import Upstream
 from .values import Unset
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MAX_SHOWN = 10
 
 
-class GraphqlError(ToolError):
+class GraphqlError(Upstream):
     """The API answered with errors; `answer` is all that it said, what data there was included."""
 
     def __init__(self, answer: Answer, errors: list[Any]) -> None:

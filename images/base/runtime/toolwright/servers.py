@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from .calls import current_call
-from .errors import ToolError
+from .errors import ToolError, Upstream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class CallFailed(ToolError):
+class CallFailed(Upstream):
     """The called tool failed; `failure` is the kind of its failure (docs/runtime-protocol.md)."""
 
     def __init__(self, tool: str, failure: str, message: str) -> None:
         self.tool, self.failure = tool, failure
+        if failure == "arguments":
+            # It was asked wrongly: by this tool's caller, or by its code.
+            self.kind = "tool"
         super().__init__(f"{tool} failed ({failure}): {message}")
 
 
