@@ -15,6 +15,22 @@ MAX_ANSWERS = 50
 """Answers per example, as many as one call may make calls to other tools."""
 PRECISION = 1e-9
 """The relative difference within which two floats are equal."""
+ANY = "$any"
+"""The only key of an object that stands for a value which differs from run to run: a key, a time,
+an id. Its value is true, or the JSON type that the value has to have.
+"""
+REQUEST = "http.request"
+"""The name by which an answer is one to an HTTP request: its arguments are `method` and `url`, and
+where they decide it `headers`, `json` or `text`; its result is `status` and `body` or `text`.
+"""
+_ANY_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "string": str,
+    "number": (int, float),
+    "integer": int,
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+}
 
 ExpectedFailure = Literal["tool", "arguments"]
 FAILURES: tuple[ExpectedFailure, ...] = ("tool", "arguments")
@@ -23,8 +39,9 @@ FAILURES: tuple[ExpectedFailure, ...] = ("tool", "arguments")
 
 @dataclass(frozen=True)
 class ExampleAnswer:
-    """The answer of another server's tool (`server.tool`) in an example: its `result`, or the
-    message of its `failure`.
+    """The answer of another server's tool (`server.tool`), or to a request (`http.request`), in an
+    example: its `result`, or the message of its `failure`. In arguments a placeholder stands for
+    any value.
     """
 
     tool: str
@@ -63,8 +80,27 @@ class Example:
         return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
+def is_placeholder(value: Any) -> bool:
+    """Whether a value of a case stands for any value, or any of a type: `{"$any": "string"}`."""
+    if not isinstance(value, Mapping) or value.keys() != {ANY}:
+        return False
+    named = value[ANY]
+    return named is True or (isinstance(named, str) and named in _ANY_TYPES)
+
+
+def _admits(placeholder: Mapping[str, Any], got: Any) -> bool:
+    named = placeholder[ANY]
+    if named is True:
+        return True
+    return isinstance(got, _ANY_TYPES[named]) and (named == "boolean") == isinstance(got, bool)
+
+
 def is_same_value(expected: Any, got: Any) -> bool:
-    """Whether two JSON values are equal: floats within PRECISION; true does not equal 1."""
+    """Whether a JSON value is what is expected: floats within PRECISION; true does not equal 1; a
+    placeholder in what is expected admits any value, or any of its type.
+    """
+    if is_placeholder(expected):
+        return _admits(expected, got)
     if isinstance(expected, bool) or isinstance(got, bool):
         return expected is got
     if isinstance(expected, int | float) and isinstance(got, int | float):

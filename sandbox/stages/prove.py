@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence, Set
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import ParamSpec
 
@@ -33,7 +34,7 @@ from sandbox.stages.redteam import build_attack_opener, prove_redteam
 from sandbox.stages.static.stage import prove_definitions, prove_static
 from sandbox.stages.suite import build_harness, prove_suite
 from sandbox.stages.trials import OpenSession
-from sandbox.wire.policy import Policy
+from sandbox.wire.policy import Policy, build_read_policy
 
 OnStage = Callable[[StageReport | Stage], None]
 """Called with the name of a stage when it starts and with its report when it is over."""
@@ -87,7 +88,7 @@ def _iterate_stages(
     probe: ProbeBudget | None,
     withheld: Set[str],
 ) -> Stages:
-    sealed = _build_sealed_opener(bundle, runner)
+    sealed = build_case_opener(bundle, runner)
     yield "static", partial(_run_judge, prove_static, bundle, available)
     if suite:
         yield (
@@ -198,6 +199,21 @@ def _build_sealed_opener(bundle: Bundle, runner: Runner) -> OpenSession:
 
     def opened() -> AbstractAsyncContextManager[Session]:
         return runner.open(bundle, Broker(Policy(()), Cassette(())))
+
+    return opened
+
+
+def build_case_opener(bundle: Bundle, runner: Runner) -> OpenSession:
+    """A function that opens sessions for cases: what tools without an operation may ask an API is
+    answered by the case that is run, and refused where it has no answer.
+    """
+    asking = tuple(tool for tool in bundle.tools if not tool.operation)
+    policy = build_read_policy(
+        replace(bundle, tools=tuple(replace(t, access="read", security=()) for t in asking))
+    )
+
+    def opened() -> AbstractAsyncContextManager[Session]:
+        return runner.open(bundle, Broker(policy, Cassette(())))
 
     return opened
 
