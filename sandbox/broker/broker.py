@@ -14,7 +14,7 @@ from typing import Any
 
 from sandbox.broker.host.local import WRITE, is_local
 from sandbox.broker.host.network_requests import TALK, is_network
-from sandbox.broker.host.tools import ProofCalls, ToolCalls, is_call
+from sandbox.broker.host.tools import KnownCalls, ToolCalls, is_call
 from sandbox.broker.redirects import Redirect, judge_redirect
 from sandbox.broker.sender import Sender, ServerPaces, build_refused_exchange
 from sandbox.broker.throttle import Throttle
@@ -148,10 +148,12 @@ class Broker:
                 request, "refused", problem or "too many requests in one call"
             )
         if not request.url.startswith(HTTP):
-            if is_call(request) or (is_network(request) and isinstance(calls, ProofCalls)):
+            if is_call(request) or (is_network(request) and isinstance(calls, KnownCalls)):
                 return await self._call_tool(request, calls)
             if is_local(request) or is_network(request):
                 return await self._ask_host(request)
+        if isinstance(calls, KnownCalls) and calls.answers_http:
+            return calls.answer_request(request)  # A case that is proved: nothing is sent.
         find_rule = self.policy.find_rule
         rule = await asyncio.to_thread(find_rule, request) if large else find_rule(request)
         if rule is None:
@@ -159,8 +161,6 @@ class Broker:
             return build_refused_exchange(request, "refused", reason)
         if rule.refuses_act(request.url):
             return build_refused_exchange(request, "refused", ACTING)
-        if isinstance(calls, ProofCalls) and calls.answers_http:
-            return (await calls.perform(request, None)).exchange
         if self._writes is not None and self._is_write(request):
             return self._withhold_write(request) or await self._send_write(request, rule)
         return await self._send_allowed(request, rule)

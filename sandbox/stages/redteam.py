@@ -170,7 +170,7 @@ def _build_target(
             return None
         usual = made if isinstance(made, dict) else None
     return (
-        AttackTarget(tool, usual, judge, collect_answers(examples, tool.name).without_http())
+        AttackTarget(tool, usual, judge, collect_answers(examples, tool.name))
         if usual is not None
         else None
     )

@@ -22,20 +22,26 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from bench.author.asking.document import compile_api
 from bench.author.asking.service import Service, Variant, World
 from bench.author.asking.services import SERVICES
 from bench.runners import opened_runner
 from forge.drafts.assemble import Purpose, build_bundle
 from forge.drafts.draft import Draft, parse_draft
-from sandbox.broker.host.tools import KnownCalls, describe_asked
-from sandbox.bundle.example import Example, ExampleAnswer
+from sandbox.broker.broker import Broker
+from sandbox.broker.cassette import Cassette
+from sandbox.broker.host.tools import KnownCalls
+from sandbox.bundle.example import Example, parse_answers
 from sandbox.bundle.model import Bundle
 from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken
 from sandbox.session.interface import Outcome, Runner
 from sandbox.session.recording import CallLog
 from sandbox.stages.acceptance import Claim, prove_acceptance
-from sandbox.stages.prove import build_case_opener, prove_bundle
+from sandbox.stages.prove import prove_bundle
+from sandbox.stages.replay.calls import describe_asked, name_asked
 from sandbox.stages.replay.conduct import is_writing
+from sandbox.stages.trials import OpenSession
+from sandbox.wire.policy import Policy
 
 AS_IT_IS = Variant("as it is", ())
 
@@ -72,9 +78,9 @@ async def run_worlds(
     """What a bundle gives in each world (None: it fails), and its writes."""
     found: list[tuple[Any, list[Any]]] = []
     for world in worlds:
-        calls = KnownCalls(tuple(map(_build_answer, world.answers)))
+        calls = KnownCalls(parse_answers([*world.answers]))
         try:
-            async with build_case_opener(bundle, runner)() as session:
+            async with build_opener(bundle, runner)() as session:
                 tape = CallLog(calls=calls)
                 came = await session.call(world.tool, world.arguments, 20.0, tape)
         except (SessionBroken, CallTimedOut, LoadFailed):
@@ -87,14 +93,23 @@ async def run_worlds(
 def _list_writes(bundle: Bundle, came: Outcome) -> list[Any]:
     tool = bundle.get_tool(came.tool)
     asked = [e.request for e in came.exchanges if is_writing(tool, e.request)]
-    told = [describe_asked(request) for request in asked]
+    told = [(name_asked(request), describe_asked(request)) for request in asked]
     return [(name, {k: v for k, v in given.items() if k != "headers"}) for name, given in told]
 
 
-def _build_answer(told: Any) -> ExampleAnswer:
-    return ExampleAnswer(
-        told["tool"], told["arguments"], told.get("result"), told.get("failure", "")
-    )
+def build_server(service: Service, code: str) -> Bundle:
+    """The bundle of a service's tools with this code, as the forge assembles it."""
+    made = build_bundle(build_draft(service, code, ()), Purpose(service.task, service.name, ""))
+    api = compile_api(service)
+    if api is None:
+        return made
+    permissions = tuple(sorted({*made.permissions, *api.permissions}))
+    return replace(made, spec=api.spec, base_url=api.base_url, permissions=permissions)
+
+
+def build_opener(bundle: Bundle, runner: Runner) -> OpenSession:
+    """Sessions for cases, which send nothing."""
+    return lambda: runner.open(bundle, Broker(Policy(()), Cassette(())))
 
 
 async def try_variant(
@@ -102,7 +117,7 @@ async def try_variant(
 ) -> AskingTrial:
     started = time.perf_counter()
     code = variant.apply(service.code)
-    bundle = build_bundle(build_draft(service, code, ()), Purpose(service.task, service.name, ""))
+    bundle = build_server(service, code)
     shown = await run_worlds(runner, bundle, service.shown)
     cases = [
         {"tool": w.tool, "arguments": w.arguments, "answers": w.answers}
@@ -137,13 +152,13 @@ async def _read(runner: Runner, service: Service, bundle: Bundle) -> str:
                 w.arguments,
                 came,
                 "tool" if came is None else None,
-                tuple(map(_build_answer, w.answers)),
+                parse_answers([*w.answers]),
             ),
             says,
         )
         for (says, w), (came, _) in zip(service.read, wanted, strict=True)
     ]
-    report = await prove_acceptance(bundle, claims, build_case_opener(bundle, runner))
+    report = await prove_acceptance(bundle, claims, build_opener(bundle, runner))
     return next((cell.evidence[:200] for cell in report.list_failures()), "")
 
 
@@ -153,8 +168,7 @@ async def measure(engine: str, only: str) -> list[AskingTrial]:
         for service in SERVICES:
             if only and service.name != only:
                 continue
-            draft = build_draft(service, service.code, ())
-            bundle = build_bundle(draft, Purpose(service.task, service.name, ""))
+            bundle = build_server(service, service.code)
             right = await run_worlds(runner, bundle, service.hidden)
             for variant in (AS_IT_IS, *service.good, *service.bad):
                 trial = await try_variant(runner, service, variant, right)

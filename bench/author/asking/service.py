@@ -65,10 +65,12 @@ def build_schema(**properties: Any) -> dict[str, Any]:
     }
 
 
-def answer_request(url: str, body: Any = None, status: int = 200, **asked: Any) -> Answer:
-    """What an API answers to a request; `method`, `json` and `headers` as in a case."""
-    told: dict[str, Any] = {"status": status, "body": body}
-    return {"tool": "http.request", "arguments": {"url": url, **asked}, "result": told}
+def answer_request(
+    url: str, body: Any = None, status: int = 200, method: str = "GET", json: Any = None
+) -> Answer:
+    """What an API answers to a request, as a case has it."""
+    sent = {"sent": json} if json else {}
+    return {"request": f"{method} {url}", **sent, "status": status, "body": body}
 
 
 def answer_call(tool: str, arguments: Mapping[str, Any], body: Any) -> Answer:

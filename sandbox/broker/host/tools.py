@@ -10,10 +10,11 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
+from urllib.parse import parse_qsl, unquote
 
 from sandbox import exactjson
-from sandbox.broker.host.network_requests import describe_request, is_network
-from sandbox.bundle.example import REQUEST, ExampleAnswer, is_same_value
+from sandbox.broker.host.network_requests import describe_request
+from sandbox.bundle.example import ExampleAnswer, is_same_value
 from sandbox.bundle.model import ToolDefinition
 from sandbox.errors import SandboxError
 from sandbox.wire.exchange import (
@@ -57,104 +58,55 @@ class ToolCalls(Protocol):
         ...
 
 
-class ProofCalls:
-    """What answers a call while its tool is proved, without servers or network: calls of tools,
-    network requests and, where it `answers_http`, requests to an API.
-    """
-
-    @property
-    def answers_http(self) -> bool:
-        return False
-
-    async def perform(self, request: WireRequest, writes: WriteMode) -> ToolCallResult:
-        raise NotImplementedError
-
-
 @dataclass(frozen=True)
-class KnownCalls(ProofCalls):
-    """Answers calls from examples. Network requests are answered by the names `network.dns`,
-    `network.tls_peer` and `network.tcp`, requests to an API by `http.request`.
+class KnownCalls:
+    """Answers calls from examples, while a tool is proved without servers or network. Network
+    requests are answered by the names `network.dns`, `network.tls_peer` and `network.tcp`, those of
+    an API by method and URL.
     """
 
     answers: tuple[ExampleAnswer, ...] = ()
 
     @property
     def answers_http(self) -> bool:
-        return any(answer.tool == REQUEST for answer in self.answers)
+        """Whether requests of an API are among what it knows: then it is asked for each."""
+        return any(answer.is_http for answer in self.answers)
 
-    def without_http(self) -> KnownCalls:
-        """The same without the answers of an API."""
-        return KnownCalls(tuple(each for each in self.answers if each.tool != REQUEST))
+    def answer_request(self, request: WireRequest) -> Exchange:
+        """The exchange of an API's request, refused where no answer is for it."""
+        asked = f"{request.method} {normalize_query(request.url)}"
+        fits = [k for k in self.answers if k.is_http and _normalize_asked(k.tool) == asked]
+        sent = [k for k in fits if not k.arguments or _carries(request, k.arguments)]
+        if not sent:
+            known = ", ".join(k.tool for k in self.answers if k.is_http)[:300]
+            what = "another body than the case says is sent with" if fits else "no answer is for"
+            shown = f" ({request.body.decode('utf-8', 'replace')[:200]})" if request.body else ""
+            reason = f"{what} {asked[:300]}{shown}; the case answers {known}"
+            return Exchange(request, None, "refused", reason)
+        if sent[0].failure == "timeout":
+            return Exchange(request, None, "timeout", "as the case says")
+        if sent[0].failure:
+            return Exchange(request, None, "unreachable", "as the case says")
+        return Exchange(request, _build_api_response(sent[0]))
 
     async def perform(self, request: WireRequest, writes: WriteMode) -> ToolCallResult:
-        name, arguments = describe_asked(request)
-        fits = (k for k in self.answers if k.tool == name and _fits(k, arguments))
-        known = next(fits, None)
-        if known is None:
+        if is_call(request):
+            name, arguments = get_called_tool(request), parse_arguments(request)
+            fits = [k for k in self.answers if k.tool == name]
+            fits = [k for k in fits if is_same_value(dict(k.arguments), arguments)]
+        else:
+            name, arguments = describe_request(request)
+            fits = [k for k in self.answers if k.tool == name]
+            fits = [k for k in fits if is_same_value({**arguments, **k.arguments}, arguments)]
+        if not fits:
             shown = json.dumps(arguments, ensure_ascii=False)[:300]
             reason = f"no case has an answer of {name} to {shown}"
             return ToolCallResult(Exchange(request, None, "refused", reason))
-        if known.failure and not is_call(request):
-            kind = known.failure if known.failure in _REFUSALS else "unreachable"
-            return ToolCallResult(Exchange(request, None, kind, known.failure))
-        if name == REQUEST:
-            return ToolCallResult(Exchange(request, build_http_response(known.structured)))
-        if isinstance(known.result, str) and not is_call(request):
-            return ToolCallResult(Exchange(request, WireResponse(200, (), known.result.encode())))
-        return ToolCallResult(Exchange(request, _build_known_response(known)))
-
-
-_REFUSALS = ("timeout", "unreachable", "too_large", "rate_limited")
-"""Failures of an answer that are told by their own kind: in none of them an answer comes."""
-_OF_REQUEST = ("method", "url", "headers", "json", "text")
-
-
-def describe_asked(request: WireRequest) -> tuple[str, dict[str, Any]]:
-    """The name by which cases have an answer to a request, and its arguments."""
-    if is_call(request):
-        return get_called_tool(request), parse_arguments(request)
-    if is_network(request):
-        return describe_request(request)
-    told: dict[str, Any] = {"method": request.method, "url": request.url}
-    told["headers"] = {name.lower(): value for name, value in request.headers}
-    if request.body:
-        text = request.body.decode("utf-8", "replace")
-        try:
-            told["json"] = json.loads(text)
-        except (ValueError, RecursionError):
-            told["text"] = text
-    return REQUEST, told
-
-
-def _fits(known: ExampleAnswer, asked: Mapping[str, Any]) -> bool:
-    """Whether an answer is one to these arguments. Of network requests and requests to an API it
-    names those that decide it; a URL without a query fits only one without.
-    """
-    wanted = dict(known.arguments)
-    if known.tool == REQUEST:
-        wanted = {key: value for key, value in wanted.items() if key in _OF_REQUEST}
-        named = {str(name).lower(): value for name, value in (wanted.pop("headers", {})).items()}
-        sent = asked["headers"]
-        if any(name not in sent or not is_same_value(v, sent[name]) for name, v in named.items()):
-            return False
-        return is_same_value({"method": "GET", **wanted}, _pick(asked, wanted))
-    if known.tool.startswith("network."):
-        return is_same_value({**asked, **wanted}, asked)
-    return is_same_value(wanted, asked)
-
-
-def _pick(asked: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: asked[key] for key in {"method", *wanted} if key in asked}
-
-
-def build_http_response(told: Mapping[str, Any]) -> WireResponse:
-    """The response that a case has as `status`, `headers`, and `body` (JSON) or `text`."""
-    status = told.get("status", 200)
-    headers = {str(k).lower(): str(v) for k, v in dict(told.get("headers") or {}).items()}
-    if "body" in told:
-        headers.setdefault("content-type", "application/json")
-    content = _encode_json(told["body"]) if "body" in told else str(told.get("text", "")).encode()
-    return WireResponse(status if isinstance(status, int) else 200, tuple(headers.items()), content)
+        if fits[0].failure and not is_call(request):
+            return ToolCallResult(Exchange(request, None, "unreachable", fits[0].failure))
+        if isinstance(fits[0].result, str) and not is_call(request):
+            return ToolCallResult(Exchange(request, WireResponse(200, (), fits[0].result.encode())))
+        return ToolCallResult(Exchange(request, _build_known_response(fits[0])))
 
 
 @dataclass(frozen=True)
@@ -217,9 +169,37 @@ def list_calls(tool: ToolDefinition) -> tuple[str, ...]:
 
 
 def collect_answers(examples: Iterable[Any], tool: str) -> KnownCalls:
-    """All answers in the examples of a tool."""
+    """All answers in a tool's examples, but those of an API, which hold for one case alone."""
     found = (answer for each in examples if each.tool == tool for answer in each.answers)
-    return KnownCalls(tuple(found))
+    return KnownCalls(tuple(answer for answer in found if not answer.is_http))
+
+
+def normalize_query(url: str) -> str:
+    """A URL with its query's pairs decoded and in one order: equal for equal requests."""
+    place, _, query = url.partition("#")[0].partition("?")
+    pairs = sorted(parse_qsl(query, keep_blank_values=True, max_num_fields=1000))
+    return f"{unquote(place)}?{pairs}" if pairs else unquote(place)
+
+
+def _normalize_asked(asked: str) -> str:
+    method, _, url = asked.partition(" ")
+    return f"{method} {normalize_query(url)}"
+
+
+def _carries(request: WireRequest, sent: Mapping[str, Any]) -> bool:
+    try:
+        return is_same_value(dict(sent), json.loads(request.body))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _build_api_response(known: ExampleAnswer) -> WireResponse:
+    """A text is sent as it is, nothing as no body, everything else as JSON."""
+    if known.result is None:
+        return WireResponse(known.status, (), b"")
+    if isinstance(known.result, str):
+        return WireResponse(known.status, (("content-type", "text/plain"),), known.result.encode())
+    return WireResponse(known.status, _build_headers(""), _encode_json(known.result))
 
 
 def _build_known_response(known: ExampleAnswer) -> WireResponse:

@@ -8,16 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from sandbox.broker.host.network_requests import is_network
+from sandbox.broker.host.network_requests import describe_request, is_network
 from sandbox.broker.host.tools import (
     KnownCalls,
-    ProofCalls,
     ToolCallResult,
-    describe_asked,
     get_called_tool,
     is_call,
+    normalize_query,
+    parse_arguments,
 )
-from sandbox.bundle.example import REQUEST
 from sandbox.wire.exchange import Exchange, WireRequest, WireResponse, WriteMode
 from sandbox.wire.policy import SAFE_METHODS
 
@@ -26,15 +25,36 @@ Answering = Callable[[WireRequest], Exchange]
 
 def name_asked(request: WireRequest) -> str:
     """What a request asks, without its values: `server.tool`, `network.dns`, `GET /path`."""
-    name = describe_asked(request)[0]
-    return f"{request.method} {urlsplit(request.url).path or '/'}" if name == REQUEST else name
+    if is_http(request):
+        return f"{request.method} {urlsplit(request.url).path or '/'}"
+    return get_called_tool(request) if is_call(request) else describe_request(request)[0]
+
+
+def describe_asked(request: WireRequest) -> dict[str, Any]:
+    """The values of a request: the arguments of a call, or URL, headers, and body of HTTP, as
+    `json` where it is that, else as `text`.
+    """
+    if is_call(request):
+        return parse_arguments(request)
+    if is_network(request):
+        return describe_request(request)[1]
+    told: dict[str, Any] = {"url": request.url}
+    told["headers"] = {name.lower(): value for name, value in request.headers}
+    if request.body:
+        text = request.body.decode("utf-8", "replace")
+        try:
+            told["json"] = json.loads(text)
+        except (ValueError, RecursionError):
+            told["text"] = text
+    return told
 
 
 def key_asked(request: WireRequest) -> str:
     """A text that is equal for equal requests; headers do not count."""
-    name, told = describe_asked(request)
-    kept = {key: value for key, value in told.items() if key != "headers"}
-    return json.dumps([name, kept], sort_keys=True)
+    if not is_http(request):
+        return json.dumps([name_asked(request), describe_asked(request)], sort_keys=True)
+    body = request.body.decode("utf-8", "replace")
+    return json.dumps([request.method, normalize_query(request.url), body])
 
 
 def is_http(request: WireRequest) -> bool:
@@ -64,13 +84,12 @@ def with_value(exchange: Exchange, value: Any) -> Exchange:
     return Exchange(exchange.request, response)
 
 
-@dataclass
-class ReplayedCalls(ProofCalls):
+@dataclass(frozen=True)
+class ReplayedCalls(KnownCalls):
     """Answers as a case does, except the requests whose key is in `instead`. `asked` are the
     requests so far.
     """
 
-    known: KnownCalls
     instead: Mapping[str, Answering] = field(default_factory=dict)
     asked: list[WireRequest] = field(default_factory=list)
 
@@ -78,34 +97,42 @@ class ReplayedCalls(ProofCalls):
     def answers_http(self) -> bool:
         return True
 
+    def answer_request(self, request: WireRequest) -> Exchange:
+        self.asked.append(request)
+        changed = self.instead.get(key_asked(request))
+        return changed(request) if changed is not None else super().answer_request(request)
+
     async def perform(self, request: WireRequest, writes: WriteMode) -> ToolCallResult:
         self.asked.append(request)
         changed = self.instead.get(key_asked(request))
         if changed is not None:
             return ToolCallResult(changed(request))
-        return await self.known.perform(request, writes)
+        return await super().perform(request, writes)
 
 
-@dataclass
-class OrderedCalls(ProofCalls):
+@dataclass(frozen=True)
+class OrderedCalls(KnownCalls):
     """Gives the answers of a call in their order, whatever is asked, as long as the same is asked
     by name; a request after the last one is refused.
     """
 
-    exchanges: Sequence[Exchange]
+    exchanges: Sequence[Exchange] = ()
     asked: list[WireRequest] = field(default_factory=list)
 
     @property
     def answers_http(self) -> bool:
         return True
 
-    async def perform(self, request: WireRequest, writes: WriteMode) -> ToolCallResult:
+    def answer_request(self, request: WireRequest) -> Exchange:
         at = len(self.asked)
         self.asked.append(request)
         if at >= len(self.exchanges) or not _is_alike(self.exchanges[at].request, request):
-            return ToolCallResult(Exchange(request, None, "refused", "the case has no answer"))
+            return Exchange(request, None, "refused", "the case has no answer")
         known = self.exchanges[at]
-        return ToolCallResult(Exchange(request, known.response, known.refusal, known.reason))
+        return Exchange(request, known.response, known.refusal, known.reason)
+
+    async def perform(self, request: WireRequest, writes: WriteMode) -> ToolCallResult:
+        return ToolCallResult(self.answer_request(request))
 
 
 def _is_alike(one: WireRequest, other: WireRequest) -> bool:

@@ -7,10 +7,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from sandbox.broker.host.tools import describe_asked, get_called_tool, is_call
+from sandbox.broker.host.tools import get_called_tool, is_call
 from sandbox.bundle.model import ToolDefinition
 from sandbox.bundle.verbs import ACTS, split_words
-from sandbox.stages.replay.calls import is_http, is_unsafe, key_asked, name_asked, read_value
+from sandbox.stages.replay.calls import (
+    describe_asked,
+    is_http,
+    is_unsafe,
+    key_asked,
+    name_asked,
+    read_value,
+)
 from sandbox.stages.replay.paging import (
     asks_for_one,
     find_marks,
@@ -106,7 +113,7 @@ def _find_order(tool: ToolDefinition, exchanges: Sequence[Exchange]) -> Iterator
 
 
 def _tell(request: WireRequest) -> str:
-    return unquote(json.dumps(describe_asked(request)[1], ensure_ascii=False))
+    return unquote(json.dumps(describe_asked(request), ensure_ascii=False))
 
 
 def _list_told(exchange: Exchange) -> str:
@@ -144,7 +151,7 @@ def _find_unread_pages(
 def wants_one(request: WireRequest) -> bool:
     """Whether a request asks for a single item, so that nothing of what follows is wanted."""
     query = dict(parse_qsl(urlsplit(request.url).query)) if is_http(request) else {}
-    return asks_for_one(describe_asked(request)[1]) or asks_for_one(query)
+    return asks_for_one(describe_asked(request)) or asks_for_one(query)
 
 
 def tells_of_more(result: Any) -> bool:

@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from sandbox.broker.host.network_requests import is_network
-from sandbox.broker.host.tools import KnownCalls, ProofCalls, describe_asked
-from sandbox.bundle.example import REQUEST, Example, is_same_value
+from sandbox.broker.host.tools import KnownCalls
+from sandbox.bundle.example import Example, ExampleAnswer, is_same_value
 from sandbox.bundle.model import Bundle, ToolDefinition
 from sandbox.bundle.report import CaseResult
 from sandbox.bundle.verbs import split_words
@@ -22,6 +23,7 @@ from sandbox.session.interface import Outcome
 from sandbox.stages.replay.calls import (
     OrderedCalls,
     ReplayedCalls,
+    is_http,
     key_asked,
     name_asked,
     read_value,
@@ -60,13 +62,13 @@ MAX_REPEATS = 5
 RENAMED = "_v2"
 FAILS = "a failure, or the usual result"
 
-Call = Callable[[ToolDefinition, Mapping[str, Any], ProofCalls], Awaitable[Came]]
+Call = Callable[[ToolDefinition, Mapping[str, Any], KnownCalls], Awaitable[Came]]
 """Calls a tool with these arguments and answers."""
 
 
 @dataclass(frozen=True)
 class GoodCase:
-    """A case with a result, and the exchanges that come of it."""
+    """A case that comes out as it says, with a result or a refusal, and its exchanges."""
 
     tool: ToolDefinition
     example: Example
@@ -75,8 +77,9 @@ class GoodCase:
     exchanges: tuple[Exchange, ...]
 
     @property
-    def known(self) -> KnownCalls:
-        return KnownCalls(self.example.answers)
+    def refuses(self) -> bool:
+        """Whether the tool refuses in this case: then nothing that fails may make it succeed."""
+        return self.example.failure is not None
 
 
 @dataclass
@@ -95,6 +98,7 @@ class CaseReplay:
         if not cases:
             return
         before = len(self.cells)
+        good = [case for case in cases if not case.refuses]
         for trying in (
             self._judge_conduct,
             self._replay_faults,
@@ -103,21 +107,25 @@ class CaseReplay:
             self._replay_splices,
             self._replay_arguments,
         ):
-            for cell in [cell async for cell in trying(tool, cases)]:
+            tried = cases if trying in (self._replay_faults, self._replay_fields) else good
+            for cell in [cell async for cell in trying(tool, tried)]:
                 if len(self.cells) - before < MAX_FINDINGS:
                     self.cells.append(cell)
 
     async def _run_usual(self, tool: ToolDefinition) -> AsyncIterator[GoodCase]:
         own = [example for example in self.examples if example.tool == tool.name]
         for number, example in enumerate(own, 1):
-            if example.failure or not example.answers:
+            if example.failure == "arguments" or not example.answers:
                 continue
-            came = await self._ask(tool, example.arguments, KnownCalls(example.answers))
-            if isinstance(came, Outcome) and came.failure is None and came.exchanges:
+            calls = ReplayedCalls(example.answers)
+            came = await self._ask(tool, example.arguments, calls)
+            if not isinstance(came, Outcome) or not came.exchanges:
+                continue
+            if (came.failure is None) == (example.failure is None):
                 yield GoodCase(tool, example, number, came, came.exchanges)
 
     async def _ask(
-        self, tool: ToolDefinition, arguments: Mapping[str, Any], calls: ProofCalls
+        self, tool: ToolDefinition, arguments: Mapping[str, Any], calls: KnownCalls
     ) -> Came:
         self.ran += 1
         return await self.call(tool, arguments, calls)
@@ -150,7 +158,9 @@ class CaseReplay:
                     continue
                 unused = True
                 for fault in list_faults(exchange):
-                    calls = ReplayedCalls(case.known, {key_asked(exchange.request): fault.answer})
+                    calls = ReplayedCalls(
+                        case.example.answers, {key_asked(exchange.request): fault.answer}
+                    )
                     came = await self._ask(tool, case.example.arguments, calls)
                     unused = unused and _is_same(case, came)
                     problem = self._judge_fault(case, exchange, fault, came, calls)
@@ -158,7 +168,7 @@ class CaseReplay:
                         told.add(name)
                         yield self._report(case, f"{name}: {fault.name}", problem, came)
                         break
-                if unused and name not in told:
+                if unused and name not in told and not case.refuses:
                     told.add(name)
                     reason = f"{name} is asked, and its answer decides nothing: leave it out"
                     yield self._report(case, f"{name}: needless", reason, case.usual)
@@ -191,18 +201,15 @@ class CaseReplay:
         """Whether a case shows what comes of a failure of this request, and the description names
         what is asked.
         """
-        name, told = describe_asked(exchange.request)
+        name = name_asked(exchange.request)
         shown = any(
-            answer.tool == name
-            and not example.failure
-            and (answer.failure or _is_server_error(answer.structured))
-            and (name != REQUEST or answer.arguments.get("method", "GET") == told["method"])
+            _is_outage_of(answer, name)
             for example in self.examples
-            if example.tool == tool.name
+            if example.tool == tool.name and not example.failure
             for answer in example.answers
         )
         words = split_words(tool.description)
-        last = name_asked(exchange.request).rpartition("." if name != REQUEST else "/")[2]
+        last = name.rpartition("/" if is_http(exchange.request) else ".")[2]
         wanted = split_words(last)
         return shown and bool(wanted) and all(word in words for word in wanted)
 
@@ -252,6 +259,8 @@ class CaseReplay:
             return came.kind == "broke"
         if came.failure is not None or _is_same(case, came):
             return False
+        if case.refuses:
+            return True
         schema = case.tool.output_schema
         return not says_missing(case.usual.structured, came.structured, schema)
 
@@ -259,7 +268,7 @@ class CaseReplay:
         """Call the case with another answer to one of its requests."""
         key = key_asked(exchange.request)
         response = changed.response
-        calls = ReplayedCalls(case.known, {key: lambda asked: Exchange(asked, response)})
+        calls = ReplayedCalls(case.example.answers, {key: lambda asked: Exchange(asked, response)})
         return await self._ask(case.tool, case.example.arguments, calls)
 
     async def _replay_marks(
@@ -277,7 +286,7 @@ class CaseReplay:
                     if found:
                         continue
                     calls = ReplayedCalls(
-                        case.known, {key_asked(exchange.request): _answer_by(changed)}
+                        case.example.answers, {key_asked(exchange.request): _answer_by(changed)}
                     )
                     came = await self._ask(tool, case.example.arguments, calls)
                     went_on = len(calls.asked) > len(case.exchanges)
@@ -303,7 +312,7 @@ class CaseReplay:
                     given = {**case.example.arguments, name: hostile}
                     if judge.find_problem(given) is not None:
                         continue
-                    calls = OrderedCalls(case.exchanges)
+                    calls = OrderedCalls((), case.exchanges)
                     came = await self._ask(tool, given, calls)
                     pairs = zip(case.exchanges, calls.asked, strict=False)
                     found = (find_splice(e.request, r, value, hostile) for e, r in pairs)
@@ -331,7 +340,7 @@ class CaseReplay:
                 for given in iterate_other_arguments(
                     name, case.example.arguments, others, tool.input_schema, judge
                 ):
-                    calls = ReplayedCalls(case.known)
+                    calls = ReplayedCalls(case.example.answers)
                     came = await self._ask(tool, given, calls)
                     tried += 1
                     asked = [key_asked(request) for request in calls.asked]
@@ -376,12 +385,18 @@ def _is_success(exchange: Exchange) -> bool:
     return exchange.response is not None and 200 <= exchange.response.status < 300
 
 
-def _is_server_error(told: Mapping[str, Any]) -> bool:
-    status = told.get("status")
-    return isinstance(status, int) and (status >= 500 or status == 429)
+def _is_outage_of(answer: ExampleAnswer, name: str) -> bool:
+    """Whether a case's answer is a failure, beyond a documented refusal, of what is so named."""
+    if not answer.is_http:
+        return answer.tool == name and bool(answer.failure)
+    method, _, url = answer.tool.partition(" ")
+    same = f"{method} {urlsplit(url).path or '/'}" == name
+    return same and (bool(answer.failure) or answer.status >= 500 or answer.status == 429)
 
 
 def _is_same(case: GoodCase, came: Came) -> bool:
+    if case.refuses:
+        return isinstance(came, Outcome) and came.failure is not None
     if not isinstance(came, Outcome) or came.failure is not None:
         return False
     return is_same_value(case.example.structured, came.structured) or is_same_value(
@@ -390,4 +405,7 @@ def _is_same(case: GoodCase, came: Came) -> bool:
 
 
 def _choose_cases(cases: Sequence[GoodCase]) -> Sequence[GoodCase]:
-    return sorted(cases, key=lambda case: -len(case.exchanges))[:MAX_CASES]
+    """The cases that are replayed: of those with a result and of those that refuse, the longest."""
+    ordered = sorted(cases, key=lambda case: -len(case.exchanges))
+    good = [case for case in ordered if not case.refuses][:MAX_CASES]
+    return [*good, *[case for case in ordered if case.refuses][:MAX_CASES]]

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from sandbox.broker.host.tools import describe_asked
-from sandbox.bundle.example import REQUEST
+from sandbox.stages.replay.calls import describe_asked, is_http, name_asked
 from sandbox.wire.exchange import WireRequest
 
 SPLICES = ('a"b', "a'b", "a}b{c", "a\nb", "a/../b", "a?b=c&d#e", "a<b>&c", "a\\b", 'x", y: "z')
@@ -25,11 +24,13 @@ def find_splice(usual: WireRequest, spliced: WireRequest, value: str, hostile: s
     """Where a request with a hostile text differs from the usual one by more than that text in the
     place of its value; "" where it does not.
     """
-    (name, before), (other, after) = describe_asked(usual), describe_asked(spliced)
-    if name != other:
+    before, after = describe_asked(usual), describe_asked(spliced)
+    if is_http(usual) != is_http(spliced):
         return "another request is made"
-    if name == REQUEST:
+    if is_http(usual):
         before, after = _open_url(before), _open_url(after)
+    elif name_asked(usual) != name_asked(spliced):
+        return "another request is made"
     return _compare(before, after, value, hostile, "")
 
 
@@ -42,7 +43,7 @@ def _open_url(told: Mapping[str, Any]) -> dict[str, Any]:
         "query": [list(pair) for pair in parse_qsl(parts.query, keep_blank_values=True)],
         "fragment": parts.fragment,
     }
-    kept = {key: item for key, item in told.items() if key in ("method", "json", "text")}
+    kept = {key: item for key, item in told.items() if key in ("json", "text")}
     headers = {k: v for k, v in told["headers"].items() if k != "user-agent"}
     return {**kept, "headers": headers, "url": opened}
 
