@@ -1,6 +1,13 @@
 """Free minutes of a day, of a composite over a calendar."""
 
-from bench.author.asking.service import Service, Variant, World, answer_call, build_schema
+from bench.author.asking.service import (
+    Service,
+    Variant,
+    World,
+    answer_call,
+    build_schema,
+    fail_call,
+)
 
 CODE = '''"""Free time."""
 
@@ -39,7 +46,7 @@ TOOLS = [
 ]
 
 
-def world(user, start, end, *events, bare=()):
+def world(user, start, end, *events, bare=(), busy=False):
     """A day with events: (from, to, answer), in minutes."""
     day, zone = "2027-06-01", "Europe/Rome"
     listed = [{"from_minute": a, "to_minute": b, "answer": answer} for a, b, answer in events]
@@ -50,9 +57,17 @@ def world(user, start, end, *events, bare=()):
         {"user": user, "day": day, "zone": zone},
         [
             answer_call(
-                "calendar.get_hours", {"user": user}, {"from_minute": start, "to_minute": end}
+                "calendar.get_hours",
+                {"user": user},
+                {
+                    k: v
+                    for k, v in {"from_minute": start, "to_minute": end}.items()
+                    if k not in bare
+                },
             ),
-            answer_call("calendar.list_events", asked, {"events": listed}),
+            fail_call("calendar.list_events", asked, "503: busy")
+            if busy
+            else answer_call("calendar.list_events", asked, {"events": listed}),
             answer_call("calendar.list_events", {**asked, "zone": "UTC"}, {"events": listed[:-1]}),
         ],
     )
@@ -75,6 +90,8 @@ CALENDARS = Service(
         world("eli", 540, 1020, (600, 660, "declined"), (500, 550, "accepted")),
         world("flo", 540, 600, (500, 650, "accepted"), (550, 560, "accepted")),
         world("guy", 540, 600, (550, 560, "accepted"), bare=("answer",)),
+        world("joy", 540, 600, (550, 560, "accepted"), busy=True),
+        world("kay", 540, 600, bare=("from_minute",)),
         world("hob", 540, 700, (550, 560, "accepted"), (690, 800, "open")),
     ],
     (
@@ -115,15 +132,6 @@ CALENDARS = Service(
                     '        events = servers.call("calendar.list_events", asked)["body"]["events"]\n'
                     "    except ToolError:\n"
                     "        pass\n",
-                ),
-            ),
-        ),
-        Variant(
-            "asked twice",
-            (
-                (
-                    "    start, end = hours",
-                    '    servers.call("calendar.get_hours", {"user": user})\n    start, end = hours',
                 ),
             ),
         ),

@@ -1,6 +1,13 @@
 """Contacts of a list, of a composite that writes."""
 
-from bench.author.asking.service import Service, Variant, World, answer_call, build_schema
+from bench.author.asking.service import (
+    Service,
+    Variant,
+    World,
+    answer_call,
+    build_schema,
+    fail_call,
+)
 
 CODE = '''"""Contacts."""
 
@@ -41,7 +48,7 @@ TOOLS = [
 GROUPS = [(3, "Press"), (4, "Staff"), (5, "Guests"), (6, "Guests")]
 
 
-def world(email, group, found=(), groups=GROUPS, made=77, bare=()):
+def world(email, group, found=(), groups=GROUPS, made=77, bare=(), busy=""):
     listed = [{"id": i, "name": name} for i, name in groups]
     told = {"contacts": [{"id": 1, "email": each} for each in found]}
     told = {key: value for key, value in told.items() if key not in bare}
@@ -54,6 +61,11 @@ def world(email, group, found=(), groups=GROUPS, made=77, bare=()):
         for address in {email, email.lower()}:
             asked = {"body": {"email": address, "group": i}}
             answers.append(answer_call("crm.create_contact", asked, {"id": made}))
+    if busy:
+        answers = [
+            fail_call(a["tool"], a["arguments"], "503: busy") if a["tool"] == busy else a
+            for a in answers
+        ]
     return World("add_contact", {"email": email, "group": group}, answers)
 
 
@@ -77,6 +89,8 @@ CONTACTS = Service(
         world("f@y.test", "Guests"),
         world("G@y.test", "Press", ["g@y.test"]),
         world("h@y.test", "Press", bare=("contacts",)),
+        world("o@y.test", "Press", busy="crm.create_contact"),
+        world("p@y.test", "Press", ["p@y.test"], busy="crm.search_contacts"),
         world("i@y.test", "Staff", ["j@y.test"]),
     ],
     (

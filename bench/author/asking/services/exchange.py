@@ -9,10 +9,18 @@ from toolwright import ToolError, http, tool
 BASE = "https://rates.test"
 
 
+def ask(method, template, **given):
+    """The object that the API answers."""
+    body = http.request(method, BASE + template, **given).body
+    if not isinstance(body, dict):
+        raise ToolError("the API answered no object")
+    return body
+
+
 @tool
 def convert_money(cents, source, target, day):
     """An amount in another currency, by the rates of a day."""
-    told = http.request("GET", BASE + "/rates", query={"day": day}).body
+    told = ask("GET", "/rates", query={"day": day})
     if told["day"] != day:
         raise ToolError(f"the rates are of {told['day']}")
     rates = {told["base"]: 1.0, **told["rates"]}
@@ -73,6 +81,7 @@ EXCHANGE = Service(
         world(12345, "JPY", "USD"),
         world(777, "USD", "NOK", "2027-01-06"),
         world(5, "EUR", "USD", "2027-02-06", "2027-02-05"),
+        world(999, "JPY", "USD"),
         world(50, "ZZZ", "USD"),
         world(50, "CHF", "USD", bare=("day",)),
         world(50, "EUR", "QQQ"),

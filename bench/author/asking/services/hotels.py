@@ -1,5 +1,7 @@
 """The cheapest hotel, of an API that is asked directly."""
 
+from urllib.parse import quote
+
 from bench.author.asking.service import Service, Variant, World, answer_request, build_schema
 
 CODE = '''"""Hotels by price."""
@@ -9,19 +11,22 @@ from toolwright import ToolError, http, tool
 BASE = "https://hotels.test"
 
 
-def ask(path, **query):
-    """The JSON that the API answers."""
-    return http.request("GET", BASE + path, query=query).body
+def ask(method, template, **given):
+    """The object that the API answers."""
+    body = http.request(method, BASE + template, **given).body
+    if not isinstance(body, dict):
+        raise ToolError("the API answered no object")
+    return body
 
 
 @tool
 def cheapest_hotel(city, nights):
     """The hotel that costs the least for so many nights."""
     offers = []
-    for hotel in ask("/hotels", city=city)["hotels"]:
-        offer = http.request(
-            "GET", BASE + "/hotels/{id}/rates", path={"id": hotel["id"]}, query={"nights": nights}
-        ).body
+    for hotel in ask("GET", "/hotels", query={"city": city})["hotels"]:
+        offer = ask(
+            "GET", "/hotels/{id}/rates", path={"id": hotel["id"]}, query={"nights": nights}
+        )
         offers.append((offer["total_cents"], hotel["name"]))
     if not offers:
         raise ToolError(f"there is no hotel in {city}")
@@ -53,9 +58,11 @@ def world(city, nights, hotels, failing=(), nameless=()):
     """A city with hotels: (id, name, cents for all nights)."""
     base = "https://hotels.test/hotels"
     listed = [{"id": i, "name": name} for i, name, _ in hotels]
-    answers = [answer_request(f"{base}?city={city}", {"hotels": listed})]
+    answers = [answer_request(f"{base}?city={quote(city)}", {"hotels": listed})]
     for i, _, cents in hotels:
         url = f"{base}/{i}/rates?nights={nights}"
+        one = {"total_cents": cents // nights, "currency": "EUR"}
+        answers.append(answer_request(f"{base}/{i}/rates?nights=1", one)) if nights > 1 else None
         if i in failing:
             answers.append(answer_request(url, {"error": "busy"}, 503))
         elif i in nameless:
@@ -65,18 +72,18 @@ def world(city, nights, hotels, failing=(), nameless=()):
     return World("cheapest_hotel", {"city": city, "nights": nights}, answers)
 
 
-ONE_OFFER = """        offer = http.request(
-            "GET", BASE + "/hotels/{id}/rates", path={"id": hotel["id"]}, query={"nights": nights}
-        ).body
+ONE_OFFER = """        offer = ask(
+            "GET", "/hotels/{id}/rates", path={"id": hotel["id"]}, query={"nights": nights}
+        )
         offers.append((offer["total_cents"], hotel["name"]))
 """
 HIDING = """        try:
-            offer = http.request(
+            offer = ask(
                 "GET",
-                BASE + "/hotels/{id}/rates",
+                "/hotels/{id}/rates",
                 path={"id": hotel["id"]},
                 query={"nights": nights},
-            ).body
+            )
         except ToolError:
             continue
         offers.append((offer["total_cents"], hotel["name"]))
@@ -95,6 +102,7 @@ HOTELS = Service(
     [
         world("Paris", 4, [(4, "Lune", 40010), (5, "Mer", 50000), (6, "Nuit", 39999)]),
         world("Bern", 1, [(8, "Aare", 9000), (9, "Gurten", 8000)], failing=(9,)),
+        world("Rio & Co", 1, [(8, "Leme", 9000)]),
         world("Wien", 1, [(8, "Prater", 9000), (9, "Ring", 8000)], nameless=(9,)),
     ],
     (
@@ -103,8 +111,15 @@ HOTELS = Service(
         Variant("wrong unit", (("cents / 100", "cents / 1000"),), reader=True),
         Variant("dearest", (("= min(offers)", "= max(offers)"),), reader=True),
         Variant("nights dropped", (('query={"nights": nights}', 'query={"nights": 1}'),)),
-        Variant("spliced city", (('ask("/hotels", city=city)', 'ask("/hotels?city=" + city)'),)),
-        Variant("defaulted list", (('city=city)["hotels"]', 'city=city).get("hotels", [])'),)),
+        Variant(
+            "spliced city",
+            (
+                (
+                    'ask("GET", "/hotels", query={"city": city})',
+                    'ask("GET", "/hotels?city=" + city)',
+                ),
+            ),
+        ),
     ),
     (
         ("the total price in euros", world("Lyon", 2, [(3, "Rhone", 12345)])),
@@ -113,16 +128,8 @@ HOTELS = Service(
     (
         Variant("sorted", (("= min(offers)", "= sorted(offers)[0]"),)),
         Variant(
-            "typed",
-            (
-                (
-                    '    return http.request("GET", BASE + path, query=query).body\n',
-                    '    body = http.request("GET", BASE + path, query=query).body\n'
-                    "    if not isinstance(body, dict):\n"
-                    '        raise ToolError("the API answered something else")\n'
-                    "    return body\n",
-                ),
-            ),
+            "without hotels at all",
+            (('query={"city": city})["hotels"]', 'query={"city": city}).get("hotels") or []'),),
         ),
     ),
 )

@@ -61,7 +61,8 @@ def world(person, label, *pages, bare=False):
         answers.append(answer_call("tracker.query", asked, body))
         plain = QUERY.replace("$who: String!, ", "").replace("who: $who", f'who: "{person}"')
         spliced = {"document": plain, "variables": {"after": variables["after"]}}
-        answers.append(answer_call("tracker.query", spliced, body))
+        if '"' not in person:
+            answers.append(answer_call("tracker.query", spliced, body))
     return World("open_issues", {"person": person, "label": label}, answers)
 
 
@@ -84,6 +85,7 @@ ISSUES = Service(
         ),
         world("eve", "bug", [(9, "CLOSED", ["bug"]), (8, "OPEN", ["bug"])]),
         world("fay", "bug", [(9, "OPEN", ["ui"]), (8, "OPEN", ["bug"]), (7, "OPEN", ["bug"])]),
+        world('o"neil', "bug", [(9, "OPEN", ["bug"])]),
         world("gus", "bug", [(9, "OPEN", ["bug"])], bare=True),
     ],
     (

@@ -1,6 +1,13 @@
 """Fines of a library's member, of a composite."""
 
-from bench.author.asking.service import Service, Variant, World, answer_call, build_schema
+from bench.author.asking.service import (
+    Service,
+    Variant,
+    World,
+    answer_call,
+    build_schema,
+    fail_call,
+)
 
 CODE = '''"""Fines for books that are late."""
 
@@ -43,7 +50,7 @@ TOOLS = [
 ]
 
 
-def world(member, today, loans, rules=(1, 20, 500), bare=()):
+def world(member, today, loans, rules=(1, 20, 500), bare=(), busy=False):
     """A member with loans: (title, due, returned)."""
     told = dict(zip(("free_days", "cents_per_day", "most_cents"), rules, strict=True))
     told = {key: value for key, value in told.items() if key not in bare}
@@ -53,7 +60,9 @@ def world(member, today, loans, rules=(1, 20, 500), bare=()):
         "owed_fines",
         {"member": member, "today": today},
         [
-            answer_call("library.get_rules", {}, told),
+            fail_call("library.get_rules", {}, "503: busy")
+            if busy
+            else answer_call("library.get_rules", {}, told),
             answer_call("library.list_loans", {"member": member}, listed),
         ],
     )
@@ -76,6 +85,9 @@ LIBRARY = Service(
         world("n1", "2027-04-04", [LATE], (0, 10, 25)),
         world("n2", "2027-04-04", [LATE, ("Ubik", "2027-04-03", False), LATER], (1, 7, 900)),
         world("n3", "2027-04-20", [LATE], bare=("most_cents",)),
+        world("n6", "2027-04-30", [LATE, ("Emil", "2027-04-01", False)], (1, 100, 250)),
+        world("n7", "2027-04-30", [LATE], busy=True),
+        world("n8", "2027-04-30", [LATE, LATER], bare=("due",)),
         world("n4", "2027-04-20", [LATE], bare=("free_days",)),
         world("n5", "2027-04-20", [("Faust", "2027-04-10", True), LATE], (3, 5, 50)),
     ],

@@ -11,19 +11,27 @@ from toolwright import ToolError, http, tool
 BASE = "https://pay.test"
 
 
+def ask(method, template, **given):
+    """The object that the API answers."""
+    body = http.request(method, BASE + template, **given).body
+    if not isinstance(body, dict):
+        raise ToolError("the API answered no object")
+    return body
+
+
 @tool
 def refund_payment(payment, cents):
     """Refund a part of a payment."""
-    known = http.request("GET", BASE + "/payments/{id}", path={"id": payment}).body
+    known = ask("GET", "/payments/{id}", path={"id": payment})
     left = known["amount"] - known["refunded"]
     if cents > left:
         raise ToolError(f"only {left} cents of {payment} can be refunded")
-    made = http.request(
+    made = ask(
         "POST",
-        BASE + "/refunds",
+        "/refunds",
         header={"Idempotency-Key": str(uuid.uuid4())},
         json={"payment": payment, "amount": cents, "currency": known["currency"]},
-    ).body
+    )
     return {"refund": made["id"], "left": left - cents, "currency": known["currency"]}
 '''
 TOOLS = [
@@ -62,20 +70,20 @@ def world(payment, cents, amount, refunded, currency="EUR", made="re_1", status=
     )
 
 
-POST = """    made = http.request(
+POST = """    made = ask(
         "POST",
-        BASE + "/refunds",
+        "/refunds",
         header={"Idempotency-Key": str(uuid.uuid4())},
         json={"payment": payment, "amount": cents, "currency": known["currency"]},
-    ).body
+    )
 """
 RETRIED = """    def post():
-        return http.request(
+        return ask(
             "POST",
-            BASE + "/refunds",
+            "/refunds",
             header={"Idempotency-Key": str(uuid.uuid4())},
             json={"payment": payment, "amount": cents, "currency": known["currency"]},
-        ).body
+        )
 
     try:
         made = post()
@@ -83,12 +91,12 @@ RETRIED = """    def post():
         made = post()
 """
 SWALLOWED = """    try:
-        made = http.request(
+        made = ask(
             "POST",
-            BASE + "/refunds",
+            "/refunds",
             header={"Idempotency-Key": str(uuid.uuid4())},
             json={"payment": payment, "amount": cents, "currency": known["currency"]},
-        ).body
+        )
     except ToolError:
         made = {"id": "pending"}
 """

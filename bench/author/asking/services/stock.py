@@ -9,14 +9,22 @@ from toolwright import ToolError, http, tool
 BASE = "https://stock.test"
 
 
+def ask(method, template, **given):
+    """The object that the API answers."""
+    body = http.request(method, BASE + template, **given).body
+    if not isinstance(body, dict):
+        raise ToolError("the API answered no object")
+    return body
+
+
 @tool
 def free_stock(article):
     """How many of an article are free in all warehouses."""
     free, houses, page = 0, [], 1
     while page is not None:
-        told = http.request(
-            "GET", BASE + "/levels", query={"article": article, "page": page}
-        ).body
+        told = ask(
+            "GET", "/levels", query={"article": article, "page": page}
+        )
         for level in told["levels"]:
             left = level["on_hand"] - level["reserved"]
             if left > 0:
@@ -50,6 +58,7 @@ def world(article, *pages, failing=0, bare=()):
         ]
         levels = [{k: v for k, v in level.items() if k not in bare} for level in levels]
         told = {"levels": levels, "next": at + 1 if at < len(pages) else None}
+        told = {key: value for key, value in told.items() if key not in bare}
         url = f"https://stock.test/levels?article={article}&page={at}"
         status = 503 if at == failing else 200
         answers.append(answer_request(url, told if status == 200 else {"error": "busy"}, status))
@@ -70,9 +79,10 @@ STOCK = Service(
         world("cog", [("A", 2, 4), ("B", 9, 5)]),
     ],
     [
-        world("pin", [("A", 5, 0)], [("B", 6, 1)], [("C", 7, 7)]),
+        world("pin", [("A", 5, 0)], [("B", 6, 1)], [("C", 7, 1)]),
         world("cap", [("A", 5, 8), ("B", 6, 1)]),
         world("lid", [("A", 5, 0)], [("B", 6, 1)], failing=2),
+        world("peg", [("A", 5, 2)], bare=("next",)),
         world("rod", [("A", 5, 2)], bare=("reserved",)),
     ],
     (
@@ -85,13 +95,13 @@ STOCK = Service(
             "partial failure hidden",
             (
                 (
-                    "        told = http.request(\n"
-                    '            "GET", BASE + "/levels", query={"article": article, "page": page}\n'
-                    "        ).body\n",
+                    "        told = ask(\n"
+                    '            "GET", "/levels", query={"article": article, "page": page}\n'
+                    "        )\n",
                     "        try:\n"
-                    "            told = http.request(\n"
-                    '                "GET", BASE + "/levels", query={"article": article, "page": page}\n'
-                    "            ).body\n"
+                    "            told = ask(\n"
+                    '                "GET", "/levels", query={"article": article, "page": page}\n'
+                    "            )\n"
                     "        except ToolError:\n"
                     "            break\n",
                 ),

@@ -11,14 +11,22 @@ from toolwright import ToolError, http, tool
 BASE = "https://sky.test"
 
 
+def ask(method, template, **given):
+    """The object that the API answers."""
+    body = http.request(method, BASE + template, **given).body
+    if not isinstance(body, dict):
+        raise ToolError("the API answered no object")
+    return body
+
+
 @tool
 def warmest_hour(place, day):
     """The warmest hour of a day at a place, in its own time."""
-    found = http.request("GET", BASE + "/places", query={"name": place}).body["places"]
+    found = ask("GET", "/places", query={"name": place})["places"]
     if len(found) != 1:
         raise ToolError(f"{len(found)} places are named {place}")
     spot = found[0]
-    told = http.request("GET", BASE + "/hours", query={"station": spot["station"]}).body
+    told = ask("GET", "/hours", query={"station": spot["station"]})
     shift = timedelta(minutes=spot["utc_offset_minutes"])
     best = None
     for hour in told["hours"]:
@@ -85,6 +93,7 @@ WEATHER = Service(
             "Quito", "2027-05-02", -300, [("2027-05-03T01:00", 299.0), ("2027-05-02T03:00", 305.0)]
         ),
         world("Delhi", "2027-05-02", 330, [("2027-05-02T05:00", 310.0)], shown=False),
+        world("Fargo", "2027-05-02", 0, [("2027-05-09T05:00", 290.0)]),
         world("Essen", "2027-05-02", 120, [("2027-05-02T05:00", 290.0)], named=3),
         world(
             "Genoa", "2027-05-02", 0, [("2027-05-02T05:00", 260.05), ("2027-05-02T06:00", 260.0)]
