@@ -17,6 +17,7 @@ SPLICES = ('a"b', "a'b", "a}b{c", "a\nb", "a/../b", "a?b=c&d#e", "a<b>&c", "a\\b
 """Values that break a document or a URL which is put together from texts."""
 _GRAPHQL = re.compile(r'"""(?:.|\n)*?"""|"(?:\\.|[^"\\\n])*"|[A-Za-z_]\w*|-?\d[\w.]*|\.\.\.|\S')
 _XML = re.compile(r"<[^<>]*>")
+_ENTITY = re.compile(r"&#?\w{1,20};")
 _MARK = "\x00value\x00"
 
 
@@ -103,7 +104,8 @@ def _shape_xml(text: str, value: str) -> Any:
     if not text.lstrip().startswith("<"):
         return None
     tags = [tag.partition(" ")[0].rstrip("/>") for tag in _XML.findall(text)]
-    return tags, _XML.sub("", text).count("<"), _XML.sub("", text).count("&") - text.count("&amp;")
+    between = _ENTITY.sub("", _XML.sub("", text))
+    return tags, between.count("<"), between.count("&")
 
 
 def _shape_graphql(text: str, value: str) -> Any:
