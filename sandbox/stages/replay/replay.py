@@ -145,15 +145,16 @@ class CaseReplay:
         self, tool: ToolDefinition, cases: Sequence[GoodCase]
     ) -> AsyncIterator[CaseResult]:
         told: set[str] = set()
-        tried: set[tuple[str, int]] = set()
+        tried: set[tuple[str, int, bool]] = set()
         for case in _choose_cases(cases):
             turns = Counter[str]()
             for exchange in case.exchanges[:MAX_EXCHANGES]:
                 name = name_asked(exchange.request)
                 turns[name] += 1
-                if name in told or (name, turns[name]) in tried or turns[name] > MAX_TURNS:
+                turn = (name, turns[name], case.refuses)
+                if name in told or turn in tried or turns[name] > MAX_TURNS:
                     continue
-                tried.add((name, turns[name]))
+                tried.add(turn)
                 if self._is_tolerated(tool, exchange):
                     continue
                 unused = True
@@ -218,7 +219,7 @@ class CaseReplay:
     ) -> AsyncIterator[CaseResult]:
         named = list_named_texts(self.bundle.source_code)
         told: set[tuple[str, Path]] = set()
-        tried = Counter[tuple[str, Path]]()
+        tried = Counter[tuple[str, Path, bool]]()
         for case in _choose_cases(cases):
             for exchange in case.exchanges[:MAX_EXCHANGES]:
                 value, name = read_value(exchange), name_asked(exchange.request)
@@ -226,13 +227,14 @@ class CaseReplay:
                     continue
                 root = {"body": value["body"]} if is_api_result(value) else value
                 for path in list_fields(root, named - {"body"}):
-                    tried[name, path] += 1
-                    if (name, path) in told or tried[name, path] > MAX_TURNS:
+                    turn = (name, path, case.refuses)
+                    tried[turn] += 1
+                    if (name, path) in told or tried[turn] > MAX_TURNS:
                         continue
                     if is_shown_optional(self._list_values(tool, cases, name), path):
                         continue
                     ways = (("missing", ""), ("renamed", path[-1] + RENAMED))
-                    for what, renamed in ways[: 3 - tried[name, path]]:
+                    for what, renamed in ways[: 3 - tried[turn]]:
                         changed = with_value(exchange, without_field(value, path, renamed))
                         came = await self._ask_changed(case, exchange, changed)
                         if self._defaults(case, came):

@@ -129,7 +129,8 @@ CALENDARS = Service(
                     '    events = servers.call("calendar.list_events", asked)["body"]["events"]\n',
                     "    events = []\n"
                     "    try:\n"
-                    '        events = servers.call("calendar.list_events", asked)["body"]["events"]\n'
+                    '        told = servers.call("calendar.list_events", asked)\n'
+                    '        events = told["body"]["events"]\n'
                     "    except ToolError:\n"
                     "        pass\n",
                 ),

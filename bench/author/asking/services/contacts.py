@@ -24,7 +24,8 @@ def add_contact(email, group):
     found = servers.call("crm.search_contacts", {"email": email})["body"]
     if any(each["email"] == email.lower() for each in found["contacts"]):
         raise ToolError(f"{email} is there already")
-    made = servers.call("crm.create_contact", {"body": {"email": email.lower(), "group": fitting[0]}})
+    entry = {"email": email.lower(), "group": fitting[0]}
+    made = servers.call("crm.create_contact", {"body": entry})
     return {"contact": made["body"]["id"], "group": fitting[0]}
 '''
 TOOLS = [
@@ -69,7 +70,7 @@ def world(email, group, found=(), groups=GROUPS, made=77, bare=(), busy=""):
     return World("add_contact", {"email": email, "group": group}, answers)
 
 
-MADE = """    made = servers.call("crm.create_contact", {"body": {"email": email.lower(), "group": fitting[0]}})
+MADE = """    made = servers.call("crm.create_contact", {"body": entry})
 """
 CONTACTS = Service(
     "contacts",
@@ -103,7 +104,7 @@ CONTACTS = Service(
             (
                 (
                     MADE,
-                    '    asked = {"body": {"email": email.lower(), "group": fitting[0]}}\n'
+                    '    asked = {"body": entry}\n'
                     "    try:\n"
                     '        made = servers.call("crm.create_contact", asked)\n'
                     "    except ToolError:\n"
@@ -129,7 +130,8 @@ CONTACTS = Service(
                 (
                     '    found = servers.call("crm.search_contacts", {"email": email})["body"]\n',
                     "    try:\n"
-                    '        found = servers.call("crm.search_contacts", {"email": email})["body"]\n'
+                    '        told = servers.call("crm.search_contacts", {"email": email})\n'
+                    '        found = told["body"]\n'
                     "    except ToolError:\n"
                     '        found = {"contacts": []}\n',
                 ),

@@ -64,9 +64,9 @@ def world(cents, source, target, day="2027-01-04", told=None, bare=()):
 
 EXCHANGE = Service(
     "exchange",
-    "Convert an amount in cents from one currency to another by the rates of a given day, which say "
-    "how much of a currency one euro is worth, rounded to whole cents. Refuse a currency without a "
-    "rate, and rates of another day.",
+    "Convert an amount in cents from one currency to another by the rates of a given day, which "
+    "say how much of a currency one euro is worth, rounded to whole cents. Refuse a currency "
+    "without a rate, and rates of another day.",
     CODE,
     TOOLS,
     [
@@ -96,7 +96,8 @@ EXCHANGE = Service(
             "rate defaulted",
             (
                 (
-                    '        if currency not in rates:\n            raise ToolError(f"{currency} has no rate")\n',
+                    "        if currency not in rates:\n"
+                    '            raise ToolError(f"{currency} has no rate")\n',
                     "        rates.setdefault(currency, 1.0)\n",
                 ),
             ),

@@ -36,8 +36,8 @@ def cheapest_hotel(city, nights):
 TOOLS = [
     {
         "name": "cheapest_hotel",
-        "description": "The cheapest hotel of a city for a number of nights, its total in euros, and "
-        "how many were compared.",
+        "description": "The cheapest hotel of a city for a number of nights, its total in euros, "
+        "and how many were compared.",
         "input_schema": build_schema(
             city={"type": "string", "minLength": 1, "maxLength": 60},
             nights={"type": "integer", "minimum": 1, "maximum": 60},

@@ -37,7 +37,7 @@ def owed_fines(member, today):
 TOOLS = [
     {
         "name": "owed_fines",
-        "description": "What a member owes on a day for books that are late, in cents, and for which.",
+        "description": "What a member owes on a day for late books, in cents, and for which.",
         "input_schema": build_schema(
             member={"type": "string", "minLength": 1, "maxLength": 20},
             today={"type": "string", "minLength": 10, "maxLength": 10},
@@ -117,7 +117,8 @@ LIBRARY = Service(
             "most for all",
             (
                 (
-                    'cents += min((late - rules["free_days"]) * rules["cents_per_day"], rules["most_cents"])',
+                    'cents += min((late - rules["free_days"]) * rules["cents_per_day"], '
+                    'rules["most_cents"])',
                     'cents += (late - rules["free_days"]) * rules["cents_per_day"]',
                 ),
                 ('"cents": cents,', '"cents": min(cents, rules["most_cents"]),'),

@@ -45,7 +45,7 @@ TEXT = {"type": "string"}
 TOOLS = [
     {
         "name": "where_is",
-        "description": "Where a parcel was seen last, when, its state, and how many events there are.",
+        "description": "Where and when a parcel was seen last, its state and number of events.",
         "input_schema": build_schema(code={"type": "string", "minLength": 1, "maxLength": 30}),
         "output_schema": build_schema(state=TEXT, place=TEXT, at=TEXT, events={"type": "integer"}),
         "permissions": ["call:parcel.get_parcel", "call:parcel.list_events"],

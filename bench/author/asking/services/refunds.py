@@ -102,8 +102,9 @@ SWALLOWED = """    try:
 """
 REFUNDS = Service(
     "refunds",
-    "Refund a part of a payment, in cents, never more than is left of it, and in its currency. Tell "
-    "the refund's id, what is left to refund after it, and the currency. A refund is sent once.",
+    "Refund a part of a payment, in cents, never more than is left of it, and in its currency. "
+    "Tell the refund's id, what is left to refund after it, and the currency. A refund is "
+    "sent once.",
     CODE,
     TOOLS,
     [

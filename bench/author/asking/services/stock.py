@@ -21,7 +21,7 @@ def ask(method, template, **given):
 def free_stock(article):
     """How many of an article are free in all warehouses."""
     free, houses, page = 0, [], 1
-    while page is not None:
+    for _ in range(200):
         told = ask(
             "GET", "/levels", query={"article": article, "page": page}
         )
@@ -31,6 +31,10 @@ def free_stock(article):
                 free += left
                 houses.append(level["warehouse"])
         page = told["next"]
+        if page is None:
+            break
+    else:
+        raise ToolError("there are too many pages")
     if not houses:
         raise ToolError(f"nothing of {article} is free")
     return {"free": free, "warehouses": houses}
@@ -113,7 +117,8 @@ STOCK = Service(
             "negatives added",
             (
                 (
-                    "            if left > 0:\n                free += left\n                houses",
+                    "            if left > 0:\n"
+                    "                free += left\n                houses",
                     "            free += left\n            if left > 0:\n                houses",
                 ),
             ),

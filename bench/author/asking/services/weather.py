@@ -40,7 +40,7 @@ def warmest_hour(place, day):
 TOOLS = [
     {
         "name": "warmest_hour",
-        "description": "The warmest hour of a day at a place, in that place's own time, in Celsius.",
+        "description": "The warmest hour of a day at a place, in its own time, in Celsius.",
         "input_schema": build_schema(
             place={"type": "string", "minLength": 2, "maxLength": 60},
             day={"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"},

@@ -171,7 +171,7 @@ def owed(customer):
     cells = replayed(asking(code), cases)
     assert [cell.case for cell in cells if cell.example == 1], cells
     passed_on = code.replace("        told = []", "        raise")
-    assert replayed(asking(passed_on), cases) == []
+    assert not [cell for cell in replayed(asking(passed_on), cases) if cell.example == 1]
 
 
 def test_a_field_that_the_output_schema_lets_be_null_may_be_missing() -> None:
