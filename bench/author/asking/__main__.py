@@ -1,7 +1,7 @@
 """Drafts of tools that ask through the stages: how many broken ones are accepted, and how many good
 ones refused.
 
-    python -m bench.author.asking [--engine none|wasm|docker] [--only SERVICE] [--out FILE]
+    python -m bench.author.asking [--engine none|wasm|docker] [--only SERVICE,…] [--out FILE]
 
 Each service has a good draft and variants of it. The cases of a variant are what its own code gives
 for the service's answers, as those of an author are who is wrong and does not know it. Whether it
@@ -166,7 +166,7 @@ async def measure(engine: str, only: str) -> list[AskingTrial]:
     trials = []
     async with opened_runner(engine, spares=1) as runner:
         for service in SERVICES:
-            if only and service.name != only:
+            if only and service.name not in only.split(","):
                 continue
             bundle = build_server(service, service.code)
             right = await run_worlds(runner, bundle, service.hidden)
