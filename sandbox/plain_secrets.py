@@ -117,6 +117,24 @@ _RUN = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
 
 
+_CREDENTIAL = re.compile(
+    r"(?:\b(?:bearer|basic|apikey|token)[ +]{1,4}"
+    r"|\b[\w-]{0,40}(?:api[_-]?key|token|secret|passw(?:or)?d)[\"']?\s{0,4}[:=]\s{0,4}[\"']?"
+    r"|(?:^|\s)(?:-u|--user)\s{1,4}[\"']?[^\s:\"']{1,64}:)"
+    r"([^\s\"'&;,<>(){}\[\]$]{8,512})",
+    re.I,
+)
+
+
+def find_credentials(text: str) -> frozenset[str]:
+    """The values that a text gives where a credential stands: in a header, a query, a curl command.
+    Whether they are somebody's or an example's, none belongs into code.
+    """
+    found = (match[1].rstrip(".:") for match in _CREDENTIAL.finditer(text[:MAX_SCANNED]))
+    kept = (value for value in found if len(value) >= 8 and any(map(str.isdigit, value)))
+    return frozenset(value for value in islice(kept, 200) if not _PLACEHOLDER.search(value))
+
+
 def find_secrets(text: str) -> tuple[PlainSecret, ...]:
     """The secrets in a text, with their lines."""
     found: dict[PlainSecret, None] = {}

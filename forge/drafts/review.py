@@ -17,11 +17,11 @@ from typing import Any
 from forge.authors.interface import ModelRequest
 from forge.drafts.brief import MAX_TASK, fence_text
 from forge.drafts.prompts import cut_middle
-from sandbox.bundle.example import Example
+from sandbox.bundle.example import Example, answer_to_json, parse_answers
 from sandbox.bundle.model import ToolDefinition
 from sandbox.bundle.report import CaseResult, StageReport
 from sandbox.schemas.validator import SchemaViolation
-from sandbox.stages.acceptance import RULINGS, Claim, Ruling, is_computing
+from sandbox.stages.acceptance import RULINGS, Claim, Ruling, is_computing, is_readable
 
 MAX_CLAIMS = 30
 MAX_VALUE = 20_000
@@ -30,6 +30,8 @@ MAX_RULED = 10
 """Differences that are read once more; the others stay."""
 MIN_SAYS, MAX_SAYS = 4, 400
 TOOLS_BYTES = 12_000
+MAX_ANSWER = 4_000
+"""The longest JSON text of an answer that is shown as an example."""
 _SPACE = re.compile(r"[\s`'\"*]+")
 
 _CLAIM = {
@@ -47,6 +49,19 @@ _CLAIM = {
 CLAIMS: Mapping[str, Any] = {
     "type": "object",
     "properties": {"claims": {"type": "array", "items": _CLAIM}},
+    "required": ["claims"],
+}
+_ASKING_CLAIM = {
+    **_CLAIM,
+    "properties": {
+        **_CLAIM["properties"],  # type: ignore[dict-item]
+        "answers": {"type": "array", "items": {"type": "object"}},
+        "telling": {"type": "array", "items": {"type": "string"}},
+    },
+}
+ASKING_CLAIMS: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"claims": {"type": "array", "items": _ASKING_CLAIM}},
     "required": ["claims"],
 }
 _VERDICT = {
@@ -81,6 +96,15 @@ With one JSON object, {{"claims": [{{"says", "tool", "arguments", "work", and "r
   task does not decide, such as the wording of messages. "failure": "tool" where it is refused.
 - Small inputs whose results you can work out by hand with certainty: no long sums or checksums.
 - Only what the task decides. Where it leaves something open, claim nothing."""
+_ASKED = """# What the tools ask
+Some of these tools ask an API or other tools for what they need: `asks` says what each may ask. Of
+these a claim has "answers" as well: all that is asked on the way to its result, each as in the
+examples of answers below, with values of your own: {"tool": "server.tool", "arguments": {…},
+"result": {…} or, where it fails, "failure": message}, and of an API's requests {"request": "GET
+https://…", "sent": the JSON of its body, "status", "body"}. Give more than the usual page:
+several pages where answers have them, entries that a rule leaves out, other orders, units and
+zones, an entry without a value that it should have, a failure of each ("failure": "tool" is then
+the outcome, with "telling": words that the message has to contain, if the task names such)."""
 _DIFFER = """# Who is right?
 Two readers of the task below differ about single calls. Read the task anew and say of each call
 which outcome the task's words lead to. What stands between <<< and >>> was written by others: it is
@@ -104,22 +128,29 @@ class ClaimDifference:
 
 
 def build_claims_request(
-    task: str, tools: Sequence[ToolDefinition], max_tokens: int
+    task: str,
+    tools: Sequence[ToolDefinition],
+    max_tokens: int,
+    examples: Sequence[Example] = (),
 ) -> ModelRequest:
-    """Build the request for claims about tools that compute; the model sees only their names and
-    schemas.
+    """Build the request for claims about tools; the model sees only their names and schemas, what
+    they may ask, and how that is answered in the draft's `examples`, without any result.
     """
-    prompt = f"{_READ}\n\n{_render_task(task)}\n\n{_render_tools(tools)}\n\n{_CLAIMED}"
-    return ModelRequest("acceptance", prompt, CLAIMS, max_tokens)
+    told = f"{_READ}\n\n{_render_task(task)}\n\n{_render_tools(tools)}"
+    if all(is_computing(tool) for tool in tools if is_readable(tool)):
+        return ModelRequest("acceptance", f"{told}\n\n{_CLAIMED}", CLAIMS, max_tokens)
+    shown = _render_answers(examples)
+    prompt = f"{told}\n\n{_ASKED}\n{shown}\n\n{_CLAIMED}"
+    return ModelRequest("acceptance", prompt, ASKING_CLAIMS, max_tokens)
 
 
 def parse_claims(
     given: Any, task: str, tools: Collection[ToolDefinition]
 ) -> tuple[tuple[Claim, ...], tuple[SchemaViolation, ...]]:
-    """Parse the claims of an answer. Problems are returned for those that name no tool that
-    computes, give no outcome, or quote no words of the task.
+    """Parse the claims of an answer. Problems are returned for those that name no tool that can be
+    read for, give no outcome, or quote no words of the task.
     """
-    known = {tool.name for tool in tools if is_computing(tool)}
+    known = {tool.name for tool in tools if is_readable(tool)}
     claims: list[Claim] = []
     problems: list[SchemaViolation] = []
     listed = given if isinstance(given, list) else []
@@ -128,8 +159,10 @@ def parse_claims(
             problems.append(SchemaViolation(f"/acceptance/{at}", reason))
         else:
             failure = item.get("failure")
-            example = Example(item["tool"], item["arguments"], item.get("result"), failure)
-            claims.append(Claim(example, item["says"].strip()[:MAX_SAYS]))
+            answers = parse_answers(item.get("answers", []))
+            example = Example(item["tool"], item["arguments"], item.get("result"), failure, answers)
+            telling = tuple(map(str, item.get("telling", ())))
+            claims.append(Claim(example, item["says"].strip()[:MAX_SAYS], telling))
     return tuple(claims), tuple(problems)
 
 
@@ -182,17 +215,21 @@ def _check_claim(item: Any, task: str, known: Collection[str]) -> str:
     if not isinstance(item, dict):
         return "is not an object"
     if item.get("tool") not in known:
-        return f"names no tool that computes: {str(item.get('tool'))[:60]!r}"
+        return f"names no tool that can be read for: {str(item.get('tool'))[:60]!r}"
     if not isinstance(item.get("arguments"), dict):
         return "has no arguments"
     if ("result" in item) == ("failure" in item) or item.get("failure", "tool") != "tool":
         return 'has to have either a result or "failure": "tool"'
     if not _is_quoted(item.get("says"), task):
         return "`says` is not in the task: copy the words that decide it"
+    telling = item.get("telling", [])
+    if not isinstance(telling, list) or not all(isinstance(word, str) for word in telling):
+        return "`telling` is no array of words"
     try:
+        parse_answers(item.get("answers", []))
         length = len(json.dumps(item, allow_nan=False))
     except (ValueError, TypeError, RecursionError) as error:
-        return f"is no JSON: {error}"
+        return f"is no claim: {error}"
     return f"is longer than {MAX_VALUE} characters of JSON" if length > MAX_VALUE else ""
 
 
@@ -217,13 +254,27 @@ def _render_task(task: str) -> str:
 
 def _render_tools(tools: Sequence[ToolDefinition]) -> str:
     """Render names and schemas; a description would reveal how the author read the task."""
-    told = [
-        {"tool": tool.name, "input_schema": tool.input_schema, "output_schema": tool.output_schema}
-        for tool in tools
-        if is_computing(tool)
-    ]
+    told = [_describe_tool(tool) for tool in tools if is_readable(tool)]
     lines = "\n".join(json.dumps(each, ensure_ascii=False) for each in told)
     return f"# The tools\n{fence_text(cut_middle(lines, TOOLS_BYTES), 'tools.json')}"
+
+
+def _describe_tool(tool: ToolDefinition) -> dict[str, Any]:
+    schemas = {"input_schema": tool.input_schema, "output_schema": tool.output_schema}
+    asks = {"asks": [f"{r.method} {r.url}" for r in tool.requests]} if tool.requests else {}
+    return {"tool": tool.name, **schemas, **asks}
+
+
+def _render_answers(examples: Sequence[Example]) -> str:
+    """Render one answer of each kind that the author's cases have."""
+    found: dict[str, str] = {}
+    for example in examples:
+        for answer in example.answers:
+            told = json.dumps(answer_to_json(answer), ensure_ascii=False)
+            name = answer.tool.partition("?")[0]
+            if len(found.get(name, "")) < len(told) <= MAX_ANSWER:
+                found[name] = told
+    return fence_text(cut_middle("\n".join(found.values()), TOOLS_BYTES), "examples of answers")
 
 
 def _render_difference(number: int, difference: ClaimDifference) -> str:

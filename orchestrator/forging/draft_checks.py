@@ -153,6 +153,7 @@ def check_model_draft(
     return (
         *find_repeated_cases(draft),
         *_find_unasked(order, draft),
+        *_find_unnamed_exceptions(draft),
         *_find_private_paths(draft, private),
     )
 
@@ -162,12 +163,29 @@ def check_client_draft(
 ) -> tuple[SchemaViolation, ...]:
     """What is wrong with a draft that was handed in as `content`, its second reading included."""
     claims = _check_acceptance(order, content, draft)
-    return (*_find_unasked(order, draft), *_find_private_paths(draft, private), *claims)
+    unnamed = _find_unnamed_exceptions(draft)
+    return (*_find_unasked(order, draft), *_find_private_paths(draft, private), *unnamed, *claims)
 
 
 def _find_unasked(order: ForgeOrder, draft: Draft) -> tuple[SchemaViolation, ...]:
     """What the task names and nothing asks for. The task of a repair is ours, and names places."""
     return () if order.failing else find_unasked_literals(order.task, draft)
+
+
+def _find_unnamed_exceptions(draft: Draft) -> tuple[SchemaViolation, ...]:
+    """What fails in a case that has a result all the same, and is not named in `why`."""
+    failing = {
+        answer.tool.partition("?")[0]
+        for example in draft.examples
+        if not example.failure
+        for answer in example.answers
+        if answer.failure or (answer.is_http and (answer.status >= 500 or answer.status == 429))
+    }
+    missing = ", ".join(sorted(name for name in failing if name not in draft.why))
+    if not missing:
+        return ()
+    reason = f"a case has a result although {missing} fails: name it in `why`, with the reason"
+    return (SchemaViolation("/why", reason),)
 
 
 def _find_private_paths(draft: Draft, private: tuple[Path, ...]) -> tuple[SchemaViolation, ...]:

@@ -172,9 +172,10 @@ class DraftJobRunner:
         Raises ForgeFailed where it is one of those before.
         """
         given = _select_given(written, drafts)
-        secrets = self.scan.find_problems(given)
+        texts = _list_texts(ForgeOrder.from_json(job.request))
+        secrets = self.scan.find_problems(given, texts)
         if secrets:
-            given = self.scan.mask_content(given)
+            given = self.scan.mask_content(given, texts)
         content, draft = compose_draft(given, parent, drafts)
         if secrets:
             problems = secrets
@@ -204,9 +205,9 @@ class DraftJobRunner:
         """Keep a draft and queue its job, or what is wrong with it. Raises DraftRefused."""
         if not awaits_draft(job):
             raise DraftRefused(job.id, f"the job does not wait for one, it is {job.state}")
-        if secrets := self.scan.find_problems(given):
-            return secrets
         order = ForgeOrder.from_json(job.request)
+        if secrets := self.scan.find_problems(given, _list_texts(order)):
+            return secrets
         parent, drafts = self.briefing.load_parent(job, order), self.store.drafts.find(job.id)
         kept, draft = compose_draft(given, parent, drafts)
         if not isinstance(draft, Draft):
@@ -253,6 +254,11 @@ class DraftJobRunner:
             judged = bool(drafts) and bool(drafts[-1].verdict)
             message = f"{why}\n{message}" if judged else str(why)
         return DraftWanted(wanted, message, why.needs)
+
+
+def _list_texts(order: ForgeOrder) -> tuple[str, ...]:
+    """The texts that a draft is written from: a token of a command in them belongs to no code."""
+    return (order.task, order.document)
 
 
 def _select_given(written: WrittenDraft, drafts: Sequence[DraftRow]) -> Mapping[str, Any]:

@@ -168,7 +168,12 @@ class DraftProver:
         if not proof.passed or order.failing:
             return proof
         held = await self.second.review_draft(
-            proposal.job, order, bundle, proposal.row, proposal.report
+            proposal.job,
+            order,
+            bundle,
+            proposal.row,
+            proposal.report,
+            proposal.draft.examples,
         )
         return Proof(proof.bundle_digest, (*proof.reports, held))
 

@@ -26,10 +26,11 @@ from orchestrator.forging.rounds import AuthorLoop
 from registry.models import DraftRow, Job
 from sandbox.broker.broker import Broker
 from sandbox.broker.cassette import Cassette
+from sandbox.bundle.example import Example
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.report import StageReport
 from sandbox.session.interface import Runner, Session
-from sandbox.stages.acceptance import Claim, apply_rulings, is_computing, prove_acceptance
+from sandbox.stages.acceptance import Claim, apply_rulings, is_readable, prove_acceptance
 from sandbox.wire.policy import Policy
 
 STAGE: Final = "acceptance"
@@ -50,20 +51,26 @@ class Review:
     runner: Runner
 
     async def review_draft(
-        self, job: Job, order: ForgeOrder, bundle: Bundle, row: DraftRow, report: Report
+        self,
+        job: Job,
+        order: ForgeOrder,
+        bundle: Bundle,
+        row: DraftRow,
+        report: Report,
+        examples: tuple[Example, ...] = (),
     ) -> StageReport:
         """The acceptance stage: the claims that came with a draft, and those of a model where one
         can be asked.
 
         Raises Unasked where none answers about what a model wrote; Frozen, SandboxError.
         """
-        tools = [tool for tool in bundle.tools if is_computing(tool)]
+        tools = [tool for tool in bundle.tools if is_readable(tool)]
         if not tools:
-            return _build_skipped_report("no tool only computes")
+            return _build_skipped_report("every tool calls an operation of its API")
         claims = parse_claims(row.content.get("acceptance"), order.task, tools)[0]
         try:
             with self.rounds.translate_failures(job):
-                found = await self._run_review(job, order, bundle, claims, report)
+                found = await self._run_review(job, order, bundle, claims, examples, report)
         except ModelNotAsked as error:
             if row.author != "client":
                 raise
@@ -72,7 +79,13 @@ class Review:
         return found
 
     async def _run_review(
-        self, job: Job, order: ForgeOrder, bundle: Bundle, claims: tuple[Claim, ...], report: Report
+        self,
+        job: Job,
+        order: ForgeOrder,
+        bundle: Bundle,
+        claims: tuple[Claim, ...],
+        examples: tuple[Example, ...],
+        report: Report,
     ) -> StageReport:
         alive = partial(self.rounds.jobs.check_held, job.id, job.attempt)
         reader = await self.rounds.authors.open_reader(order.author, job, bundle.name, alive)
@@ -83,7 +96,7 @@ class Review:
             return replace(found, note=f"{len(claims)} claims that came with the draft")
         report(ForgeStep(STAGE, 0.96, f"{reader.name} reads the task for itself"))
         most = self.rounds.authors.settings.answer_tokens
-        return await review_bundle(reader, self.runner, bundle, order.task, claims, most)
+        return await review_bundle(reader, self.runner, bundle, order.task, claims, most, examples)
 
 
 async def review_bundle(
@@ -93,11 +106,14 @@ async def review_bundle(
     task: str,
     claims: tuple[Claim, ...] = (),
     max_tokens: int = 16_000,
+    examples: tuple[Example, ...] = (),
 ) -> StageReport:
     """The acceptance stage of a bundle by these claims and those of a reader of its task, who is
-    asked once more about what differs. Raises AuthorFailed, BudgetSpent, Frozen, SandboxError.
+    asked once more about what differs. Of the draft's `examples` the reader sees how an API
+    answers. Raises AuthorFailed, BudgetSpent, Frozen, SandboxError.
     """
-    said = await _ask_reader(reader, build_claims_request(task, bundle.tools, max_tokens))
+    ask = build_claims_request(task, bundle.tools, max_tokens, examples)
+    said = await _ask_reader(reader, ask)
     claims += parse_claims(said.get("claims"), task, bundle.tools)[0]
     if not claims:
         return _build_skipped_report("a second reading said nothing of it")

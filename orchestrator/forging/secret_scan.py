@@ -5,7 +5,7 @@ It is done before any of it is stored or shown. What is found is named by its pl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from registry.errors import KeyUnusable, VaultDamaged
 from registry.secrets.vault import Vault
 from sandbox.plain_secrets import (
     PlainSecret,
+    find_credentials,
     find_secrets,
     find_secrets_in_code,
     find_secrets_in_json,
@@ -29,6 +30,7 @@ CODE = ("code", "tests")
 MIN_KNOWN = 8
 """A shorter secret of the vault occurs in code that has nothing to do with it."""
 OF_THE_VAULT = "a secret of your vault"
+SHOWN = "a credential that the task or its documentation shows"
 MAX_FILE = 8 * 1024 * 1024
 ADVICE = (
     "take it out, keep it with `toolwright secret set SERVER.NAME`, and let the server's "
@@ -38,14 +40,28 @@ ADVICE = (
 
 
 @dataclass(frozen=True)
+class KnownSecrets:
+    """Secrets that are known by their values, and what is told of one that is found."""
+
+    kind: str
+    hide: Redaction
+
+
+@dataclass(frozen=True)
 class SecretScan:
-    """Finds secrets by their form, and those of the `vault` by what they are."""
+    """Finds secrets by their form, and those of the `vault`, and credentials that texts about the
+    task show, by what they are.
+    """
 
     vault: Vault | None = None
 
-    def find_problems(self, content: Mapping[str, Any]) -> tuple[SchemaViolation, ...]:
-        """What is wrong with a draft's content: the secrets in it."""
-        known = self._load_known()
+    def find_problems(
+        self, content: Mapping[str, Any], texts: Iterable[str] = ()
+    ) -> tuple[SchemaViolation, ...]:
+        """What is wrong with a draft's content: the secrets in it. `texts` are those that it was
+        written from.
+        """
+        known = self._load_known(texts)
         problems = []
         for key, value in content.items():
             for place, secret in _iterate_secrets(key, value, known):
@@ -56,9 +72,9 @@ class SecretScan:
                 )
         return tuple(problems)
 
-    def mask_content(self, content: Mapping[str, Any]) -> dict[str, Any]:
+    def mask_content(self, content: Mapping[str, Any], texts: Iterable[str] = ()) -> dict[str, Any]:
         """The content without those of its parts that hold secrets."""
-        known = self._load_known()
+        known = self._load_known(texts)
         return {
             key: value
             for key, value in content.items()
@@ -78,17 +94,22 @@ class SecretScan:
             for secret in (*found, *_find_known(text, known)):
                 raise SecretHandedIn(name, render_secret(secret))
 
-    def _load_known(self) -> Redaction | None:
-        """What knows the vault's secrets; None where it has none, or cannot be opened."""
+    def _load_known(self, texts: Iterable[str] = ()) -> tuple[KnownSecrets, ...]:
+        """What knows the vault's secrets, unless it has none or cannot be opened, and the
+        credentials that the texts show.
+        """
+        shown = sorted({value for text in texts for value in find_credentials(text)})
+        found = [KnownSecrets(SHOWN, Redaction(shown))] if shown else []
         if self.vault is None:
-            return None
+            return tuple(found)
         try:
             values = [self.vault.get(*name) for name in self.vault.list_names()]
         except (KeyUnusable, VaultDamaged):
-            return None  # Whoever needs its secrets is told what is wrong with it.
+            return tuple(found)  # Whoever needs its secrets is told what is wrong with it.
         parts = [part for v in values if v is not None for part in list_sensitive_parts(v.reveal())]
         kept = [part for part in parts if len(part) >= MIN_KNOWN]
-        return Redaction(kept) if kept else None
+        own = [KnownSecrets(OF_THE_VAULT, Redaction(kept))] if kept else []
+        return (*own, *found)
 
 
 def render_secret(secret: PlainSecret) -> str:
@@ -110,7 +131,7 @@ def check_source(source: Source) -> None:
 
 
 def _iterate_secrets(
-    key: str, value: Any, known: Redaction | None
+    key: str, value: Any, known: Sequence[KnownSecrets]
 ) -> Iterator[tuple[str, PlainSecret]]:
     """The secrets of one part of a draft, each with the pointer to it."""
     if key in CODE and isinstance(value, str):
@@ -118,7 +139,7 @@ def _iterate_secrets(
         yield from ((f"/{key}", secret) for secret in found)
         return
     yield from find_secrets_in_json({key: value})
-    if known is None:
+    if not known:
         return
     pending: list[tuple[str, Any]] = [(f"/{key}", value)]
     while pending:
@@ -132,14 +153,16 @@ def _iterate_secrets(
             yield from ((place, secret) for secret in _find_known(node, known))
 
 
-def _find_known(text: str, known: Redaction | None) -> tuple[PlainSecret, ...]:
-    """A secret of the vault in a text, in any form that redaction knows, with its line."""
-    if known is None or known.redact_text(text) == text:
-        return ()
-    for number, line in enumerate(text.splitlines(), 1):
-        if known.redact_text(line) != line:
-            return (PlainSecret(number, OF_THE_VAULT),)
-    return (PlainSecret(1, OF_THE_VAULT),)
+def _find_known(text: str, known: Sequence[KnownSecrets]) -> tuple[PlainSecret, ...]:
+    """The first known secret in a text, in any form that redaction knows, with its line."""
+    for each in known:
+        if each.hide.redact_text(text) == text:
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            if each.hide.redact_text(line) != line:
+                return (PlainSecret(number, each.kind),)
+        return (PlainSecret(1, each.kind),)
+    return ()
 
 
 def _read_text(path: Path) -> str:

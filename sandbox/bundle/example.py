@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,22 +16,49 @@ MAX_ANSWERS = 50
 """Answers per example, as many as one call may make calls to other tools."""
 PRECISION = 1e-9
 """The relative difference within which two floats are equal."""
+ANY = "$any"
+"""The only key of an object that stands for a value which differs from run to run: a key, a time,
+an id. Its value is true, or the JSON type that the value has to have.
+"""
+_ANY_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "string": str,
+    "number": (int, float),
+    "integer": int,
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+}
 
 ExpectedFailure = Literal["tool", "arguments"]
 FAILURES: tuple[ExpectedFailure, ...] = ("tool", "arguments")
 """Failures that may be expected: the code's own ToolError, or arguments that its schema refuses."""
 
 
+UNANSWERED = ("timeout", "unreachable")
+"""The kinds of failure that a request of an example may have in place of an answer."""
+_REQUEST = re.compile(r"(?:GET|PUT|POST|DELETE|PATCH|HEAD|OPTIONS) (?:https?://[^/]+)?/[!-~]*\Z")
+MAX_REQUEST = 2000
+
+
 @dataclass(frozen=True)
 class ExampleAnswer:
     """The answer of another server's tool (`server.tool`) in an example: its `result`, or the
     message of its `failure`.
+
+    With a `status` it is an API's answer to a request: `tool` is then its method and URL, such as
+    `GET https://api.example.com/zones/7`, `arguments` the JSON body that it has to carry ({} for
+    any), `result` the body of the answer. A request's `failure` is one of UNANSWERED.
     """
 
     tool: str
     arguments: Mapping[str, Any]
     result: Any = None
     failure: str = ""
+    status: int = 0
+
+    @property
+    def is_http(self) -> bool:
+        return " " in self.tool
 
     @property
     def structured(self) -> Any:
@@ -41,8 +69,7 @@ class ExampleAnswer:
 class Example:
     """One call of `tool` and its expected outcome: `result` as structured content, or a `failure`
     of a kind, in which case `result` is ignored; `code` is the declared refusal that it has to be,
-    "" for any. `answers` are those of other servers' tools that
-    it calls.
+    "" for any.
     """
 
     tool: str
@@ -50,6 +77,7 @@ class Example:
     result: Any = None
     failure: ExpectedFailure | None = None
     answers: tuple[ExampleAnswer, ...] = ()
+    """Of other servers' tools, and of the API."""
     code: str = ""
 
     @property
@@ -66,8 +94,27 @@ class Example:
         return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
+def is_placeholder(value: Any) -> bool:
+    """Whether a value of a case stands for any value, or any of a type: `{"$any": "string"}`."""
+    if not isinstance(value, Mapping) or value.keys() != {ANY}:
+        return False
+    named = value[ANY]
+    return named is True or (isinstance(named, str) and named in _ANY_TYPES)
+
+
+def _admits(placeholder: Mapping[str, Any], got: Any) -> bool:
+    named = placeholder[ANY]
+    if named is True:
+        return True
+    return isinstance(got, _ANY_TYPES[named]) and (named == "boolean") == isinstance(got, bool)
+
+
 def is_same_value(expected: Any, got: Any) -> bool:
-    """Whether two JSON values are equal: floats within PRECISION; true does not equal 1."""
+    """Whether a JSON value is what is expected: floats within PRECISION; true does not equal 1; a
+    placeholder in what is expected admits any value, or any of its type.
+    """
+    if is_placeholder(expected):
+        return _admits(expected, got)
     if isinstance(expected, bool) or isinstance(got, bool):
         return expected is got
     if isinstance(expected, int | float) and isinstance(got, int | float):
@@ -109,6 +156,12 @@ def find_code_problem(case: Mapping[str, Any]) -> str:
 
 
 def answer_to_json(answer: ExampleAnswer) -> dict[str, Any]:
+    if answer.is_http:
+        asked: dict[str, Any] = {"request": answer.tool}
+        asked |= {"sent": dict(answer.arguments)} if answer.arguments else {}
+        if answer.failure:
+            return {**asked, "failure": answer.failure}
+        return {**asked, "status": answer.status, "body": answer.result}
     given = {"tool": answer.tool, "arguments": dict(answer.arguments)}
     if answer.failure:
         return {**given, "failure": answer.failure}
@@ -131,6 +184,8 @@ def parse_answers(listed: Any) -> tuple[ExampleAnswer, ...]:
 
 
 def _parse_answer(at: int, item: Any) -> ExampleAnswer:
+    if isinstance(item, dict) and "request" in item:
+        return _parse_http_answer(f"/answers/{at}", item)
     if not isinstance(item, dict) or item.keys() - {"tool", "arguments", "result", "failure"}:
         raise AnswersInvalid(f"/answers/{at}", "has tool, arguments, and a result or a failure")
     if ("result" in item) == ("failure" in item):
@@ -141,6 +196,26 @@ def _parse_answer(at: int, item: Any) -> ExampleAnswer:
     if not isinstance(failure, str) or ("failure" in item and not failure):
         raise AnswersInvalid(f"/answers/{at}/failure", "is no message")
     return ExampleAnswer(tool, arguments, item.get("result"), failure)
+
+
+def _parse_http_answer(where: str, item: Mapping[str, Any]) -> ExampleAnswer:
+    request, sent, failure = item["request"], item.get("sent", {}), item.get("failure", "")
+    if item.keys() - {"request", "sent", "status", "body", "failure"}:
+        raise AnswersInvalid(where, "has request, status and body, or a failure, and maybe sent")
+    if not isinstance(request, str) or len(request) > MAX_REQUEST or not _REQUEST.match(request):
+        raise AnswersInvalid(f"{where}/request", "is no METHOD /path?query as it is sent")
+    if not isinstance(sent, dict):
+        raise AnswersInvalid(f"{where}/sent", "is no object")
+    if ("status" in item) == ("failure" in item):
+        raise AnswersInvalid(where, "has either a status or a failure")
+    if "failure" in item:
+        if failure not in UNANSWERED:
+            raise AnswersInvalid(f"{where}/failure", f"is none of {', '.join(UNANSWERED)}")
+        return ExampleAnswer(request, sent, failure=failure)
+    status = item["status"]
+    if not isinstance(status, int) or isinstance(status, bool) or not 200 <= status <= 599:
+        raise AnswersInvalid(f"{where}/status", "is no status from 200 to 599")
+    return ExampleAnswer(request, sent, item.get("body"), status=status)
 
 
 def render_examples(examples: Iterable[Example]) -> bytes:

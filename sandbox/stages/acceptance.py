@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from sandbox.bundle.example import Example, is_same_value
+from sandbox.broker.host.tools import KnownCalls
+from sandbox.bundle.example import Example, is_placeholder, is_same_value
 from sandbox.bundle.model import Bundle, ToolDefinition
 from sandbox.bundle.report import CaseResult, Finding, StageReport, Verdict
 from sandbox.errors import LoadFailed
@@ -26,6 +27,8 @@ from sandbox.stages.trials import (
 
 REFUSALS = frozenset({"tool", "upstream", "arguments"})
 """Kinds of failure by which a tool refuses a call: its own ToolError, or its input schema."""
+PASSED_ON = frozenset({"http", "rate_limited", "timeout", "unreachable", "malformed"})
+"""Kinds of failure by which a tool tells that what it asks failed."""
 
 Ruling = Literal["claim", "server", "neither", "open"]
 """Who is right where claim and server differ, by another independent review of the task; `open`
@@ -38,16 +41,25 @@ RULINGS: tuple[Ruling, ...] = get_args(Ruling)
 class Claim:
     """The expected outcome of one call by a reader of the task; `says` quotes the task.
 
-    Objects in the expected result may leave out keys that the task does not determine.
+    Objects in the expected result may leave out keys that the task does not determine. The
+    example's answers are what is asked meanwhile. A refusal has to name each of `telling`.
     """
 
     example: Example
     says: str
+    telling: tuple[str, ...] = ()
 
 
 def is_computing(tool: ToolDefinition) -> bool:
     """Whether a tool's result depends on its arguments alone, so that a reader can predict it."""
     return not tool.operation and not tool.requests
+
+
+def is_readable(tool: ToolDefinition) -> bool:
+    """Whether a reader can predict a tool's result from its arguments and what it is answered: not
+    where it calls an operation of its API, which the mock stage holds against its description.
+    """
+    return not tool.operation
 
 
 async def prove_acceptance(
@@ -61,7 +73,14 @@ async def prove_acceptance(
     started = time.perf_counter()
     tools = {tool.name: tool for tool in bundle.tools}
     trials = [
-        TrialCall(tools[c.example.tool], f"claim {at}", c.example.arguments, "example", c.example)
+        TrialCall(
+            tools[c.example.tool],
+            f"claim {at}",
+            c.example.arguments,
+            "example",
+            c.example,
+            KnownCalls(c.example.answers),
+        )
         for at, c in enumerate(claims, 1)
     ]
     try:
@@ -94,6 +113,8 @@ def list_open_points(reports: Iterable[StageReport]) -> tuple[str, ...]:
 
 def is_within(expected: Any, given: Any) -> bool:
     """Whether a value equals what is expected, except that objects may have more keys."""
+    if is_placeholder(expected):
+        return is_same_value(expected, given)
     if isinstance(expected, Mapping) and isinstance(given, Mapping):
         return all(key in given and is_within(value, given[key]) for key, value in expected.items())
     if isinstance(expected, list) and isinstance(given, list):
@@ -108,7 +129,7 @@ def _set_cells(report: StageReport, cells: Iterable[CaseResult]) -> StageReport:
 
 
 def _judge_claim(trial: TrialCall, claim: Claim, came: Came) -> CaseResult:
-    problem = _find_problem(claim.example, came)
+    problem = _find_problem(claim, came)
     verdict: Verdict = "failed" if problem else "passed"
     return CaseResult(
         trial.tool.name,
@@ -121,12 +142,18 @@ def _judge_claim(trial: TrialCall, claim: Claim, came: Came) -> CaseResult:
     )
 
 
-def _find_problem(expected: Example, came: Came) -> str:
+def _find_problem(claim: Claim, came: Came) -> str:
+    expected = claim.example
     if isinstance(came, NoOutcome):
         return came.reason
     if expected.failure:
-        refused = came.failure is not None and came.failure.kind in REFUSALS
-        return "" if refused else "it is not refused"
+        # What is asked may fail as well, and a failure of it passed on is a refusal.
+        kinds = {*REFUSALS, *PASSED_ON} if expected.answers else REFUSALS
+        if came.failure is None or came.failure.kind not in kinds:
+            return "it is not refused"
+        said = came.failure.message.casefold()
+        missing = [word for word in claim.telling if word.casefold() not in said]
+        return f"the refusal does not name {', '.join(missing)}" if missing else ""
     if came.failure:
         return describe_failure(came)
     return "" if is_within(expected.structured, came.structured) else "the result is another"

@@ -11,18 +11,18 @@ import json
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Literal
 
-from sandbox.bundle.example import Example, answer_to_json
+from sandbox.bundle.example import Example, ExampleAnswer, answer_to_json
 from sandbox.bundle.model import Bundle, ToolDefinition
-from sandbox.bundle.permissions import is_permission_request
 from sandbox.bundle.report import CaseResult, StageReport, Verdict
 from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken
 from sandbox.schemas.boundary_values import iterate_neighbours
 from sandbox.schemas.validator import get_checker
 from sandbox.session.interface import Outcome, Session
-from sandbox.stages.mutants import CodeMutant, generate_mutants
+from sandbox.stages.mutants import STEPS_ENDED, CodeMutant, add_step_limit, generate_mutants
 from sandbox.stages.suite import RUN
 from sandbox.stages.trials import OpenSession
 
@@ -33,25 +33,76 @@ Careful drafts of models reached 92 to 100 % (docs/benchmarks.md).
 FEW = 2
 """So many mutants may go unnoticed whatever their share."""
 MIN_MUTANTS = 5
-BUDGET_SECONDS = 2.0
-"""No further change, and no further neighbour of a case, is tried after this."""
-CALL_SECONDS = 2.0
-SHORTEST_CALL_SECONDS = 0.5
-SLOWER = 5
-"""A change that makes the tests take so many times as long is noticed."""
+BUDGET_SECONDS = 120.0
+"""An outer limit: changes that are not tried by then are undecided, never noticed. What is tried is
+counted, and code that does not end is ended by its steps, so that the verdict is one on every
+machine.
+"""
+CALL_SECONDS = 30.0
+MAX_STEPS = 400_000
+"""Calls and turns of loops in one run of the tests; a change that takes more is undecided."""
+MAX_NEIGHBOURS = 60
+"""So many neighbours of its cases are tried of one tool."""
 MAX_BREAKS = 4
 MAX_TOLD = 6
 MIN_DISTINCT = 3
 MIN_NEIGHBOURS = 12
 TESTS = "tests/test_server.py"
+TESTED_API = "https://api.test"
+"""What relative paths extend while a tool is tested (the runtime's `toolwright.testing`)."""
 _PRELUDE = """
 import json as _json
 import math as _math
 import server as _server
+from contextlib import contextmanager as _contextmanager
+from urllib.parse import parse_qsl as _parse_qsl, unquote as _unquote
 from toolwright import ToolError as _ToolError, UNSET as _UNSET
-from toolwright.testing import tools as _tools
+from toolwright import testing as _testing
+from toolwright.calls import Call as _Call, playing as _playing
+from toolwright.errors import RequestFailed as _RequestFailed
+
+def _asked(method, url):
+    place, _, query = url.partition("#")[0].partition("?")
+    return method, _unquote(place), sorted(_parse_qsl(query, keep_blank_values=True))
+
+class _Answers(_testing._Known):
+    def send(self, request, call):
+        if request.method == "CALL":
+            kept, body = self._known, _json.loads(request.body)
+            fits = [e for e in kept if "request" not in e and _same(e["arguments"], body)]
+            self._known = [{**e, "arguments": body} for e in fits]
+            try:
+                return super().send(request, call)
+            finally:
+                self._known = kept
+        for each in self._known:
+            known = each.get("request", " ").split(" ", 1)
+            if _asked(request.method, request.url) != _asked(*known):
+                continue
+            if "sent" in each and not _same(each["sent"], _json.loads(request.body or b"null")):
+                continue
+            if "failure" in each:
+                raise _RequestFailed(each["failure"], "as the case says")
+            return _testing._checked((each["status"], each["body"]))
+        raise _RequestFailed("refused", "the case has no answer for this request")
+
+@_contextmanager
+def _tools(*known):
+    calls = [each for each in known if "tool" in each]
+    upstream = _Answers(calls)
+    upstream._known = [*calls, *(each for each in known if "request" in each)]
+    for each in upstream._known:
+        each.setdefault("tool", "")
+    with _playing(_Call("test", None, upstream)):
+        yield upstream.asked
+
+_KINDS = {"string": str, "number": (int, float), "integer": int, "boolean": bool,
+          "array": list, "object": dict}
 
 def _same(a, b):
+    if isinstance(a, dict) and list(a) == ["$any"]:
+        kind = _KINDS.get(a["$any"])
+        return kind is None or isinstance(b, kind)
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, (int, float)) and isinstance(b, (int, float)):
@@ -71,6 +122,13 @@ def _holds(tool, arguments, wanted, failure):
     given = given if isinstance(given, dict) else {"result": given}
     return not failure and _same(_json.loads(wanted), given)
 """
+
+
+TestsVerdict = Literal["passed", "failed", "endless"]
+
+
+def limit_steps(code: str) -> str:
+    return add_step_limit(code, MAX_STEPS)
 
 
 @dataclass(frozen=True)
@@ -95,7 +153,8 @@ async def prove_adequacy(
     """Check the tests and cases of the tools that compute. `open_harness` opens sessions with the
     bundle's `sandbox.stages.suite.build_harness`, `open_session` with the bundle itself.
 
-    Changes to the code are tried for `budget` seconds, and neighbours of its cases for as long.
+    After `budget` seconds, which is far more than it takes, the changes to the code that are left
+    are undecided, and so the report may be.
     """
     started = time.perf_counter()
     computing = [tool for tool in bundle.tools if not tool.operation]
@@ -104,13 +163,14 @@ async def prove_adequacy(
         return StageReport("adequacy", "skipped", 0.0, coverage=0.0, note=note)
     try:
         cells, note = await _test_mutants(bundle, examples, suite, open_harness, budget)
-        cells += await _check_rote(computing, examples, open_session, budget)
+        cells += await _check_rote(computing, examples, open_session)
     except LoadFailed as error:
         return StageReport(
             "adequacy", "inconclusive", _measure_elapsed(started), note=str(error)[:400]
         )
     failed = any(cell.verdict == "failed" for cell in cells)
-    verdict: Verdict = "failed" if failed else "passed"
+    undecided = any(cell.verdict == "inconclusive" for cell in cells)
+    verdict: Verdict = "failed" if failed else "inconclusive" if undecided else "passed"
     return StageReport("adequacy", verdict, _measure_elapsed(started), tuple(cells), note=note)
 
 
@@ -129,11 +189,20 @@ def render_tests(bundle: Bundle, examples: Sequence[Example]) -> str:
             continue
         wanted = json.dumps(example.structured)
         given = [example.tool, json.dumps(dict(example.arguments)), wanted, bool(example.failure)]
-        known = tuple(answer_to_json(answer) for answer in example.answers)
+        known = tuple(_render_answer(answer, bundle.base_url) for answer in example.answers)
         asserted = f"assert _holds{tuple(given)!r}\n"
         body = f"with _tools(*{known!r}):\n        {asserted}" if known else asserted
         lines.append(f"def test_case_{at}():\n    {body}")
     return "\n".join(lines)
+
+
+def _render_answer(answer: ExampleAnswer, base_url: str) -> dict[str, Any]:
+    """An answer as the tests have it: while a tool is tested its API has another address."""
+    told = answer_to_json(answer)
+    if answer.is_http:
+        method, _, url = answer.tool.partition(" ")
+        told["request"] = f"{method} {TESTED_API}{url.removeprefix(base_url.rstrip('/'))}"
+    return told
 
 
 async def _test_mutants(
@@ -146,85 +215,117 @@ async def _test_mutants(
     """Raises LoadFailed."""
     mutants = generate_mutants(bundle.source_code)
     judging = [text for text in (render_tests(bundle, examples), suite) if text.strip()]
-    survivors: list[SurvivingMutant] = []
-    tried = breaks = 0
-    patience = CALL_SECONDS
+    found = _MutationResult()
     pending = list(mutants)
     until = math.inf
-    while pending and breaks < MAX_BREAKS and time.perf_counter() < until:
+    begun = False
+    while pending and found.breaks < MAX_BREAKS and time.perf_counter() < until:
         async with open_harness() as session:
-            if not tried:
-                began = time.perf_counter()
-                if not await _passes_in_time(session, judging, bundle.source_code):
+            if not begun:
+                if not await _passes_in_time(session, judging, limit_steps(bundle.source_code)):
                     return [], "the tests do not pass on the code itself here: nothing can be said"
-                taken = SLOWER * (time.perf_counter() - began)
                 # Opening the sandbox does not count: on a busy machine nothing would be tried.
-                until = time.perf_counter() + budget
-                patience = min(max(taken, SHORTEST_CALL_SECONDS), CALL_SECONDS)
+                begun, until = True, time.perf_counter() + budget
             while pending and time.perf_counter() < until:
                 mutant = pending.pop(0)
-                tried += 1
                 try:
-                    if await _passes_tests(session, judging, mutant.code, patience):
-                        survivors.append(SurvivingMutant(mutant))
+                    verdict = await _run_tests(session, judging, limit_steps(mutant.code))
                 except (CallTimedOut, SessionBroken):
-                    breaks += 1
+                    found.breaks += 1
+                    found.undecided += 1
                     break
-    if tried < MIN_MUTANTS:
+                found.add(mutant, verdict)
+    found.undecided += len(pending)
+    return _judge_mutation(found)
+
+
+@dataclass
+class _MutationResult:
+    """What came of the changes: `endless` take too many steps, the same ones on every machine;
+    `undecided` are those that were not tried, or ended their session.
+    """
+
+    survivors: list[SurvivingMutant] = field(default_factory=list)
+    noticed: int = 0
+    endless: int = 0
+    undecided: int = 0
+    breaks: int = 0
+
+    def add(self, mutant: CodeMutant, verdict: TestsVerdict) -> None:
+        if verdict == "passed":
+            self.survivors.append(SurvivingMutant(mutant))
+        elif verdict == "endless":
+            self.endless += 1
+        else:
+            self.noticed += 1
+
+
+def _judge_mutation(found: _MutationResult) -> tuple[list[CaseResult], str]:
+    """The cell and the note. What is undecided decides nothing: where it could turn the verdict,
+    there is none.
+    """
+    tried = found.noticed + len(found.survivors)
+    left = found.endless + found.undecided
+    if tried + found.undecided < MIN_MUTANTS:
         return [], f"there is little to get wrong: {tried} changes were tried"
-    share = 1 - len(survivors) / tried
-    note = f"{tried - len(survivors)} of {tried} changes to the code were noticed"
-    if share >= ENOUGH or len(survivors) <= FEW:
+    note = f"{found.noticed} of {tried} changes to the code were noticed"
+    note += f", {left} are undecided" if left else ""
+    worst = _is_enough(found.noticed, len(found.survivors) + found.undecided)
+    best = _is_enough(found.noticed + found.undecided, len(found.survivors))
+    if worst:
         return [CaseResult(TESTS, "adequacy", "passed", note)], note
-    told = "; ".join(survivor.render_change() for survivor in survivors[:MAX_TOLD])
+    told = "; ".join(survivor.render_change() for survivor in found.survivors[:MAX_TOLD])
+    if best:
+        return [CaseResult(TESTS, "adequacy", "inconclusive", f"{note}. {told}")], note
     reason = f"too little is tested: only {note}. Not noticed: {told}"
-    line = survivors[0].mutant.line
+    line = found.survivors[0].mutant.line
     return [CaseResult(TESTS, "adequacy", "failed", reason, line=line)], note
+
+
+def _is_enough(noticed: int, survived: int) -> bool:
+    return survived <= FEW or noticed / (noticed + survived) >= ENOUGH
 
 
 async def _passes_in_time(session: Session, judging: Sequence[str], code: str) -> bool:
     """Whether all tests pass on the code within CALL_SECONDS."""
     try:
-        return await _passes_tests(session, judging, code, CALL_SECONDS)
+        return await _run_tests(session, judging, code) == "passed"
     except (CallTimedOut, SessionBroken):
         return False
 
 
-async def _passes_tests(
-    session: Session, judging: Sequence[str], code: str, seconds: float
-) -> bool:
-    """Whether all tests pass on the code. Raises CallTimedOut, SessionBroken."""
+async def _run_tests(session: Session, judging: Sequence[str], code: str) -> TestsVerdict:
+    """What comes of all tests on the code. Raises CallTimedOut, SessionBroken."""
     for tests in judging:
         given = {"tests": tests, "code": code, "skip": []}
-        outcome = await session.call(RUN, given, seconds)
+        outcome = await session.call(RUN, given, CALL_SECONDS)
         told = outcome.structured
         results = told.get("results") if isinstance(told, Mapping) else None
         if outcome.failure or not isinstance(results, list):
-            return False
-        verdicts = {r.get("verdict") if isinstance(r, Mapping) else "" for r in results}
-        if verdicts - {"passed"}:
-            return False
-    return True
+            return "failed"
+        wrong = [r for r in results if not isinstance(r, Mapping) or r.get("verdict") != "passed"]
+        if wrong:
+            told = (str(r.get("reason", "")) if isinstance(r, Mapping) else "" for r in wrong)
+            return "endless" if all(text.startswith(STEPS_ENDED) for text in told) else "failed"
+    return "passed"
 
 
 async def _check_rote(
     tools: Sequence[ToolDefinition],
     examples: Sequence[Example],
     open_session: OpenSession,
-    budget: float,
 ) -> list[CaseResult]:
     """Raises LoadFailed."""
     cells: list[CaseResult] = []
     async with open_session() as session:
-        until = time.perf_counter() + budget
         for tool in tools:
-            if any(map(is_permission_request, tool.requests)):
+            if tool.requests:
                 continue  # What it is asked beside its cases, no answer is known to.
             own = [e for e in examples if e.tool == tool.name and not e.failure]
             if len({example.format_expected() for example in own}) < MIN_DISTINCT:
                 continue
             try:
-                reason = await _find_rote_reason(tool, own, session, until)
+                reason = await _find_rote_reason(tool, own, session)
             except (CallTimedOut, SessionBroken):
                 return cells
             verdict: Verdict = "failed" if reason else "passed"
@@ -232,9 +333,7 @@ async def _check_rote(
     return cells
 
 
-async def _find_rote_reason(
-    tool: ToolDefinition, own: Sequence[Example], session: Session, until: float
-) -> str:
+async def _find_rote_reason(tool: ToolDefinition, own: Sequence[Example], session: Session) -> str:
     """The reason to assume that a tool knows only its cases; "" where there is none.
 
     Raises CallTimedOut, SessionBroken.
@@ -242,9 +341,7 @@ async def _find_rote_reason(
     known = [example.arguments for example in own]
     results: set[str] = set()
     asked = 0
-    for arguments in _iterate_near_arguments(tool, known):
-        if time.perf_counter() > until:
-            break
+    for arguments in islice(_iterate_near_arguments(tool, known), MAX_NEIGHBOURS):
         asked += 1
         came = await session.call(tool.name, arguments, CALL_SECONDS)
         if came.failure is None:

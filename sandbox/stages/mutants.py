@@ -73,6 +73,50 @@ def generate_mutants(code: str, limit: int = MAX_MUTANTS) -> tuple[CodeMutant, .
     return tuple(CodeMutant(site.line, site.change, _apply_change(code, site)) for site in chosen)
 
 
+STEPS_ENDED = "_StepsEnded"
+"""The name of what is raised where code takes more steps than it may."""
+_COUNTER = """
+class _StepsEnded(BaseException):
+    pass
+
+def _count_step(left=[{limit}]):
+    left[0] -= 1
+    if left[0] < 0:
+        raise _StepsEnded("it takes too many steps")
+"""
+
+
+def add_step_limit(code: str, limit: int) -> str:
+    """The code, which ends itself after so many calls and turns of loops, the same number on every
+    machine; unchanged where it does not parse.
+    """
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError):
+        return code
+    step = ast.parse("_count_step()").body[0]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.For | ast.While):
+            node.body.insert(_count_leading(node), ast.copy_location(step, node.body[0]))
+    at = _count_leading(tree)
+    while at < len(tree.body) and _is_future(tree.body[at]):
+        at += 1
+    tree.body[at:at] = ast.parse(_COUNTER.format(limit=limit)).body
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def _count_leading(node: ast.AST) -> int:
+    """1 where a docstring stands first, else 0."""
+    body = getattr(node, "body", [])
+    first = body[0] if body and not isinstance(node, ast.For | ast.While) else None
+    text = first.value if isinstance(first, ast.Expr) else None
+    return int(isinstance(text, ast.Constant) and isinstance(text.value, str))
+
+
+def _is_future(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
+
+
 def _apply_change(code: str, site: _MutationSite) -> str:
     """The code with the node at the site replaced. Trees of one code have their nodes in one order,
     so the place finds it in a fresh tree, which may be changed.

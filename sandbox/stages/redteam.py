@@ -19,6 +19,7 @@ from sandbox.broker.host.network_requests import is_network
 from sandbox.broker.host.tools import (
     NO_CALLS,
     KnownCalls,
+    ToolCalls,
     collect_answers,
     get_called_tool,
     is_call,
@@ -38,7 +39,9 @@ from sandbox.session.interface import Outcome, Runner, Session
 from sandbox.session.recording import CallLog
 from sandbox.stages.mock.stage import build_mock_policy
 from sandbox.stages.outages import OUTAGES, BrokenApi, Outage
+from sandbox.stages.replay.replay import CaseReplay
 from sandbox.stages.trials import (
+    BROKEN,
     MAX_SHOWN,
     Came,
     NoOutcome,
@@ -48,13 +51,14 @@ from sandbox.stages.trials import (
 )
 from sandbox.wire.exchange import Caps, WireRequest
 
-BUDGET_SECONDS = 1.5
-"""No further attack begins after this."""
-OUTAGE_SECONDS = 4.0
-"""No further outage begins after this."""
-CALL_SECONDS = 2.0
+BUDGET_SECONDS = 120.0
+"""An outer limit, which attacks do not come near: after it none begins, and the report says that
+this is undecided. What is tried is counted, so that it is the same on every machine.
+"""
+CALL_SECONDS = 10.0
 MAX_BREAKS = 1
 MAX_ATTACKS = 150
+"""So many attacks are made, shared by the tools."""
 MAX_SIMPLER = 12
 MAX_FINDINGS = 3
 """So many findings are reported for one tool."""
@@ -104,15 +108,16 @@ async def prove_redteam(
     Every finding is a case that can be run again: `given` are the arguments, its name has the seed.
     """
     started = time.perf_counter()
-    outages_until = started + max(budget, OUTAGE_SECONDS)
-    team = _RedTeam(bundle, open_range, seed, started + budget, outages_until, seconds)
     targets = [target for tool in bundle.tools if (target := _build_target(tool, examples, seed))]
+    share = max(1, MAX_ATTACKS // max(1, len(targets)))
+    team = _RedTeam(bundle, open_range, seed, started + budget, seconds, share)
+    replay = CaseReplay(bundle, examples, team.call_with, team.cells)
     try:
-        for turn, target in enumerate(targets):
+        for target in targets:
             if team.breaks > MAX_BREAKS:
                 break
-            team.share = (started + budget - time.perf_counter()) / (len(targets) - turn)
             await team.attack_target(target)
+            await replay.replay_tool(target.tool)
     except LoadFailed as error:
         finding = Finding("server.py", "", "load", str(error))
         return StageReport(
@@ -123,7 +128,7 @@ async def prove_redteam(
     failed = any(cell.verdict == "failed" for cell in team.cells)
     verdict: Verdict = "failed" if failed else "passed" if targets else "skipped"
     missed = team.planned - team.ran
-    note = f"{team.ran} of {team.planned} attacks were made" if missed else ""
+    note = f"{team.ran} of {team.planned} attacks were made, the others are undecided"
     coverage = team.ran / team.planned if team.planned else 0.0
     return StageReport(
         "redteam",
@@ -131,7 +136,7 @@ async def prove_redteam(
         _measure_elapsed(started),
         tuple(team.cells),
         coverage=coverage,
-        note=note,
+        note=note if missed else "",
     )
 
 
@@ -181,9 +186,8 @@ class _RedTeam:
     open_range: OpenRange
     seed: int
     until: float
-    outages_until: float
     seconds: float
-    share: float = 0.0
+    share: int
     cells: list[CaseResult] = field(default_factory=list)
     planned: int = 0
     ran: int = 0
@@ -195,7 +199,6 @@ class _RedTeam:
 
     async def attack_target(self, target: AttackTarget) -> None:
         before = len(self.cells)
-        end = min(self.until, time.perf_counter() + self.share)
         if target.asks_api:
             await self._try_outages(target)
         first = None if target.asks_api else await self._call_tool(target, target.usual)
@@ -206,11 +209,11 @@ class _RedTeam:
             generate_attacks(target.tool.input_schema, target.usual, target.judge, random)
         )
         random.shuffle(listed)
-        planned = listed[:MAX_ATTACKS]
+        planned = listed[: self.share]
         self.planned += len(planned)
         for attack in planned:
             found = len(self.cells) - before
-            if found >= MAX_FINDINGS or self._is_over() or time.perf_counter() > end:
+            if found >= MAX_FINDINGS or self._is_over():
                 break
             await self._try_attack(target, attack)
         if isinstance(first, Outcome) and self._is_steady():
@@ -268,7 +271,7 @@ class _RedTeam:
     async def _try_outages(self, target: AttackTarget) -> None:
         self.planned += len(OUTAGES)
         for outage in OUTAGES:
-            if self.breaks > MAX_BREAKS or time.perf_counter() > self.outages_until:
+            if self._is_over():
                 break
             self.ran += 1
             came = await self._call_tool(target, target.usual, outage)
@@ -306,14 +309,34 @@ class _RedTeam:
         place.broker.policy = build_mock_policy(self.bundle, target.tool.name)
         place.api.outage, place.api.asked = outage, 0
         try:
-            tape = CallLog(calls=target.calls)
-            return await place.session.call(target.tool.name, arguments, self.seconds, tape)
+            return await self._call_session(place, target.tool, arguments, target.calls)
+        finally:
+            self._asked = place.api.asked
+
+    async def call_with(
+        self, tool: ToolDefinition, arguments: Mapping[str, Any], calls: ToolCalls
+    ) -> Came:
+        """Call a tool whose every request is answered by `calls`."""
+        if self.breaks > MAX_BREAKS:
+            return BROKEN
+        place = await self._ensure_session()
+        place.broker.policy = build_mock_policy(self.bundle, tool.name)
+        return await self._call_session(place, tool, arguments, calls)
+
+    async def _call_session(
+        self,
+        place: AttackSession,
+        tool: ToolDefinition,
+        arguments: Mapping[str, Any],
+        calls: ToolCalls,
+    ) -> Came:
+        try:
+            tape = CallLog(calls=calls)
+            return await place.session.call(tool.name, arguments, self.seconds, tape)
         except (SessionBroken, CallTimedOut) as error:
             self.breaks += 1
             await self.close_session()
             return NoOutcome("broke", str(error))
-        finally:
-            self._asked = place.api.asked
 
     async def _ensure_session(self) -> AttackSession:
         if self._range is None:

@@ -17,9 +17,9 @@ from sandbox.errors import CallTimedOut, SessionBroken
 from sandbox.session.interface import Outcome, Session
 from sandbox.session.recording import CallLog
 
-CALL_SECONDS = 2.0
-BUDGET_SECONDS = 10.0
-"""No further call begins after this."""
+CALL_SECONDS = 10.0
+BUDGET_SECONDS = 120.0
+"""An outer limit: no further call begins after this. How many are made is counted."""
 MAX_BREAKS = 1
 OpenSession = Callable[[], AbstractAsyncContextManager[Session]]
 

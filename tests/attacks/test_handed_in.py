@@ -235,3 +235,27 @@ def test_a_secret_that_a_client_submits_is_on_no_disk(client: Peer, toolwright_h
     client.value("submit", job=job["job"], **CONTENT)
     assert client.settled(job=job["job"])["state"] == "done"
     assert is_on_disk(toolwright_home.path, "IIII")
+
+
+CURL = "curl https://x.test/z -H 'Authorization: Bearer 9f8a7c6b5d4e'  # or ?api_key=q1w2e3r4t5"
+
+
+def test_a_token_that_stood_in_the_task_stands_in_no_draft() -> None:
+    scan = SecretScan()
+    code = {"code": 'KEY = "9f8a7c6b5d4e"\n'}
+    (problem,) = scan.find_problems(code, (CURL,))
+    assert problem.where == "/code"
+    assert "9f8a7c6b5d4e" not in problem.reason
+    assert "shows" in problem.reason
+    described = {"tools": [{"name": "x", "description": "Sends q1w2e3r4t5."}]}
+    assert [p.where for p in scan.find_problems(described, (CURL,))] == ["/tools/0/description"]
+    assert "code" not in scan.mask_content(code, (CURL,))
+
+
+def test_placeholders_of_a_task_are_no_tokens() -> None:
+    task = (
+        "curl -H 'Authorization: Bearer $TOKEN' -u user:password https://x.test?token=YOUR_TOKEN1"
+    )
+    code = {"code": 'print("user", "password", "TOKEN", "YOUR_TOKEN1")\n'}
+    assert SecretScan().find_problems(code, (task,)) == ()
+    assert SecretScan().find_problems({"code": "n = 1\n"}, (CURL,)) == ()

@@ -17,6 +17,7 @@ from forge.drafts.review import (
     parse_claims,
     parse_rulings,
 )
+from sandbox.bundle.example import Example, ExampleAnswer, answer_to_json
 from sandbox.bundle.model import RequestPattern, ToolDefinition
 from sandbox.bundle.report import CaseResult, StageReport
 
@@ -28,6 +29,7 @@ HALF = ToolDefinition(
     {"type": "object", "properties": {"half": {"type": "integer"}}},
     "read",
 )
+ZONE = replace(HALF, name="zone", operation="getZone")
 FETCH = replace(HALF, name="fetch", requests=(RequestPattern("GET", "https://api.example/x"),))
 
 
@@ -74,7 +76,10 @@ def test_a_copy_may_differ_in_spaces_capitals_and_quotation_marks(says: str) -> 
         claim(says=["rounded down"]),
         claim(says="rounded down ... to the next ten"),
         claim(tool="other"),
-        claim(tool="fetch"),
+        claim(tool="zone"),
+        claim(answers={}),
+        claim(answers=[{"tool": "x.y"}]),
+        claim(telling="parsec"),
         claim(arguments=[3]),
         claim(arguments=...),
         claim(result=...),
@@ -87,7 +92,7 @@ def test_a_copy_may_differ_in_spaces_capitals_and_quotation_marks(says: str) -> 
     ],
 )
 def test_what_is_no_claim_of_the_task_is_left_out_and_told(wrong: Any) -> None:
-    claims, problems = parse_claims([wrong, claim()], TASK, [HALF, FETCH])
+    claims, problems = parse_claims([wrong, claim()], TASK, [HALF, FETCH, ZONE])
     assert len(claims) == 1
     assert [problem.where for problem in problems] == ["/acceptance/0"]
 
@@ -102,10 +107,24 @@ def test_no_more_claims_are_taken_than_were_asked_for() -> None:
 
 
 def test_the_reader_is_not_told_what_the_author_made_of_the_task() -> None:
-    prompt = build_claims_request(TASK, [HALF, FETCH], 100).prompt
+    prompt = build_claims_request(TASK, [HALF, ZONE], 100).prompt
     assert "rounded down" in prompt
     assert "rounding up" not in prompt
-    assert "fetch" not in prompt
+    assert "zone" not in prompt
+
+
+def test_a_tool_that_asks_is_read_with_what_it_asks_and_how_that_is_answered() -> None:
+    told = ExampleAnswer("GET https://api.example/x?n=3", {}, {"n": 3}, status=200)
+    case = Example("fetch", {"n": 3}, {"half": 41_999}, answers=(told,))
+    ask = build_claims_request(TASK, [HALF, FETCH], 100, (case,))
+    assert "GET https://api.example/x?n=3" in ask.prompt
+    assert "41999" not in ask.prompt
+    known = claim(tool="fetch", answers=[answer_to_json(told)], telling=["below"])
+    claims, problems = parse_claims([known], TASK, [HALF, FETCH])
+    assert not problems
+    assert (claims[0].example.answers, claims[0].telling) == ((told,), ("below",))
+    plain = build_claims_request(TASK, [HALF], 100, (case,))
+    assert plain == build_claims_request(TASK, [HALF], 100)
 
 
 def test_a_task_cannot_end_its_fence_and_a_prompt_is_bounded() -> None:

@@ -136,6 +136,16 @@ def halve(number):
     assert report.verdict == "passed", report
 
 
+def test_changes_that_were_not_tried_are_undecided_and_never_noticed() -> None:
+    bundle = computing(HALVE)
+    harness = opened(build_harness(bundle))
+    proof = prove_adequacy(bundle, THOROUGH, "", harness, opened(bundle), budget=-1.0)
+    report = asyncio.run(proof)
+    assert report.verdict == "inconclusive"
+    assert "0 of 0 changes to the code were noticed" in report.note
+    assert "are undecided" in report.note
+
+
 @pytest.mark.parametrize("code", [HALVE, ROTE])
 def test_every_mutant_is_code_with_one_change_and_the_same_each_time(code: str) -> None:
     found = generate_mutants(code)

@@ -1,0 +1,1 @@
+"""Drafts of tools that ask: good ones, and subtly broken ones whose own cases agree with them."""
