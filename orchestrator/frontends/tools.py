@@ -186,6 +186,10 @@ TOOLS = (
                 "items": {"type": "object"},
                 "description": "Calls by another reading of the task.",
             },
+            "api": {
+                "type": "object",
+                "description": "What documentation says of the API that the code asks.",
+            },
             "why": {
                 "type": "string",
                 "maxLength": 4000,

@@ -53,7 +53,8 @@ class ForgeJobRunner:
         if read is not None:
             return await self.documentation.forge_derived(job, order, read, report)
         begun = read_pending(job.result)
-        if order.parent or (begun is not None and begun.waits_for != "document"):
+        drafted = self.drafting.has_drafts(job)
+        if order.parent or drafted or (begun is not None and begun.waits_for != "document"):
             return await self.drafting.forge_draft(job, order, report)
         claims = parse_claims(order.document)
         if claims is not None:

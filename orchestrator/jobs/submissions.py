@@ -56,8 +56,12 @@ class Submissions:
         """A draft for a job that waits for one; it is queued. Or what is wrong with the draft.
         Raises DraftRefused.
         """
-        if awaits_document(self.store.jobs.get(job)):
-            raise DraftRefused(job, "it waits for the API's description: submit it as `document`")
+        if awaits_document(self.store.jobs.get(job)) and not given.get("api"):
+            raise DraftRefused(
+                job,
+                "it waits for the API's description: submit it as `document`, or code with what "
+                "the documentation says of its API as `api`",
+            )
         return self.drafting.submit_draft(self.store.jobs.get(job), given)
 
     def decline_job(self, job: str, given: Mapping[str, Any]) -> Job | tuple[SchemaViolation, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -21,16 +22,31 @@ FAILURES: tuple[ExpectedFailure, ...] = ("tool", "arguments")
 """Failures that may be expected: the code's own ToolError, or arguments that its schema refuses."""
 
 
+UNANSWERED = ("timeout", "unreachable")
+"""The kinds of failure that a request of an example may have in place of an answer."""
+_REQUEST = re.compile(r"(?:GET|PUT|POST|DELETE|PATCH|HEAD|OPTIONS) (?:https?://[^/]+)?/[!-~]*\Z")
+MAX_REQUEST = 2000
+
+
 @dataclass(frozen=True)
 class ExampleAnswer:
     """The answer of another server's tool (`server.tool`) in an example: its `result`, or the
     message of its `failure`.
+
+    With a `status` it is an API's answer to a request: `tool` is then its method and URL, such as
+    `GET https://api.example.com/zones/7`, `arguments` the JSON body that it has to carry ({} for
+    any), `result` the body of the answer. A request's `failure` is one of UNANSWERED.
     """
 
     tool: str
     arguments: Mapping[str, Any]
     result: Any = None
     failure: str = ""
+    status: int = 0
+
+    @property
+    def is_http(self) -> bool:
+        return " " in self.tool
 
     @property
     def structured(self) -> Any:
@@ -40,8 +56,7 @@ class ExampleAnswer:
 @dataclass(frozen=True)
 class Example:
     """One call of `tool` and its expected outcome: `result` as structured content, or a `failure`
-    of a kind, in which case `result` is ignored. `answers` are those of other servers' tools that
-    it calls.
+    of a kind, in which case `result` is ignored.
     """
 
     tool: str
@@ -49,6 +64,7 @@ class Example:
     result: Any = None
     failure: ExpectedFailure | None = None
     answers: tuple[ExampleAnswer, ...] = ()
+    """Of other servers' tools, and of the API."""
 
     @property
     def structured(self) -> Any:
@@ -97,6 +113,12 @@ def to_json(example: Example) -> dict[str, Any]:
 
 
 def answer_to_json(answer: ExampleAnswer) -> dict[str, Any]:
+    if answer.is_http:
+        asked: dict[str, Any] = {"request": answer.tool}
+        asked |= {"sent": dict(answer.arguments)} if answer.arguments else {}
+        if answer.failure:
+            return {**asked, "failure": answer.failure}
+        return {**asked, "status": answer.status, "body": answer.result}
     given = {"tool": answer.tool, "arguments": dict(answer.arguments)}
     if answer.failure:
         return {**given, "failure": answer.failure}
@@ -119,6 +141,8 @@ def parse_answers(listed: Any) -> tuple[ExampleAnswer, ...]:
 
 
 def _parse_answer(at: int, item: Any) -> ExampleAnswer:
+    if isinstance(item, dict) and "request" in item:
+        return _parse_http_answer(f"/answers/{at}", item)
     if not isinstance(item, dict) or item.keys() - {"tool", "arguments", "result", "failure"}:
         raise AnswersInvalid(f"/answers/{at}", "has tool, arguments, and a result or a failure")
     if ("result" in item) == ("failure" in item):
@@ -129,6 +153,26 @@ def _parse_answer(at: int, item: Any) -> ExampleAnswer:
     if not isinstance(failure, str) or ("failure" in item and not failure):
         raise AnswersInvalid(f"/answers/{at}/failure", "is no message")
     return ExampleAnswer(tool, arguments, item.get("result"), failure)
+
+
+def _parse_http_answer(where: str, item: Mapping[str, Any]) -> ExampleAnswer:
+    request, sent, failure = item["request"], item.get("sent", {}), item.get("failure", "")
+    if item.keys() - {"request", "sent", "status", "body", "failure"}:
+        raise AnswersInvalid(where, "has request, status and body, or a failure, and maybe sent")
+    if not isinstance(request, str) or len(request) > MAX_REQUEST or not _REQUEST.match(request):
+        raise AnswersInvalid(f"{where}/request", "is no METHOD /path?query as it is sent")
+    if not isinstance(sent, dict):
+        raise AnswersInvalid(f"{where}/sent", "is no object")
+    if ("status" in item) == ("failure" in item):
+        raise AnswersInvalid(where, "has either a status or a failure")
+    if "failure" in item:
+        if failure not in UNANSWERED:
+            raise AnswersInvalid(f"{where}/failure", f"is none of {', '.join(UNANSWERED)}")
+        return ExampleAnswer(request, sent, failure=failure)
+    status = item["status"]
+    if not isinstance(status, int) or isinstance(status, bool) or not 200 <= status <= 599:
+        raise AnswersInvalid(f"{where}/status", "is no status from 200 to 599")
+    return ExampleAnswer(request, sent, item.get("body"), status=status)
 
 
 def render_examples(examples: Iterable[Example]) -> bytes:

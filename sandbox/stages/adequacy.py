@@ -14,9 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.bundle.example import Example, answer_to_json
+from sandbox.bundle.example import Example, ExampleAnswer, answer_to_json
 from sandbox.bundle.model import Bundle, ToolDefinition
-from sandbox.bundle.permissions import is_permission_request
 from sandbox.bundle.report import CaseResult, StageReport, Verdict
 from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken
 from sandbox.schemas.boundary_values import iterate_neighbours
@@ -44,12 +43,47 @@ MAX_TOLD = 6
 MIN_DISTINCT = 3
 MIN_NEIGHBOURS = 12
 TESTS = "tests/test_server.py"
+TESTED_API = "https://api.test"
+"""What relative paths extend while a tool is tested (the runtime's `toolwright.testing`)."""
 _PRELUDE = """
 import json as _json
 import math as _math
 import server as _server
+from contextlib import contextmanager as _contextmanager
+from urllib.parse import parse_qsl as _parse_qsl, unquote as _unquote
 from toolwright import ToolError as _ToolError, UNSET as _UNSET
-from toolwright.testing import tools as _tools
+from toolwright import testing as _testing
+from toolwright.calls import Call as _Call, playing as _playing
+from toolwright.errors import RequestFailed as _RequestFailed
+
+def _asked(method, url):
+    place, _, query = url.partition("#")[0].partition("?")
+    return method, _unquote(place), sorted(_parse_qsl(query, keep_blank_values=True))
+
+class _Answers(_testing._Known):
+    def send(self, request, call):
+        if request.method == "CALL":
+            return super().send(request, call)
+        for each in self._known:
+            known = each.get("request", " ").split(" ", 1)
+            if _asked(request.method, request.url) != _asked(*known):
+                continue
+            if "sent" in each and not _same(each["sent"], _json.loads(request.body or b"null")):
+                continue
+            if "failure" in each:
+                raise _RequestFailed(each["failure"], "as the case says")
+            return _testing._checked((each["status"], each["body"]))
+        raise _RequestFailed("refused", "the case has no answer for this request")
+
+@_contextmanager
+def _tools(*known):
+    calls = [each for each in known if "tool" in each]
+    upstream = _Answers(calls)
+    upstream._known = [*calls, *(each for each in known if "request" in each)]
+    for each in upstream._known:
+        each.setdefault("tool", "")
+    with _playing(_Call("test", None, upstream)):
+        yield upstream.asked
 
 def _same(a, b):
     if isinstance(a, bool) or isinstance(b, bool):
@@ -129,11 +163,20 @@ def render_tests(bundle: Bundle, examples: Sequence[Example]) -> str:
             continue
         wanted = json.dumps(example.structured)
         given = [example.tool, json.dumps(dict(example.arguments)), wanted, bool(example.failure)]
-        known = tuple(answer_to_json(answer) for answer in example.answers)
+        known = tuple(_render_answer(answer, bundle.base_url) for answer in example.answers)
         asserted = f"assert _holds{tuple(given)!r}\n"
         body = f"with _tools(*{known!r}):\n        {asserted}" if known else asserted
         lines.append(f"def test_case_{at}():\n    {body}")
     return "\n".join(lines)
+
+
+def _render_answer(answer: ExampleAnswer, base_url: str) -> dict[str, Any]:
+    """An answer as the tests have it: while a tool is tested its API has another address."""
+    told = answer_to_json(answer)
+    if answer.is_http:
+        method, _, url = answer.tool.partition(" ")
+        told["request"] = f"{method} {TESTED_API}{url.removeprefix(base_url.rstrip('/'))}"
+    return told
 
 
 async def _test_mutants(
@@ -218,7 +261,7 @@ async def _check_rote(
     async with open_session() as session:
         until = time.perf_counter() + budget
         for tool in tools:
-            if any(map(is_permission_request, tool.requests)):
+            if tool.requests:
                 continue  # What it is asked beside its cases, no answer is known to.
             own = [e for e in examples if e.tool == tool.name and not e.failure]
             if len({example.format_expected() for example in own}) < MIN_DISTINCT:

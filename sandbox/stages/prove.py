@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence, Set
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import ParamSpec
 
@@ -11,7 +12,7 @@ from sandbox.broker.broker import Broker
 from sandbox.broker.cassette import Cassette
 from sandbox.bundle.example import Example
 from sandbox.bundle.model import Bundle
-from sandbox.bundle.report import Proof, Stage, StageReport
+from sandbox.bundle.report import Finding, Proof, Stage, StageReport
 from sandbox.clock import VirtualClock
 from sandbox.errors import LoadFailed, SessionBroken
 from sandbox.offload import run_beside
@@ -26,10 +27,12 @@ from sandbox.stages.live import (
     restrict_broker,
 )
 from sandbox.stages.mock.api import MockApi
+from sandbox.stages.mock.programs import prove_programs
 from sandbox.stages.mock.stage import MOCK_CAPS, MockBench, OpenBench, prove_mock
 from sandbox.stages.probe.budget import ProbeBudget
 from sandbox.stages.recorded import prove_recorded
 from sandbox.stages.redteam import build_attack_opener, prove_redteam
+from sandbox.stages.static.definitions import find_programs
 from sandbox.stages.static.stage import prove_definitions, prove_static
 from sandbox.stages.suite import build_harness, prove_suite
 from sandbox.stages.trials import OpenSession
@@ -101,7 +104,7 @@ def _iterate_stages(
         tested = _build_sealed_opener(build_harness(bundle), runner)
         yield "adequacy", partial(prove_adequacy, bundle, examples, suite, tested, sealed)
     bench = build_bench_opener(bundle, runner, seed)
-    yield "mock", partial(prove_mock, bundle, bench, lanes=lanes, seed=seed)
+    yield "mock", partial(_run_mock, bundle, bench, examples or (), lanes, seed)
     if recorded:
         yield "recorded", partial(prove_recorded, bundle, recorded, runner)
     yield "live", partial(_run_live, bundle, runner, live, probe, withheld)
@@ -217,6 +220,28 @@ def build_bench_opener(bundle: Bundle, runner: Runner, seed: int = 0) -> OpenBen
             yield MockBench(session, broker, mock)
 
     return opened
+
+
+async def _run_mock(
+    bundle: Bundle, bench: OpenBench, examples: Sequence[Example], lanes: int, seed: int
+) -> StageReport:
+    """The mock stage, with the cases of tools whose own code makes requests."""
+    report = await prove_mock(bundle, bench, lanes=lanes, seed=seed)
+    if bundle.spec is None or not find_programs(bundle):
+        return report
+    try:
+        async with bench() as opened:
+            cells = await prove_programs(bundle, examples, opened)
+    except LoadFailed as error:
+        finding = Finding("server.py", "", "load", str(error))
+        return replace(report, verdict="failed", findings=(*report.findings, finding))
+    failed = not report.passed or any(cell.verdict == "failed" for cell in cells)
+    return replace(
+        report,
+        verdict="failed" if failed else "passed",
+        cases=(*report.cases, *cells),
+        coverage=max(report.coverage, 1.0 if cells else 0.0),
+    )
 
 
 async def _run_live(

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
+from urllib.parse import parse_qsl, unquote
 
 from sandbox import exactjson
 from sandbox.broker.host.network_requests import describe_request
@@ -60,10 +61,33 @@ class ToolCalls(Protocol):
 @dataclass(frozen=True)
 class KnownCalls:
     """Answers calls from examples, while a tool is proved without servers or network. Network
-    requests are answered by the names `network.dns`, `network.tls_peer` and `network.tcp`.
+    requests are answered by the names `network.dns`, `network.tls_peer` and `network.tcp`, those of
+    an API by method and URL.
     """
 
     answers: tuple[ExampleAnswer, ...] = ()
+
+    @property
+    def answers_http(self) -> bool:
+        """Whether requests of an API are among what it knows: then it is asked for each."""
+        return any(answer.is_http for answer in self.answers)
+
+    def answer_request(self, request: WireRequest) -> Exchange:
+        """The exchange of an API's request, refused where no answer is for it."""
+        asked = f"{request.method} {normalize_query(request.url)}"
+        fits = [k for k in self.answers if k.is_http and _normalize_asked(k.tool) == asked]
+        sent = [k for k in fits if not k.arguments or _carries(request, k.arguments)]
+        if not sent:
+            known = ", ".join(k.tool for k in self.answers if k.is_http)[:300]
+            what = "another body than the case says is sent with" if fits else "no answer is for"
+            shown = f" ({request.body.decode('utf-8', 'replace')[:200]})" if request.body else ""
+            reason = f"{what} {asked[:300]}{shown}; the case answers {known}"
+            return Exchange(request, None, "refused", reason)
+        if sent[0].failure == "timeout":
+            return Exchange(request, None, "timeout", "as the case says")
+        if sent[0].failure:
+            return Exchange(request, None, "unreachable", "as the case says")
+        return Exchange(request, _build_api_response(sent[0]))
 
     async def perform(self, request: WireRequest, writes: WriteMode) -> ToolCallResult:
         if is_call(request):
@@ -145,9 +169,37 @@ def list_calls(tool: ToolDefinition) -> tuple[str, ...]:
 
 
 def collect_answers(examples: Iterable[Any], tool: str) -> KnownCalls:
-    """All answers in the examples of a tool."""
+    """All answers in a tool's examples, but those of an API, which hold for one case alone."""
     found = (answer for each in examples if each.tool == tool for answer in each.answers)
-    return KnownCalls(tuple(found))
+    return KnownCalls(tuple(answer for answer in found if not answer.is_http))
+
+
+def normalize_query(url: str) -> str:
+    """A URL with its query's pairs decoded and in one order: equal for equal requests."""
+    place, _, query = url.partition("#")[0].partition("?")
+    pairs = sorted(parse_qsl(query, keep_blank_values=True, max_num_fields=1000))
+    return f"{unquote(place)}?{pairs}" if pairs else unquote(place)
+
+
+def _normalize_asked(asked: str) -> str:
+    method, _, url = asked.partition(" ")
+    return f"{method} {normalize_query(url)}"
+
+
+def _carries(request: WireRequest, sent: Mapping[str, Any]) -> bool:
+    try:
+        return is_same_value(dict(sent), json.loads(request.body))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _build_api_response(known: ExampleAnswer) -> WireResponse:
+    """A text is sent as it is, nothing as no body, everything else as JSON."""
+    if known.result is None:
+        return WireResponse(known.status, (), b"")
+    if isinstance(known.result, str):
+        return WireResponse(known.status, (("content-type", "text/plain"),), known.result.encode())
+    return WireResponse(known.status, _build_headers(""), _encode_json(known.result))
 
 
 def _build_known_response(known: ExampleAnswer) -> WireResponse:

@@ -161,7 +161,7 @@ def _check_query(
     operation: Operation, given: Mapping[ArgumentPlace, Any], request: WireRequest
 ) -> Iterator[str]:
     query = urlsplit(request.url).query
-    pairs = _split_pairs(query, "&")
+    pairs = split_pairs(query, "&")
     used: set[int | None] = set()
     for place, parameter in _iterate_parameters(operation, "query"):
         if place in given:
@@ -240,7 +240,8 @@ def _is_reported(name: str, place: ArgumentPlace) -> bool:
     return place.location == "query" and (name == place.name or name.startswith(f"{place.name}["))
 
 
-def _split_pairs(text: str, delimiter: str) -> Pairs:
+def split_pairs(text: str, delimiter: str) -> Pairs:
+    """The pairs of a query or a cookie: decoded names, and values as they are sent."""
     split = [item.strip().partition("=") for item in text.split(delimiter) if item.strip()]
     return [(unquote(name.replace("+", " ")), raw) for name, _, raw in split]
 
@@ -271,7 +272,7 @@ def _check_headers(
 def _check_cookies(
     operation: Operation, given: Mapping[ArgumentPlace, Any], request: WireRequest
 ) -> Iterator[str]:
-    pairs = _split_pairs(request.get_header("cookie") or "", ";")
+    pairs = split_pairs(request.get_header("cookie") or "", ";")
     used: set[int] = set()
     for place, parameter in _iterate_parameters(operation, "cookie"):
         if place in given:

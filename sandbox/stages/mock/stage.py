@@ -22,6 +22,7 @@ from sandbox.stages.contract.request import check_request
 from sandbox.stages.contract.result import check_result
 from sandbox.stages.mock.api import MockApi, ScriptedAnswer
 from sandbox.stages.mock.cases import SCHEMAS, MockCase, MockSubject, build_subjects
+from sandbox.stages.static.definitions import iterate_calls
 from sandbox.wire.exchange import Caps, WireRequest
 from sandbox.wire.policy import Policy, build_tool_policy
 
@@ -79,7 +80,8 @@ async def prove_mock(
         )
     found = _select_cells(rows, same, cells)
     found |= {key: result for lane in running for key, result in lane.results.items()}
-    return _build_report(_order_cells(bundle.spec, rows, found), _measure_elapsed(started))
+    others = {operation.id for _, operation in iterate_calls(bundle)}
+    return _build_report(_order_cells(bundle.spec, rows, found, others), _measure_elapsed(started))
 
 
 def _select_cells(
@@ -259,9 +261,14 @@ def _get_row_name(subject: MockSubject) -> str:
 
 
 def _order_cells(
-    spec: APISpec, rows: Sequence[MockSubject], found: dict[tuple[str, str], CaseResult]
+    spec: APISpec,
+    rows: Sequence[MockSubject],
+    found: dict[tuple[str, str], CaseResult],
+    others: Set[str],
 ) -> tuple[CaseResult, ...]:
-    """The whole matrix: a cell without an entry fails, and so does an operation without a tool."""
+    """The whole matrix: a cell without an entry fails, and so does an operation without a tool.
+    `others` are called by tools whose own code does it.
+    """
     cells = [
         found.get(
             (row.tool.name, name),
@@ -270,7 +277,7 @@ def _order_cells(
         for row in rows
         for name in row.list_cells()
     ]
-    called = {row.operation.id for row in rows}
+    called = {row.operation.id for row in rows} | others
     cells += [
         CaseResult(operation.id, "tool", "failed", "no tool calls this operation")
         for operation in spec.operations

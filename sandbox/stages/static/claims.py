@@ -11,7 +11,13 @@ from sandbox.bundle.model import Bundle, ToolDefinition
 from sandbox.bundle.verbs import is_creation
 from sandbox.injection import MAX_READ, find_instruction
 from sandbox.stages.contract.places import ArgumentPlace, find_places
-from sandbox.stages.static.definitions import Found, Rule, iterate_pairs, iterate_texts
+from sandbox.stages.static.definitions import (
+    Found,
+    Rule,
+    iterate_calls,
+    iterate_pairs,
+    iterate_texts,
+)
 from sandbox.wire.policy import list_granted_hosts, list_token_origins, parse_template_origin
 
 _REPEATABLE = frozenset({"PUT", "DELETE"})
@@ -32,7 +38,7 @@ _ROUTE = re.compile(r"\b(GET|PUT|POST|DELETE|PATCH|HEAD|OPTIONS) (/[^\s,;]*)")
 
 def understated_destruction(bundle: Bundle) -> Found:
     """A tool that can destroy is declared as one that only adds."""
-    for tool, operation in iterate_pairs(bundle):
+    for tool, operation in (*iterate_pairs(bundle), *iterate_calls(bundle)):
         adds = is_creation(operation.method.upper(), operation.id, operation.summary)
         if operation.access == "write" and not tool.destructive and not adds:
             yield f"{tool.name}/destructive", f"{operation.method} {operation.path[:120]}"
@@ -40,7 +46,7 @@ def understated_destruction(bundle: Bundle) -> Found:
 
 def overstated_idempotence(bundle: Bundle) -> Found:
     """A write that may not be repeated is declared as idempotent."""
-    for tool, operation in iterate_pairs(bundle):
+    for tool, operation in (*iterate_pairs(bundle), *iterate_calls(bundle)):
         repeatable = operation.access == "read" or operation.method.upper() in _REPEATABLE
         if tool.idempotent and not repeatable:
             yield f"{tool.name}/idempotent", f"{operation.method} {operation.path[:120]}"
@@ -48,7 +54,7 @@ def overstated_idempotence(bundle: Bundle) -> Found:
 
 def other_security(bundle: Bundle) -> Found:
     """A tool asks for other credentials than its operation."""
-    for tool, operation in iterate_pairs(bundle):
+    for tool, operation in (*iterate_pairs(bundle), *iterate_calls(bundle)):
         own, wanted = _to_alternatives(tool.security), _to_alternatives(operation.security)
         if own != wanted:
             said = " or ".join("+".join(names) or "none" for names in operation.security)
@@ -65,9 +71,8 @@ def other_credential(bundle: Bundle) -> Found:
     schemes: Mapping[str, SecurityScheme] = {
         scheme.name: scheme for scheme in (bundle.spec.security_schemes if bundle.spec else ())
     }
-    used = {
-        name for _, operation in iterate_pairs(bundle) for alt in operation.security for name in alt
-    }
+    called = (*iterate_pairs(bundle), *iterate_calls(bundle))
+    used = {name for _, operation in called for alt in operation.security for name in alt}
     for name in sorted(used & schemes.keys()):
         scheme, own = schemes[name], declared.get(name)
         if own is None:

@@ -111,24 +111,30 @@ def unknown_operation(bundle: Bundle) -> Found:
 
 def unproved_request(bundle: Bundle) -> Found:
     """A tool asks for the network without an operation that it could be proved against."""
-    for tool in bundle.tools:
-        sent = [request for request in tool.requests if not is_permission_request(request)]
-        if sent and not tool.operation:
-            yield f"{tool.name}/requests", f"{sent[0].method} {sent[0].url[:120]}"
+    known = {_build_own_request(operation) for operation in _map_operations(bundle).values()}
+    for tool in find_programs(bundle):
+        for request in tool.requests:
+            if not is_permission_request(request) and _to_bare_request(request) not in known:
+                yield f"{tool.name}/requests", f"{request.method} {request.url[:120]}"
+                break
 
 
 def other_request(bundle: Bundle) -> Found:
     """A tool declares requests other than its operation's own."""
     for tool, operation in iterate_pairs(bundle):
-        own = RequestPattern(
-            operation.method.upper(), _strip_query(operation.url), operation.document
-        )
-        declared = [
-            RequestPattern(r.method, _strip_query(r.url), r.document) for r in tool.requests
-        ]
+        own = _build_own_request(operation)
+        declared = list(map(_to_bare_request, tool.requests))
         if declared != [own]:
             said = ", ".join(f"{r.method} {r.url}" for r in declared)[:160] or "none"
             yield f"{tool.name}/requests", f"{said}; the operation is {own.method} {own.url[:120]}"
+
+
+def _build_own_request(operation: Operation) -> RequestPattern:
+    return RequestPattern(operation.method.upper(), _strip_query(operation.url), operation.document)
+
+
+def _to_bare_request(request: RequestPattern) -> RequestPattern:
+    return RequestPattern(request.method, _strip_query(request.url), request.document)
 
 
 def _strip_query(url: str) -> str:
@@ -137,7 +143,7 @@ def _strip_query(url: str) -> str:
 
 def understated_access(bundle: Bundle) -> Found:
     """A tool that writes is declared as one that reads."""
-    for tool, operation in iterate_pairs(bundle):
+    for tool, operation in (*iterate_pairs(bundle), *iterate_calls(bundle)):
         if tool.access == "read" and operation.access == "write":
             yield f"{tool.name}/access", f"{operation.id} is a write"
 
@@ -184,6 +190,23 @@ def iterate_pairs(bundle: Bundle) -> Iterator[tuple[ToolDefinition, Operation]]:
     for tool in bundle.tools:
         if tool.operation in known:
             yield tool, known[tool.operation]
+
+
+def find_programs(bundle: Bundle) -> tuple[ToolDefinition, ...]:
+    """The tools whose own code makes requests, without being one operation of the API."""
+    return tuple(
+        tool
+        for tool in bundle.tools
+        if not tool.operation and not all(map(is_permission_request, tool.requests))
+    )
+
+
+def iterate_calls(bundle: Bundle) -> Iterator[tuple[ToolDefinition, Operation]]:
+    """The tools whose own code makes requests, with each operation of the spec that these are."""
+    operations = _map_operations(bundle).values()
+    for tool in find_programs(bundle):
+        asked = set(map(_to_bare_request, tool.requests))
+        yield from ((tool, o) for o in operations if _build_own_request(o) in asked)
 
 
 RULES: tuple[Rule, ...] = (
