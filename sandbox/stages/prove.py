@@ -240,7 +240,8 @@ async def _run_mock(
         report,
         verdict="failed" if failed else "passed",
         cases=(*report.cases, *cells),
-        coverage=max(report.coverage, 1.0 if cells else 0.0),
+        coverage=report.coverage if report.cases else 1.0,
+        note=report.note if report.cases else "",
     )
 
 
