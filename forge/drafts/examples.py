@@ -1,4 +1,4 @@
-"""The briefs' examples of drafts that ask others: each is accepted as it stands (a test has them
+"""The briefs' examples of drafts, one of each kind: each is accepted as it stands (a test has them
 proved and registered).
 """
 
@@ -6,6 +6,70 @@ from __future__ import annotations
 
 from typing import Any
 
+EXAMPLE_TASK = "Convert Roman numerals to numbers, also unusual ones (IIII)."
+EXAMPLE_CODE = '''"""Roman numerals."""
+
+from toolwright import ToolError, tool
+
+DIGITS = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
+
+
+@tool
+def from_roman(numeral):
+    """What the letters add up to, a smaller one before a larger one subtracted: also IIII is 4."""
+    values = [DIGITS.get(letter, 0) for letter in numeral.upper()]
+    if not values or 0 in values:
+        raise ToolError("not a Roman numeral")
+    pairs = zip(values, [*values[1:], 0])
+    return {"number": sum(-one if one < after else one for one, after in pairs)}
+'''
+EXAMPLE_TESTS = """import pytest
+from server import from_roman
+from toolwright import ToolError
+
+
+@pytest.mark.parametrize(("numeral", "number"), [("XIV", 14), ("IIII", 4), ("mdc", 1600), ("I", 1)])
+def test_normal(numeral, number):
+    assert from_roman(numeral=numeral) == {"number": number}
+
+
+def test_boundary_the_longest():
+    assert from_roman(numeral="M" * 40)["number"] == 40_000
+
+
+@pytest.mark.parametrize("numeral", ["", "abc", "X V", "\u0130"])
+def test_error_no_numeral(numeral):
+    with pytest.raises(ToolError, match="not a Roman numeral"):
+        from_roman(numeral=numeral)
+"""
+EXAMPLE: dict[str, Any] = {
+    "code": EXAMPLE_CODE,
+    "tools": [
+        {
+            "name": "from_roman",
+            "description": "Convert a Roman numeral such as XIV to a number: letters add up, a "
+            "smaller one before a larger one is subtracted, in unusual forms (IIII) as well.",
+            "input_schema": {
+                "type": "object",
+                "properties": {"numeral": {"type": "string", "maxLength": 40}},
+                "required": ["numeral"],
+                "additionalProperties": False,
+            },
+            "output_schema": {
+                "type": "object",
+                "properties": {"number": {"type": "integer"}},
+                "required": ["number"],
+            },
+        }
+    ],
+    "cases": [
+        {"tool": "from_roman", "arguments": {"numeral": "XLII"}, "result": {"number": 42}},
+        {"tool": "from_roman", "arguments": {"numeral": "mcml"}, "result": {"number": 1950}},
+        {"tool": "from_roman", "arguments": {"numeral": "abc"}, "failure": "tool"},
+    ],
+    "tests": EXAMPLE_TESTS,
+    "why": "first draft",
+}
 HTTP_TASK = """Book the shortest free berth that is long enough for a boat.
 Base URL: https://api.harbour.example/v1
 Every request needs your key in the header `X-Harbour-Key`.

@@ -11,6 +11,7 @@ from typing import Any
 from forge.drafts.brief import Brief
 from forge.drafts.diagnosis import Diagnosis
 from forge.drafts.draft import Draft
+from forge.drafts.pages import Kind
 from orchestrator.approvals.needs import describe_engine_wait, engine_need
 from orchestrator.errors import DraftWanted, ForgeFailed, ForgeWaits, ModelNotAsked
 from orchestrator.forging.briefing import Briefing
@@ -61,6 +62,11 @@ class DraftJobRunner:
     apis: DeclaredApis
     scan: SecretScan = field(default_factory=SecretScan)
     now: Callable[[], float] = time.time
+
+    def render_brief(self, job: Job, page: Kind) -> str:
+        """A waiting job's brief with another page."""
+        _, brief = self.briefing.prepare_brief(job, ForgeOrder.from_json(job.request))
+        return replace(brief, page=page).render_for_job(job.id)
 
     def has_drafts(self, job: Job) -> bool:
         """Whether code was handed in for a job, also for one that waited for a document."""

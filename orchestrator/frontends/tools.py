@@ -218,6 +218,11 @@ TOOLS = (
             "job": {"type": "string", "maxLength": 64},
             "call": {"type": "string", "maxLength": 64},
             "approval": {"type": "string", "maxLength": 64},
+            "brief": {
+                "type": "string",
+                "enum": ["compute", "http", "composite"],
+                "description": "The page for writers of such code, of a `job`.",
+            },
             "result": {"type": "string", "maxLength": 20},
             "path": {"type": "string", "maxLength": 1000},
             "offset": {"type": "integer", "minimum": 0},

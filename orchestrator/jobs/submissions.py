@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from forge.drafts.pages import Kind
 from forge.text import sanitize_line
 from orchestrator.errors import ForgeDeclined, OrchestratorError
 from orchestrator.forging.compose import CONTENT, DECLINE, MAX_REASON
@@ -63,6 +64,15 @@ class Submissions:
                 "the documentation says of its API as `api`",
             )
         return self.drafting.submit_draft(self.store.jobs.get(job), given)
+
+    def render_brief(self, job: str, page: Kind) -> str:
+        """The brief of a forge job with the page that its author asks for. Raises DraftRefused,
+        RowNotFound.
+        """
+        found = self.store.jobs.get(job)
+        if found.kind not in ("forge", "do") or not awaits_draft(found):
+            raise DraftRefused(job, "the job does not wait for code")
+        return self.drafting.render_brief(found, page)
 
     def decline_job(self, job: str, given: Mapping[str, Any]) -> Job | tuple[SchemaViolation, ...]:
         """A job ended by who was to write its server; or what is wrong with how that was said.
