@@ -294,7 +294,10 @@ def build_job_result(job: Job) -> Result:
     pending = read_pending(job.result) or PendingForge()
     code = pending.waits_for != "document"
     head = f"Job {job.id} waits for code: {job.message}" if code else f"Job {job.id} {job.message}"
-    if not pending.drafts:
+    # Who handed nothing in yet was told nothing: a model's drafts came before.
+    if not any(line.author == "client" for line in pending.drafts):
+        if pending.diagnosis:
+            head = f"Job {job.id}: {job.message}\nMend it and `submit`, or write it anew."
         return build_answer(encode_waiting(job), f"{head}\n\n{pending.brief}")
     head = f"Job {job.id}: {job.message}"
     if pending.diagnosis:
@@ -311,7 +314,7 @@ def encode_waiting(job: Job, brief: str = "") -> dict[str, Any]:
     with `brief` in place of the brief where that was told before.
     """
     told = encode_job(job)
-    result = {key: value for key, value in told["result"].items() if value}
+    result = {k: value for k, value in told["result"].items() if value or k == "diagnosis"}
     result |= {"brief": brief} if brief else {}
     # A draft's line says what its author wrote; the diagnosis stands in the message too.
     if "drafts" in result:

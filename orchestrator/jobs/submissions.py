@@ -33,8 +33,8 @@ class Submissions:
     drafting: DraftJobRunner
 
     def resubmit_order(self, job: str, document: str) -> Job:
-        """The job of an order whose source was of no use, queued again with the description handed
-        in; a new one where it has ended or runs.
+        """The job of an order whose source was of no use, queued again under its id with the
+        description handed in; a new one where it has made its server, was cancelled, or runs.
         """
         earlier = self.store.jobs.get(job)
         if earlier.kind != "forge" and earlier.request.get("tool") != NO_TOOL:
@@ -42,13 +42,10 @@ class Submissions:
         if earlier.request.get("parent"):
             raise OrchestratorError(f"{job} changes a server: hand in its code, not a document.")
         request = {**earlier.request, "document": document}
-        if earlier.kind == "forge":
+        if earlier.kind == "forge" or awaits_draft(earlier):
             amended = self.store.jobs.amend(job, request, "submit", time.time())
             if amended is not None:
                 return amended
-        elif awaits_draft(earlier):
-            # A task run goes on from its checkpoint, which knows the order as it was.
-            self.store.jobs.cancel(job, "submit", time.time())
         return self.jobs.create_job(earlier.kind, request)
 
     def submit_draft(
