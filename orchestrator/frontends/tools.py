@@ -152,8 +152,7 @@ TOOLS = (
     _build_tool(
         "submit",
         "Submit for a job",
-        "Hand in what a job's brief asks for: code, tools, cases, tests, or a `document` that you "
-        "wrote from an API's documentation. Then ask `status`.",
+        "Hand in what a job's brief asks for: code, or an API's `document`. Then ask `status`.",
         {
             "job": {"type": "string", "maxLength": 64},
             "code": {
@@ -163,12 +162,11 @@ TOOLS = (
             "tools": {
                 "type": "array",
                 "items": {"type": "object"},
-                "description": "{name, description, input_schema, output_schema}",
+                "description": "As the brief says.",
             },
             "cases": {
                 "type": "array",
                 "items": {"type": "object"},
-                "description": "{tool, arguments, result or failure}",
             },
             "tests": {
                 "type": "string",
@@ -188,7 +186,7 @@ TOOLS = (
             },
             "api": {
                 "type": "object",
-                "description": "What documentation says of the API that the code asks.",
+                "description": "Quoted from documentation.",
             },
             "why": {
                 "type": "string",
@@ -220,8 +218,8 @@ TOOLS = (
             "approval": {"type": "string", "maxLength": 64},
             "brief": {
                 "type": "string",
+                "maxLength": 9,
                 "enum": ["compute", "http", "composite"],
-                "description": "The page for writers of such code, of a `job`.",
             },
             "result": {"type": "string", "maxLength": 20},
             "path": {"type": "string", "maxLength": 1000},
