@@ -33,6 +33,7 @@ from orchestrator.context import Context, open_context, register_process
 from orchestrator.forging.authors.authors import Authors
 from orchestrator.forging.briefing import Briefing
 from orchestrator.forging.contact.services import DirectorySettings, ServiceFinder
+from orchestrator.forging.declared_api import DeclaredApis
 from orchestrator.forging.descriptions import Descriptions
 from orchestrator.forging.documentation import Documentation
 from orchestrator.forging.drafting import DraftJobRunner
@@ -285,7 +286,8 @@ def _open_forge_parts(ground: Context, calling: _CallParts, stack: AsyncExitStac
     second, tool = Review(rounds, engine), ground.roster.find_tool
     proving = DraftProver(store.calls, forge, second, tool)
     scan = SecretScan(vault)
-    drafting = DraftJobRunner(store, forge, Briefing(store, shelf), rounds, proving, scan)
+    apis = DeclaredApis(forge.descriptions)
+    drafting = DraftJobRunner(store, forge, Briefing(store, shelf), rounds, proving, apis, scan)
     jobs = ForgeJobRunner(forge, drafting, Documentation(store.jobs, forge, authors))
     return _ForgeParts(forge, authors, drafting, jobs)
 

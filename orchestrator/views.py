@@ -13,7 +13,7 @@ from orchestrator.approvals.text import hash_approval, render_glance
 from orchestrator.calls import Done, Pending, RefusedCall, Reply
 from orchestrator.gateway.exchange_json import encode_request, pending_json
 from registry.health.causes import find_cause
-from registry.jobs.drafts import awaits_draft
+from registry.jobs.drafts import MAX_DRAFTS, awaits_draft
 from registry.jobs.jobs import awaits_answer
 from registry.jobs.model_usage import ModelCall, ModelUsage
 from registry.jobs.pending import PendingForge, draft_line, read_pending
@@ -203,11 +203,15 @@ def encode_job(job: Job) -> dict[str, Any]:
         "message": job.message,
         "result": _strip_derived(job),
         "attempt": job.attempt,
-        "needs": show_need(job.needs, job.id),
+        "needs": show_need(job.needs, job.id) or _show_author_need(job),
         "created": job.created,
         "updated": job.updated,
         "events": [[event.time, event.stage, event.message] for event in job.log[-50:]],
     }
+
+
+def _show_author_need(job: Job) -> dict[str, Any]:
+    return encode_draft_need(job) if awaits_draft(job) else {}
 
 
 def _strip_derived(job: Job) -> Any:
@@ -290,9 +294,45 @@ def build_job_result(job: Job) -> Result:
     pending = read_pending(job.result) or PendingForge()
     code = pending.waits_for != "document"
     head = f"Job {job.id} waits for code: {job.message}" if code else f"Job {job.id} {job.message}"
+    # Who handed nothing in yet was told nothing: a model's drafts came before.
+    if not any(line.author == "client" for line in pending.drafts):
+        if pending.diagnosis:
+            head = f"Job {job.id}: {job.message}\nMend it and `submit`, or write it anew."
+        return build_answer(encode_waiting(job), f"{head}\n\n{pending.brief}")
+    head = f"Job {job.id}: {job.message}"
     if pending.diagnosis:
-        head = f"Job {job.id}: {job.message}\nMend it and `submit` again. The brief once more:"
-    return build_answer(encode_job(job), f"{head}\n\n{pending.brief}")
+        left = MAX_DRAFTS - len(pending.drafts)
+        head += f"\nMend it and `submit` again, job={job.id}; {left} drafts are left."
+    return build_answer(encode_waiting(job, brief=BRIEF_AGAIN), head)
+
+
+BRIEF_AGAIN = "it was told with the first answer; `status` with brief=compute, http or composite"
+
+
+def encode_waiting(job: Job, brief: str = "") -> dict[str, Any]:
+    """A job that waits for code, as its author is shown it: without the list of what happened, and
+    with `brief` in place of the brief where that was told before.
+    """
+    told = encode_job(job)
+    result = {k: value for k, value in told["result"].items() if value or k == "diagnosis"}
+    result |= {"brief": brief} if brief else {}
+    # A draft's line says what its author wrote; the diagnosis stands in the message too.
+    if "drafts" in result:
+        kept = ("number", "verdict")
+        result["drafts"] = [{key: line[key] for key in kept} for line in result["drafts"]]
+    told = {key: value for key, value in told.items() if key != "events"}
+    return {**told, "result": result}
+
+
+def encode_draft_need(job: Job) -> dict[str, Any]:
+    """What a job that waits for its author needs, in the form of a person's needs."""
+    pending = read_pending(job.result) or PendingForge()
+    what = "the API's description" if pending.waits_for == "document" else "the server's code"
+    return {
+        "kind": pending.waits_for or "draft",
+        "what": what,
+        "how": f"`submit` with job={job.id}",
+    }
 
 
 def build_draft_refusal(problems: Iterable[SchemaViolation]) -> Result:

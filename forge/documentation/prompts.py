@@ -4,13 +4,13 @@ itself.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from forge.authors.interface import ModelRequest
 from forge.documentation.claims import ANSWER
 from forge.documentation.sections import DocumentationPart, split_pages
 from forge.drafts.brief import MAX_BYTES, MAX_TASK, fence_text
+from forge.drafts.pages import render_example, render_page
 from forge.readers.page import Page
 from forge.text import sanitize_line
 
@@ -45,11 +45,13 @@ def render_brief(pages: Sequence[Page], task: str, job: str) -> str:
     head = (
         f"# Describe an API\n\nTask: {sanitize_line(task, MAX_TASK)}\n\n"
         f"There is documentation and no machine-readable description:\n{where}\n\n"
-        f"Hand in with the tool `submit`, job={job}, as `document` either an OpenAPI 3.1 document "
-        "(JSON or YAML) that you write from it, or the JSON object of this schema:\n"
-        f"{json.dumps(ANSWER, separators=(',', ':'))}\n\nFor the latter:\n{_RULES}\n\n"
-        "The code is compiled from it: write none."
+        "Where each tool is one operation, code is compiled and you write none: hand in with the "
+        f"tool `submit`, job={job}, as `document` the JSON text of an object such as `api` below, "
+        "or an OpenAPI 3.1 document that you write from the documentation. Where a tool has logic "
+        "of its own around requests, hand in `api` as an object, with tools, cases, tests and "
+        f"code. Then ask `status` with job={job} and wait=25.\n\nOf both:\n{_RULES}"
     )
+    head = "\n\n".join((head, render_page("http", job), render_example("http")))
     shown, room = [], MAX_BYTES - len(head.encode()) - 200
     for part in split_pages(pages)[0]:
         told = fence_text(part.text, f"documentation, part {part.number}")

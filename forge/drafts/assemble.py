@@ -40,9 +40,12 @@ def format_reference(bundle: Bundle) -> str:
     return f"{bundle.name}@{bundle.version}:{bundle.compute_digest()}"
 
 
-def build_bundle(draft: Draft, purpose: Purpose, parent: Bundle | None = None) -> Bundle:
+def build_bundle(
+    draft: Draft, purpose: Purpose, parent: Bundle | None = None, api: Bundle | None = None
+) -> Bundle:
     """Build the bundle of a draft, as version 1. One with a parent keeps the parent's API,
-    credentials and source, as far as its tools need them.
+    credentials and source, as far as its tools need them; without one, those of `api`, which was
+    compiled from what the draft itself says of its API.
     """
     title = purpose.name.replace("_", " ").capitalize()
     about = sanitize_line(purpose.task, DESCRIBED)
@@ -54,16 +57,21 @@ def build_bundle(draft: Draft, purpose: Purpose, parent: Bundle | None = None) -
         prompt_digest=purpose.prompt_digest,
     )
     if parent is None:
+        spec = _select_called_operations(api.spec, draft.tools) if api else None
+        base = api if api is not None and spec is not None else None
         return Bundle(
             purpose.name,
             1,
             title,
-            "",
+            base.base_url if base else "",
             draft.source_code,
             draft.tools,
             made,
-            permissions=draft.permissions,
+            permissions=tuple(sorted({*draft.permissions, *(base.permissions if base else ())})),
+            credentials=base.credentials if base else (),
+            spec=spec,
             description=about,
+            paces=base.paces if base else (),
         )
     origin = parent.provenance
     same = purpose.name == parent.name
@@ -95,7 +103,9 @@ def _select_called_operations(
 ) -> APISpec | None:
     """Return the API without the operations that no tool calls; None where that leaves none."""
     called = {tool.operation for tool in tools}
-    kept = tuple(o for o in spec.operations if o.id in called) if spec else ()
+    asked = {(request.method, request.url) for tool in tools for request in tool.requests}
+    operations = spec.operations if spec else ()
+    kept = tuple(o for o in operations if o.id in called or (o.method.upper(), o.url) in asked)
     return replace(spec, operations=kept) if spec and kept else None
 
 

@@ -6,10 +6,11 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
+from forge.drafts.calls import CALL, split_call
 from forge.drafts.inherit import inherit_code
 from forge.drafts.suite import carry_tests
 from sandbox.bundle.apispec import Access
@@ -55,7 +56,7 @@ MAX_KEPT_TOOLS = 2_000
 """Tools that a draft keeps as its parent has them cost it a name each."""
 _FIELDS = frozenset(
     "name description title input_schema output_schema access idempotent destructive operation "
-    "requests permissions refusals".split()
+    "requests permissions calls refusals".split()
 )
 _NETWORK = re.compile(r"network:[a-z0-9.-]{1,253}(:\d{1,5})?\Z")
 ASKED_LOCALLY = ("env", "fs")
@@ -73,7 +74,8 @@ class Draft:
     """The content of a future bundle. `examples` are the given ones and the parent's for kept
     tools, `tests` is the whole suite; `permissions` are all that the tools request, `packages` the
     PyPI packages that the code imports; `why` describes the change. Without code it is a
-    specification.
+    specification. `calls` are the operations (`GET /zones/{id}`) that a tool's own code calls, by
+    the tool's name; `forge.drafts.calls.resolve_calls` makes its requests of them.
     """
 
     source_code: str
@@ -83,6 +85,7 @@ class Draft:
     why: str = ""
     tests: str = ""
     packages: tuple[str, ...] = ()
+    calls: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
 
     @property
     def is_specification(self) -> bool:
@@ -94,7 +97,16 @@ class Draft:
         """
         tools = [asdict(tool) for tool in self.tools]
         cases = [to_json(example) for example in self.examples]
-        parts = [self.source_code, tools, cases, self.permissions, self.tests, self.packages]
+        parts: list[Any] = [
+            self.source_code,
+            tools,
+            cases,
+            self.permissions,
+            self.tests,
+            self.packages,
+        ]
+        if self.calls:
+            parts.append({name: list(called) for name, called in self.calls.items()})
         content = json.dumps(parts, sort_keys=True)
         return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -139,7 +151,8 @@ def parse_draft(
         code = inherit_code(code, parent.source_code, [t.name for t in tools if t.name in known])
     wanted = {p for tool in given["tools"] for p in tool.get("permissions", ())}
     granted = tuple(sorted(wanted))
-    return Draft(code, tools, (*examples, *kept), granted, why, suite, packages)
+    calls = {t["name"]: tuple(t["calls"]) for t in given["tools"] if t.get("calls")}
+    return Draft(code, tools, (*examples, *kept), granted, why, suite, packages, calls)
 
 
 def _is_specification(given: Mapping[str, Any]) -> bool:
@@ -234,6 +247,7 @@ def _find_tool_problems(
             yield SchemaViolation(f"{where}/{key}", reason)
     yield from _find_permission_problems(item.get("permissions"), f"{where}/permissions")
     requests = item.get("requests", parent.requests if parent else ()) or _list_asked_requests(item)
+    requests = requests or item.get("calls")
     if item.get("access", "read") == "write" and not requests:
         yield SchemaViolation(
             f"{where}/access", "a tool without requests writes nothing: it is `read`"
@@ -242,7 +256,7 @@ def _find_tool_problems(
 
 def _build_tool(item: Mapping[str, Any], parent: ToolDefinition | None) -> ToolDefinition:
     """Build the tool from an item that has no problems."""
-    fields = {key: value for key, value in item.items() if key != "permissions"}
+    fields = {key: value for key, value in item.items() if key not in ("permissions", "calls")}
     if "requests" in fields:
         fields["requests"] = tuple(RequestPattern(**request) for request in fields["requests"])
     if asked := _list_asked_requests(item):
@@ -381,6 +395,14 @@ def _check_requests(value: Any) -> str:
     return ""
 
 
+def _check_calls(value: Any) -> str:
+    if not isinstance(value, list) or len(value) > MAX_REQUESTS:
+        return f"is not an array of at most {MAX_REQUESTS} operations"
+    if all(isinstance(item, str) and split_call(item) for item in value):
+        return ""
+    return f"holds what is no {CALL}"
+
+
 def _check_permission_list(value: Any) -> str:
     if isinstance(value, list) and len(value) <= MAX_REQUESTS:
         return ""
@@ -421,4 +443,5 @@ _FIELD_PROBLEMS = {
     "requests": _check_requests,
     "permissions": _check_permission_list,
     "refusals": _check_refusals,
+    "calls": _check_calls,
 }

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator, Mapping
+from copy import copy
 
 Importing = ast.Import | ast.ImportFrom
 Defining = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign | Importing
@@ -31,10 +32,20 @@ def inherit_code(code: str, parent: str, tools: Collection[str]) -> str:
         return code
     lines = parent.splitlines()
     taken = [wanted[line] for line in sorted(wanted)]
-    imports = [_extract_source(lines, node) for node in taken if isinstance(node, Importing)]
+    imports = [_render_import(node, own) for node in taken if isinstance(node, Importing)]
     others = [_extract_source(lines, node) for node in taken if not isinstance(node, Importing)]
     parts = [code.rstrip(), "\n".join(imports), *others]
     return "\n\n\n".join(part for part in parts if part) + "\n"
+
+
+def _render_import(node: Importing, own: Collection[str]) -> str:
+    """An import without the names that the code has already: bound twice, a name such as `tool` is
+    what no rule takes it for.
+    """
+    kept = [a for a in node.names if (a.asname or a.name.partition(".")[0]) not in own]
+    node = copy(node)
+    node.names = kept
+    return ast.unparse(node)
 
 
 def extract_tools(code: str, tools: Collection[str]) -> str:

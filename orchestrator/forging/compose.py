@@ -23,8 +23,8 @@ from sandbox.bundle.example import Example
 from sandbox.bundle.model import Bundle
 from sandbox.schemas.validator import SchemaViolation
 
-CONTENT = ("code", "tools", "cases", "tests", "packages", "acceptance", "why")
-KEPT = ("tools", "cases", "tests", "packages", "acceptance")
+CONTENT = ("code", "tools", "cases", "tests", "packages", "acceptance", "api", "why")
+KEPT = ("tools", "cases", "tests", "packages", "acceptance", "api")
 """What a draft takes over from the job's draft before it where it says nothing of it."""
 DECLINE = "decline"
 """The key that stands in place of all content: why the server is not to be written."""

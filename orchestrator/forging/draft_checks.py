@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from forge.documentation.claims import is_api_claims
 from forge.drafts.draft import ASKED_LOCALLY, Draft
 from forge.drafts.held_out import find_repeated_cases
 from forge.drafts.literals import find_unasked_literals
@@ -163,6 +164,8 @@ def check_client_draft(
 ) -> tuple[SchemaViolation, ...]:
     """What is wrong with a draft that was handed in as `content`, its second reading included."""
     claims = _check_acceptance(order, content, draft)
+    if content.get("api") and not is_api_claims(content["api"]):
+        claims = (*claims, SchemaViolation("/api", "is no object with `operations`"))
     unnamed = _find_unnamed_exceptions(draft)
     return (*_find_unasked(order, draft), *_find_private_paths(draft, private), *unnamed, *claims)
 

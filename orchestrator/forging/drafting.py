@@ -11,10 +11,12 @@ from typing import Any
 from forge.drafts.brief import Brief
 from forge.drafts.diagnosis import Diagnosis
 from forge.drafts.draft import Draft
+from forge.drafts.pages import Kind
 from orchestrator.approvals.needs import describe_engine_wait, engine_need
 from orchestrator.errors import DraftWanted, ForgeFailed, ForgeWaits, ModelNotAsked
 from orchestrator.forging.briefing import Briefing
 from orchestrator.forging.compose import ParentServer, add_earlier_cases, compose_draft
+from orchestrator.forging.declared_api import DeclaredApis
 from orchestrator.forging.draft_checks import (
     check_client_draft,
     check_model_draft,
@@ -57,8 +59,18 @@ class DraftJobRunner:
     briefing: Briefing
     rounds: AuthorLoop
     proving: DraftProver
+    apis: DeclaredApis
     scan: SecretScan = field(default_factory=SecretScan)
     now: Callable[[], float] = time.time
+
+    def render_brief(self, job: Job, page: Kind) -> str:
+        """A waiting job's brief with another page."""
+        _, brief = self.briefing.prepare_brief(job, ForgeOrder.from_json(job.request))
+        return replace(brief, page=page).render_for_job(job.id)
+
+    def has_drafts(self, job: Job) -> bool:
+        """Whether code was handed in for a job, also for one that waited for a document."""
+        return bool(self.store.drafts.find(job.id))
 
     async def forge_draft(self, job: Job, order: ForgeOrder, report: Report) -> ForgeResult:
         """Prove and register the job's newest draft, asking for it and for repairs where a model
@@ -86,7 +98,13 @@ class DraftJobRunner:
                 written = await self.rounds.write_draft(job, order, brief, drafts, report)
                 self._keep_draft(job, written, parent, drafts)
                 continue
-            forged = await self._try_draft(read_proposal(job, order, parent, brief, drafts, report))
+            proposal = read_proposal(job, order, parent, brief, drafts, report)
+            resolved = await self.apis.resolve_api(proposal)
+            if not isinstance(resolved, Proposal):
+                proof = Proof(proposal.draft.compute_digest())
+                self._store_verdict(proposal.fence, proposal.row, "failed", proof, resolved)
+                continue
+            forged = await self._try_draft(resolved)
             if forged is not None:
                 return forged
 
@@ -216,8 +234,8 @@ class DraftJobRunner:
         if problems:
             return problems
         digest = draft.compute_digest()
-        if kept.get("acceptance"):
-            digest = hash_text(to_compact_json([digest, kept["acceptance"]]))
+        if beside := [kept[key] for key in ("acceptance", "api") if kept.get(key)]:
+            digest = hash_text(to_compact_json([digest, *beside]))
         return self.store.drafts.hand_in(job.id, digest, kept, self.now())
 
     def _store_verdict(

@@ -122,7 +122,9 @@ class Forge:
         if not proof.passed and not (order.experimental and proof.admissible):
             raise ForgeFailed(render_refusal(proof))
         with time_stage(timings, "register"):
-            source = _find_source(document)
+            # A page that an order names beside its document is not what it was made from.
+            handed_in = bundle.provenance.source == SUBMITTED
+            source = SUBMITTED if handed_in else _find_source(document)
             entry = await self.register_bundle(bundle, proof, (), fence, report, source, suite="")
         problems = (*map(str, compilation.problems), *left_out)
         wanted = find_wanted_credentials(bundle, self.brokers.build_credentials(bundle))
@@ -197,6 +199,12 @@ class Forge:
         """What the description that a server was compiled from comes to now; none but that one is
         looked at. Raises as `forge`.
         """
+        earlier = self._load_earlier(entry.name)
+        if earlier is not None and earlier.provenance.source == SUBMITTED:
+            raise ForgeFailed(
+                f"the description of {entry.name} was handed in: no page stands for it. `forge` "
+                "again with a source, or hand in the description as it is by now."
+            )
         found = await self.descriptions.load_document(entry.source, report)
         if isinstance(found, str):
             raise ForgeFailed(f"its description is not there any more ({found}).")

@@ -21,7 +21,8 @@ from sandbox.bundle.report import Proof
 @dataclass(frozen=True)
 class Proposal:
     """The newest draft of a job. `parent` is what it changes, None where it is a server of its own;
-    `drafts` are all of the job's, the newest last.
+    `drafts` are all of the job's, the newest last; `api` is compiled from what the draft says of
+    its API, and None where it says nothing.
     """
 
     job: Job
@@ -31,6 +32,7 @@ class Proposal:
     drafts: Sequence[DraftRow]
     draft: Draft
     report: Report
+    api: Bundle | None = None
 
     @property
     def row(self) -> DraftRow:
@@ -45,7 +47,7 @@ class Proposal:
         """The draft as a bundle, without its packages and not yet a version of its server."""
         row, brief = self.row, self.brief
         purpose = Purpose(brief.task, brief.name, brief.compute_digest(), row.author, row.model)
-        return build_bundle(self.draft, purpose, brief.parent)
+        return build_bundle(self.draft, purpose, brief.parent, self.api)
 
     def diagnose_draft(self, proof: Proof) -> tuple[Diagnosis, ...]:
         """What is wrong with the draft by what the stages say of it."""

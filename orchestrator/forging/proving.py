@@ -18,7 +18,11 @@ from orchestrator.forging.order import ForgeOrder, ForgeStep
 from orchestrator.forging.packages import lock_packages
 from orchestrator.forging.proposal import Proposal
 from orchestrator.forging.review import Review
-from orchestrator.gateway.composition import Find, find_composition_problems
+from orchestrator.gateway.composition import (
+    Find,
+    find_answer_problems,
+    find_composition_problems,
+)
 from orchestrator.replay.rehearsal import CALLS, LOOKED_AT, Rehearsal, build_failed_case
 from registry.calls.invocations import CallTable
 from registry.errors import RecordingMissing, RowNotFound
@@ -114,8 +118,10 @@ class DraftProver:
         """The proof that fails before any stage: of what the draft takes for itself that its parent
         has not, or of tools that it cannot call; None where there is nothing such.
         """
-        found = _find_overreach(proposal.brief, bundle) or find_composition_problems(
-            bundle, self.tool_of
+        found = (
+            _find_overreach(proposal.brief, bundle)
+            or find_composition_problems(bundle, self.tool_of)
+            or find_answer_problems(proposal.draft.examples, self.tool_of)
         )
         return Proof(bundle.compute_digest(), (_build_refused_report(*found),)) if found else None
 

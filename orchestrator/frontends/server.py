@@ -228,6 +228,11 @@ class ToolFront:
 
     async def _show_status(self, arguments: Arguments, progress: Tell) -> Result:
         wait = arguments.get("wait", 0)
+        if "job" in arguments and "brief" in arguments:
+            brief = await asyncio.to_thread(
+                self._app.submissions.render_brief, arguments["job"], arguments["brief"]
+            )
+            return views.build_answer({"job": arguments["job"], "brief": brief}, brief)
         if "job" in arguments:
             return await self._follow_job(arguments["job"], wait, progress)
         if "call" in arguments:

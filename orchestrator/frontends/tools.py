@@ -152,8 +152,7 @@ TOOLS = (
     _build_tool(
         "submit",
         "Submit for a job",
-        "Hand in what a job's brief asks for: code, tools, cases, tests, or a `document` that you "
-        "wrote from an API's documentation. Then ask `status`.",
+        "Hand in what a job's brief asks for: code, or an API's `document`. Then ask `status`.",
         {
             "job": {"type": "string", "maxLength": 64},
             "code": {
@@ -163,12 +162,11 @@ TOOLS = (
             "tools": {
                 "type": "array",
                 "items": {"type": "object"},
-                "description": "{name, description, input_schema, output_schema}",
+                "description": "As the brief says.",
             },
             "cases": {
                 "type": "array",
                 "items": {"type": "object"},
-                "description": "{tool, arguments, result or failure}",
             },
             "tests": {
                 "type": "string",
@@ -185,6 +183,10 @@ TOOLS = (
                 "type": "array",
                 "items": {"type": "object"},
                 "description": "Calls by another reading of the task.",
+            },
+            "api": {
+                "type": "object",
+                "description": "Quoted from documentation.",
             },
             "why": {
                 "type": "string",
@@ -214,6 +216,11 @@ TOOLS = (
             "job": {"type": "string", "maxLength": 64},
             "call": {"type": "string", "maxLength": 64},
             "approval": {"type": "string", "maxLength": 64},
+            "brief": {
+                "type": "string",
+                "maxLength": 9,
+                "enum": ["compute", "http", "composite"],
+            },
             "result": {"type": "string", "maxLength": 20},
             "path": {"type": "string", "maxLength": 1000},
             "offset": {"type": "integer", "minimum": 0},

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from orchestrator.calls import split_tool_name
 from orchestrator.errors import UnknownTool
 from sandbox.broker.host.tools import list_calls
+from sandbox.bundle.example import Example, ExampleAnswer
 from sandbox.bundle.model import Bundle, ToolDefinition
 from sandbox.bundle.report import Finding
 from sandbox.errors import BundleInvalid
+from sandbox.schemas.validator import get_checker
 
 MAX_DEPTH = 3
 """How deep calls may lie in a client's call."""
@@ -33,6 +35,40 @@ def find_composition_problems(bundle: Bundle, find: Find) -> tuple[Finding, ...]
     return tuple(
         finding for tool in bundle.tools for finding in _find_problems(tool, bundle.name, find)
     )
+
+
+def find_answer_problems(examples: Sequence[Example], find: Find) -> tuple[Finding, ...]:
+    """What examples have a called tool be asked or answer that its schemas do not admit: such a
+    case proves a call that fails when it is made.
+    """
+    return tuple(
+        Finding("cases", f"/cases/{at}/answers/{number}", "composition", reason)
+        for at, example in enumerate(examples)
+        for number, answer in enumerate(example.answers)
+        for reason in _check_known_answer(answer, find)
+    )
+
+
+def _check_known_answer(answer: ExampleAnswer, find: Find) -> Iterator[str]:
+    parts = None if answer.is_http else split_tool_name(answer.tool)
+    called = _find_called(*parts, find) if parts else None
+    if called is None:
+        return  # A request, the network beside HTTP, or a tool that is told of elsewhere.
+    wrong = get_checker(called.input_schema).find_problem(answer.arguments)
+    if wrong:
+        yield f"{answer.tool} does not take these arguments: {wrong.where or '/'}: {wrong.reason}"
+    if answer.failure:
+        return
+    unlike = get_checker(called.output_schema).find_problem(answer.structured)
+    if unlike:
+        what = f"{unlike.where or '/'}: {unlike.reason}"
+        yield f"{answer.tool} does not give this: {what}; {_describe_result(called)}"
+
+
+def _describe_result(tool: ToolDefinition) -> str:
+    fields = tool.output_schema.get("properties")
+    named = ", ".join(list(fields)[:20]) if isinstance(fields, Mapping) and fields else "an object"
+    return f"its result has {named}"
 
 
 def list_inner_tools(tool: ToolDefinition, find: Find) -> tuple[str, ...]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from orchestrator.errors import EngineWanted, ProseFound, SourceMissing
+from forge.drafts.named import find_missing_tools
+from orchestrator.errors import DraftWanted, EngineWanted, ProseFound, SourceMissing
 from orchestrator.forging.documentation import Documentation, load_derived, parse_claims
 from orchestrator.forging.drafting import DraftJobRunner
 from orchestrator.forging.forge import Forge
-from orchestrator.forging.order import ForgeOrder, ForgeResult, Report
+from orchestrator.forging.order import NO_SOURCE, ForgeOrder, ForgeResult, Report
 from registry.jobs.pending import read_pending
 from registry.models import Job
 from sandbox.errors import NO_ENGINE
+from sandbox.wire.policy import COMPILER
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,14 @@ class ForgeJobRunner:
         Raises DraftWanted, EngineWanted, ForgeWaits where somebody has to do something first, and
         what `Forge.forge_server` raises.
         """
+        order = ForgeOrder.from_json(job.request)
         try:
-            forged = await self._forge_server(job, ForgeOrder.from_json(job.request), report)
+            forged = await self._forge_server(job, order, report)
+            missing = find_missing_tools(order.task, {tool.name for tool in forged.bundle.tools})
+            # A task run goes on to its task by itself, with what there is.
+            own = job.kind == "forge" and not order.parent and order.author != "none"
+            if missing and own and _is_compiled(forged):
+                forged = await self._add_missing(job, order, forged, missing, report)
         except NO_ENGINE as error:
             raise EngineWanted(error) from error
         return {
@@ -45,6 +54,32 @@ class ForgeJobRunner:
             "milliseconds": {key: round(value, 1) for key, value in forged.timings.items()},
         }
 
+    async def _add_missing(
+        self,
+        job: Job,
+        order: ForgeOrder,
+        forged: ForgeResult,
+        missing: Sequence[str],
+        report: Report,
+    ) -> ForgeResult:
+        """The next version of a compiled server, with the tools that its task names and that are no
+        operation of its API. Raises DraftWanted that says which.
+        """
+        name = forged.entry.name
+        more = {"parent": name, "name": name, "source": NO_SOURCE, "document": ""}
+        request, jobs = {**job.request, **more}, self.documentation.jobs
+        jobs.keep_request(job.id, job.attempt, request, time.time())
+        jobs.keep_result(job.id, job.attempt, None, time.time())
+        going_on = replace(job, request=request, result=None)
+        try:
+            return await self.drafting.forge_draft(going_on, ForgeOrder.from_json(request), report)
+        except DraftWanted as wanted:
+            told = (
+                f"{name} is registered with {len(forged.bundle.tools)} tools of its API; the task "
+                f"names {', '.join(missing)} too, which no operation is. {wanted}"
+            )
+            raise DraftWanted(wanted.pending, told, wanted.needs) from wanted
+
     async def _forge_server(self, job: Job, order: ForgeOrder, report: Report) -> ForgeResult:
         """Compiled from a description, also one that is prose; from somebody's code where there is
         none to be had.
@@ -53,7 +88,8 @@ class ForgeJobRunner:
         if read is not None:
             return await self.documentation.forge_derived(job, order, read, report)
         begun = read_pending(job.result)
-        if order.parent or (begun is not None and begun.waits_for != "document"):
+        drafted = self.drafting.has_drafts(job)
+        if order.parent or drafted or (begun is not None and begun.waits_for != "document"):
             return await self.drafting.forge_draft(job, order, report)
         claims = parse_claims(order.document)
         if claims is not None:
@@ -64,3 +100,7 @@ class ForgeJobRunner:
             return await self.drafting.forge_draft(job, order, report)
         except ProseFound as found:
             return await self.documentation.read_and_forge(job, order, found, report)
+
+
+def _is_compiled(forged: ForgeResult) -> bool:
+    return forged.bundle.provenance.author == COMPILER

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from forge.drafts.pages import Kind
 from forge.text import sanitize_line
 from orchestrator.errors import ForgeDeclined, OrchestratorError
 from orchestrator.forging.compose import CONTENT, DECLINE, MAX_REASON
@@ -32,8 +33,8 @@ class Submissions:
     drafting: DraftJobRunner
 
     def resubmit_order(self, job: str, document: str) -> Job:
-        """The job of an order whose source was of no use, queued again with the description handed
-        in; a new one where it has ended or runs.
+        """The job of an order whose source was of no use, queued again under its id with the
+        description handed in; a new one where it has made its server, was cancelled, or runs.
         """
         earlier = self.store.jobs.get(job)
         if earlier.kind != "forge" and earlier.request.get("tool") != NO_TOOL:
@@ -41,13 +42,10 @@ class Submissions:
         if earlier.request.get("parent"):
             raise OrchestratorError(f"{job} changes a server: hand in its code, not a document.")
         request = {**earlier.request, "document": document}
-        if earlier.kind == "forge":
+        if earlier.kind == "forge" or awaits_draft(earlier):
             amended = self.store.jobs.amend(job, request, "submit", time.time())
             if amended is not None:
                 return amended
-        elif awaits_draft(earlier):
-            # A task run goes on from its checkpoint, which knows the order as it was.
-            self.store.jobs.cancel(job, "submit", time.time())
         return self.jobs.create_job(earlier.kind, request)
 
     def submit_draft(
@@ -56,9 +54,22 @@ class Submissions:
         """A draft for a job that waits for one; it is queued. Or what is wrong with the draft.
         Raises DraftRefused.
         """
-        if awaits_document(self.store.jobs.get(job)):
-            raise DraftRefused(job, "it waits for the API's description: submit it as `document`")
+        if awaits_document(self.store.jobs.get(job)) and not given.get("api"):
+            raise DraftRefused(
+                job,
+                "it waits for the API's description: submit it as `document`, or code with what "
+                "the documentation says of its API as `api`",
+            )
         return self.drafting.submit_draft(self.store.jobs.get(job), given)
+
+    def render_brief(self, job: str, page: Kind) -> str:
+        """The brief of a forge job with the page that its author asks for. Raises DraftRefused,
+        RowNotFound.
+        """
+        found = self.store.jobs.get(job)
+        if found.kind not in ("forge", "do") or not awaits_draft(found):
+            raise DraftRefused(job, "the job does not wait for code")
+        return self.drafting.render_brief(found, page)
 
     def decline_job(self, job: str, given: Mapping[str, Any]) -> Job | tuple[SchemaViolation, ...]:
         """A job ended by who was to write its server; or what is wrong with how that was said.

@@ -161,15 +161,23 @@ class JobTable(Repository):
             return queued
 
     def amend(self, id: str, request: Mapping[str, Any], by: str, now: float) -> Job | None:
-        """Queue a waiting job that belongs to no process again, with another request and without
-        what it had come to. None where it is in another state. Raises Unknown.
+        """Queue a job that failed, or waits and belongs to no process, again, with another request
+        and without what it had come to. None where it is in another state. Raises Unknown.
         """
         with self._database.write() as connection:
             job = _load_job(connection, id)
-            if job.state != "waiting" or job.owner:
+            if job.state != "failed" and not is_parked(job):
                 return None
             amended = replace(
-                job, state="queued", stage="", request=dict(request), result=None, needs=None
+                job,
+                state="queued",
+                stage="",
+                owner="",
+                progress=0.0,
+                message="",
+                request=dict(request),
+                result=None,
+                needs=None,
             )
             queued = _append_event(replace(amended, updated=now), now, f"amended by {by}")
             _save_row(connection, queued)

@@ -26,7 +26,7 @@ from sandbox.broker.host.tools import (
     list_calls,
 )
 from sandbox.bundle.example import Example
-from sandbox.bundle.model import Bundle, ToolDefinition
+from sandbox.bundle.model import Bundle, RequestPattern, ToolDefinition
 from sandbox.bundle.permissions import CLOCK, RANDOM, is_permission_request, parse_permissions
 from sandbox.bundle.report import CaseResult, Finding, StageReport, Verdict
 from sandbox.clock import VirtualClock
@@ -50,6 +50,7 @@ from sandbox.stages.trials import (
     serialize_result,
 )
 from sandbox.wire.exchange import Caps, WireRequest
+from sandbox.wire.policy import is_request_of
 
 BUDGET_SECONDS = 120.0
 """An outer limit, which attacks do not come near: after it none begins, and the report says that
@@ -367,6 +368,9 @@ class _RedTeam:
                 continue
             if is_network(request) and _get_scheme(request) in _list_schemes(target.tool):
                 continue
+            # Declared, and refused for a value that no path can hold: that is the broker's to do.
+            if any(is_request_of(r, request.method, request.url) for r in _list_sent(target.tool)):
+                continue
             local = request.url.startswith(("file:", "env:"))
             kind = "fs" if request.url.startswith("file:") else "env"
             if exchange.kind in ("refused", "unsupported"):
@@ -401,6 +405,10 @@ class _RedTeam:
 
 def _get_scheme(request: WireRequest) -> str:
     return request.url.partition(":")[0]
+
+
+def _list_sent(tool: ToolDefinition) -> Iterator[RequestPattern]:
+    return (request for request in tool.requests if not is_permission_request(request))
 
 
 def _list_schemes(tool: ToolDefinition) -> frozenset[str]:

@@ -87,6 +87,7 @@ class Authoring:
     brief: dict[str, Any] = field(default_factory=dict)
     no_draft: dict[str, Any] = field(default_factory=dict)
     diagnosis: dict[str, Any] = field(default_factory=dict)
+    again: dict[str, Any] = field(default_factory=dict)
     found_between: list[Any] = field(default_factory=list)
     repeated: dict[str, Any] = field(default_factory=dict)
     registered: dict[str, Any] = field(default_factory=dict)
@@ -120,6 +121,7 @@ def authoring(client: Peer) -> Authoring:
     first = {"tools": [CONVERT], "cases": LENGTH_CASES, "why": "first"}
     client.value("submit", job=job, code=UPSIDE_DOWN, **first)
     seen.diagnosis = settled(client, job)
+    seen.again = client.value("status", job=job, brief="composite")
     seen.found_between = client.value("find", task="convert a length to metres")["candidates"]
     seen.repeated = client.call("submit", job=job, code=UPSIDE_DOWN, **first)
     client.value("submit", job=job, code=LENGTHS, **{**first, "why": "the factor the other way"})
@@ -169,8 +171,14 @@ def test_a_draft_that_fails_is_diagnosed_by_case_and_nothing_is_registered(
     told = authoring.diagnosis["result"]["diagnosis"]
     assert "[cases] convert, case 1" in told
     assert '{"value": 3.048}' in told
-    assert "# Done when" in authoring.diagnosis["result"]["brief"]
     assert not [c for c in authoring.found_between if c["tool"].startswith("lengths.")]
+
+
+def test_the_brief_is_told_once_and_again_when_it_is_asked_for(authoring: Authoring) -> None:
+    assert "# Done when" not in json.dumps(authoring.diagnosis)
+    assert "# Done when" in authoring.again["brief"]
+    assert "# Tools of other servers" in authoring.again["brief"]
+    assert authoring.diagnosis["needs"]["how"] == f"`submit` with job={authoring.brief['job']}"
 
 
 def test_the_same_draft_twice_is_refused(authoring: Authoring) -> None:

@@ -14,8 +14,10 @@ import pytest
 
 from orchestrator.app import App
 from orchestrator.approvals.granting import allow_host
+from orchestrator.calls import Call, Done
 from orchestrator.settings import Settings, load_settings
 from registry.errors import DraftRefused
+from registry.models import DraftRow
 from registry.needs import HostNeed
 from tests.forge.documentation.readings import BERTHS, operation
 from tests.functional.home import Home, until
@@ -166,6 +168,118 @@ def test_a_client_reads_the_brief_and_hands_in_what_it_read(settings: Settings) 
         assert done.state == "done", done.message
         assert len(app.store.servers.get("quay").tools) == 4
         assert app.store.servers.get("quay").created_by == "compiler client"
+
+    with quay() as here:
+        story(settings, here, told, OPENAI_BASE_URL="", OPENAI_MODEL="")
+
+
+LONGEST = """from toolwright import ToolError, http, tool
+
+
+@tool
+def find_longest():
+    answer = http.request("GET", "/berths", query={"free": True})
+    listed = answer.body.get("berths") if isinstance(answer.body, dict) else None
+    if not isinstance(listed, list) or not listed:
+        raise ToolError("no berth is free")
+    longest = max(listed, key=lambda berth: berth["length"])
+    return {"id": longest["id"], "length": longest["length"]}
+"""
+LONGEST_TESTS = """import pytest
+from server import find_longest
+from toolwright import ToolError
+from toolwright.testing import answers
+
+
+def test_the_longest():
+    listed = [{"id": 1, "length": 8}, {"id": 2, "length": 9.5}, {"id": 3, "length": 9}]
+    with answers((200, {"berths": listed})) as asked:
+        assert find_longest() == {"id": 2, "length": 9.5}
+    assert asked[0].url.endswith("?free=true")
+
+
+@pytest.mark.parametrize("body", [{"berths": []}, {"berths": 1}, [], "<html>"])
+def test_error_no_list(body):
+    with answers((200, body)), pytest.raises(ToolError, match="no berth is free"):
+        find_longest()
+"""
+
+
+def longest(listed: list[dict[str, Any]], **expected: Any) -> dict[str, Any]:
+    answer = {"request": "GET /berths?free=true", "status": 200, "body": {"berths": listed}}
+    return {"tool": "find_longest", "arguments": {}, "answers": [answer], **expected}
+
+
+def draft() -> dict[str, Any]:
+    """Code around a request of the quay, without the API that it is of."""
+    number = {"type": "number"}
+    fields = {"properties": {"id": number, "length": number}, "required": ["id", "length"]}
+    made = {
+        "name": "find_longest",
+        "description": "Find the longest berth that is free.",
+        "calls": ["GET /berths"],
+        "input_schema": {"type": "object", "properties": {}, "additionalProperties": False},
+        "output_schema": {"type": "object", **fields},
+    }
+    four, five = {"id": 4, "length": 12, "free": True}, {"id": 5, "length": 14, "free": True}
+    cases = [
+        longest([four, five], result={"id": 5, "length": 14}),
+        longest([four], result={"id": 4, "length": 12}),
+        longest([], failure="tool"),
+    ]
+    return {"tools": [made], "cases": cases, "tests": LONGEST_TESTS, "code": LONGEST, "why": "1"}
+
+
+def test_code_around_requests_is_proved_against_what_the_documentation_says(
+    settings: Settings,
+) -> None:
+    async def told(app: App, author: Model) -> None:
+        job = await order(app, here, author="client")
+        api = json.loads(json.dumps(BERTHS).replace(DOCUMENTED_AT, here.url))
+        del api["auth"]
+        undocumented = draft()
+        undocumented["code"] = LONGEST.replace('"free": True', '"size": 3')
+        for given in (undocumented, draft()):
+            taken = app.submissions.submit_draft(job.id, {**given, "api": api})
+            assert isinstance(taken, DraftRow), taken
+            job = await carried(app, app.store.jobs.get(job.id))
+        first = app.store.drafts.get(job.id, 1)
+        assert first.verdict == "failed"
+        assert job.state == "done", job.message
+        entry = app.store.servers.get("quay")
+        assert (entry.created_by, [tool.name for tool in entry.tools]) == (
+            "client",
+            ["find_longest"],
+        )
+        reply = await app.dispatch.call_tool(Call("quay", "find_longest", {}))
+        assert isinstance(reply, Done)
+        assert reply.outcome.structured == {"id": 4, "length": 12.5}
+        assert here.asked[-1] == "GET /v1/berths"
+        assert here.bookings == []
+
+    with quay() as here:
+        story(settings, here, told, OPENAI_BASE_URL="", OPENAI_MODEL="")
+
+
+def test_a_task_that_names_a_tool_which_is_no_operation_goes_on_to_it(settings: Settings) -> None:
+    async def told(app: App, author: Model) -> None:
+        task = "the quay's berths, with the tools get_berths and find_longest"
+        job = await order(app, here, task=task, author="client")
+        claimed = json.dumps(claims(here))
+        job = await carried(app, app.submissions.resubmit_order(job.id, claimed))
+        assert job.state == "waiting"
+        assert "find_longest" in job.message
+        assert app.store.servers.get("quay").version == 1
+        kept = [{"name": tool.name} for tool in app.store.servers.get("quay").tools]
+        made = draft()
+        made["tools"] = [*kept, *made["tools"]]
+        taken = app.submissions.submit_draft(job.id, made)
+        assert isinstance(taken, DraftRow), taken
+        done = await carried(app, app.store.jobs.get(job.id))
+        assert done.state == "done", done.message
+        assert done.id == job.id
+        names = {tool.name for tool in app.store.servers.get("quay").tools}
+        assert names == {"find_longest", *(tool["name"] for tool in kept)}
 
     with quay() as here:
         story(settings, here, told, OPENAI_BASE_URL="", OPENAI_MODEL="")

@@ -128,7 +128,9 @@ def _build_operation(
     schema: GraphqlSchema, endpoint: tuple[str, str], kind: Kind, field: GraphqlField, name: str
 ) -> Operation:
     server, path = endpoint
-    asked = select_fields(schema, field.type)
+    asked = select_fields(schema, field.type, {argument.name for argument in field.arguments})
+    paged = tuple(replace(argument, name=named) for named, argument in asked.variables)
+    arguments = (*field.arguments, *paged)
     answer = {
         "type": "object",
         "properties": {
@@ -151,11 +153,11 @@ def _build_operation(
                 build_variable_schema(schema, argument),
                 argument.is_needed,
             )
-            for argument in field.arguments
+            for argument in arguments
         ),
         responses=(Response("200", content=(MediaType("application/json", answer),)),),
         deprecated=field.deprecated,
-        document=_render_document(kind, field, name, asked.lines),
+        document=_render_document(kind, field, name, asked.lines, paged),
     )
 
 
@@ -177,8 +179,15 @@ def _find_variable_type(argument: InputValue) -> TypeRef:
     return argument.type if argument.is_needed else replace(argument.type, required=False)
 
 
-def _render_document(kind: Kind, field: GraphqlField, name: str, lines: tuple[str, ...]) -> str:
-    declared = ", ".join(f"${a.name}: {_find_variable_type(a)}" for a in field.arguments)
+def _render_document(
+    kind: Kind,
+    field: GraphqlField,
+    name: str,
+    lines: tuple[str, ...],
+    paged: tuple[InputValue, ...],
+) -> str:
+    variables = (*field.arguments, *paged)
+    declared = ", ".join(f"${a.name}: {_find_variable_type(a)}" for a in variables)
     given = ", ".join(f"{a.name}: ${a.name}" for a in field.arguments)
     head = f"{kind} {name}({declared}) {{" if declared else f"{kind} {name} {{"
     asked = f"  {field.name}({given})" if given else f"  {field.name}"

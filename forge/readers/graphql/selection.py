@@ -6,41 +6,55 @@ arguments are left out, and so are fields of a type that is being selected alrea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from forge.readers.graphql.inputs import SCALARS
-from forge.readers.graphql.schema import LEAVES, GraphqlField, GraphqlSchema, GraphqlType, TypeRef
+from forge.readers.graphql.schema import (
+    LEAVES,
+    GraphqlField,
+    GraphqlSchema,
+    GraphqlType,
+    InputValue,
+    TypeRef,
+)
 
 DEPTHS = (3, 2, 1, 0)
 MAX_LINES = 120
 MAX_FIELDS = 2_000
 MAX_POSSIBLE = 8
 _TYPE_NAME = "__typename"
+PAGING = frozenset(
+    "first last after before limit offset skip take page perPage per_page pageSize page_size "
+    "cursor".split()
+)
+"""Arguments that say which part of a list is asked for (Relay's and the usual others)."""
 
 
 @dataclass(frozen=True)
 class SelectionSet:
     """The lines between a field's braces, without outer indentation; none for a leaf. `schema` is
-    the JSON Schema of the field's value.
+    the JSON Schema of the field's value; `variables` are those that the lines use, each with the
+    argument that it fills.
     """
 
     lines: tuple[str, ...]
     schema: dict[str, Any]
+    variables: tuple[tuple[str, InputValue], ...] = ()
 
 
 class _SelectionTooLarge(Exception):
     """More than MAX_FIELDS fields were visited: in some schemas every type leads to every other."""
 
 
-def select_fields(schema: GraphqlSchema, ref: TypeRef) -> SelectionSet:
+def select_fields(schema: GraphqlSchema, ref: TypeRef, taken: Collection[str] = ()) -> SelectionSet:
     """Return the deepest selection set of a type that stays within MAX_LINES; only its `__typename`
-    where none does.
+    where none does. No variable gets a name that is `taken`.
     """
     for depth in DEPTHS:
         try:
-            made = _Selector(schema).select_value(ref, depth, ())
+            made = _Selector(schema, {*taken}).select_value(ref, depth, ())
         except _SelectionTooLarge:
             continue
         if len(made.lines) <= MAX_LINES:
@@ -54,11 +68,12 @@ class _Selector:
     """One attempt at a selection set. Its methods raise _SelectionTooLarge."""
 
     schema: GraphqlSchema
+    taken: set[str]
     seen: int = 0
 
     def select_value(self, ref: TypeRef, depth: int, within: tuple[str, ...]) -> SelectionSet:
         inner = self._select_type(ref.innermost_name, depth, within)
-        return SelectionSet(inner.lines, _wrap_schema(ref, inner.schema))
+        return SelectionSet(inner.lines, _wrap_schema(ref, inner.schema), inner.variables)
 
     def _select_type(self, name: str, depth: int, within: tuple[str, ...]) -> SelectionSet:
         type_ = self.schema.types.get(name)
@@ -66,16 +81,36 @@ class _Selector:
             return SelectionSet((), _build_leaf_schema(name, type_))
         lines: list[str] = []
         properties: dict[str, Any] = {}
+        variables: list[tuple[str, InputValue]] = []
         for chosen, inner in self._choose_fields(type_, depth, (*within, name)):
             properties[chosen.name] = inner.schema
-            lines += _render_braces(chosen.name, inner.lines)
+            own = self._name_variables(chosen) if inner.lines else ()
+            given = ", ".join(f"{argument.name}: ${named}" for named, argument in own)
+            head = f"{chosen.name}({given})" if given else chosen.name
+            lines += _render_braces(head, inner.lines)
+            variables += (*own, *inner.variables)
         is_open = type_.kind in ("UNION", "INTERFACE")
         if is_open:
             lines += self._render_fragments(type_, properties)
         if is_open or not lines:
             lines.insert(0, _TYPE_NAME)
             properties[_TYPE_NAME] = {"type": "string"}
-        return SelectionSet(tuple(lines), {"type": "object", "properties": properties})
+        asked = {"type": "object", "properties": properties}
+        return SelectionSet(tuple(lines), asked, tuple(variables))
+
+    def _name_variables(self, field: GraphqlField) -> tuple[tuple[str, InputValue], ...]:
+        """A variable for each argument by which a list within an answer is paged, none for others:
+        `orders_first` is how many of the orders.
+        """
+        found = []
+        for argument in field.arguments:
+            if argument.name in PAGING and argument.type.item is None:
+                number, named = 1, f"{field.name}_{argument.name}"
+                while named in self.taken:
+                    number, named = number + 1, f"{field.name}_{argument.name}_{number + 1}"
+                self.taken.add(named)
+                found.append((named, argument))
+        return tuple(found)
 
     def _choose_fields(
         self, type_: GraphqlType, depth: int, within: tuple[str, ...]

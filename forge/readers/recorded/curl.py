@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote_plus
 
 from forge.readers.recorded.address import generalize_paths, split_url
 from forge.readers.recorded.request import (
@@ -17,7 +17,7 @@ from forge.readers.recorded.request import (
     RecordedCredential,
     RecordedRequest,
     RequestRecording,
-    find_credential,
+    find_credentials,
 )
 
 KEY = "curl"
@@ -28,6 +28,8 @@ _START = re.compile(r"^[ \t>]{0,12}(?:\$[ \t]{1,4}|`)?(curl(?:\.exe)?[ \t].*)$",
 _QUOTED = re.compile(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "'": "'", '"': '"', "\\": "\\", "/": "/"}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
+_FIELD = re.compile(r"[^\s=&]{1,200}=")
+"""The beginning of a form's field; a name has no spaces."""
 _END = frozenset({";", "|", "||", "&&", "&", ")", "`"})
 
 _TAKES_VALUE = frozenset(
@@ -160,7 +162,25 @@ class _Options:
             if value.startswith("@") and name != "--data-raw":
                 self.file = True
             else:
-                self.data.append(value)
+                self.data.append(_encode_content(value) if name == "--data-urlencode" else value)
+
+
+def _encode_content(value: str) -> str:
+    """A value of --data-urlencode as curl sends it: what follows the first `=` is encoded whole."""
+    name, equals, content = value.partition("=")
+    return f"{name}={quote_plus(content)}" if equals and name else quote_plus(content or name)
+
+
+def _split_pairs(data: list[str]) -> tuple[Pair, ...]:
+    """The fields of a form. An `&` with no `name=` behind it belongs to the value before."""
+    pieces: list[str] = []
+    for value in data:
+        for at, piece in enumerate(value.split("&")):
+            if at and pieces and not _FIELD.match(piece):
+                pieces[-1] = f"{pieces[-1]}%26{piece}"
+            else:
+                pieces.append(piece)
+    return tuple(pair for piece in pieces for pair in parse_qsl(piece, keep_blank_values=True))
 
 
 def _parse_request(command: str, where: str) -> RecordedRequest | str:
@@ -181,7 +201,9 @@ def _parse_request(command: str, where: str) -> RecordedRequest | str:
     headers = tuple(options.headers)
     body = _build_body(options)
     if options.as_query:
-        query, body = (*query, *parse_qsl("&".join(options.data), keep_blank_values=True)), None
+        query, body = (*query, *_split_pairs(options.data)), None
+    found = find_credentials(headers, query)
+    credential = options.credential or next(iter(found), None)
     return RecordedRequest(
         method=options.method or ("POST" if body else "GET"),
         origin=origin,
@@ -190,7 +212,8 @@ def _parse_request(command: str, where: str) -> RecordedRequest | str:
         query=query,
         headers=headers,
         body=body,
-        credential=options.credential or find_credential(headers, query),
+        credential=credential,
+        others=tuple(each for each in found if each != credential),
     )
 
 
@@ -269,7 +292,7 @@ def _build_body(options: _Options) -> RecordedBody | None:
         return RecordedBody(declared, text)
     if looks_json and not declared:
         return RecordedBody("application/json", text)
-    pairs = parse_qsl(text, keep_blank_values=True)
+    pairs = _split_pairs(options.data)
     return RecordedBody(
         "application/x-www-form-urlencoded", fields=tuple(FormField(k, v) for k, v in pairs)
     )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -21,11 +22,14 @@ from forge.readers.recorded.request import (
     RecordedBody,
     RecordedRequest,
     RequestRecording,
-    find_credential,
+    find_credentials,
 )
 
 MAX_ENTRIES = 20_000
 MAX_BODY = 4 * 1024 * 1024
+MIN_FIELDS = 2
+"""Objects with fewer fields in common say nothing of a collection."""
+_VERSIONED = re.compile(r"(?:/v?\d{1,2}|/api|\A)\Z")
 _NOT_API = re.compile(
     r"(?:text/html|text/css|image/|font/|audio/|video/|application/(?:x-)?javascript"
     r"|text/javascript|application/wasm|application/font)"
@@ -65,7 +69,50 @@ def read_har(root: Any) -> RequestRecording:
 
 def _generalize_requests(requests: tuple[RecordedRequest, ...]) -> tuple[RecordedRequest, ...]:
     paths = generalize_paths(request.path for request in requests)
-    return tuple(replace(request, path=paths[request.path]) for request in requests)
+    made = tuple(replace(request, path=paths[request.path]) for request in requests)
+    return _merge_like_paths(made)
+
+
+def _merge_like_paths(requests: tuple[RecordedRequest, ...]) -> tuple[RecordedRequest, ...]:
+    """Requests of one collection, whose last segments are names: `/posts/first` and `/posts/second`
+    become `/posts/{post_id}` where both answer objects with the same fields.
+    """
+    alike: dict[tuple[str, str, frozenset[str]], set[str]] = {}
+    for request in requests:
+        before, _, last = request.path.rpartition("/")
+        fields = _list_answer_fields(request)
+        if len(fields) >= MIN_FIELDS and before.rpartition("/")[2] and "{" not in last:
+            alike.setdefault((request.method, before, fields), set()).add(last)
+    names = {before: found for (_, before, _), found in alike.items() if len(found) > 1}
+    routes = {
+        f"{before}/{last}": generalize_paths((f"{before}/0",))[f"{before}/0"]
+        for before, found in names.items()
+        for last in found
+        if not _VERSIONED.search(before)
+    }
+    return tuple(replace(r, path=_apply_routes(r.path, routes)) for r in requests)
+
+
+def _apply_routes(path: str, routes: Mapping[str, str]) -> str:
+    """The path with the longest beginning that is a known one's rewritten."""
+    parts = path.split("/")
+    for end in range(len(parts), 1, -1):
+        known = routes.get("/".join(parts[:end]))
+        if known is not None:
+            return "/".join((known, *parts[end:]))
+    return path
+
+
+def _list_answer_fields(request: RecordedRequest) -> frozenset[str]:
+    """The fields of the object that was answered with 2xx; none for anything else."""
+    for answer in request.answers:
+        if 200 <= answer.status < 300 and "json" in answer.media_type:
+            try:
+                value = json.loads(answer.text)
+            except (ValueError, RecursionError):
+                return frozenset()
+            return frozenset(value) if isinstance(value, dict) else frozenset()
+    return frozenset()
 
 
 def _read_entries(given: list[Any], left_out: list[tuple[str, str]]) -> Iterator[RecordedRequest]:
@@ -101,6 +148,7 @@ def _build_request(
 ) -> RecordedRequest:
     origin, path, query = address
     headers = tuple(_read_pairs(request.get("headers")))
+    found = find_credentials(headers, query)
     return RecordedRequest(
         method=method,
         origin=origin,
@@ -110,8 +158,9 @@ def _build_request(
         headers=headers,
         body=_read_body(request.get("postData")),
         answers=(answer,) if answer.status else (),
-        credential=find_credential(headers, query),
+        credential=next(iter(found), None),
         shares=False,
+        others=found[1:],
     )
 
 
@@ -130,6 +179,8 @@ def _read_body(given: Any) -> RecordedBody | None:
         fields = tuple(FormField(name) for name, _ in parse_qsl(text, keep_blank_values=True))
     if not text and not fields:
         return None
+    if not media_type and text.lstrip()[:1] in ("{", "["):
+        media_type = "application/json"
     return RecordedBody(media_type or "text/plain", "" if fields else text[:MAX_BODY], fields)
 
 

@@ -208,9 +208,9 @@ def _read_credential(
     auth: Any, inherited: RecordedCredential | None = None
 ) -> RecordedCredential | None:
     """Read the credential of an `auth` object; where there is none, the folder's."""
-    if not isinstance(auth, dict):
+    if not isinstance(auth, dict) or not auth.get("type") or auth["type"] in _INHERITING:
         return inherited
-    kind = auth.get("type")
+    kind = auth["type"]
     given = _read_settings(auth.get(kind) if isinstance(kind, str) else None)
     if kind == "apikey":
         name = given.get("key") or "X-API-Key"
@@ -222,6 +222,10 @@ def _read_credential(
     if kind in ("bearer", "basic", "digest"):
         return RecordedCredential(kind)
     return None
+
+
+_INHERITING = ("inherit", "inherited", "parent")
+"""How an export says that what holds is the folder's."""
 
 
 def _read_settings(given: Any) -> dict[str, str]:

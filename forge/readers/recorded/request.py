@@ -71,6 +71,8 @@ class RecordedRequest:
     answers: tuple[RecordedAnswer, ...] = ()
     credential: RecordedCredential | None = None
     shares: bool = True
+    others: tuple[RecordedCredential, ...] = ()
+    """Credentials that it carries beside the first."""
 
 
 @dataclass(frozen=True)
@@ -91,33 +93,70 @@ _KEY = re.compile(
     r"(?:key|token|secret|apikey|authorization|auth|password|passwd|signature|sig)\Z",
     re.IGNORECASE,
 )
+_KEYED = re.compile(r"(?:\A|[-_])(?:key|token|secret|password)\Z", re.IGNORECASE)
+"""The last word of headers that vendors carry a key in: `DD-APPLICATION-KEY`, `PRIVATE-TOKEN`."""
+_KNOWN = frozenset(
+    "appid app_id app-id x-app-id x-application-id x-auth-email x-access x-credentials".split()
+)
+"""Names that carry a key without saying so."""
+_PLACED = re.compile(
+    r"(?:[A-Za-z]{1,20}[ ])?(?:\$\{?|\{\{\s*|<|\{|%)([A-Za-z_][\w .-]{0,59}?)\s*(?:\}\}|\}|>|%)?\Z"
+)
+"""A value that is one variable, such as `$TOKEN`, `<your-api-key>` or `Bearer {{token}}`."""
+_OF_SECRET = re.compile(
+    r"key|token|secret|passw|auth|credential|bearer|jwt|signature", re.IGNORECASE
+)
 _NAMED = re.compile(r"(?:api[-_]?key|token|secret|password|passwd|authorization)", re.IGNORECASE)
-_PAGE = re.compile(r"(?:page|next|continuation|cursor|sync|device)", re.IGNORECASE)
+_PAGE = re.compile(r"(?:page|next|continuation|cursor|sync|device|idempoten)", re.IGNORECASE)
 _PLAIN = re.compile(r"(?:-?\d{1,9}(?:\.\d{1,6})?|true|false|[A-Za-z][A-Za-z ,._-]{0,29})\Z")
 
 
 def is_secret_name(name: str) -> bool:
     """Whether a header, query parameter or field of this name carries a secret."""
-    return not _PAGE.search(name) and bool(_KEY.match(name) or _NAMED.search(name))
+    if _PAGE.search(name):
+        return False
+    known = name.lower() in _KNOWN or _KEYED.search(name)
+    return bool(known or _KEY.match(name) or _NAMED.search(name))
+
+
+def is_secret_variable(value: str) -> bool:
+    """Whether a value is one variable whose name says that it stands for a secret."""
+    found = _PLACED.match(value[:200])
+    return found is not None and not _PAGE.search(found[1]) and bool(_OF_SECRET.search(found[1]))
+
+
+def is_secret_pair(name: str, value: str) -> bool:
+    """Whether a header or parameter carries a secret, by its name or what stands for its value."""
+    return is_secret_name(name) or is_secret_variable(value)
 
 
 def find_credential(headers: Iterable[Pair], query: Iterable[Pair]) -> RecordedCredential | None:
     """Return a request's credential, detected by the name of its header or parameter, or None."""
-    for name, value in headers:
-        if name.lower() == "authorization":
-            return _parse_authorization(value)
-    for name, _ in headers:
-        if is_secret_name(name) and name.lower() not in ("proxy-authorization",):
-            return RecordedCredential("apiKey", "header", name)
-    for name, _ in query:
-        if is_secret_name(name):
-            return RecordedCredential("apiKey", "query", name)
-    return None
+    return next(iter(find_credentials(headers, query)), None)
+
+
+def find_credentials(
+    headers: Iterable[Pair], query: Iterable[Pair]
+) -> tuple[RecordedCredential, ...]:
+    """Return all credentials that a request carries together, `Authorization` first."""
+    listed = tuple(headers)
+    found = [_parse_authorization(v) for n, v in listed if n.lower() == "authorization"]
+    own = (n for n, v in listed if n.lower() not in _AUTHORIZATION and is_secret_pair(n, v))
+    found += [RecordedCredential("apiKey", "header", name) for name in own]
+    if not found:
+        asked = (name for name, value in query if is_secret_pair(name, value))
+        found += [RecordedCredential("apiKey", "query", name) for name in asked]
+    return tuple(dict.fromkeys(found))[:MAX_CREDENTIALS]
+
+
+_AUTHORIZATION = ("authorization", "proxy-authorization", "cookie")
+MAX_CREDENTIALS = 4
+"""Of one request."""
 
 
 def remove_secrets(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
-    """Return the pairs whose name does not suggest a secret."""
-    return tuple((name, value) for name, value in pairs if not is_secret_name(name))
+    """Return the pairs that do not suggest a secret."""
+    return tuple((name, value) for name, value in pairs if not is_secret_pair(name, value))
 
 
 def is_showable(value: object) -> bool:

@@ -16,6 +16,7 @@ from forge.readers.recorded.request import (
     RecordedRequest,
     RequestRecording,
     is_secret_name,
+    is_secret_pair,
     is_showable,
     remove_secrets,
 )
@@ -172,9 +173,12 @@ def _build_operation(
     body = _build_body(requests)
     if body:
         made["requestBody"] = body
-    asked = {r.credential for r in requests if r.credential}
+    asked = {(r.credential, *r.others) for r in requests if r.credential}
     if asked:
-        made["security"] = [{_declare_scheme(c, schemes): []} for c in sorted(asked, key=repr)]
+        made["security"] = [
+            {_declare_scheme(c, schemes): [] for c in together}
+            for together in sorted(asked, key=repr)
+        ]
     return made
 
 
@@ -218,11 +222,12 @@ def _build_header_parameters(requests: Sequence[RecordedRequest]) -> Iterator[di
 
 
 def _select_own_headers(request: RecordedRequest) -> Iterator[Pair]:
-    asked = request.credential.parameter.lower() if request.credential else ""
+    carried = (request.credential, *request.others)
+    asked = {credential.parameter.lower() for credential in carried if credential}
     for name, value in request.headers:
         low = name.lower()
-        if low not in _OWN and low != asked and not low.startswith(_BROWSERS):
-            if not is_secret_name(low):
+        if low not in _OWN and low not in asked and not low.startswith(_BROWSERS):
+            if not is_secret_pair(low, value):
                 yield low, value
 
 

@@ -42,11 +42,11 @@ MAX_BYTES = 4 * 1024 * 1024
 @report_errors
 def submit_command(job: str, draft: Path, why: str, as_json: bool, engine: str | None) -> None:
     """Hand in DRAFT for JOB: a JSON file (`-` is standard input) with code, tools, cases, tests,
-    packages, acceptance and why, or a directory with server.py, tools.json, cases.json,
-    test_server.py, packages.txt and acceptance.json. It is proved and registered, or it is said
-    what is wrong with it. Without code it is a specification, and the code is awaited; a file with
-    {"decline": "why"} alone ends the job. A job that waits for an API's description takes a file
-    with that (an OpenAPI document, or what its brief asks for) and goes on with it.
+    packages, acceptance, api and why, or a directory with server.py, tools.json, cases.json,
+    test_server.py, packages.txt, acceptance.json and api.json. It is proved and registered, or it
+    is said what is wrong with it. Without code it is a specification, and the code is awaited; a
+    file with {"decline": "why"} alone ends the job. A job that waits for an API's description takes
+    a file with that (an OpenAPI document, or what its brief asks for), or code with `api`.
     """
     taken = run_coroutine(_submit_draft(load_settings(engine=engine), job, draft, why, as_json))
     if isinstance(taken, Job):
@@ -63,7 +63,7 @@ async def _submit_draft(
     settings: Settings, job: str, draft: Path, why: str, quiet: bool
 ) -> Job | tuple[SchemaViolation, ...]:
     async with open_app(settings, "submit") as app:
-        if awaits_document(app.store.jobs.get(job)):
+        if awaits_document(app.store.jobs.get(job)) and not _is_code(draft):
             made = app.submissions.resubmit_order(job, _read_text(draft))
             return await carry_out_job(app, made, quiet)
         given = _read_directory(draft) if draft.is_dir() else _read_draft(draft)
@@ -77,12 +77,24 @@ async def _submit_draft(
         return await carry_out_job(app, app.store.jobs.get(job), quiet)
 
 
+def _is_code(draft: Path) -> bool:
+    """Whether what is handed in for an API is code that asks it, not its description."""
+    if draft.is_dir():
+        return True
+    if draft.suffix != ".json":
+        return False
+    value = _read_json(draft)
+    return isinstance(value, dict) and "tools" in value and "api" in value
+
+
 def _read_directory(place: Path) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for key in ("tools", "cases", "acceptance"):
         name = f"{key}.json"
         if (place / name).exists():
             given[key] = _read_list(place / name, key)
+    if (place / "api.json").exists():
+        given["api"] = _read_json(place / "api.json")
     for key, name in (("code", "server.py"), ("tests", "test_server.py")):
         if (place / name).exists():
             given[key] = _read_text(place / name)

@@ -14,6 +14,8 @@ from forge.drafts.assemble import Purpose, build_bundle
 from forge.drafts.brief import EXAMPLE, MAX_BYTES, Brief, NearTool, fence_text
 from forge.drafts.diagnosis import MAX_TOLD, diagnose_proof
 from forge.drafts.draft import Draft, parse_draft
+from forge.drafts.examples import COMPOSITE_EXAMPLE, HTTP_EXAMPLE
+from forge.drafts.pages import KINDS, Kind
 from sandbox.bundle.model import Bundle, read_bundle
 from sandbox.bundle.modules import MODULES
 from sandbox.bundle.permissions import CLOCK, RANDOM
@@ -43,6 +45,38 @@ def test_its_own_example_passes_every_stage_that_it_speaks_of() -> None:
     proof = asyncio.run(prove_bundle(bundle, LocalRunner(), examples=draft.examples))
     assert proof.passed
     assert EXAMPLE["code"] in Brief("x", "x").render_for_job("j")
+
+
+@pytest.mark.parametrize(
+    ("kind", "tokens"), [("compute", 2000), ("http", 3000), ("composite", 3000)]
+)
+def test_a_page_is_short_and_has_an_example_of_its_kind(kind: Kind, tokens: int) -> None:
+    text = Brief("convert units", "units", page=kind).render_for_job("0123456789abcdef")
+    assert len(text) <= tokens * 4
+    examples = {"compute": EXAMPLE, "http": HTTP_EXAMPLE, "composite": COMPOSITE_EXAMPLE}
+    assert {each for each in KINDS if examples[each]["code"] in text} == {kind}
+    assert "At most eight drafts" in text
+
+
+@pytest.mark.parametrize(
+    ("task", "kind"),
+    [
+        ("convert units", "compute"),
+        ("the berths of https://x.example/v1: GET /berths lists them", "http"),
+        ("the expiry of a TLS certificate", "composite"),
+        ("book with harbour.post_bookings what roman gives", "composite"),
+        ("a summary of the harbour", "composite"),
+        ("a summary of the harbours", "compute"),
+    ],
+)
+def test_the_page_is_that_of_what_the_task_speaks_of(task: str, kind: Kind) -> None:
+    near = (NearTool("harbour.post_bookings", "Book a berth"),)
+    assert Brief(task, "x", near=near).kind == kind
+
+
+def test_a_parent_that_asks_an_api_is_changed_with_the_page_of_those() -> None:
+    assert Brief("shorter", "notes_2", NOTES).kind == "http"
+    assert Brief("also thirds", "halves_2", computing()).kind == "compute"
 
 
 def test_it_names_the_job_the_task_the_server_and_every_module() -> None:

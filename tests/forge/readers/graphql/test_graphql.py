@@ -59,6 +59,27 @@ def test_arguments_are_the_variables_with_their_types_values_and_nullability() -
     assert status.find_problem({"first": 2**31}) is not None
 
 
+def test_a_list_within_an_answer_keeps_the_arguments_that_page_it_and_no_other() -> None:
+    told = build_schema("""
+        type Post { id: ID! title(upper: Boolean): String }
+        type Posts { nodes: [Post!] total: Int }
+        type User { id: ID! name(last: Int): String
+          posts(first: Int, after: String, tag: String, order: [String!]): Posts
+          drafts(first: Int!): Posts }
+        type Query { user(id: ID!, posts_first: Int): User }
+    """)
+    bundle = compiled({"data": dict(introspection_from_schema(told))}).bundle
+    (tool,) = bundle.tools
+    document = tool.requests[0].document
+    assert validate(told, parse(document)) == []
+    assert "posts(first: $posts_first_2, after: $posts_after)" in document
+    assert "drafts" not in document
+    judge = get_checker(tool.input_schema)
+    assert judge.find_problem({"id": "1", "posts_first_2": 5, "posts_after": "c"}) is None
+    assert judge.find_problem({"id": "1", "name_last": 2}) is not None
+    assert prove_static(bundle).passed
+
+
 def test_names_that_begin_with_an_underscore_are_names() -> None:
     told = build_schema("""
         input IntFilter { _eq: Int _and: [IntFilter!] }

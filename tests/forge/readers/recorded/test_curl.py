@@ -56,6 +56,40 @@ def test_a_credential_becomes_a_scheme_and_its_value_is_gone(command: str, kind:
 
 
 @pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ("-H 'Private: ${SECRET}'", {"Private"}),
+        ("-H 'X-Subscription: <your-api-key>'", {"X_Subscription"}),
+        ("-H 'DD-API-KEY: a' -H 'DD-APPLICATION-KEY: b'", {"DD_API_KEY", "DD_APPLICATION_KEY"}),
+        ("-H 'Ocp-Apim-Subscription-Key: a'", {"Ocp_Apim_Subscription_Key"}),
+        ("-G -d 'appid=$APPID'", {"appid"}),
+        ("-H 'X-Shop: $SHOP_ID' -H 'Idempotency-Key: $UUID'", set()),
+        ("-G -d 'cursor=$NEXT_PAGE_TOKEN'", set()),
+    ],
+)
+def test_values_that_stand_for_a_secret_become_credentials(options: str, names: set[str]) -> None:
+    made = compiled(f"curl {options} https://a.example/x")
+    assert {credential.name for credential in made.bundle.credentials} == names
+    asked = {frozenset(together) for tool in made.bundle.tools for together in tool.security}
+    assert asked == ({frozenset(names)} if names else set())
+
+
+@pytest.mark.parametrize(
+    ("options", "fields"),
+    [
+        ("-d 'a=b & c'", {"a": "b & c"}),
+        ("-d 'a=b&c=d' -d e=f", {"a": "b", "c": "d", "e": "f"}),
+        ("--data-urlencode 'a=b & c=d'", {"a": "b & c=d"}),
+        ("-d 'a=b+c%20d'", {"a": "b c d"}),
+    ],
+)
+def test_a_form_has_the_fields_that_curl_was_given(options: str, fields: dict[str, str]) -> None:
+    (made,) = read_curl({"curl": f"curl {options} https://a.example/x"}).requests
+    assert made.body is not None
+    assert {field.name: field.value for field in made.body.fields} == fields
+
+
+@pytest.mark.parametrize(
     ("options", "method"),
     [
         ("", "GET"),

@@ -37,6 +37,37 @@ def test_identifiers_in_paths_become_parameters() -> None:
     }
 
 
+def test_named_things_of_one_collection_become_one_template_and_different_ones_do_not() -> None:
+    post, user = {"id": 1, "title": "a"}, {"id": 1, "name": "a"}
+    made = compiled(
+        har(
+            entry(f"{API}/posts/first-steps", answer=post),
+            entry(f"{API}/posts/next-steps", answer=post),
+            entry(f"{API}/posts/next-steps/notes", answer=[]),
+            entry(f"{API}/posts/archive", answer={"count": 3}),
+            entry(f"{API}/users", answer=user),
+            entry(f"{API}/teams", answer=user),
+        )
+    )
+    assert routes(made) == {
+        f"GET {API}/posts/{{post_id}}",
+        f"GET {API}/posts/{{post_id}}/notes",
+        f"GET {API}/posts/archive",
+        f"GET {API}/users",
+        f"GET {API}/teams",
+    }
+
+
+def test_an_authorization_becomes_a_credential_and_a_body_a_schema() -> None:
+    headers = [{"name": "Authorization", "value": f"Bearer {CANARY}"}]
+    body = {"mimeType": "", "text": '{"title": "a", "tags": ["b"]}'}
+    made = compiled(har(entry(f"{API}/posts", "POST", headers=headers, postData=body)))
+    assert [credential.kind for credential in made.bundle.credentials] == ["bearer"]
+    (tool,) = made.bundle.tools
+    assert set(tool.input_schema["properties"]["body"]["properties"]) == {"title", "tags"}
+    assert CANARY not in files(made)
+
+
 def test_only_the_api_that_is_asked_most_is_compiled_and_the_others_are_told() -> None:
     made = compiled(har(entry(f"{API}/a"), entry(f"{API}/b"), entry("https://ads.example/x")))
     assert routes(made) == {f"GET {API}/a", f"GET {API}/b"}

@@ -161,3 +161,17 @@ def test_passwords_among_a_bodys_examples_are_not_kept() -> None:
     headers = [{"key": "X-Api-Key", "value": CANARY}]
     item = request("Add", "https://pets.example/p", "POST", body=body, header=headers)
     assert CANARY not in files(compiled(postman(item)))
+
+
+@pytest.mark.parametrize("auth", [None, {}, {"type": "inherit"}])
+def test_a_request_that_inherits_proves_itself_as_its_folders_folder_does(auth: Any) -> None:
+    inner = {"name": "In", "item": [request("List", "https://pets.example/pets", auth=auth)]}
+    outer = {"name": "Out", "auth": {"type": "bearer", "bearer": []}, "item": [inner]}
+    made = compiled(postman(outer))
+    assert [credential.kind for credential in made.bundle.credentials] == ["bearer"]
+
+
+def test_a_request_that_says_it_has_no_credential_has_none() -> None:
+    open_one = request("List", "https://pets.example/pets", auth={"type": "noauth"})
+    folder = {"name": "In", "auth": {"type": "bearer", "bearer": []}, "item": [open_one]}
+    assert compiled(postman(folder)).bundle.credentials == ()
