@@ -8,12 +8,15 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from bench.reality.servers import SERVERS
 from bench.reality.trial import Trial, try_server
 from tests.functional.home import new_home
+
+COMMAND_SECONDS = 900.0
+"""What a command may take on a busy machine: only against hanging."""
 
 
 def main() -> None:
@@ -22,7 +25,8 @@ def main() -> None:
     trials = []
     with tempfile.TemporaryDirectory(prefix="reality-") as place:
         directory = Path(place)
-        with new_home(directory, options.engine) as home:
+        with new_home(directory, options.engine) as made:
+            home = replace(made, seconds=COMMAND_SECONDS)
             for server in chosen:
                 trial = try_server(home, server, directory / server.name, not options.alone)
                 trials.append(trial)

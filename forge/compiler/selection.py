@@ -155,7 +155,8 @@ def add_credentials(
 ) -> APISpec:
     """Require these credentials, all together, of every operation that requires none; parameters at
     their locations are removed, since no caller fills them. `elsewhere` makes them the last
-    alternative of the operations that require others.
+    alternative of the operations that require others. One of these that has a required parameter at
+    a credential's location takes it beside each of its others: it is always sent.
     """
     if not schemes:
         return spec
@@ -172,6 +173,10 @@ def _add_operation_credentials(
 ) -> Operation:
     names = tuple(dict.fromkeys(scheme.name for scheme in schemes))
     if any(operation.security):
+        required = {(p.location, p.name.lower()) for p in operation.parameters if p.required}
+        always = [s for s in schemes if (s.location, s.parameter.lower()) in required]
+        if always:
+            return _require_always(operation, always)
         others = [each for each in operation.security if each and each != names]
         anonymous = [each for each in operation.security if not each]
         security = (*others, names, *anonymous)
@@ -179,3 +184,12 @@ def _add_operation_credentials(
     places = {(scheme.location, scheme.parameter.lower()) for scheme in schemes}
     left = tuple(p for p in operation.parameters if (p.location, p.name.lower()) not in places)
     return replace(operation, security=(names,), parameters=left)
+
+
+def _require_always(operation: Operation, schemes: Collection[SecurityScheme]) -> Operation:
+    """The operation with these credentials beside those that it takes, instead of parameters."""
+    names = tuple(dict.fromkeys(scheme.name for scheme in schemes))
+    places = {(scheme.location, scheme.parameter.lower()) for scheme in schemes}
+    security = tuple((*(n for n in each if n not in names), *names) for each in operation.security)
+    left = tuple(p for p in operation.parameters if (p.location, p.name.lower()) not in places)
+    return replace(operation, security=tuple(dict.fromkeys(security)), parameters=left)

@@ -68,6 +68,10 @@ _DESCRIBES = re.compile(r"openapi|swagger|api-?docs|schema|\.json|\.ya?ml", re.I
 _CONFIG_SCRIPT = re.compile(r"swagger-(?:initializer|ui-init|config)[\w.-]{0,40}\.js$", re.I)
 _LINK = re.compile(r"<([^<>]{1,2048})>((?:\s{0,8};[^,;]{1,512}){0,16})")
 _REL = re.compile(r"\brel\s{0,4}=\s{0,4}\"?([^\";]{1,200})", re.I)
+_DESCRIPTION_KEY = re.compile(
+    r"(?:open[-_]?api|swagger|api[-_]?docs?|service[-_]?desc)(?:[-_]?(?:url|uri|href|json|spec))?",
+    re.I,
+)
 _RELATIONS = ("service-desc", "api-catalog", "service-doc")
 _CATALOG_RELATIONS = ("service-desc", "api-catalog", "item", "service-doc")
 
@@ -216,12 +220,16 @@ def _find_body_leads(answer: FetchResponse, wanted: frozenset[str]) -> Iterator[
 
 
 def _find_configuration_leads(document: Any, wanted: frozenset[str]) -> Iterator[str]:
-    """Yield the URLs of a linkset (RFC 9264), or of the configuration that springdoc, springfox and
-    NSwag give their pages.
+    """Yield the URLs of a linkset (RFC 9264), of the links of an API's first document (OGC API's
+    and HAL's way to write them, or a key that says what it is), or of the configuration that
+    springdoc, springfox and NSwag give their pages.
     """
     if isinstance(document, dict) and isinstance(document.get("linkset"), list):
         yield from _select_by_relation(_parse_linkset(document["linkset"]), _CATALOG_RELATIONS)
         return
+    if isinstance(document, dict):
+        yield from _select_by_relation(_parse_json_links(document), _RELATIONS)
+        yield from _find_named_descriptions(document)
     entries = document if isinstance(document, list) else [document]
     if isinstance(document, dict) and isinstance(document.get("urls"), list):
         entries = [*entries, *document["urls"]]
@@ -246,6 +254,35 @@ def _parse_linkset(contexts: list[Any]) -> list[tuple[str, str]]:
                 if isinstance(target, dict) and isinstance(target.get("href"), str):
                     links.append((target["href"], relation))
     return links
+
+
+def _parse_json_links(document: dict[str, Any]) -> list[tuple[str, str]]:
+    """The links of an API's first document, (target, relation): `links: [{rel, href}]`, as OGC API
+    and many others write them, and `_links: {relation: {href}}` of HAL.
+    """
+    listed, named = document.get("links"), document.get("_links")
+    links: list[tuple[Any, Any]] = []
+    if isinstance(listed, list):
+        entries = (each for each in listed[:MAX_ENTRIES] if isinstance(each, dict))
+        links += [(each.get("href"), each.get("rel")) for each in entries]
+    if isinstance(named, dict):
+        for relation, targets in islice(named.items(), MAX_ENTRIES):
+            several = targets if isinstance(targets, list) else [targets]
+            found = (each for each in several[:MAX_LEADS] if isinstance(each, dict))
+            links += [(each.get("href"), relation) for each in found]
+    return [
+        (target, relation.lower())
+        for target, relation in links
+        if isinstance(target, str) and isinstance(relation, str)
+    ]
+
+
+def _find_named_descriptions(document: dict[str, Any]) -> Iterator[str]:
+    """Yield the URLs behind keys such as `openapi_url`, of an API's first document."""
+    for key, value in islice(document.items(), MAX_ENTRIES):
+        if isinstance(value, str) and value.startswith(("/", "http")):
+            if _DESCRIPTION_KEY.fullmatch(key):
+                yield value
 
 
 def _find_page_leads(text: str, wanted: frozenset[str]) -> Iterator[str]:

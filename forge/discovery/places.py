@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from itertools import product
 from urllib.parse import urljoin, urlsplit
 
 WELL_KNOWN = (
@@ -40,10 +42,23 @@ WELL_KNOWN = (
     "/api/v1/swagger.json",
     "/api/v1/docs/",
 )
-BESIDE = ("openapi.json", "swagger.json", "docs", "api-docs", "v3/api-docs", "openapi.yaml")
+BESIDE = (
+    "openapi.json",
+    "swagger.json",
+    "docs",
+    "api-docs",
+    "v3/api-docs",
+    "openapi.yaml",
+    "__api__",  # Kinto, by pyramid's cornice_swagger
+    "full-spec",  # changedetection.io
+)
 """What is tried under the path of a base URL, before the host's well-known places."""
+PREFIXES = ("/api/v1", "/v1", "/api", "/api/v2", "/v2")
+"""Where APIs that have no description at a host's usual places usually begin."""
+SUFFIXES = ("openapi.json", "swagger.json", "openapi.yaml", "__api__", "full-spec")
+_API_ROOT = re.compile(r"/(?:api|rest|v\d{1,3}(?:\.\d{1,3})?)/?$", re.I)
 GRAPHQL = "/graphql"
-"""The usual endpoint of GraphQL, which is asked last."""
+"""The usual endpoint of GraphQL, which is asked after all well-known places."""
 
 
 def list_well_known_urls(base: str) -> Iterator[str]:
@@ -58,3 +73,18 @@ def list_well_known_urls(base: str) -> Iterator[str]:
             yield from (urljoin(directory, f"../{name}") for name in BESIDE[:2])
         yield urljoin(base, "/")
     yield from (urljoin(base, place) for place in WELL_KNOWN)
+
+
+def list_prefixed_urls(base: str) -> Iterator[str]:
+    """Yield the URLs to try last: each suffix under each prefix of the host."""
+    for prefix, suffix in product(PREFIXES, SUFFIXES):
+        yield urljoin(base, f"{prefix}/{suffix}")
+
+
+def list_urls_below(root: str) -> Iterator[str]:
+    """Yield the URLs to try where a host says that its API begins, as by a redirect of `/` to
+    `/v1/`; none where the path does not end like that.
+    """
+    if _API_ROOT.search(urlsplit(root).path):
+        directory = root.partition("?")[0].partition("#")[0].rstrip("/") + "/"
+        yield from (urljoin(directory, name) for name in BESIDE)

@@ -21,7 +21,12 @@ from forge.discovery.leads import (
     is_configuration,
     is_page,
 )
-from forge.discovery.places import GRAPHQL, list_well_known_urls
+from forge.discovery.places import (
+    GRAPHQL,
+    list_prefixed_urls,
+    list_urls_below,
+    list_well_known_urls,
+)
 from forge.discovery.telling import (
     Attempt,
     cut_answer,
@@ -48,7 +53,7 @@ from sandbox.errors import ResponseTooLarge, UpstreamUnreachable
 from sandbox.wire.exchange import find_header
 from sandbox.wire.policy import Origin, parse_origin
 
-MAX_REQUESTS = 40
+MAX_REQUESTS = 64
 MAX_AT_ONCE = 4
 SECONDS = 60.0
 """A search's time. Some hosts make a large description anew, for ten seconds, at each request."""
@@ -221,6 +226,7 @@ class _Search:
             return
         self._waiting += [_Candidate(url) for url in list_well_known_urls(base)]
         self._waiting.append(_build_introspection(urljoin(base, GRAPHQL)))
+        self._waiting += [_Candidate(url) for url in list_prefixed_urls(base)]
         while self._waiting and not self._found and not self.ended:
             left = MAX_REQUESTS - len(self._seen)
             if left <= 0:
@@ -228,7 +234,7 @@ class _Search:
                 return
             room = min(self._count_next(), left)
             batch, self._waiting = self._waiting[:room], self._waiting[room:]
-            # MAX_REQUESTS, MAX_AT_ONCE at a time, are ten batches; a slow one must not take it all.
+            # MAX_REQUESTS, MAX_AT_ONCE at a time, are many batches; a slow one must not take all.
             fresh = [item for item in batch if item.key not in self._seen]
             await self._fetch_batch(fresh, self._seconds / 6)
 
@@ -340,6 +346,12 @@ class _Search:
             self._queue_leads(item, _resolve_redirect(answer), item.page)
         elif 200 <= answer.status < 300:
             outcome = f"{outcome}, {self._accept_answer(item, answer)}"
+        if item.url in self._source.urls and answer.final_url != item.url:
+            # A redirect of the source itself leads to where its API begins.
+            below = [
+                url for url in list_urls_below(answer.final_url) if is_same_site(item.url, url)
+            ]
+            self._waiting += [_Candidate(url) for url in below]
         if item.url in self._source.urls and not item.body and is_endpoint_hint(answer.body):
             self._waiting.insert(0, _build_introspection(item.url))
         self._tried.append((Attempt(item.url, outcome), cut_answer(answer)))

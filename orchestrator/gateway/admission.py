@@ -11,6 +11,7 @@ from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.calls import Call
 from orchestrator.gateway.arguments import adapt_arguments
 from orchestrator.gateway.catalog import RegisteredServer
+from orchestrator.gateway.secret_arguments import find_secret_arguments, mark_secrets
 from registry.approvals.rules import RuleTable
 from sandbox.bundle.apispec import Access
 from sandbox.killswitch import KillSwitch
@@ -28,16 +29,20 @@ class Admission:
 
     def read_arguments(self, call: Call, member: RegisteredServer) -> Call:
         """The call with its arguments as they count for all that follows: those that its tool's
-        schema takes as they are, others as `orchestrator.gateway.arguments` reads them.
+        schema takes as they are, others as `orchestrator.gateway.arguments` reads them. It knows
+        which of them are a secret.
         """
         checker = member.checkers.get(call.tool)
         if checker is None:
             checker = get_checker(member.tools[call.tool].input_schema)
             member.checkers[call.tool] = checker
+            member.secrets[call.tool] = find_secret_arguments(member.tools[call.tool])
         if checker.find_problem(call.arguments) is None:
-            return call
+            places = member.secrets[call.tool]
+            return mark_secrets(call, places) if places else call
         read = adapt_arguments(member.bundle, member.tools[call.tool], call.arguments)
-        return replace(call, arguments=read.arguments, note=read.note, asks=read.asks)
+        call = replace(call, arguments=read.arguments, note=read.note, asks=read.asks)
+        return mark_secrets(call, member.secrets[call.tool])
 
     def build_question(self, call: Call, member: RegisteredServer) -> GateQuestion:
         access: Access = "write" if call.asks else member.tools[call.tool].access

@@ -301,6 +301,7 @@ class BrokerFactory:
             find_obstacle=find_obstacle,
             lent=lent,
             is_given=self._is_secret_given,
+            is_declared=lambda origin: origin in _find_request_origins(bundle),
             located=names,
             hold=hold,
             again=again,
@@ -325,6 +326,11 @@ class BrokerFactory:
             and goes_in_header(credential, source.header)
             and (origin := parse_origin(source.url)) is not None
         )
+
+
+def _find_request_origins(bundle: Bundle) -> frozenset[Origin]:
+    requests = (each for tool in bundle.tools for each in tool.requests)
+    return frozenset(filter(None, (parse_template_origin(each.url) for each in requests)))
 
 
 SOURCES = "sources"

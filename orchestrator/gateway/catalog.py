@@ -24,7 +24,7 @@ class RegisteredServer:
 
     `standing` may be one group of records behind; states never are. `earlier` is the version
     before where this one is on trial: it answers reads that this one fails. `checkers` are those of
-    the tools' input schemas that were called.
+    the tools' input schemas that were called, `secrets` those tools' arguments that are a secret.
     """
 
     entry: Entry
@@ -33,6 +33,7 @@ class RegisteredServer:
     tools: Mapping[str, ToolDefinition]
     earlier: Bundle | None = None
     checkers: dict[str, SchemaChecker] = field(default_factory=dict, compare=False, repr=False)
+    secrets: dict[str, Mapping[str, str]] = field(default_factory=dict, compare=False, repr=False)
 
 
 class Catalog:

@@ -20,6 +20,7 @@ from orchestrator.gateway.denial import add_denial, explain_denial
 from orchestrator.gateway.execute import Execution
 from orchestrator.gateway.nested import InnerCalls, NestedCalls
 from orchestrator.gateway.record import CallRecorder, build_cancelled_outcome, find_write_state
+from orchestrator.gateway.secret_arguments import hide_outcome, render_unstored
 from registry.approvals.approvals import MAX_NESTING
 from registry.approvals.decisions import find_broken_term
 from registry.errors import KeyUnusable, VaultDamaged
@@ -99,7 +100,10 @@ class Dispatch:
             reply = await self.answer_call(identity, replace(call, note=""), member)
             return add_note(reply, call.note)
         question = self.admission.build_question(call, member)
-        ruling = self.admission.count_rule_use(identity, call, judge_call(question))
+        ruling = judge_call(question)
+        if call.secrets and (isinstance(ruling, Ask) or question.access == "write"):
+            ruling = Deny(render_unstored(call))
+        ruling = self.admission.count_rule_use(identity, call, ruling)
         if isinstance(ruling, Deny):
             self.ledger.note_refusal("refused", call, ruling.reason)
             return RefusedCall(call, await self._explain_ruling(ruling, member))
@@ -165,7 +169,10 @@ class Dispatch:
         """What takes up a call's exchanges, and makes the calls that it makes."""
         consents = self.execution.brokers.consents
         calls = InnerCalls(self.nested, consents, bundle, call, identity)
-        return CallLog(heard=call.heard, logged=call.logged, calls=calls)
+        tape = CallLog(heard=call.heard, logged=call.logged, calls=calls)
+        if call.secrets:
+            tape.keep_out(call.secrets)
+        return tape
 
     async def _call_read(
         self, invocation: Invocation, call: Call, member: RegisteredServer
@@ -177,6 +184,7 @@ class Dispatch:
         except asyncio.CancelledError:
             self.recorder.record_later(invocation, build_cancelled_outcome(call.tool, tape), tape)
             raise
+        outcome = hide_outcome(outcome, tape) if call.secrets else outcome
         ended = self.recorder.record_later(invocation, outcome, tape)
         if ended.failure is None:
             return Done(call, invocation.id, outcome, member.standing)
@@ -230,6 +238,7 @@ class Dispatch:
         tape = self.build_call_log(call, earlier, invocation.id)
         with self.recorder.account_unrecorded(invocation):
             outcome = await self.execution.run_read(call, earlier, tape)
+            outcome = hide_outcome(outcome, tape) if call.secrets else outcome
             self.recorder.record_later(invocation, outcome, tape)
         if not outcome.ok:
             return None

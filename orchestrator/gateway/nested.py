@@ -18,6 +18,7 @@ from orchestrator.gateway.catalog import Catalog, RegisteredServer
 from orchestrator.gateway.composition import MAX_DEPTH
 from orchestrator.gateway.execute import Execution
 from orchestrator.gateway.record import CallRecorder
+from orchestrator.gateway.secret_arguments import render_unstored
 from registry.models import Invocation, generate_id
 from sandbox.broker.broker import Broker
 from sandbox.broker.host.tools import (
@@ -172,7 +173,7 @@ class NestedCalls:
         question = self.admission.build_question(call, member)
         if question.access == "read":
             return await self._call_read(identity, call, request, member)
-        ruling = judge_call(question)
+        ruling = Deny(render_unstored(call)) if call.secrets else judge_call(question)
         if isinstance(ruling, Deny) or writes is None:
             reason = ruling.reason if isinstance(ruling, Deny) else NO_WRITE
             self.ledger.note_refusal("refused", call, reason)

@@ -13,6 +13,7 @@ from orchestrator.calls import Call
 from orchestrator.gateway.audit_writer import CallWriter
 from orchestrator.gateway.engine import Engine
 from orchestrator.gateway.exchange_json import encode_exchange
+from orchestrator.gateway.secret_arguments import hide_arguments
 from registry.calls.invocations import CallTable
 from registry.models import CallDifference, CallFailure, Entry, Invocation
 from sandbox.broker.broker import Broker
@@ -177,7 +178,7 @@ class CallRecorder:
             tool=call.tool,
             access=access,
             started=self.now(),
-            arguments=call.arguments,
+            arguments=hide_arguments(call) if call.secrets else call.arguments,
             task=call.task,
             reason=call.reason,
             session=call.session,

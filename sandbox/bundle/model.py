@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any, Literal
@@ -266,6 +267,11 @@ class Bundle:
 
     def compute_digest(self) -> str:
         """sha256 over the names and contents of the version's files, in hex."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
+        # What a bundle holds is never changed; a forge asks for the digest five times.
         return _hash_files(render_files(self))
 
     @property

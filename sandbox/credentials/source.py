@@ -108,7 +108,8 @@ class CredentialSource:
     `find_obstacle` says why a secret may not go where a request would take it, "" where it may; it
     is asked about every request that is signed, those for tokens included. `lent` are the secrets
     of sources that fit a credential, for the origins of which it has none of its own. `is_given`
-    tells whether a person gave a secret with a source of an origin, whatever place it goes into.
+    tells whether a person gave a secret with a source of an origin, whatever place it goes into,
+    `is_declared` whether a request of the bundle goes to an origin.
     """
 
     declared: Mapping[str, Credential] = field(default_factory=dict)
@@ -122,6 +123,7 @@ class CredentialSource:
     find_obstacle: Callable[[str, SecretUse], str] = lambda name, use: ""
     lent: Callable[[str], tuple[LentSecret, ...]] = lambda name: ()
     is_given: Callable[[Origin], bool] = lambda origin: False
+    is_declared: Callable[[Origin], bool] = lambda origin: True
     located: Mapping[str, str] = field(default_factory=dict)
     """The vault's names of the secrets by their credentials'; an account's differs from it."""
     hold: Callable[[str], AbstractContextManager[None]] | None = None
@@ -198,11 +200,12 @@ class CredentialSource:
 
     def may_go_without(self, security: tuple[tuple[str, ...], ...]) -> bool:
         """Whether a request that asks for a credential may be sent without one: none of its
-        alternatives has a secret that is set, here or with a source, no source of this origin has
-        any, no account was chosen, and a person could set one.
+        alternatives has a secret that is set, here or with a source of an origin that this server
+        asks, no source of this origin has any, no account was chosen, and a person could set one.
 
         That the API asks for it is its document's word. Where it does, its 401 says so, and leads
-        to the command.
+        to the command. A source of an origin that this server never asks is another API's: that its
+        secret goes into a header of the same name says nothing about this one.
         """
         names = {name for each in security for name in each}
         if self.origin is not None and self.is_given(self.origin):
@@ -211,7 +214,7 @@ class CredentialSource:
             self._get_kind(name) in UNUSABLE
             or self.located.get(name, name) != name
             or self._is_usable(name)
-            or self.lent(name)
+            or any(self.is_declared(lent.origin) for lent in self.lent(name))
             for name in names
         )
 

@@ -410,7 +410,7 @@ class PipeSession:
         if is_secret(request):
             tape.exchanges[place] = replace(exchange, response=WireResponse(200, (), WITHHELD))
             self._secrets.add(exchange.response.body.decode())
-            tape.hide = Redaction(self._secrets)
+            tape.keep_out(self._secrets)
         return {"result": encode_answer(exchange.response)}
 
     def _send_reply(self, identity: Any, answer: Mapping[str, Any]) -> None:
@@ -507,7 +507,7 @@ class PipeSession:
         message = said.get("message")
         if not isinstance(message, str):
             return said
-        hides = self._list_redactions()
+        hides = (*self._list_redactions(), *filter(None, [tape.hide]))
         return {**said, "message": tape.hide_next(message, hides)} if hides else said
 
     def _get_checkers(self, tool: str) -> tuple[SchemaChecker, SchemaChecker]:

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 
@@ -22,7 +23,7 @@ from sandbox.sanitize import clean_text
 from sandbox.wire import exchange as exchange_json
 from sandbox.wire.exchange import Exchange, WireRequest, measure_exchange
 from sandbox.wire.notifications import MAX_TOLD, Hearer, LogListener, ignore_progress, read_progress
-from sandbox.wire.redaction import Redaction
+from sandbox.wire.redaction import MARK, Redaction
 
 MAX_HEARD = 16 * 1024
 """Characters of a notice that are looked at; far fewer are told."""
@@ -84,10 +85,16 @@ class CallLog:
     usage: CallUsage | None = None
     hide: Redaction | None = None
     """What has to be kept out of the call's records: values that the server was given."""
+    _kept_out: frozenset[str] = frozenset()
     _told: int = 0
     _latest: float = -math.inf
     _shown: str = ""
     """The end of what was told meanwhile: a secret may come in parts."""
+
+    def keep_out(self, secrets: Iterable[str]) -> None:
+        """Keep these values out of the call's records, with those that were named before."""
+        self._kept_out |= frozenset(secrets)
+        self.hide = Redaction(self._kept_out)
 
     def list_safe_exchanges(self) -> tuple[Exchange, ...]:
         """The exchanges as they may be written down."""
@@ -207,7 +214,9 @@ def _hide_exchange(exchange: Exchange, hide: Redaction) -> Exchange:
         exchange,
         request=WireRequest(
             request.method,
-            hide.redact_text(request.url),
+            # Brackets are no part of a URL's query (RFC 3986), and a call that is run again from
+            # its record writes them so.
+            hide.redact_text(request.url).replace(MARK, quote(MARK)),
             hide.redact_headers(request.headers),
             hide.redact_bytes(request.body),
         ),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
 from sandbox.wire.bodies import OVERRIDE, find_body_problem
@@ -66,6 +67,7 @@ def is_plain_url(url: str) -> bool:
     return not _NOT_PRINTABLE.search(url)
 
 
+@lru_cache(maxsize=256)
 def is_canonical_path(path: str) -> bool:
     """Whether a path has one reading only.
 

@@ -313,6 +313,16 @@ def test_a_source_s_secret_goes_to_no_path_with_a_server_of_its_own(sourced: Til
     assert sourced.get(bundle, f"{OTHER}/rates").response is not None
 
 
+def test_another_server_with_the_same_header_is_asked_without_a_source_s_secret(
+    sourced: Till,
+) -> None:
+    exchange = sourced.get(replace(compiled(url=OTHER), name="rates"), f"{OTHER}/balance")
+    assert exchange.response is not None, exchange.reason
+    assert len(sourced.world.requests) == 1
+    assert sourced.world.requests[0].get_header("X-Key") is None
+    assert SOURCES_CANARY not in str(sourced.world.requests)
+
+
 @pytest.mark.parametrize(
     "scheme",
     [

@@ -34,10 +34,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Home:
-    """`environment` is what `toolwright` is started with."""
+    """`environment` is what `toolwright` is started with; a command may take `seconds`."""
 
     path: Path
     environment: dict[str, str]
+    seconds: float = SECONDS
 
     @property
     def settings(self) -> Settings:
@@ -63,7 +64,7 @@ class Home:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=SECONDS,
+            timeout=self.seconds,
             check=False,
         )
 

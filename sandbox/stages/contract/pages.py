@@ -16,6 +16,8 @@ from sandbox.wire.exchange import Headers, WireRequest, WireResponse
 _ONWARD = "https://elsewhere.example/other?after=page-{}&x=a%20b"
 """URL given for the next page, on another host: only its query may be used."""
 _ABSENT = object()
+LIMIT_TOLD = "toolwright (max_items="
+"""How the user agent of a list's requests begins."""
 
 Fits = Callable[[WireResponse], bool]
 """Whether the document allows an answer."""
@@ -156,6 +158,7 @@ def _replace_at(value: Any, pointer: str, new: Any) -> Any:
 def check_pages(served: ServedPages, limit: int, outcome: Outcome) -> Iterator[str]:
     """The problems of a call that has to follow these pages up to `limit` items."""
     requests = [exchange.request for exchange in outcome.exchanges]
+    yield from _check_told_limit(requests, limit)
     if limit < len(served.items):
         wanted, answers = [], served.answers[:1]
     else:
@@ -166,6 +169,15 @@ def check_pages(served: ServedPages, limit: int, outcome: Outcome) -> Iterator[s
     for request, asked in zip(requests[1:], wanted, strict=True):
         yield from _check_onward(served.paging, requests[0], request, asked)
     yield from _check_items(served, answers, limit, outcome)
+
+
+def _check_told_limit(requests: list[WireRequest], limit: int) -> Iterator[str]:
+    """The runtime's requests say how many items are wanted. No list of a document's samples is so
+    long that it would show by itself that a tool asks for fewer.
+    """
+    told = (requests[0].get_header("user-agent") or "") if requests else ""
+    if told.startswith(LIMIT_TOLD) and told != f"{LIMIT_TOLD}{limit})":
+        yield f"up to {limit} items were wanted, and the request says {told[:80]!r}"
 
 
 def _check_onward(

@@ -53,11 +53,15 @@ class AnswerBuilder:
     def __init__(self, spec: APISpec, seed: int = 0) -> None:
         self._judge = DirectionalValidator(spec.schemas, "response")
         self._sampler = Sampler(self._judge, seed)
+        self._made: dict[tuple[str, str, Variant, SampleStyle], tuple[bytes, int]] = {}
+        self._spared = 0
 
     @property
     def effort(self) -> int:
-        """The effort for the answers so far, as `Sampler.effort`."""
-        return self._sampler.effort
+        """The effort for the answers so far, as `Sampler.effort`. An answer that was made before
+        counts again, so that one tool's effort does not hang on which tools came before it.
+        """
+        return self._sampler.effort + self._spared
 
     def list_successes(self, operation: Operation) -> tuple[DocumentedAnswer, ...]:
         """Each documented success, JSON before other media types of its status.
@@ -196,6 +200,19 @@ class AnswerBuilder:
         return self._judge.find_problem(success.media.schema, value)
 
     def _build_content(
+        self, media: MediaType, kind: str, variant: Variant, flavour: SampleStyle
+    ) -> bytes:
+        """The content, made once: most operations of an API document the same errors."""
+        key = (json.dumps(media.schema), kind, variant, flavour)
+        if (known := self._made.get(key)) is not None:
+            self._spared += known[1]
+            return known[0]
+        before = self._sampler.effort
+        content = self._make_content(media, kind, variant, flavour)
+        self._made[key] = content, self._sampler.effort - before
+        return content
+
+    def _make_content(
         self, media: MediaType, kind: str, variant: Variant, flavour: SampleStyle
     ) -> bytes:
         if is_json(extract_essence(kind)):

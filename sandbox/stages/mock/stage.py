@@ -120,6 +120,7 @@ class _Lane:
     checked: dict[WireRequest, tuple[Mapping[str, Any], tuple[str, ...]]] = field(
         default_factory=dict
     )
+    policies: dict[str, Policy] = field(default_factory=dict)
     breaks: int = 0
     refused: str = ""
 
@@ -144,7 +145,7 @@ class _Lane:
                 self._store_result(subject, case, "failed" if case.problems else "passed", told)
                 continue
             try:
-                outcome = await _call_tool(self.bundle, bench, subject, case)
+                outcome = await self._call_tool(bench, subject, case)
             except (SessionBroken, CallTimedOut) as error:
                 self._store_result(subject, case, "failed", str(error))
                 self._count_break()
@@ -155,6 +156,16 @@ class _Lane:
             )
             evidence = _format_evidence(case, outcome, problems)
             self._store_result(subject, case, "failed" if problems else "passed", evidence)
+
+    async def _call_tool(self, bench: MockBench, subject: MockSubject, case: MockCase) -> Outcome:
+        name = subject.tool.name
+        policy = self.policies.get(name)
+        if policy is None:
+            policy = self.policies[name] = build_mock_policy(self.bundle, name)
+        bench.broker.policy = policy
+        later = case.pages.answers[1:] if case.pages else ()
+        bench.mock.script_answers(case.answer, [ScriptedAnswer(answer) for answer in later])
+        return await bench.session.call(name, case.arguments, CALL_SECONDS)
 
     def _has_more(self) -> bool:
         """Whether there is a case left; the next one is made if it is not there yet."""
@@ -225,15 +236,6 @@ def build_mock_policy(bundle: Bundle, tool: str) -> Policy:
     return Policy(
         tuple(replace(rule, security=()) for rule in build_tool_policy(bundle, tool).rules)
     )
-
-
-async def _call_tool(
-    bundle: Bundle, bench: MockBench, subject: MockSubject, case: MockCase
-) -> Outcome:
-    bench.broker.policy = build_mock_policy(bundle, subject.tool.name)
-    later = case.pages.answers[1:] if case.pages else ()
-    bench.mock.script_answers(case.answer, [ScriptedAnswer(answer) for answer in later])
-    return await bench.session.call(subject.tool.name, case.arguments, CALL_SECONDS)
 
 
 def _check_outcome(subject: MockSubject, case: MockCase, outcome: Outcome) -> tuple[str, ...]:

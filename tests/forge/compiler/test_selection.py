@@ -168,6 +168,24 @@ def test_a_forgotten_credential_is_remembered_and_its_parameter_is_no_argument()
     assert made.get_tool("get_owner").input_schema["properties"].keys() == {"id"}
 
 
+def test_a_required_parameter_at_a_credential_s_place_is_sent_beside_the_others() -> None:
+    paths = """
+    /pets:
+      get:
+        security: [{key: []}]
+        parameters: [{name: app_key, in: query, required: true, schema: {type: string}}]
+        responses: {"200": {description: ok}}
+    """
+    before = compiled(paths, KEY).bundle
+    assert "app_key" in before.tools[0].input_schema["properties"]
+    for made in (
+        compiled(paths, KEY, auth=[parse_credential("query:app_key=@app")]).bundle,
+        declare_credentials(before, [parse_credential("query:app_key=@app")]),
+    ):
+        assert made.tools[0].security == (("key", "app"),)
+        assert "app_key" not in made.tools[0].input_schema["properties"]
+
+
 def test_a_credential_is_declared_for_the_operations_of_a_bundle_that_take_none() -> None:
     before = compiled(PATHS, KEY).bundle
     after = declare_credentials(before, [parse_credential("header:X-Token=@house")])

@@ -125,6 +125,62 @@ def test_a_link_header_names_the_description() -> None:
 
 
 @pytest.mark.parametrize(
+    "first",
+    [
+        {"links": [{"rel": "self", "href": "/"}, {"rel": "service-desc", "href": "hidden/spec"}]},
+        {"_links": {"self": {"href": "/"}, "service-desc": {"href": "/hidden/spec"}}},
+        {"_links": {"service-desc": [{"href": "/hidden/spec"}]}},
+        {"version": "2.1", "openapi_url": "/hidden/spec"},
+    ],
+    ids=["OGC API", "HAL", "HAL, several", "a key"],
+)
+def test_the_first_document_of_an_api_leads_to_the_description(first: object) -> None:
+    pages: dict[str, Answer] = {
+        "/": Page(json.dumps(first).encode()),
+        "/hidden/spec": Page(YAML_SPEC),
+    }
+    assert found(pages)[0] == "/hidden/spec"
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        {"links": {"rel": "service-desc"}, "_links": [["service-desc"]], "openapi_url": 7},
+        {"links": ["service-desc", {"rel": 1, "href": "/hidden/spec"}], "openapi": "3.1.0"},
+        {"_links": {"service-desc": {"href": ["/hidden/spec"]}}, "swagger": {"url": "x"}},
+    ],
+)
+def test_a_first_document_with_odd_links_leads_nowhere(first: object) -> None:
+    result = missing({"/": Page(json.dumps(first).encode()), "/hidden/spec": Page(YAML_SPEC)})
+    assert not any("hidden" in attempt.url for attempt in result.tried)
+
+
+def test_what_lies_below_the_place_that_a_host_redirects_to_is_tried_first() -> None:
+    """Kinto: `/` leads to `/v1/`, whose answer says nothing of the description there."""
+    with site(
+        {
+            "/": Page(b"", 307, (("Location", "/v1/"),)),
+            "/v1/": Page(b'{"project_name": "kinto"}'),
+            "/v1/__api__": Page(JSON_SPEC),
+        }
+    ) as here:
+        result = look(here.url + "/")
+    assert isinstance(result, FoundDocument)
+    assert len(here.paths) < 16
+
+
+def test_a_redirect_to_a_page_to_log_in_is_no_place_where_an_api_begins() -> None:
+    with site({"/": Page(b"", 302, (("Location", "/login/"),)), "/login/": Page(HTML)}) as here:
+        look(here.url + "/")
+    assert [path for path in here.paths if path.startswith("/login/")] == ["/login/"]
+
+
+@pytest.mark.parametrize("place", ["/api/v1/full-spec", "/v1/__api__", "/api/v2/openapi.json"])
+def test_a_known_name_below_a_usual_prefix_is_found(place: str) -> None:
+    assert found({place: Page(JSON_SPEC)})[0] == place
+
+
+@pytest.mark.parametrize(
     "page",
     [
         '<script>SwaggerUIBundle({ "dom_id": "#ui", url: "../hidden/spec" })</script>',

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -173,7 +174,7 @@ def test_only_a_document_of_one_plain_operation_counts_as_what_it_says(
 def test_a_tool_whose_document_is_a_mutation_is_refused_as_a_read() -> None:
     bundle = compiled().bundle
     forged = tuple(ToolDefinition(**{**vars(tool), "access": "read"}) for tool in bundle.tools)
-    changed = type(bundle)(**{**vars(bundle), "tools": forged})
+    changed = replace(bundle, tools=forged)
     rules = {finding.rule for finding in prove_static(changed).findings}
     assert {"understated-access", "unsafe-read"} <= rules
 

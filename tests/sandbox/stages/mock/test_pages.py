@@ -82,6 +82,7 @@ def test_every_way_of_paging_is_proved() -> None:
         (', more="/has_more"', "", "ids"),
         ('by_offset("offset", items="")', 'by_offset("offset", items="", first=1)', "offsets"),
         ('by_link(items="")', 'by_link(items="/data")', "links"),
+        ("max_items=max_items", "max_items=min(max_items, 100) if max_items else max_items", ""),
         ('        pages=by_url(next="/next", items="/items"),\n', "", "urls"),
     ],
 )
