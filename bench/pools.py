@@ -73,27 +73,20 @@ class Pool:
                 np.savez(path, ids=ids, v=matrix)
         return ids, matrix
 
-    def compare(self, vector: Any, turned: Any, ids: Collection[int]) -> Likeness:
-        """The likeness of a task's vector, and of the turned one, with these tools, all where none
-        is named.
-        """
+    def compare(self, vector: Any, ids: Collection[int]) -> Likeness:
+        """The likeness of a task's vector with these tools, all where none is named."""
         kept, matrix = self._vectors
         if ids:
             chosen = np.isin(kept, list(ids))
             kept, matrix = kept[chosen], matrix[chosen]
-        cosines, near = matrix @ vector, matrix @ turned
-        best = np.argsort(-near, kind="stable")[:MAX_NEAREST]
+        cosines = matrix @ vector
+        best = np.argsort(-cosines, kind="stable")[:MAX_NEAREST]
         return Likeness(
             dict(zip(map(int, kept), map(float, cosines), strict=True)),
-            dict(zip(map(int, kept), map(float, near), strict=True)),
             tuple(int(kept[each]) for each in best),
             float(cosines.mean()),
-            float(near.mean()),
             max(float(cosines.std()), 1e-6),
         )
-
-    def get_vectors(self) -> tuple[Any, Any]:
-        return self._vectors
 
 
 class PlainSearch:

@@ -262,15 +262,14 @@ def _fuse(
     if likeness is None:
         whole = zip(tools, yards, orders, strict=True)
         return [Ranked(slot, tool, yard, None, order, order) for (slot, tool), yard, order in whole]
-    near = [likeness.nearness.get(tool.id) for _, tool in tools]
+    near = [likeness.cosines.get(tool.id) for _, tool in tools]
     best = max([MIN_YARD, *orders])
     nearest = max([MIN_COSINE, *(each for each in near if each is not None)])
     ranked = []
     for (slot, tool), yard, order, own in zip(tools, yards, orders, near, strict=True):
-        nearness = likeness.usual_nearness if own is None else own
-        fused = order / best + nearness / nearest
-        cosine = likeness.cosines.get(tool.id)
-        ranked.append(Ranked(slot, tool, yard, cosine, order, fused))
+        cosine = likeness.mean if own is None else own
+        fused = order / best + cosine / nearest
+        ranked.append(Ranked(slot, tool, yard, own, order, fused))
     return ranked
 
 
