@@ -16,7 +16,7 @@ from sqlalchemy import Connection, delete, insert, select, text, update
 from registry.database import tables
 from registry.database.audit_chain import Repository
 from registry.database.engine import Database
-from registry.models import CALLABLE, Bands, Entry, RegisteredTool, Route, ToolMatch
+from registry.models import CALLABLE, Bands, Entry, Judgement, RegisteredTool, Route, ToolMatch
 from registry.search import examples
 from registry.search.calibration import (
     MatchEvidence,
@@ -116,6 +116,26 @@ class SearchIndex(Repository):
         probability = min(estimate_probability(each, by_meaning) for each in both)
         margin = min(map(measure_margin, both))
         return Route(matches, probability, vetoes, by_meaning, self.bands, margin)
+
+    def judge(
+        self, words: str, entry: str, tool: str, without: Collection[tuple[str, str]] = ()
+    ) -> Judgement:
+        """How sure it is that one tool is what the words mean, as if the tools `without` (server
+        and name) were not there. What was learned from use says nothing of it.
+        """
+        weighed = self.explain(words, without)
+        chosen = [
+            each for each in weighed.ranked if (each.tool.entry, each.tool.tool) == (entry, tool)
+        ]
+        if not chosen:
+            return Judgement(0.0, 0.0, ())
+        others = [each for each in weighed.ranked if each is not chosen[0]]
+        evidence = weighed.judge([*chosen, *others])
+        with self._database.read() as connection, self._lock:
+            (match,) = _load_matches(connection, chosen)
+            vetoes = find_vetoes(words, self._postings, chosen[0], match)
+        probability = estimate_probability(evidence, weighed.by_meaning)
+        return Judgement(probability, measure_margin(evidence), vetoes)
 
     def explain(self, task: str, without: Collection[tuple[str, str]] = ()) -> Weighed:
         """What `route` decides by, as if the tools `without` (server and name) were not there."""
