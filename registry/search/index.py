@@ -29,6 +29,7 @@ from registry.search.calibration import (
 from registry.search.encoder import is_installed, load_encoder
 from registry.search.postings import Postings, SearchDocument, list_new_stems, pack_stems
 from registry.search.ranking import (
+    ANSWER,
     CONTEXT,
     DESCRIPTION,
     NAME,
@@ -321,6 +322,7 @@ def build_document(entry: Entry, tool: RegisteredTool) -> dict[str, Any]:
             DESCRIPTION: _stem_words(described),
             PARAMETERS: _stem_words(split_words(_collect_parameters(listed["inputSchema"]))),
             CONTEXT: _stem_words([*intents, *server]),
+            ANSWER: _stem_words(split_words(_collect_answer(listed.get("outputSchema")))),
         }
     )
     return {
@@ -368,6 +370,18 @@ def _collect_parameters(schema: Mapping[str, Any]) -> str:
     found: list[str] = []
     _collect_properties(schema, MAX_DEPTH, found)
     return " ".join(found)[:MAX_TEXT]
+
+
+def _collect_answer(schema: Any) -> str:
+    """Names of the fields of what the API answers: who asks for a phone number means the tool that
+    answers with one.
+    """
+    found: list[str] = []
+    body = dict(_list_properties(schema)).get("body")
+    _collect_properties(body, MAX_DEPTH, found)
+    if isinstance(body, dict):
+        _collect_properties(body.get("items"), MAX_DEPTH, found)
+    return " ".join(found[::2])[:MAX_TEXT]
 
 
 def _collect_properties(schema: Any, depth: int, found: list[str]) -> None:

@@ -16,6 +16,7 @@ NAME = WeightedField(4.0, 0.4, 3)
 DESCRIPTION = WeightedField(2.0, 0.75, 20)
 PARAMETERS = WeightedField(1.0, 0.75, 25)
 CONTEXT = WeightedField(1.0, 0.0, 1)
+ANSWER = WeightedField(0.5, 0.75, 25)
 """The fields of a tool. The usual lengths are those of public tools: one registry's own would
 change with every server, and with them the order of tools that have nothing to do with it.
 """

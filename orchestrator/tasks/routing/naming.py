@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from orchestrator.tasks.model import Reading
@@ -52,11 +53,9 @@ def name_words(
 ) -> Naming:
     """What a tool's identifiers name of a task without the values that went into its arguments."""
     known = list_identifiers(tool, server, title)
-    said = split_words(strip_values(task, reading, known))
+    said = list_said(strip_values(task, reading, known))
     unnamed = tuple(
-        dict.fromkeys(
-            word for word in said if word not in NEUTRAL and stem_word(word) not in known
-        )
+        dict.fromkeys(word for word in said if word not in NEUTRAL and stem_word(word) not in known)
     )
     stems = {stem_word(word) for word in [*said, *_list_kinds(task, reading)]}
     verbs = w.READING_VERBS | _SEEKING
@@ -64,15 +63,35 @@ def name_words(
     return Naming(unnamed, not unnamed and bool(wanted) and all(each in stems for each in wanted))
 
 
+def list_said(task: str) -> list[str]:
+    """The words of a task; `phone number` says no more than `phone`, `number of phones` does."""
+    words = split_words(task)
+    return [
+        word
+        for before, word in pairwise(["", *words])
+        if word != "number" or before in NEUTRAL or not before
+    ]
+
+
 def list_identifiers(tool: ToolDefinition, server: str, title: str) -> frozenset[str]:
     """The stems of a tool's identifiers, those of its first 100 fields and values each way."""
     words = [*split_words(tool.name), *split_words(server), *split_words(title)[:MAX_TITLE]]
-    for schema in (tool.input_schema, tool.output_schema or {}):
+    for schema in (tool.input_schema, find_answer_schema(tool)):
         for count, name in enumerate(_list_names(schema, MAX_DEPTH)):
             if count >= MAX_NAMES:
                 break
             words += split_words(name[:100])
     return frozenset(stem_word(word) for word in words)
+
+
+def find_answer_schema(tool: ToolDefinition) -> Mapping[str, Any]:
+    """The schema of what the API answers, without the envelope that every compiled tool has."""
+    schema = tool.output_schema or {}
+    properties = schema.get("properties")
+    body = properties.get("body") if isinstance(properties, Mapping) else None
+    if not isinstance(body, Mapping):
+        return schema
+    return {**body, "$defs": schema["$defs"]} if "$defs" in schema else body
 
 
 def strip_values(task: str, reading: Reading, known: Iterable[str]) -> str:

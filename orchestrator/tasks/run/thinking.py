@@ -23,7 +23,14 @@ from orchestrator.tasks.reading.read import read_arguments
 from orchestrator.tasks.routing.decision import Candidate, Decision, DecisionBands, decide
 from orchestrator.tasks.routing.intent import classify_task
 from orchestrator.tasks.routing.kinds import IntentReason, TaskIntent
-from orchestrator.tasks.routing.naming import NEUTRAL, list_identifiers, name_words, strip_values
+from orchestrator.tasks.routing.naming import (
+    NEUTRAL,
+    find_answer_schema,
+    list_identifiers,
+    list_said,
+    name_words,
+    strip_values,
+)
 from orchestrator.tasks.run.questions import NONE
 from orchestrator.tasks.run.state import StepState, get_server
 from orchestrator.tasks.suggestions import Routed, Suggestion
@@ -309,7 +316,7 @@ def _note_unread(task: str, tool: ToolDefinition, reading: Reading, about: str) 
     told = " ".join([tool.description, *reading.evidence.values()])
     known = list_identifiers(tool, about, "") | {stem_word(word) for word in split_words(told)}
     said = dict.fromkeys(
-        word for word in split_words(task) if word not in NEUTRAL and word not in _VERBS
+        word for word in list_said(task) if word not in NEUTRAL and word not in _VERBS
     )
     unread = [word for word in said if stem_word(word) not in known and word.isalnum()]
     return replace(reading, unused=tuple(unread[:5]))
@@ -345,19 +352,9 @@ def bind_results(
         step.get("uses", ""),
         step.get("pick", ""),
     )
-    outputs = {each["id"]: _find_answer_schema(made) for each, made in earlier}
+    outputs = {each["id"]: find_answer_schema(made) for each, made in earlier}
     bound = bind_steps(Plan((*before, own)), outputs, {step["id"]: tool.input_schema})
     return bound.steps[-1].arguments
-
-
-def _find_answer_schema(tool: ToolDefinition) -> Mapping[str, Any]:
-    """The schema of what a reference to a tool's result points into (`extract_value`)."""
-    schema = tool.output_schema or {}
-    properties = schema.get("properties")
-    body = properties.get("body") if isinstance(properties, Mapping) else None
-    if not isinstance(body, Mapping):
-        return schema
-    return {**body, "$defs": schema["$defs"]} if "$defs" in schema else body
 
 
 async def ask_choice(
