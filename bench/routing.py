@@ -4,10 +4,11 @@
 
 Asks at most `--queries` tasks of each pool and arm of the routing benchmark (see `bench.search`):
 with the right tools in the registry and without them. Prints hit@k beside that of plain FTS5, AUROC
-of the probability between tasks whose first match is right and tasks that nothing fits, each pool
-judged by a fit of the others, how well a margin tells a right first match from a wrong one, and the
-weights of a fit of all, which stand in `registry/search/calibration.py`. `--words` leaves the
-vectors out; without it the extra `semantic` is needed, and `--cache` keeps them for the next run.
+of the probability (0 where nothing is found) between tasks whose first match is right and tasks
+that nothing fits, each pool judged by a fit of the others, how well a margin tells a right first
+match from a wrong one, and the weights of a fit of all, which stand in
+`registry/search/calibration.py`. `--words` leaves the vectors out; without it the extra `semantic`
+is needed, and `--cache` keeps them for the next run.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Asked:
 
     @property
     def is_right(self) -> bool:
-        return self.fits and self.ranked[0] in self.gold
+        return self.fits and bool(self.ranked) and self.ranked[0] in self.gold
 
 
 def ask(
@@ -62,7 +63,7 @@ def ask(
         group = [each for each in asked if each.pool == name]
         answers += [_ask(pool, plain, each, vectors.get(each.q)) for each in group]
         print(f"asked {name}: {len(group)}", flush=True)
-    return [answer for answer in answers if answer.ranked]
+    return answers
 
 
 def _ask(pool: Pool, plain: PlainSearch, question: Question, vector: Any) -> Asked:
@@ -101,6 +102,7 @@ class Fit:
 
 def fit(asked: Sequence[Asked], names: Sequence[str]) -> Fit:
     """Logistic regression by Newton's method; each pool and arm weighs the same."""
+    asked = [each for each in asked if each.ranked]
     rows, right = _tabulate(asked, names), np.array([float(each.is_right) for each in asked])
     often = Counter((each.pool, each.size) for each in asked)
     worth = np.array([1 / often[each.pool, each.size] for each in asked])
@@ -126,6 +128,11 @@ def _tabulate(asked: Sequence[Asked], names: Sequence[str]) -> Any:
     return np.array([[getattr(each.evidence, name) for name in names] for each in asked])
 
 
+def _estimate(fitted: Fit, asked: Sequence[Asked], names: Sequence[str]) -> Any:
+    found = np.array([bool(each.ranked) for each in asked])
+    return np.where(found, fitted.estimate(_tabulate(asked, names)), 0.0)
+
+
 def measure_auroc(positive: Any, negative: Any) -> float:
     """Probability that a random positive scores above a random negative; ties count half."""
     both = np.concatenate([positive, negative])
@@ -141,7 +148,7 @@ def print_report(asked: Sequence[Asked], names: Sequence[str]) -> None:
     for pool in pools:
         own = [each for each in asked if each.pool == pool]
         others = fit([each for each in asked if each.pool != pool], names)
-        likely = others.estimate(_tabulate(own, names))
+        likely = _estimate(others, own, names)
         for size in SIZES:
             sized = [(p, each) for p, each in zip(likely, own, strict=True) if each.size == size]
             fitting = [each for _, each in sized if each.fits]
@@ -169,7 +176,7 @@ def print_report(asked: Sequence[Asked], names: Sequence[str]) -> None:
     print(f'"intercept": {whole.intercept:.4f},')
     for name, weight in zip(names, whole.weights, strict=True):
         print(f'"{name}": {weight:.4f},')
-    likely = whole.estimate(_tabulate(asked, names))
+    likely = _estimate(whole, asked, names)
     for bar in (0.1, 0.28, 0.5, 0.7, 0.9):
         for size in ("small", "full"):
             sized = [(p, each) for p, each in zip(likely, asked, strict=True) if each.size == size]

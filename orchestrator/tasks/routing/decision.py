@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from orchestrator.settings import DecisionBands
 from orchestrator.tasks.model import Reading, Strategy
 from orchestrator.tasks.routing.kinds import TaskIntent
 from registry.models import EntryState, Route
@@ -55,23 +56,6 @@ Reason = Literal[
 
 
 @dataclass(frozen=True)
-class DecisionBands:
-    """From which P(the first is right) on what is done; `margin` is how far the first has to be
-    ahead of the second (`Route.margin`), `adapt` from where on a tool that is to be made is so near
-    a registered one that its server is extended.
-
-    A tool taken at P >= .70 without a veto was the wrong one for .7 % of tasks that a tool fits and
-    for 3.2 % of those that none does; P < .10 for 4.5 % of those whose first was right.
-    """
-
-    act: float = 0.85
-    confirm: float = 0.40
-    adapt: float = 0.70
-    forge: float = 0.10
-    margin: float = 0.05
-
-
-@dataclass(frozen=True)
 class Candidate:
     """What is known of the first match, beside how well it fits.
 
@@ -113,7 +97,7 @@ def decide(
     candidate: Candidate | None,
     reading: Reading,
     intent: TaskIntent,
-    bands: DecisionBands = DecisionBands(),
+    bands: DecisionBands,
     *,
     margin: float,
     same_api: str = "",

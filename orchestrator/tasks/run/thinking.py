@@ -20,7 +20,7 @@ from orchestrator.tasks.parts import TaskParts
 from orchestrator.tasks.planning.binding import bind_steps
 from orchestrator.tasks.planning.parse import ANSWER, parse_plan
 from orchestrator.tasks.reading.read import read_arguments
-from orchestrator.tasks.routing.decision import Candidate, Decision, DecisionBands, decide
+from orchestrator.tasks.routing.decision import Candidate, Decision, decide
 from orchestrator.tasks.routing.intent import classify_task
 from orchestrator.tasks.routing.kinds import IntentReason, TaskIntent
 from orchestrator.tasks.routing.naming import (
@@ -126,10 +126,12 @@ def decide_step(
             is_named=naming.is_whole,
         )
         route = _judge_first(parts, words, route, matches[0], first, tool, readings)
-    decision = decide(route, candidate, reading, intent, margin=route.margin, same_api=same_api)
+    decision = decide(
+        route, candidate, reading, intent, parts.bands, margin=route.margin, same_api=same_api
+    )
     if decision.kind in ("choose", "forge", "adapt") and made:
         # What was made for the step is taken or chosen from; nothing is made for it again.
-        clear = reading.is_complete and route.margin >= DecisionBands().margin
+        clear = reading.is_complete and route.margin >= parts.bands.margin
         decision = Decision("confirm" if clear else "choose", decision.reasons)
     named = decision.kind in ("act", "confirm") and first is not None
     name = f"{first.match.entry}.{first.match.tool}" if named and first else ""
