@@ -36,6 +36,7 @@ from registry.search.ranking import (
     PARAMETERS,
     SAME,
     Scorer,
+    TermStatistics,
     count_terms,
     weigh_terms,
 )
@@ -215,7 +216,7 @@ def weigh_task(
     query = parse_query(task)
     registry = count_terms(postings, query)
     query = replace(query, terms=registry.select_rarest(query.terms, MAX_TERMS))
-    ranked = _rank(query, postings, likeness, most)
+    ranked = _rank(query, registry, postings, likeness, most)
     if without:
         ranked = [each for each in ranked if (each.tool.entry, each.tool.tool) not in without]
     spread = (likeness.mean, likeness.deviation) if likeness else None
@@ -227,12 +228,15 @@ def weigh_task(
 
 
 def _rank(
-    query: SearchQuery, postings: Postings, likeness: Likeness | None, most: int
+    query: SearchQuery,
+    registry: TermStatistics,
+    postings: Postings,
+    likeness: Likeness | None,
+    most: int,
 ) -> list[Ranked]:
     """Best first: the sum of both scores, each by its best one. A tool without a vector counts as
     one that is as near as the usual.
     """
-    registry = count_terms(postings, query)
     # Vectors find what means the same, and better.
     terms = weigh_terms(query, registry, related=likeness is None)
     sums = postings.add_up(terms, SAME)
