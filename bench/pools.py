@@ -29,7 +29,7 @@ class Pool:
     def __init__(
         self, data: Path, name: str, encoder: SentenceEncoder | None, cache: Path | None
     ) -> None:
-        self.name, self._encoder, self._cache = name, encoder, cache
+        self.name, self.encoder, self._cache = name, encoder, cache
         self.rows = pool_tools(data, name)
         self._documents: dict[int, SearchDocument] = {}
         self._texts: dict[int, str] = {}
@@ -61,14 +61,14 @@ class Pool:
     @cached_property
     def _vectors(self) -> tuple[Any, Any]:
         """Ids in rising order, and the tools' vectors."""
-        assert self._encoder is not None
+        assert self.encoder is not None
         path = self._cache and self._cache / f"tools_{self.name}.npz"
         if path and path.exists():
             kept = np.load(path)
             ids, matrix = kept["ids"], kept["v"]
         else:
             ids = np.array(sorted(self._texts))
-            matrix = np.stack([self._encoder.encode(self._texts[id]) for id in ids])
+            matrix = np.stack([self.encoder.encode(self._texts[id]) for id in ids])
             if path:
                 np.savez(path, ids=ids, v=matrix)
         return ids, matrix
