@@ -29,7 +29,7 @@ class Pool:
     def __init__(
         self, data: Path, name: str, encoder: SentenceEncoder | None, cache: Path | None
     ) -> None:
-        self.name, self._encoder, self._cache = name, encoder, cache
+        self.name, self.encoder, self._cache = name, encoder, cache
         self.rows = pool_tools(data, name)
         self._documents: dict[int, SearchDocument] = {}
         self._texts: dict[int, str] = {}
@@ -61,39 +61,32 @@ class Pool:
     @cached_property
     def _vectors(self) -> tuple[Any, Any]:
         """Ids in rising order, and the tools' vectors."""
-        assert self._encoder is not None
+        assert self.encoder is not None
         path = self._cache and self._cache / f"tools_{self.name}.npz"
         if path and path.exists():
             kept = np.load(path)
             ids, matrix = kept["ids"], kept["v"]
         else:
             ids = np.array(sorted(self._texts))
-            matrix = np.stack([self._encoder.encode(self._texts[id]) for id in ids])
+            matrix = np.stack([self.encoder.encode(self._texts[id]) for id in ids])
             if path:
                 np.savez(path, ids=ids, v=matrix)
         return ids, matrix
 
-    def compare(self, vector: Any, turned: Any, ids: Collection[int]) -> Likeness:
-        """The likeness of a task's vector, and of the turned one, with these tools, all where none
-        is named.
-        """
+    def compare(self, vector: Any, ids: Collection[int]) -> Likeness:
+        """The likeness of a task's vector with these tools, all where none is named."""
         kept, matrix = self._vectors
         if ids:
             chosen = np.isin(kept, list(ids))
             kept, matrix = kept[chosen], matrix[chosen]
-        cosines, near = matrix @ vector, matrix @ turned
-        best = np.argsort(-near, kind="stable")[:MAX_NEAREST]
+        cosines = matrix @ vector
+        best = np.argsort(-cosines, kind="stable")[:MAX_NEAREST]
         return Likeness(
             dict(zip(map(int, kept), map(float, cosines), strict=True)),
-            dict(zip(map(int, kept), map(float, near), strict=True)),
             tuple(int(kept[each]) for each in best),
             float(cosines.mean()),
-            float(near.mean()),
             max(float(cosines.std()), 1e-6),
         )
-
-    def get_vectors(self) -> tuple[Any, Any]:
-        return self._vectors
 
 
 class PlainSearch:

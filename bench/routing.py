@@ -4,12 +4,11 @@
 
 Asks at most `--queries` tasks of each pool and arm of the routing benchmark (see `bench.search`):
 with the right tools in the registry and without them. Prints hit@k beside that of plain FTS5, AUROC
-of the probability between tasks whose first match is right and tasks that nothing fits, each pool
-judged by a fit of the others, how well a margin tells a right first match from a wrong one, and the
-weights of a fit of all, which stand in `registry/search/calibration.py`. `--words` leaves the
-vectors out; without it the extra `semantic` is needed, and `--cache` keeps them for the next run.
-`--unseen` turns the tasks of a pool by a matrix fitted on the others; the shipped one has seen
-them.
+of the probability (0 where nothing is found) between tasks whose first match is right and tasks
+that nothing fits, each pool judged by a fit of the others, how well a margin tells a right first
+match from a wrong one, and the weights of a fit of all, which stand in
+`registry/search/calibration.py`. `--words` leaves the vectors out; without it the extra `semantic`
+is needed, and `--cache` keeps them for the next run.
 """
 
 from __future__ import annotations
@@ -18,20 +17,16 @@ import argparse
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.adapter import POOLS, load_pools
-from bench.adapter import fit as fit_adapter
 from bench.pools import PlainSearch, Pool, encode_tasks
 from bench.search import DATA, Question, questions
 from registry.search.calibration import MEANING, MatchEvidence, measure_margin
 from registry.search.encoder import SentenceEncoder, load_encoder
 from registry.search.index import MAX_RANKED, weigh_task
-from registry.search.vectors import turn_vector
 
 ARMS = ("small", "none_small", "full", "none_full", "local", "none_local")
 SIZES = ("small", "full", "local")
@@ -54,49 +49,27 @@ class Asked:
 
     @property
     def is_right(self) -> bool:
-        return self.fits and self.ranked[0] in self.gold
+        return self.fits and bool(self.ranked) and self.ranked[0] in self.gold
 
 
 def ask(
-    data: Path,
-    asked: Sequence[Question],
-    encoder: SentenceEncoder | None,
-    cache: Path | None,
-    most: int = 0,
-    unseen: bool = False,
+    data: Path, asked: Sequence[Question], encoder: SentenceEncoder | None, cache: Path | None
 ) -> list[Asked]:
-    """`unseen`: a task of a pool is turned by a matrix that was fitted on `most` tasks of each arm
-    of the other pools.
-    """
-    pools = {each.pool for each in asked}
     answers: list[Asked] = []
     vectors = encode_tasks(encoder, [each.q for each in asked], cache) if encoder else {}
-    turn = turn_vector
     for name in dict.fromkeys(each.pool for each in asked):
         pool = Pool(data, name, encoder, cache)
         plain = PlainSearch(pool.rows)
         group = [each for each in asked if each.pool == name]
-        if encoder and unseen:
-            others = [other for other in POOLS if other != name and other in pools]
-            matrix = fit_adapter(list(load_pools(data, others, most, cache)))
-            turn = partial(_turn, matrix)
-        for each in group:
-            vector = vectors.get(each.q)
-            turned = None if vector is None else turn(vector)
-            answers.append(_ask(pool, plain, each, vector, turned))
+        answers += [_ask(pool, plain, each, vectors.get(each.q)) for each in group]
         print(f"asked {name}: {len(group)}", flush=True)
-    return [answer for answer in answers if answer.ranked]
+    return answers
 
 
-def _turn(matrix: Any, vector: Any) -> Any:
-    turned = matrix @ vector
-    return turned / np.linalg.norm(turned)
-
-
-def _ask(pool: Pool, plain: PlainSearch, question: Question, vector: Any, turned: Any) -> Asked:
+def _ask(pool: Pool, plain: PlainSearch, question: Question, vector: Any) -> Asked:
     without = {pool.get_key(id) for id in question.without}
     postings = pool.index_tools(question.tools)
-    likeness = None if vector is None else pool.compare(vector, turned, question.tools)
+    likeness = None if vector is None else pool.compare(vector, question.tools)
     weighed = weigh_task(question.q, postings, likeness, MAX_RANKED + len(without), without)
     by_fts5 = plain.find(question.q, DEEP + len(without), question.tools)
     return Asked(
@@ -129,6 +102,7 @@ class Fit:
 
 def fit(asked: Sequence[Asked], names: Sequence[str]) -> Fit:
     """Logistic regression by Newton's method; each pool and arm weighs the same."""
+    asked = [each for each in asked if each.ranked]
     rows, right = _tabulate(asked, names), np.array([float(each.is_right) for each in asked])
     often = Counter((each.pool, each.size) for each in asked)
     worth = np.array([1 / often[each.pool, each.size] for each in asked])
@@ -154,6 +128,11 @@ def _tabulate(asked: Sequence[Asked], names: Sequence[str]) -> Any:
     return np.array([[getattr(each.evidence, name) for name in names] for each in asked])
 
 
+def _estimate(fitted: Fit, asked: Sequence[Asked], names: Sequence[str]) -> Any:
+    found = np.array([bool(each.ranked) for each in asked])
+    return np.where(found, fitted.estimate(_tabulate(asked, names)), 0.0)
+
+
 def measure_auroc(positive: Any, negative: Any) -> float:
     """Probability that a random positive scores above a random negative; ties count half."""
     both = np.concatenate([positive, negative])
@@ -169,7 +148,7 @@ def print_report(asked: Sequence[Asked], names: Sequence[str]) -> None:
     for pool in pools:
         own = [each for each in asked if each.pool == pool]
         others = fit([each for each in asked if each.pool != pool], names)
-        likely = others.estimate(_tabulate(own, names))
+        likely = _estimate(others, own, names)
         for size in SIZES:
             sized = [(p, each) for p, each in zip(likely, own, strict=True) if each.size == size]
             fitting = [each for _, each in sized if each.fits]
@@ -197,7 +176,7 @@ def print_report(asked: Sequence[Asked], names: Sequence[str]) -> None:
     print(f'"intercept": {whole.intercept:.4f},')
     for name, weight in zip(names, whole.weights, strict=True):
         print(f'"{name}": {weight:.4f},')
-    likely = whole.estimate(_tabulate(asked, names))
+    likely = _estimate(whole, asked, names)
     for bar in (0.1, 0.28, 0.5, 0.7, 0.9):
         for size in ("small", "full"):
             sized = [(p, each) for p, each in zip(likely, asked, strict=True) if each.size == size]
@@ -215,7 +194,6 @@ def main() -> None:
     parser.add_argument("--words", action="store_true")
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--pools", nargs="*")
-    parser.add_argument("--unseen", action="store_true")
     args = parser.parse_args()
     encoder = None if args.words else load_encoder()
     if encoder is None and not args.words:
@@ -225,7 +203,7 @@ def main() -> None:
     names = [
         each.name for each in fields(MatchEvidence) if not args.words or each.name not in MEANING
     ]
-    print_report(ask(args.data, asked, encoder, args.cache, args.queries, args.unseen), names)
+    print_report(ask(args.data, asked, encoder, args.cache), names)
 
 
 if __name__ == "__main__":

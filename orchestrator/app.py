@@ -167,6 +167,7 @@ class App:
             self.dispatch.call_tool,
             self.forge_jobs.run_forge_job,
             AwaitedRepairs(self.store, self.drift, self.jobs.complete).repair,
+            self.settings.bands,
         )
         result: Mapping[str, Any] = await graph.run_task(parts, job, report, quiet)
         return result

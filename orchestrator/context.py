@@ -78,6 +78,7 @@ async def open_context(settings: Settings) -> AsyncIterator[Context]:
         store = stack.enter_context(
             Store.open(settings.database_url, process, settings.recordings_mb << 20)
         )
+        store.search.bands = settings.bands.build_search_bands()
         vault, shelf = open_vault(settings), Bundles(settings.home, store.servers)
         stack.enter_context(_register_starting(store, process))
         kill_switch, signed_policy = KillSwitch(), SignedPolicy(store, build_authority(settings))

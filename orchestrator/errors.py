@@ -219,9 +219,17 @@ class LoginFailed(OrchestratorError):
 
 
 class SettingInvalid(OrchestratorError):
-    def __init__(self, name: str, value: str) -> None:
+    def __init__(self, name: str, value: str, most: float = 999_999_999) -> None:
         super().__init__(
-            f"{name}={value[:40]!r} is no number from 0 to 999999999. Mend or unset it."
+            f"{name}={value[:40]!r} is no number from 0 to {most:.0f}. Mend or unset it."
+        )
+
+
+class BandsUnordered(OrchestratorError):
+    def __init__(self, forge: float, confirm: float, adapt: float, act: float) -> None:
+        super().__init__(
+            "TOOLWRIGHT_ROUTE_FORGE, _CONFIRM, _ADAPT and _ACT have to rise in this order, and are "
+            f"{forge:g}, {confirm:g}, {adapt:g} and {act:g}. Mend or unset them."
         )
 
 

@@ -484,6 +484,15 @@ class Bands:
 
 
 @dataclass(frozen=True)
+class Judgement:
+    """How sure it is that a tool is what some words mean; the fields are those of `Route`."""
+
+    probability: float
+    margin: float
+    vetoes: tuple[Veto, ...]
+
+
+@dataclass(frozen=True)
 class Route:
     """Where a task may go: the tools that fit it, best first, and P(the first is right).
 

@@ -10,6 +10,7 @@ from orchestrator.calls import Call, Reply
 from orchestrator.forging.authors.authors import Authors
 from orchestrator.gateway.catalog import Catalog
 from orchestrator.jobs.runner import Work
+from orchestrator.settings import DecisionBands
 from orchestrator.tasks.suggestions import Suggestions
 
 
@@ -27,3 +28,4 @@ class TaskParts:
     call: Callable[[Call, str], Awaitable[Reply]]
     forge: Work
     repair: Callable[[str], Awaitable[bool]]
+    bands: DecisionBands

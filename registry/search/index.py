@@ -16,7 +16,7 @@ from sqlalchemy import Connection, delete, insert, select, text, update
 from registry.database import tables
 from registry.database.audit_chain import Repository
 from registry.database.engine import Database
-from registry.models import CALLABLE, Bands, Entry, RegisteredTool, Route, ToolMatch
+from registry.models import CALLABLE, Bands, Entry, Judgement, RegisteredTool, Route, ToolMatch
 from registry.search import examples
 from registry.search.calibration import (
     MatchEvidence,
@@ -29,12 +29,14 @@ from registry.search.calibration import (
 from registry.search.encoder import is_installed, load_encoder
 from registry.search.postings import Postings, SearchDocument, list_new_stems, pack_stems
 from registry.search.ranking import (
+    ANSWER,
     CONTEXT,
     DESCRIPTION,
     NAME,
     PARAMETERS,
     SAME,
     Scorer,
+    TermStatistics,
     count_terms,
     weigh_terms,
 )
@@ -131,6 +133,26 @@ class SearchIndex(Repository):
             found = _load_matches(connection, ranked)
         return tuple(replace(match, state="quarantined") for match in found)
 
+    def judge(
+        self, words: str, entry: str, tool: str, without: Collection[tuple[str, str]] = ()
+    ) -> Judgement:
+        """How sure it is that one tool is what the words mean, as if the tools `without` (server
+        and name) were not there. What was learned from use says nothing of it.
+        """
+        weighed = self.explain(words, without)
+        chosen = [
+            each for each in weighed.ranked if (each.tool.entry, each.tool.tool) == (entry, tool)
+        ]
+        if not chosen:
+            return Judgement(0.0, 0.0, ())
+        others = [each for each in weighed.ranked if each is not chosen[0]]
+        evidence = weighed.judge([*chosen, *others])
+        with self._database.read() as connection, self._lock:
+            (match,) = _load_matches(connection, chosen)
+            vetoes = find_vetoes(words, self._postings, chosen[0], match)
+        probability = estimate_probability(evidence, weighed.by_meaning)
+        return Judgement(probability, measure_margin(evidence), vetoes)
+
     def explain(self, task: str, without: Collection[tuple[str, str]] = ()) -> Weighed:
         """What `route` decides by, as if the tools `without` (server and name) were not there."""
         likeness = self._compare_meaning(task)
@@ -208,7 +230,7 @@ def weigh_task(
     query = parse_query(task)
     registry = count_terms(postings, query)
     query = replace(query, terms=registry.select_rarest(query.terms, MAX_TERMS))
-    ranked = _rank(query, postings, likeness, most)
+    ranked = _rank(query, registry, postings, likeness, most)
     if without:
         ranked = [each for each in ranked if (each.tool.entry, each.tool.tool) not in without]
     spread = (likeness.mean, likeness.deviation) if likeness else None
@@ -220,12 +242,15 @@ def weigh_task(
 
 
 def _rank(
-    query: SearchQuery, postings: Postings, likeness: Likeness | None, most: int
+    query: SearchQuery,
+    registry: TermStatistics,
+    postings: Postings,
+    likeness: Likeness | None,
+    most: int,
 ) -> list[Ranked]:
     """Best first: the sum of both scores, each by its best one. A tool without a vector counts as
     one that is as near as the usual.
     """
-    registry = count_terms(postings, query)
     # Vectors find what means the same, and better.
     terms = weigh_terms(query, registry, related=likeness is None)
     sums = postings.add_up(terms, SAME)
@@ -276,15 +301,14 @@ def _fuse(
     if likeness is None:
         whole = zip(tools, yards, orders, strict=True)
         return [Ranked(slot, tool, yard, None, order, order) for (slot, tool), yard, order in whole]
-    near = [likeness.nearness.get(tool.id) for _, tool in tools]
+    near = [likeness.cosines.get(tool.id) for _, tool in tools]
     best = max([MIN_YARD, *orders])
     nearest = max([MIN_COSINE, *(each for each in near if each is not None)])
     ranked = []
     for (slot, tool), yard, order, own in zip(tools, yards, orders, near, strict=True):
-        nearness = likeness.usual_nearness if own is None else own
-        fused = order / best + nearness / nearest
-        cosine = likeness.cosines.get(tool.id)
-        ranked.append(Ranked(slot, tool, yard, cosine, order, fused))
+        cosine = likeness.mean if own is None else own
+        fused = order / best + cosine / nearest
+        ranked.append(Ranked(slot, tool, yard, own, order, fused))
     return ranked
 
 
@@ -316,6 +340,7 @@ def build_document(entry: Entry, tool: RegisteredTool) -> dict[str, Any]:
             DESCRIPTION: _stem_words(described),
             PARAMETERS: _stem_words(split_words(_collect_parameters(listed["inputSchema"]))),
             CONTEXT: _stem_words([*intents, *server]),
+            ANSWER: _stem_words(split_words(_collect_answer(listed.get("outputSchema")))),
         }
     )
     return {
@@ -363,6 +388,18 @@ def _collect_parameters(schema: Mapping[str, Any]) -> str:
     found: list[str] = []
     _collect_properties(schema, MAX_DEPTH, found)
     return " ".join(found)[:MAX_TEXT]
+
+
+def _collect_answer(schema: Any) -> str:
+    """Names of the fields of what the API answers: who asks for a phone number means the tool that
+    answers with one.
+    """
+    found: list[str] = []
+    body = dict(_list_properties(schema)).get("body")
+    _collect_properties(body, MAX_DEPTH, found)
+    if isinstance(body, dict):
+        _collect_properties(body.get("items"), MAX_DEPTH, found)
+    return " ".join(found[::2])[:MAX_TEXT]
 
 
 def _collect_properties(schema: Any, depth: int, found: list[str]) -> None:

@@ -36,10 +36,13 @@ so many: what many tools have tells few apart, and costs most.
 """
 BULK = 2_000
 """From how many documents on numpy sorts them all at once."""
+DENSE = 50
+"""Where a word's postings are more than one in so many documents, whole arrays are added."""
 DEAD_SHARE = 8
 SHARES = (0.8, 0.6, 0.4, 0.2, 0.0)
 """Of the best evidence: the best tools are looked for among those above one of them."""
 _INTEGERS, _FLOATS = "q", "f"
+_NO_SLOTS: array[int] = array("i")
 
 
 @dataclass(frozen=True)
@@ -165,7 +168,7 @@ class Postings:
         return self._add_up(self._texts, terms, weak)
 
     def add_up_examples(self, terms: Sequence[WeighedTerm]) -> Sums:
-        """The same of the documents' examples."""
+        """The evidence of the documents' examples."""
         return self._add_up(self._examples, terms, 0.0)
 
     def has_examples(self) -> bool:
@@ -174,7 +177,8 @@ class Postings:
     def _add_up(self, table: _StemTable, terms: Sequence[WeighedTerm], weak: float) -> Sums:
         if self._numpy is None:
             return table.add_up_slowly(terms, weak)
-        return table.add_up_quickly(terms, weak, len(self.documents))
+        covers = table is self._texts
+        return table.add_up_quickly(terms, weak, len(self.documents), covers)
 
     def select_best(self, sums: Sums, most: int) -> list[int]:
         """The slots of at most `most` documents with the greatest evidence above 0."""
@@ -238,7 +242,7 @@ class _StemTable:
             self._worths[key] = array(_FLOATS, worths[begin:end].tobytes())
 
     def get_slots(self, stem: str) -> array[int]:
-        return self._slots.get(hash_stem(stem), array("i"))
+        return self._slots.get(hash_stem(stem), _NO_SLOTS)
 
     def get_worth(self, stem: str, slot: int) -> float:
         key = hash_stem(stem)
@@ -248,29 +252,47 @@ class _StemTable:
         place = bisect_left(slots, slot)
         return self._worths[key][place] if place < len(slots) and slots[place] == slot else 0.0
 
-    def add_up_quickly(self, terms: Sequence[WeighedTerm], weak: float, size: int) -> Sums:
+    def add_up_quickly(
+        self, terms: Sequence[WeighedTerm], weak: float, size: int, covers: bool
+    ) -> Sums:
+        """`covers` is whether what is covered is wanted too."""
         numpy = self._numpy
         evidence, covered = numpy.zeros(size, "f4"), numpy.zeros(size, "f4")
         best, cover = numpy.zeros(size, "f4"), numpy.zeros(size, "f4")
         for term in terms:
-            touched = []
-            for stem, credit in self._select_stems(term, weak):
-                key = hash_stem(stem)
-                slots = _view(numpy, self._slots[key])
-                worth = numpy.frombuffer(self._worths[key], "f4") * (term.weight * credit)
-                best[slots] = numpy.maximum(best[slots], worth)
-                whole = term.weight * (1.0 if credit >= weak else credit)
-                cover[slots] = numpy.maximum(cover[slots], whole)
-                touched.append(slots)
-            if not touched:
+            stems = sorted(self._select_stems(term, weak), key=_get_credit)
+            rows = [self._weigh_stem(stem, term.weight * credit) for stem, credit in stems]
+            wholes = [term.weight * (1.0 if credit >= weak else credit) for _, credit in stems]
+            if len(rows) == 1:
+                ((slots, worth),) = rows
+                numpy.add.at(evidence, slots, worth)
+                if covers:
+                    covered[slots] += wholes[0]
                 continue
             # Of each of a task's words the best of its synonyms counts, once.
-            for slots in touched:
+            for (slots, worth), whole in zip(rows, wholes, strict=True):
+                numpy.maximum.at(best, slots, worth)
+                if covers:
+                    cover[slots] = whole
+            if sum(len(slots) for slots, _ in rows) * DENSE > size:
+                evidence += best
+                best.fill(0.0)
+                if covers:
+                    covered += cover
+                    cover.fill(0.0)
+                continue
+            for slots, _ in rows:
                 evidence[slots] += best[slots]
-                covered[slots] += cover[slots]
                 best[slots] = 0.0
-                cover[slots] = 0.0
+                if covers:
+                    covered[slots] += cover[slots]
+                    cover[slots] = 0.0
         return Sums(evidence, covered)
+
+    def _weigh_stem(self, stem: str, weight: float) -> tuple[Any, Any]:
+        key = hash_stem(stem)
+        worths = self._numpy.frombuffer(self._worths[key], "f4")
+        return _view(self._numpy, self._slots[key]), worths * self._numpy.float32(weight)
 
     def add_up_slowly(self, terms: Sequence[WeighedTerm], weak: float) -> Sums:
         evidence: dict[int, float] = defaultdict(float)
@@ -332,6 +354,10 @@ def list_new_stems(stems: Iterable[str], known: bytes) -> bytes:
     """The hashes of those stems that are not among the `known` ones, eight bytes each."""
     had = set(array(_INTEGERS, known))
     return array(_INTEGERS, (key for key in map(hash_stem, stems) if key not in had)).tobytes()
+
+
+def _get_credit(pair: tuple[str, float]) -> float:
+    return pair[1]
 
 
 def _view(numpy: Any, slots: array[int]) -> Any:

@@ -16,6 +16,7 @@ NAME = WeightedField(4.0, 0.4, 3)
 DESCRIPTION = WeightedField(2.0, 0.75, 20)
 PARAMETERS = WeightedField(1.0, 0.75, 25)
 CONTEXT = WeightedField(1.0, 0.0, 1)
+ANSWER = WeightedField(0.5, 0.75, 25)
 """The fields of a tool. The usual lengths are those of public tools: one registry's own would
 change with every server, and with them the order of tools that have nothing to do with it.
 """
@@ -116,6 +117,7 @@ class Scorer:
         self._known = sum(compress(self._weights, known))
         self._best = sum(self._weights) * (1 + COVERAGE + WHOLE_NAME) * (1 + FORM)
         self._ways: dict[str, list[tuple[int, float]]] = defaultdict(list)
+        self._known_ways: dict[str, tuple[Sequence[tuple[int, float]], float]] = {}
         for number, term in enumerate(terms):
             for stem, credit in term.stems:
                 self._ways[stem].append((number, credit))
@@ -140,15 +142,24 @@ class Scorer:
         strays = 0.0
         name = tool.words.split()
         for word in name:
-            ways = self._ways.get(stem_word(word)) or self._ways.get(
-                stem_word(find_intent(word) or "")
-            )
-            for number, credit in ways or ():
-                known[number] = max(known.get(number, 0.0), credit)
-            strays += 1 - max((credit for _, credit in ways or ()), default=0.0)
+            ways, best = self._find_ways(word)
+            for number, credit in ways:
+                if credit > known.get(number, 0.0):
+                    known[number] = credit
+            strays += 1 - best
         if strays >= 1:
             return -STRAY * strays
         return WHOLE_NAME * sum(self._weights[number] * credit for number, credit in known.items())
+
+    def _find_ways(self, word: str) -> tuple[Sequence[tuple[int, float]], float]:
+        """The task's words that a word of a name answers, and the best of their credits."""
+        found = self._known_ways.get(word)
+        if found is None:
+            ways = self._ways.get(stem_word(word)) or self._ways.get(
+                stem_word(find_intent(word) or ""), []
+            )
+            found = self._known_ways[word] = ways, max((c for _, c in ways), default=0.0)
+        return found
 
     def _score_form(self, tool: SearchDocument) -> float:
         name = tool.words.split()

@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.tasks.model import Reading
+from orchestrator.tasks.routing.naming import name_words
 from registry.models import RegisteredTool
 from registry.store import Store
+from sandbox.bundle.model import ToolDefinition
 from tests.registry.samples import entry, tool
 
 TASKS = (
@@ -65,6 +68,21 @@ def test_a_stuffed_description_alone_is_no_sure_match(store: Store, how: str) ->
     parameters = {f"p{n}": ALL for n in range(20)} if how == "words in the parameters" else {}
     publish(store, tool("assistant", STUFFED[how], parameters=parameters))
     assert all(store.route(task).probability < 0.5 for task in TASKS)
+
+
+@pytest.mark.parametrize("how", ["every task in one description", "a list of tasks"])
+def test_a_stuffed_description_names_no_word_of_a_task(how: str) -> None:
+    assistant = ToolDefinition("assistant", STUFFED[how], {"type": "object"}, {}, "read")
+    for task in TASKS:
+        naming = name_words(task, assistant, "other", "Other", Reading())
+        assert naming.unnamed
+        assert not naming.is_whole
+
+
+def test_the_name_of_a_tool_names_the_words_of_a_task() -> None:
+    free = {"type": "object", "properties": {"free": {"type": "boolean"}}}
+    honest = ToolDefinition("list_berths", "", free, {}, "read")
+    assert name_words(TASKS[0], honest, "harbour", "Harbour", Reading()).is_whole
 
 
 def test_an_honest_description_of_another_server_is_found(store: Store) -> None:

@@ -28,6 +28,7 @@ def find_command(task: str, k: int, as_json: bool) -> None:
     """Show the registered tools that fit TASK, best first."""
     settings = load_settings()
     with Store.open(settings.database_url) as store:
+        store.search.bands = settings.bands.build_search_bands()
         route = store.route(task, k)
         matches = route.matches
         found = {match.entry: store.servers.get(match.entry) for match in matches}

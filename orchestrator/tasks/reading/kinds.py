@@ -19,6 +19,9 @@ _FROM = frozenset("from source origin start since after begin base beginning".sp
 _TO = frozenset("to target destination end until till before quote recipient into".split())
 _FROM_SAID = re.compile(r"\b(?:from|since|after|starting|between)\s+(?:the\s+|on\s+)?\Z", re.I)
 _TO_SAID = re.compile(r"\b(?:to|until|till|before|through|into|and)\s+(?:the\s+)?\Z", re.I)
+_BY_SAID = re.compile(r"\bby\s+\Z", re.I)
+_AT_SAID = re.compile(r"\b(?:in|at|near|around)\s+\Z", re.I)
+_MADE = frozenset("author artist person writer painter composer".split())
 _UNIT_SAID = re.compile(r"\b(?:to|in|into)\s+([a-z\u00b0%/]{1,14})\b")
 _IN_SAID = re.compile(r"\b(?:in|into|as)\s+\Z", re.I)
 
@@ -165,6 +168,19 @@ def read_by_kind(state: Assignment) -> None:
                 continue
             if _is_only_taker(state, parameter, value, confident):
                 state.assign(parameter, fitted, value.text, [at])
+                if value.kind == "name" and not parameter.required:
+                    _doubt_filter(state, parameter, value)
+
+
+def _doubt_filter(state: Assignment, parameter: Parameter, value: Value) -> None:
+    """`tickets from Ada` may mean another person than their `owner`; `books by Ada` means their
+    author, and `depots in Gent` those of the city.
+    """
+    before = state.task[max(0, value.start - 12) : value.start]
+    made = parameter.kind == "person" and _MADE & {*parameter.words} and _BY_SAID.search(before)
+    placed = parameter.kind == "place" and _AT_SAID.search(before)
+    if not (made or placed):
+        state.doubtful.append(parameter.name)
 
 
 def _counts_things(state: Assignment, value: Value, parameter: Parameter) -> bool:

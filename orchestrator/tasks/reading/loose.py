@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from orchestrator.tasks.reading.assignment import Assignment
+from orchestrator.tasks.reading.fitting import NOTHING, fit_value
 from orchestrator.tasks.reading.named import list_labels
 from orchestrator.tasks.routing import words as w
 from registry.search.words import STOP_WORDS
@@ -72,6 +73,19 @@ def _is_unused_span(state: Assignment, start: int, end: int) -> bool:
     return not any(
         at in state.used and start <= value.start < end for at, value in enumerate(state.values)
     )
+
+
+def read_sole_name(state: Assignment) -> None:
+    """The one name of a task for the one parameter that is a name and that nothing else fills."""
+    wanted = [p for p in state.list_open() if p.kind == "name" and not p.enum]
+    found = [(at, value) for at, value in state.list_free() if value.kind == "name"]
+    if len(wanted) != 1 or len(found) != 1 or wanted[0].is_choosing:
+        return
+    ((at, value),) = found
+    fitted = fit_value(value, wanted[0], is_named=False)
+    if fitted is not NOTHING:
+        state.assign(wanted[0], fitted, value.text, [at])
+        state.doubtful.append(wanted[0].name)
 
 
 def read_lower_places(state: Assignment) -> None:

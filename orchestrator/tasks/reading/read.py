@@ -38,6 +38,7 @@ RULES = (
     kinds.read_by_kind,
     loose.read_last_words,
     loose.read_sought,
+    loose.read_sole_name,
     loose.read_lower_places,
 )
 """Every rule, the plainest first."""
@@ -63,7 +64,14 @@ def read_arguments(
     if len(task) > MAX_TASK:
         task = ""
     parameters = list_parameters(tool_schema)
-    state = Assignment(task, parameters, scan_values(task, now), given or {})
+    labels = {parameter.words for parameter in parameters}
+    # `ISBN` in capitals names an argument, and is no name itself.
+    values = [
+        value
+        for value in scan_values(task, now)
+        if value.kind != "name" or tuple(split_words(value.text)) not in labels
+    ]
+    state = Assignment(task, parameters, values, given or {})
     for read in RULES:
         read(state)
     fill_in(state, tool_schema, memory or {}, defaults or {})

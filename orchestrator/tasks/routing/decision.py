@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from orchestrator.settings import DecisionBands
 from orchestrator.tasks.model import Reading, Strategy
 from orchestrator.tasks.routing.kinds import TaskIntent
 from registry.models import EntryState, Route
@@ -32,6 +33,7 @@ Reason = Literal[
     "below_confirm",
     "below_act",
     "words_only",
+    "unnamed_words",
     "near_tie",
     "veto",
     "writes",
@@ -54,29 +56,14 @@ Reason = Literal[
 
 
 @dataclass(frozen=True)
-class DecisionBands:
-    """From which P(the first is right) on what is done; `margin` is how far the first has to be
-    ahead of the second (`Route.margin`), `adapt` from where on a tool that is to be made is so near
-    a registered one that its server is extended.
-
-    A tool taken at P >= .70 without a veto was the wrong one for .7 % of tasks that a tool fits and
-    for 3.2 % of those that none does; P < .10 for 4.5 % of those whose first was right.
-    """
-
-    act: float = 0.85
-    confirm: float = 0.40
-    adapt: float = 0.70
-    forge: float = 0.10
-    margin: float = 0.05
-
-
-@dataclass(frozen=True)
 class Candidate:
     """What is known of the first match, beside how well it fits.
 
     `from_prose`: a model read its API's documentation. `made_by_run`: this very run forged it.
     `extensible`: its server can get a next version (a third party's cannot). `carries`: an argument
-    holds a value of another origin's result, and no signed rule allows that flow.
+    holds a value of another origin's result, and no signed rule allows that flow. `unnamed` are
+    words of the task that none of its identifiers has, `is_named` says that there are none and that
+    the task says its whole name (`orchestrator.tasks.routing.naming`).
     """
 
     server: str
@@ -89,6 +76,8 @@ class Candidate:
     made_by_run: bool = False
     extensible: bool = True
     carries: bool = False
+    unnamed: tuple[str, ...] = ()
+    is_named: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,7 +97,7 @@ def decide(
     candidate: Candidate | None,
     reading: Reading,
     intent: TaskIntent,
-    bands: DecisionBands = DecisionBands(),
+    bands: DecisionBands,
     *,
     margin: float,
     same_api: str = "",
@@ -151,27 +140,40 @@ def list_objections(
     margin: float,
 ) -> Iterator[Reason]:
     """Why a call is not simply made; nothing where it may be."""
-    yield from _object_to_intent(intent)
-    yield from _object_to_match(route, bands, margin)
+    yield from _object_to_intent(intent, candidate, reading)
+    yield from _object_to_match(route, candidate, bands, margin)
     yield from _object_to_candidate(candidate)
     yield from _object_to_arguments(reading, candidate)
 
 
-def _object_to_intent(intent: TaskIntent) -> Iterator[Reason]:
+def _object_to_intent(
+    intent: TaskIntent, candidate: Candidate, reading: Reading
+) -> Iterator[Reason]:
     if intent.kind == "creation":
         yield "creation"
-    elif intent.kind != "command" or not intent.certain:
+    elif intent.kind != "command" or not (intent.certain or _is_terse(intent, candidate, reading)):
         yield "uncertain_intent"
     if intent.access == "write":
         yield "words_write"
 
 
-def _object_to_match(route: Route, bands: DecisionBands, margin: float) -> Iterator[Reason]:
+def _is_terse(intent: TaskIntent, candidate: Candidate, reading: Reading) -> bool:
+    """Whether words without a verb say all of a call: `status of flight SK401`."""
+    return intent.reason == "terse" and candidate.is_named and bool(reading.evidence)
+
+
+def _object_to_match(
+    route: Route, candidate: Candidate, bands: DecisionBands, margin: float
+) -> Iterator[Reason]:
     # Comparisons that also fail for NaN: what cannot be told is never enough.
     if not route.probability >= bands.confirm:
         yield "below_confirm"
-    elif not route.probability >= bands.act:
+    elif not (route.probability >= bands.act or candidate.is_named):
+        # Who says the whole name of a tool, and nothing that is not its own, means that one: P is
+        # of words that may stand anywhere in a tool's texts.
         yield "below_act"
+    if candidate.unnamed:
+        yield "unnamed_words"
     if not route.by_meaning:
         yield "words_only"
     if not margin >= bands.margin:

@@ -445,6 +445,8 @@ def _classify_order(said: Sentence) -> TaskIntent | None:
         found = replace(found, reason="unlike an order", certain=False)
     if verb == "see" or (verb in w.NOUNLIKE and not _is_named_plainly(rest)):
         found = replace(found, reason="unlike an order", certain=False)
+    if verb in w.NOUNLIKE and rest[0] in ("from", "on", "over", "across"):
+        found = replace(found, reason="unlike an order", certain=False)
     if rest[0] in ("me", "us") and verb not in _GIVING:
         found = replace(found, reason="figurative", certain=False)
     if rest[:2] == ("me", "someone") or rest[:2] == ("me", "somebody"):
@@ -473,7 +475,7 @@ def _include_other_verbs(found: TaskIntent, rest: tuple[str, ...]) -> TaskIntent
 def _doubt(found: TaskIntent, said: Sentence) -> TaskIntent:
     """A request as less certain where something in it may mean that it is none."""
     words = said.words
-    if any(word in w.NEGATIONS for word in words[1:]):
+    if _is_negated(words):
         return replace(found, reason="negated part", certain=False)
     if "if" in words and "whether" not in words and found.reason == "imperative":
         at = words.index("if")
@@ -543,6 +545,14 @@ def _classify_statement(said: Sentence) -> TaskIntent:
         if wanted:
             return TaskIntent("command", "suggestion", False)
         return TaskIntent("remark", "statement")
-    if w.NEGATIONS & {*said.words}:
+    if _is_negated(said.words):
         return TaskIntent("remark", "negation")
     return TaskIntent("command", "terse", False, None)
+
+
+def _is_negated(words: tuple[str, ...]) -> bool:
+    """Whether a word behind the first negates; `the stop Castle` is a place."""
+    return any(
+        word in w.NEGATIONS and not (word == "stop" and before in w.ARTICLES)
+        for before, word in pairwise(words)
+    )

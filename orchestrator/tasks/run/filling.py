@@ -106,8 +106,9 @@ class Filling:
         ]
         known = await asyncio.to_thread(bind_results, step, tool, earlier)
         plain = {name: value for name, value in known.items() if not holds_reference(value)}
-        server = get_server(step["tool"])
-        reading = await asyncio.to_thread(read_words, step["task"], tool, plain, server)
+        entry = self.context.parts.roster.get_server(get_server(step["tool"])).entry
+        about = f"{entry.name} {entry.title}"
+        reading = await asyncio.to_thread(read_words, step["task"], tool, plain, about)
         missing = tuple(n for n in reading.missing if n.partition(".")[0] not in known)
         return Filled(known, reading, missing)
 

@@ -20,13 +20,22 @@ from orchestrator.tasks.parts import TaskParts
 from orchestrator.tasks.planning.binding import bind_steps
 from orchestrator.tasks.planning.parse import ANSWER, parse_plan
 from orchestrator.tasks.reading.read import read_arguments
-from orchestrator.tasks.routing.decision import Candidate, Decision, DecisionBands, decide
+from orchestrator.tasks.routing.decision import Candidate, Decision, decide
 from orchestrator.tasks.routing.intent import classify_task
+from orchestrator.tasks.routing.kinds import IntentReason, TaskIntent
+from orchestrator.tasks.routing.naming import (
+    NEUTRAL,
+    find_answer_schema,
+    list_identifiers,
+    list_said,
+    name_words,
+    strip_values,
+)
 from orchestrator.tasks.run.questions import NONE
 from orchestrator.tasks.run.state import StepState, get_server
 from orchestrator.tasks.suggestions import Routed, Suggestion
 from registry.errors import RegistryError
-from registry.models import CALLABLE, Entry
+from registry.models import CALLABLE, Entry, Route, ToolMatch
 from registry.search.words import STOP_WORDS, VERBS, WEAK_WORDS, split_words, stem_word
 from registry.store import Store
 from sandbox.bundle.launch import AUTHOR
@@ -34,8 +43,12 @@ from sandbox.bundle.model import Bundle, ToolDefinition
 from sandbox.errors import BundleInvalid
 from sandbox.wire.policy import parse_origin
 
+ToolKey = tuple[str, str]
+"""A server's name and its tool's."""
 RULES, CLIENT = "rules", "the client"
 """Who read a task, beside a model by its name."""
+LEAST_FOUND = 0.1
+"""P of a tool that the search put behind another, where its own words say less."""
 MAX_TOKENS = 1_000
 MAX_PLAN_TOKENS = 3_000
 _CHOICE: Mapping[str, Any] = {
@@ -79,7 +92,7 @@ def asks_for_more(request: Mapping[str, Any]) -> bool:
     """Whether a forge's task says what is to be done with the server, and not only that it is to be
     there.
     """
-    intent = classify_task(str(request.get("task", "")))
+    intent = classify_task(strip_addresses(str(request.get("task", ""))))
     return intent.kind == "command" and intent.certain
 
 
@@ -89,28 +102,121 @@ def decide_step(
     """What becomes of a step that nobody named a tool for. `made` are servers that this run made
     for it, which come first; `source` is where the caller said that its API is.
     """
+    words = strip_addresses(task)
+    intent = classify_task(words)
+    matches = routed.route.matches or (None,)
     found = [each for each in routed.found if each.entry.name in made]
     found = found or ([] if made else list(routed.found))
     same_api, is_foreign = _find_named_api(parts.suggestions.store, task, source, found)
     if is_foreign and not made:
         found = []
+    found = order_by_access(found, intent)
+    readings = {_get_key(each): _read_for(parts, task, each) for each in _list_siblings(found)}
+    found = prefer_fitting(found, readings)
     route = replace(routed.route, matches=tuple(each.match for each in found))
     first = found[0] if found else None
     reading, candidate = Reading(), None
     if first is not None:
         tool = parts.roster.find_tool(first.match.entry, first.match.tool)
-        about = f"{first.entry.name} {first.entry.title}"
-        reading = read_words(task, tool, {}, about)
-        candidate = _describe_candidate(parts, first, made)
-    intent = classify_task(task)
-    decision = decide(route, candidate, reading, intent, margin=route.margin, same_api=same_api)
+        reading = readings[_get_key(first)]
+        naming = name_words(words, tool, first.entry.name, first.entry.title, reading)
+        candidate = replace(
+            _describe_candidate(parts, first, made),
+            unnamed=naming.unnamed,
+            is_named=naming.is_whole,
+        )
+        route = _judge_first(parts, words, route, matches[0], first, tool, readings)
+    decision = decide(
+        route, candidate, reading, intent, parts.bands, margin=route.margin, same_api=same_api
+    )
     if decision.kind in ("choose", "forge", "adapt") and made:
         # What was made for the step is taken or chosen from; nothing is made for it again.
-        clear = reading.is_complete and route.margin >= DecisionBands().margin
+        clear = reading.is_complete and route.margin >= parts.bands.margin
         decision = Decision("confirm" if clear else "choose", decision.reasons)
     named = decision.kind in ("act", "confirm") and first is not None
     name = f"{first.match.entry}.{first.match.tool}" if named and first else ""
     return StepDecision(decision, name, tuple(each.to_json() for each in found), reading)
+
+
+def order_by_access(found: Sequence[Suggestion], intent: TaskIntent) -> list[Suggestion]:
+    """The candidates with those that read first where the words ask to read; a question is never
+    answered with a write.
+    """
+    if intent.kind != "command" or intent.access != "read":
+        return list(found)
+    reads = [each for each in found if each.access == "read"]
+    if intent.reason in _ASKING:
+        return reads
+    return [*reads, *(each for each in found if each.access != "read")]
+
+
+_ASKING: frozenset[IntentReason] = frozenset({"question", "deictic", "opinion"})
+
+
+def prefer_fitting(
+    found: Sequence[Suggestion], readings: Mapping[ToolKey, Reading]
+) -> list[Suggestion]:
+    """The candidates, led by the one of the first's server that takes what the task says, where the
+    first has no place for it and just one other has.
+    """
+    if not found or not readings[_get_key(found[0])].unused:
+        return list(found)
+    fitting = [
+        each
+        for each in found[1:]
+        if each.access == "read" == found[0].access
+        and (reading := readings.get(_get_key(each))) is not None
+        and is_whole(reading)
+        and reading.evidence
+    ]
+    if len(fitting) != 1:
+        return list(found)
+    return [*fitting, *(each for each in found if each is not fitting[0])]
+
+
+def is_whole(reading: Reading) -> bool:
+    """Whether a tool takes all that the task says, and needs nothing else."""
+    return reading.is_complete and not reading.unused
+
+
+def _judge_first(
+    parts: TaskParts,
+    words: str,
+    route: Route,
+    found: ToolMatch | None,
+    first: Suggestion,
+    tool: ToolDefinition,
+    readings: Mapping[ToolKey, Reading],
+) -> Route:
+    """The route with how sure the first is once its arguments are read: their values are no words
+    that it would have to be about, and tools of its server that have no place for them no rivals.
+    """
+    reading = readings[_get_key(first)]
+    if not is_whole(reading):
+        return route
+    known = list_identifiers(tool, first.entry.name, first.entry.title)
+    ruled_out = {key for key, each in readings.items() if not is_whole(each)}
+    judged = parts.suggestions.store.search.judge(
+        strip_values(words, reading, known), *_get_key(first), ruled_out
+    )
+    # Words without their values may be too few to find anything by, which says nothing of the rest.
+    least = route.probability if first.match == found else min(route.probability, LEAST_FOUND)
+    probability = max(judged.probability, least)
+    return replace(route, probability=probability, margin=judged.margin, vetoes=judged.vetoes)
+
+
+def _list_siblings(found: Sequence[Suggestion]) -> list[Suggestion]:
+    """The candidates of the first's server."""
+    return [each for each in found if each.entry.name == found[0].entry.name]
+
+
+def _get_key(each: Suggestion) -> ToolKey:
+    return each.match.entry, each.match.tool
+
+
+def _read_for(parts: TaskParts, task: str, each: Suggestion) -> Reading:
+    tool = parts.roster.find_tool(*_get_key(each))
+    return read_words(task, tool, {}, f"{each.entry.name} {each.entry.title}")
 
 
 def _find_named_api(
@@ -209,16 +315,16 @@ def _note_unread(task: str, tool: ToolDefinition, reading: Reading, about: str) 
     names = [*properties] if isinstance(properties, Mapping) else []
     if reading.unused or all(name in reading.arguments for name in names):
         return reading
-    told = " ".join([about, tool.name, tool.description, *names, *reading.evidence.values()])
-    known = {stem_word(word) for word in split_words(told)}
+    told = " ".join([tool.description, *reading.evidence.values()])
+    known = list_identifiers(tool, about, "") | {stem_word(word) for word in split_words(told)}
     said = dict.fromkeys(
-        word for word in split_words(task) if word not in STOP_WORDS and word not in _VERBS
+        word for word in list_said(task) if word not in NEUTRAL and word not in _VERBS
     )
     unread = [word for word in said if stem_word(word) not in known and word.isalnum()]
     return replace(reading, unused=tuple(unread[:5]))
 
 
-_VERBS = frozenset(" ".join(VERBS.values()).split()) | WEAK_WORDS
+_VERBS = frozenset(" ".join(VERBS.values()).split()) | STOP_WORDS | WEAK_WORDS
 
 
 def list_doubts(reading: Reading) -> tuple[str, ...]:
@@ -248,19 +354,9 @@ def bind_results(
         step.get("uses", ""),
         step.get("pick", ""),
     )
-    outputs = {each["id"]: _find_answer_schema(made) for each, made in earlier}
+    outputs = {each["id"]: find_answer_schema(made) for each, made in earlier}
     bound = bind_steps(Plan((*before, own)), outputs, {step["id"]: tool.input_schema})
     return bound.steps[-1].arguments
-
-
-def _find_answer_schema(tool: ToolDefinition) -> Mapping[str, Any]:
-    """The schema of what a reference to a tool's result points into (`extract_value`)."""
-    schema = tool.output_schema or {}
-    properties = schema.get("properties")
-    body = properties.get("body") if isinstance(properties, Mapping) else None
-    if not isinstance(body, Mapping):
-        return schema
-    return {**body, "$defs": schema["$defs"]} if "$defs" in schema else body
 
 
 async def ask_choice(

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.settings import DecisionBands
 from orchestrator.tasks.model import Reading
-from orchestrator.tasks.routing.decision import Candidate, Decision, DecisionBands, decide
+from orchestrator.tasks.routing.decision import Candidate, Decision, decide
 from orchestrator.tasks.routing.intent import classify_task
 from orchestrator.tasks.routing.kinds import TaskIntent
 from registry.models import Route, ToolMatch
@@ -44,8 +45,28 @@ def test_a_sure_read_of_a_proven_server_is_made() -> None:
     assert decided(candidate=own) == Decision("act")
 
 
+def test_a_tool_whose_whole_name_is_said_may_be_called_at_a_lower_probability() -> None:
+    named, likely = replace(GOOD, is_named=True), replace(SURE, probability=0.5)
+    assert decided(likely, named) == Decision("act")
+    assert decided(likely).kind == "confirm"
+    assert decided(replace(SURE, probability=0.39), named).kind == "choose"
+    assert decided(likely, replace(named, unnamed=("free",))).kind == "confirm"
+    assert decided(likely, named, margin=0.04).kind == "choose"
+
+
+def test_words_without_a_verb_act_only_where_they_say_a_whole_call() -> None:
+    terse = TaskIntent("command", "terse", False, None)
+    named, read = replace(GOOD, is_named=True), replace(FULL, evidence={"free": "free"})
+    assert decided(candidate=named, reading=read, intent=terse) == Decision("act")
+    assert decided(candidate=named, intent=terse).reasons == ("uncertain_intent",)
+    assert decided(reading=read, intent=terse).reasons == ("uncertain_intent",)
+    unsure = replace(terse, reason="figurative")
+    assert decided(candidate=named, reading=read, intent=unsure).reasons == ("uncertain_intent",)
+
+
 CONFIRMED: list[tuple[str, dict[str, Any]]] = [
     ("below_act", {"route": replace(SURE, probability=0.849)}),
+    ("unnamed_words", {"candidate": replace(GOOD, unnamed=("tomorrow",))}),
     ("words_only", {"route": replace(SURE, by_meaning=False)}),
     ("writes", {"candidate": replace(GOOD, access="write")}),
     ("writes", {"candidate": replace(GOOD, access="write", level="trusted")}),

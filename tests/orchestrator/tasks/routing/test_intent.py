@@ -84,3 +84,8 @@ def test_a_task_that_is_too_long_is_never_certain() -> None:
 def test_letters_that_are_not_seen_change_nothing() -> None:
     assert classify_task("do\N{ZERO WIDTH SPACE}n't list the zones").kind == "remark"
     assert classify_task("don\N{RIGHT SINGLE QUOTATION MARK}t list the zones").kind == "remark"
+
+
+def test_a_stop_is_a_place_where_an_article_stands_before_it() -> None:
+    assert classify_task("next trams at the stop Castle").kind == "command"
+    assert classify_task("trams at Castle stop annoying me").kind != "command"

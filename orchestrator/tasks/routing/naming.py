@@ -1,0 +1,146 @@
+"""Which words of a task the identifiers of a tool name: its name, its server's, its parameters',
+the values that those may have, and the fields of its answer.
+
+A person saw these when the server was registered, and they are what the tool does. Descriptions are
+prose of whoever wrote them, as long as they like: they order what is found, and here they count for
+nothing, so that a text stuffed with words lets nothing be called.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from orchestrator.tasks.model import Reading
+from orchestrator.tasks.reading.values import scan_values
+from orchestrator.tasks.routing import words as w
+from registry.search.words import STOP_WORDS, VERBS, split_words, stem_word
+from sandbox.bundle.model import ToolDefinition
+
+MAX_DEPTH = 6
+MAX_NAMES = 100
+MAX_ENUM = 100
+MAX_TITLE = 5
+"""Words of a server's title that count: it is a stranger's, and shown to whoever confirms it."""
+_SEEKING = frozenset(f"{VERBS['read']} {VERBS['search']} give tell".split())
+_TELLING = frozenset("if than or like who when how some then first finally so".split())
+"""Words that search leaves out and that make it another question."""
+NEUTRAL = (
+    STOP_WORDS
+    | _SEEKING
+    | w.POLITE
+    | frozenset("all every each current currently today please thanks thank s".split())
+) - _TELLING
+"""Words that say nothing of what is wanted: function words, polite ones, verbs of showing."""
+_TOKEN = re.compile(r"\S+")
+
+
+@dataclass(frozen=True)
+class Naming:
+    """`unnamed` are the words of a task that say what is wanted and that no identifier of the tool
+    has. `is_whole`: there are none, and the task says all of the tool's name but its verb.
+    """
+
+    unnamed: tuple[str, ...] = ()
+    is_whole: bool = False
+
+
+def name_words(
+    task: str, tool: ToolDefinition, server: str, title: str, reading: Reading
+) -> Naming:
+    """What a tool's identifiers name of a task without the values that went into its arguments."""
+    known = list_identifiers(tool, server, title)
+    said = list_said(strip_values(task, reading, known))
+    unnamed = tuple(
+        dict.fromkeys(word for word in said if word not in NEUTRAL and stem_word(word) not in known)
+    )
+    stems = {stem_word(word) for word in [*said, *_list_kinds(task, reading)]}
+    verbs = w.READING_VERBS | _SEEKING
+    wanted = [stem_word(word) for word in split_words(tool.name) if word not in verbs]
+    return Naming(unnamed, not unnamed and bool(wanted) and all(each in stems for each in wanted))
+
+
+def list_said(task: str) -> list[str]:
+    """The words of a task; `phone number` says no more than `phone`, `number of phones` does."""
+    words = split_words(task)
+    return [
+        word
+        for before, word in pairwise(["", *words])
+        if word != "number" or before in NEUTRAL or not before
+    ]
+
+
+def list_identifiers(tool: ToolDefinition, server: str, title: str) -> frozenset[str]:
+    """The stems of a tool's identifiers, those of its first 100 fields and values each way."""
+    words = [*split_words(tool.name), *split_words(server), *split_words(title)[:MAX_TITLE]]
+    for schema in (tool.input_schema, find_answer_schema(tool)):
+        for count, name in enumerate(_list_names(schema, MAX_DEPTH)):
+            if count >= MAX_NAMES:
+                break
+            words += split_words(name[:100])
+    return frozenset(stem_word(word) for word in words)
+
+
+def find_answer_schema(tool: ToolDefinition) -> Mapping[str, Any]:
+    """The schema of what the API answers, without the envelope that every compiled tool has."""
+    schema = tool.output_schema or {}
+    properties = schema.get("properties")
+    body = properties.get("body") if isinstance(properties, Mapping) else None
+    if not isinstance(body, Mapping):
+        return schema
+    return {**body, "$defs": schema["$defs"]} if "$defs" in schema else body
+
+
+def strip_values(task: str, reading: Reading, known: Iterable[str]) -> str:
+    """A task without the values that were read out of it; words that name an argument, or a value
+    that the schema lists, stay.
+    """
+    kept = frozenset(known)
+    for name, evidence in reading.evidence.items():
+        if evidence and reading.origins.get(name.partition(".")[0], "task") == "task":
+            task = task.replace(evidence, _keep_known(evidence, kept))
+    return task
+
+
+def _list_kinds(task: str, reading: Reading) -> Iterator[str]:
+    """What the values say by their form: `100 EUR` says "currency"."""
+    read = {evidence for evidence in reading.evidence.values() if evidence}
+    for value in scan_values(task):
+        if any(value.text in evidence for evidence in read):
+            yield value.kind
+            if value.currency:
+                yield "currency"
+
+
+def _keep_known(evidence: str, known: frozenset[str]) -> str:
+    return " ".join(
+        token
+        for token in _TOKEN.findall(evidence)
+        if (words := split_words(token)) and all(stem_word(word) in known for word in words)
+    )
+
+
+def _list_names(schema: Any, depth: int) -> Iterator[str]:
+    """Names of properties and values of enumerations, wherever they stand in a schema."""
+    if not isinstance(schema, Mapping) or depth < 1:
+        return
+    properties = schema.get("properties")
+    for name, part in properties.items() if isinstance(properties, Mapping) else ():
+        yield str(name)
+        yield from _list_names(part, depth - 1)
+    listed = schema.get("enum")
+    for value in listed[:MAX_ENUM] if isinstance(listed, list) else ():
+        if isinstance(value, str):
+            yield value
+    for key in ("items", "additionalProperties"):
+        yield from _list_names(schema.get(key), depth - 1)
+    for key in ("allOf", "anyOf", "oneOf"):
+        parts = schema.get(key)
+        for part in parts[:MAX_ENUM] if isinstance(parts, list) else ():
+            yield from _list_names(part, depth - 1)
+    defined = schema.get("$defs")
+    for part in defined.values() if isinstance(defined, Mapping) else ():
+        yield from _list_names(part, depth - 1)

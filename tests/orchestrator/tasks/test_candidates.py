@@ -1,0 +1,75 @@
+"""The order of a step's candidates, once it is known what the words ask for and what each takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orchestrator.tasks.model import Reading
+from orchestrator.tasks.routing.intent import classify_task
+from orchestrator.tasks.run.thinking import order_by_access, prefer_fitting, strip_addresses
+from orchestrator.tasks.suggestions import Suggestion
+from registry.models import ToolMatch
+from registry.trust import Standing
+from tests.registry.samples import entry
+
+STANDING = Standing(
+    level="standard",
+    version=1,
+    total=0,
+    successful=0,
+    counted=0,
+    window=0,
+    ratio=None,
+    wilson=0.0,
+    score=None,
+    ladder_successes=0,
+    version_successes=0,
+    average_latency_ms=None,
+    last_failure=None,
+    last_failure_reason="",
+)
+
+
+def suggest(name: str, access: Any = "read", server: str = "house") -> Suggestion:
+    match = ToolMatch(server, name, 1.0, "", server, "")
+    return Suggestion(match, entry(server), STANDING, access)
+
+
+HEAT, ROOMS, ROOM = suggest("set_heating", "write"), suggest("list_rooms"), suggest("get_room")
+WHOLE = Reading({"room": "hall"}, {"room": "task"}, {"room": "hall"})
+LEFT = Reading(unused=("hall",))
+
+
+def test_a_question_is_never_answered_with_a_write() -> None:
+    asked = classify_task("is it warmer in the kitchen or the hall")
+    assert order_by_access([HEAT, ROOMS], asked) == [ROOMS]
+    assert order_by_access([HEAT], asked) == []
+
+
+def test_an_order_to_show_puts_what_reads_first_and_keeps_the_rest() -> None:
+    asked = classify_task("show the heating of the hall")
+    assert order_by_access([HEAT, ROOMS], asked) == [ROOMS, HEAT]
+    told = classify_task("set the heating of the hall to 20")
+    assert order_by_access([HEAT, ROOMS], told) == [HEAT, ROOMS]
+
+
+def test_the_one_tool_of_a_server_that_takes_what_is_said_comes_first() -> None:
+    readings = {("house", "list_rooms"): LEFT, ("house", "get_room"): WHOLE}
+    assert prefer_fitting([ROOMS, ROOM], readings) == [ROOM, ROOMS]
+    assert prefer_fitting([ROOM, ROOMS], readings) == [ROOM, ROOMS]
+
+
+def test_nothing_comes_first_that_writes_or_is_of_another_server_or_is_one_of_two() -> None:
+    readings = {("house", name): WHOLE for name in ("get_room", "set_heating", "find_room")}
+    readings["house", "list_rooms"] = LEFT
+    other = suggest("get_room", server="hotel")
+    assert prefer_fitting([ROOMS, HEAT], readings) == [ROOMS, HEAT]
+    assert prefer_fitting([ROOMS, other], readings) == [ROOMS, other]
+    both = [ROOMS, ROOM, suggest("find_room")]
+    assert prefer_fitting(both, readings) == both
+
+
+def test_the_url_of_an_api_is_no_word_of_a_task() -> None:
+    task = "next trams at the stop Castle, the API is at http://127.0.0.1:8000/v1"
+    assert strip_addresses(task) == "next trams at the stop Castle"
+    assert strip_addresses("http://127.0.0.1:8000/v1") == "http://127.0.0.1:8000/v1"
