@@ -10,6 +10,7 @@ from orchestrator.calls import Call, Reply
 from orchestrator.forging.authors.authors import Authors
 from orchestrator.gateway.catalog import Catalog
 from orchestrator.jobs.runner import Work
+from orchestrator.results.keeper import ResultKeeper
 from orchestrator.tasks.suggestions import Suggestions
 
 
@@ -17,7 +18,7 @@ from orchestrator.tasks.suggestions import Suggestions
 class TaskParts:
     """`checkpoints` is the file of their states; `call` makes a call under an id, a write once;
     `forge` carries out the forging of a job (`ForgeJobRunner.run_forge_job`), `repair` that of a
-    server whose call failed (`AwaitedRepairs.repair`).
+    server whose call failed (`AwaitedRepairs.repair`); `results` are those kept for sessions.
     """
 
     checkpoints: Path
@@ -27,3 +28,4 @@ class TaskParts:
     call: Callable[[Call, str], Awaitable[Reply]]
     forge: Work
     repair: Callable[[str], Awaitable[bool]]
+    results: ResultKeeper

@@ -16,6 +16,7 @@ from typing import Any
 from orchestrator.calls import Call, Done, Pending, Reply
 from orchestrator.errors import UnknownTool
 from orchestrator.gateway.approved_writes import derive_approval_id
+from orchestrator.results.references import merge_sources
 from orchestrator.tasks.results import add_escalation, build_call_result
 from orchestrator.tasks.run.context import RunContext
 from orchestrator.tasks.run.state import (
@@ -27,6 +28,7 @@ from orchestrator.tasks.run.state import (
     find_ready,
     get_server,
 )
+from orchestrator.tasks.run.taking import parse_sources
 from registry.errors import RowNotFound
 from registry.models import Invocation
 from sandbox.session.interface import Failure
@@ -145,6 +147,8 @@ class Calling:
             reason=reason.strip(),
             session=state.get("session", ""),
             read_by=read_by,
+            flow=_describe_taken(step),
+            sources=merge_sources(*map(parse_sources, (step.get("taken") or {}).values())),
         )
 
     def _find_earlier(self, identity: str, call: Call) -> dict[str, Any] | None:
@@ -252,6 +256,15 @@ class Calling:
             return self.context.parts.roster.find_tool(server, tool).access == "read"
         except UnknownTool:
             return False
+
+
+def _describe_taken(step: StepState) -> str:
+    """Which values are of earlier answers of the session, for who decides on a write."""
+    named = (
+        f"{name} is taken from an answer of {', '.join(sources)}"
+        for name, sources in (step.get("taken") or {}).items()
+    )
+    return "; ".join(named)[:600]
 
 
 def _count_calls(step: StepState) -> int:

@@ -94,7 +94,7 @@ def build_source(step: str, number: int, task: str, services: Sequence[str] = ()
     APIs that the task may mean.
     """
     asked = (
-        f"No registered server does this: {_shorten(task)}. Where is its API (URL, host or path of "
+        f"No registered server does {_quote_task(task)}. Where is its API (URL, host or path of "
         f"its description)? `{NONE}` for what only computes; `stop` to leave it."
     )
     return Question(
@@ -203,9 +203,15 @@ def _describe(schema: Mapping[str, Any], name: str) -> Any:
 
 
 def _ask_which(task: str, names: Sequence[str]) -> str:
+    words = _quote_task(task)
     if not names:
-        return f"No registered tool fits {_shorten(task)}. Answer {NONE} to have a server made."
-    return f"Which tool does this: {_shorten(task)}? One of {', '.join(names)}, or {NONE}."
+        return f"No registered tool fits {words}. Answer {NONE} to have a server made."
+    return f"Which tool does {words}? One of {', '.join(names)}, or {NONE}."
+
+
+def _quote_task(task: str) -> str:
+    """A task inside a sentence of ours, which has marks of its own."""
+    return f"\u201c{_shorten(task).rstrip(' .?!')}\u201d"
 
 
 def _build_schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:

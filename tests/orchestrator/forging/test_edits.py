@@ -155,12 +155,12 @@ def test_an_installation_that_died_after_its_row_is_settled_and_is_no_edit(place
     fresh = replace(server(version=2), source_code=CODE + "\n")
 
     def die() -> None:
-        raise OSError
+        raise InterruptedError
 
     rows.meanwhile = die
     staged = place.home / "servers" / f"{files.STAGING}-one-{'0' * 16}"
     files._stage_bundle(staged, fresh, (), {})
-    with pytest.raises(OSError):
+    with pytest.raises(InterruptedError):
         rows.publish(build_entry(fresh, 2.0), (), now=2.0)
     place.look(4)
     assert place.store.servers.get("one").version == 2
