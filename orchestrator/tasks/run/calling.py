@@ -222,7 +222,36 @@ class Calling:
     def choose_after_diagnose(self, state: RunState) -> str:
         step = state["steps"][state["current"]]
         mendable = step["failure"] in FIXABLE and not step.get("repairs")
-        return "repair" if mendable else "escalate"
+        return "repair" if mendable else self._choose_unmended(state)
+
+    def _choose_unmended(self, state: RunState) -> str:
+        """A read that nobody named the tool of may be done by another tool, once a run."""
+        step = state["steps"][state["current"]]
+        chosen = step.get("choice") not in ("given", None) and not step.get("made")
+        useful = step["failure"] in TRANSIENT or step["failure"] in FIXABLE
+        others = _list_others(step)
+        may = useful and others and chosen and self._is_read(step) and not self.context.quiet
+        return "replan" if may and not state.get("replanned") else "escalate"
+
+    async def replan(self, state: RunState) -> RunState:
+        """The step without the tool that failed: one of its other candidates, or none."""
+        step = state["steps"][state["current"]]
+        self.context.tell("replan", 0.78, f"{step['tool']} failed; looking at other tools")
+        fresh: StepState = {
+            "id": step["id"],
+            "task": step["task"],
+            "after": step["after"],
+            "uses": step["uses"],
+            "pick": step["pick"],
+            "choice": "choose",
+            "tool": "",
+            "arguments": {},
+            "candidates": _list_others(step),
+            "failed_tool": step["tool"],
+            "attempts": step["attempts"],
+            "rounds": step.get("rounds", 0) + 1,
+        }
+        return {"steps": {**state["steps"], step["id"]: fresh}, "replanned": True}
 
     async def repair(self, state: RunState) -> RunState:
         """Have the server repaired, where what is known of it tells how."""
@@ -236,7 +265,8 @@ class Calling:
 
     def choose_after_repair(self, state: RunState) -> str:
         step = state["steps"][state["current"]]
-        return "execute" if step["repairs"] > 0 and self._is_read(step) else "escalate"
+        mended = step["repairs"] > 0 and self._is_read(step)
+        return "execute" if mended else self._choose_unmended(state)
 
     async def escalate(self, state: RunState) -> RunState:
         """Nothing more can be done without a person: say so beside what the server said."""
@@ -265,6 +295,12 @@ def _describe_taken(step: StepState) -> str:
         for name, sources in (step.get("taken") or {}).items()
     )
     return "; ".join(named)[:600]
+
+
+def _list_others(step: StepState) -> list[dict[str, Any]]:
+    """The step's candidates without those of the server whose tool it tried."""
+    server = get_server(step["tool"])
+    return [c for c in step.get("candidates") or [] if get_server(c["tool"]) != server]
 
 
 def _count_calls(step: StepState) -> int:

@@ -47,6 +47,7 @@ from orchestrator.tasks.run.thinking import (
     is_restricted,
     strip_addresses,
 )
+from orchestrator.tasks.run.workflows import MAX_RUNS, find_known_plan
 
 CANDIDATES = 5
 MADE_CANDIDATES = 20
@@ -101,9 +102,8 @@ class Preparing:
             except (AuthorFailed, BudgetSpent):
                 return plan, RULES, {}
             return made, by, {}
-        told = [
-            {"id": step.id, "task": step.task, "after": list(step.after)} for step in plan.steps
-        ]
+        plan = await asyncio.to_thread(self._find_known, state["task"], plan)
+        told = [_describe_planned(step) for step in plan.steps]
         question = questions.build_plan_question(0, told, found)
         if self.context.quiet:
             return plan, RULES, {}
@@ -118,6 +118,11 @@ class Preparing:
             steps.append({**each, "arguments": given})
         parsed = parse_plan({"steps": steps})
         return (parsed, CLIENT, took) if isinstance(parsed, Plan) else (plan, RULES, {})
+
+    def _find_known(self, task: str, plan: Plan) -> Plan:
+        """How an earlier run of this home did the same steps; the rules' plan where none did."""
+        runs = self.context.store.jobs.find("done", MAX_RUNS)
+        return find_known_plan(task, plan, runs, self._knows_tool) or plan
 
     def _find_candidates(self, plan: Plan) -> dict[str, list[dict[str, Any]]]:
         find = self.context.parts.suggestions.find
@@ -181,7 +186,10 @@ class Preparing:
         step = get_step(state)
         self.context.tell("choose", 0.2, f"choosing a tool for {step['id']}")
         candidates = step.get("candidates") or []
-        asks = not step.get("rounds") and await self._may_choose(step.get("reasons") or [])
+        again = bool(step.get("failed_tool"))
+        asks = (again or not step.get("rounds")) and await self._may_choose(
+            step.get("reasons") or []
+        )
         author = await self.context.open_author() if asks else None
         if author is not None:
             try:
@@ -196,6 +204,7 @@ class Preparing:
             step["task"],
             candidates,
             () if candidates else await asyncio.to_thread(describe_suggestions, step["task"]),
+            step.get("failed_tool", ""),
         )
         answer = self.context.ask(question, state)
         given, taken = await self.context.take_arguments(state, answer.get("arguments") or {})
@@ -319,6 +328,12 @@ class Preparing:
         reply = {"state": "refused", "tool": step["tool"], "reason": reason}
         ended = change_step(state, step["id"], end="refused", reply=reply)
         return {"steps": ended, "result": {"state": "refused"}}
+
+
+def _describe_planned(step: Step) -> dict[str, Any]:
+    told = {"id": step.id, "task": step.task, "after": list(step.after)}
+    known = {"tool": step.tool, "arguments": dict(step.arguments)} if step.tool else {}
+    return {**told, **known}
 
 
 def _decided(step: StepState, decided: StepDecision) -> dict[str, Any]:

@@ -43,17 +43,19 @@ def build_choice(
     task: str,
     candidates: Sequence[Mapping[str, Any]],
     services: Sequence[str] = (),
+    failed: str = "",
 ) -> Question:
     """Which of the candidates does a step, or none. `services` are lines about public APIs that the
-    task may mean where nothing registered fits it.
+    task may mean where nothing registered fits it, `failed` is a tool that was tried in vain.
     """
     names = [str(candidate["tool"]) for candidate in candidates]
     shown = [_shorten_candidate(candidate) for candidate in candidates]
+    tried = (f"{failed} failed, and nothing that is known mends it.",) if failed else ()
     return Question(
         _number("choose", step, number),
         "choose",
         step,
-        "\n".join((_ask_which(task, names), *_list_services(services))),
+        "\n".join((*tried, _ask_which(task, names), *_list_services(services))),
         {"task": task, "candidates": shown},
         _build_schema({"tool": {"enum": [*names, NONE]}, "arguments": {"type": "object"}}, "tool"),
     )
@@ -117,7 +119,7 @@ def build_plan_question(
     candidates: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> Question:
     """How the steps of a task hang together: which tool does each, on what."""
-    told = "; ".join(f"{step['id']}: {step['task']}" for step in steps)
+    told = "; ".join(_describe_step(step) for step in steps)
     return Question(
         _number("plan", "", number),
         "plan",
@@ -138,6 +140,11 @@ def build_plan_question(
             }
         ),
     )
+
+
+def _describe_step(step: Mapping[str, Any]) -> str:
+    by = f" ({step['tool']}, as in an earlier run)" if step.get("tool") else ""
+    return f"{step['id']}: {step['task']}{by}"
 
 
 def name_question(question: Question, run: str) -> str:

@@ -25,7 +25,7 @@ class StepState(TypedDict, total=False):
     why a reading has to be shown first. `taken` are the arguments whose values are of earlier
     answers of the session, with the servers that gave those and their places. `read_by` is who
     read them out of the task, "" where whoever asked gave tool and arguments. `shown`: a
-    confirmation showed the call. `end` is how it ended.
+    confirmation showed the call. `failed_tool` was tried for it before. `end` is how it ended.
     """
 
     id: str
@@ -47,6 +47,7 @@ class StepState(TypedDict, total=False):
     reasons: list[str]
     server: str
     extended: bool
+    failed_tool: str
     read_by: str
     why: str
     shown: bool
@@ -87,6 +88,7 @@ class RunState(TypedDict, total=False):
     calls: int
     forged: list[str]
     adapted: list[str]
+    replanned: bool
     result: dict[str, Any]
 
 
