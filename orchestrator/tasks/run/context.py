@@ -12,7 +12,7 @@ from orchestrator.errors import RunWaits
 from orchestrator.forging.order import ForgeStep, Report
 from orchestrator.tasks.model import Question
 from orchestrator.tasks.parts import TaskParts
-from orchestrator.tasks.run.outcome import list_steps
+from orchestrator.tasks.run.outcome import list_progress
 from orchestrator.tasks.run.questions import build_need, encode_question, name_question
 from orchestrator.tasks.run.state import MAX_TOKENS, RunState
 from orchestrator.tasks.run.taking import Taken, take_kept
@@ -52,7 +52,7 @@ class RunContext:
             "run": self.job.id,
             **told,
             "strategy": state.get("strategy", ""),
-            "steps": list_steps(state),
+            "steps": list_progress(state),
         }
         raise RunWaits(need, need.text, result)
 

@@ -46,6 +46,14 @@ def list_steps(state: RunState) -> list[dict[str, Any]]:
     return [_describe_step(step) for step in (state.get("steps") or {}).values()]
 
 
+def list_progress(state: RunState) -> list[dict[str, Any]]:
+    """How the steps stand, beside a question: without what they came to."""
+    return [
+        {"id": step["id"], "tool": step.get("tool", ""), "state": step.get("end", "waiting")}
+        for step in (state.get("steps") or {}).values()
+    ]
+
+
 def _describe_step(step: StepState) -> dict[str, Any]:
     reply = step.get("reply") or {}
     result = reply.get("result")
