@@ -16,6 +16,7 @@ from typing import Any
 import structlog
 
 from forge.directory.service import load_directory
+from orchestrator.approvals.flows import FlowRules
 from orchestrator.approvals.grants import Grants
 from orchestrator.approvals.needs import is_met
 from orchestrator.approvals.signed_policy import SignedPolicy
@@ -168,6 +169,7 @@ class App:
             self.forge_jobs.run_forge_job,
             AwaitedRepairs(self.store, self.drift, self.jobs.complete).repair,
             self.settings.bands,
+            self.results,
         )
         result: Mapping[str, Any] = await graph.run_task(parts, job, report, quiet)
         return result
@@ -355,7 +357,7 @@ def _assemble_app(ground: Context, calling: _CallParts, making: _ForgeParts, pat
             and app.authors.can_resume(job)
         ),
     )
-    app.answering = Answering(store, roster)
+    app.answering = Answering(store, roster, app.results)
     app.submissions = Submissions(store, ground.process, app.jobs, making.drafting)
     return app
 
@@ -366,7 +368,11 @@ def _build_result_keeper(ground: Context) -> ResultKeeper:
         settings.kept_seconds, settings.kept_session_mb << 20, settings.kept_mb << 20
     )
     return ResultKeeper(
-        ground.store.kept_results, ground.roster.get_server, limits, settings.result_bytes
+        ground.store.kept_results,
+        ground.roster.get_server,
+        limits,
+        settings.result_bytes,
+        is_flow_allowed=FlowRules(ground.consents, ground.store.servers).is_allowed,
     )
 
 

@@ -54,6 +54,13 @@ class VersionConflict(RegistryError):
         )
 
 
+class InstallationUnderWay(RegistryError):
+    """A server's files and row cannot be compared while a version of some server is installed."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"a version is installed just now; {name} is looked at again after it.")
+
+
 class DuplicateRow(RegistryError):
     """A row with that id is there already."""
 

@@ -55,7 +55,8 @@ def _confirm_steps(shown: Mapping[str, Any]) -> bool:
     _print("The task has several steps:", style="bold")
     for step in shown["steps"]:
         after = f" (after {', '.join(step['after'])})" if step.get("after") else ""
-        _print(f"  {step['id']}  {step['task']}{after}")
+        by = f" with {step['tool']}" if step.get("tool") else ""
+        _print(f"  {step['id']}  {step['task']}{after}{by}")
     return click.confirm("Do them in this order?", default=False, err=True)
 
 

@@ -16,10 +16,10 @@ from orchestrator.errors import CallsInvalid, ForgeFailed, ForgeWaits, Orchestra
 from orchestrator.forging.forge import Forge
 from orchestrator.forging.secret_scan import SecretScan
 from orchestrator.gateway.composition import Find, find_composition_problems
-from registry.errors import RegistryError, RowNotFound
+from registry.errors import InstallationUnderWay, RegistryError, RowNotFound
 from registry.models import CALLABLE, EntryState
 from registry.servers.bundles import SUITE
-from registry.servers.files import TESTS, get_server_directory
+from registry.servers.files import TESTS, get_server_directory, hold_settled
 from registry.store import Store
 from sandbox.bundle import example
 from sandbox.bundle.example import Example
@@ -85,8 +85,13 @@ class EditWatcher:
                 yield place.name, tuple(map(_stat_file, (place / file for file in WATCHED)))
 
     async def _try_edit(self, name: str) -> None:
+        handled = self._handled.get(name, ())
         try:
             await self._adopt_edit(name)
+        except InstallationUnderWay:
+            # A version's row is there before its files: compared now, they would look edited.
+            self._tried.pop(name, None)
+            self._handled[name] = handled
         except PASSING as error:
             # Nothing is wrong with the edit: it is tried again as soon as it may be.
             self._tried.pop(name, None)
@@ -172,7 +177,13 @@ class EditWatcher:
             self.store.servers.set_state(name, state, self.forge.now(), BY, "its directory is back")
 
     def _read_changed(self, name: str) -> Bundle | None:
-        """The directory's bundle if it is not the registered one. Raises BundleInvalid."""
+        """The directory's bundle if it is not the registered one. Raises BundleInvalid,
+        InstallationUnderWay.
+        """
+        with hold_settled(self.home, self.store.servers, name):
+            return self._compare_files(name)
+
+    def _compare_files(self, name: str) -> Bundle | None:
         try:
             registered = self.store.servers.get(name)
         except RowNotFound:

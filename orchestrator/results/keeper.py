@@ -15,8 +15,10 @@ from orchestrator.gateway.catalog import RegisteredServer
 from orchestrator.results.paths import PathProblem, find_value
 from orchestrator.results.references import (
     ANYWHERE,
+    ResolvedArguments,
     describe_missing,
     find_flows,
+    find_new_places,
     find_places,
     merge_sources,
     resolve_arguments,
@@ -61,23 +63,27 @@ class ResultKeeper:
     limits: KeepLimits
     most_bytes: int = 6_000
     now: Callable[[], float] = time.time
+    is_flow_allowed: Callable[[str, str], bool] = lambda source, target: False
 
     def resolve_references(self, call: Call, access: Access) -> Call:
         """The call with the values that references in its arguments stand for; recorded in the
         audit. A read that would take one server's answer to another's places is refused, a write
-        that would do so says it in `flow`. Raises ReferenceRefused.
+        that would do so says it in `flow`, unless a signed rule allows it. Raises ReferenceRefused.
         """
         now = self.now()
-        found = resolve_arguments(
-            call.arguments, lambda handle: self.table.find(call.session, handle, now)
-        )
+        found = self.look_up(call.session, call.arguments)
         if found.problems:
             raise ReferenceRefused(
                 call.name, (f"{each.where}: {each.reason}" for each in found.problems)
             )
         if not found.used:
             return call
-        flows = find_flows(found, call.name, find_places(call.server, self.get_server))
+        places = find_places(call.server, self.get_server)
+        flows = [
+            flow
+            for flow in find_flows(found, call.name, places)
+            if not self.is_flow_allowed(flow.source, call.server)
+        ]
         if flows and access == "read":
             told = f"{flows[0]}. Where the user wants that, give the value itself"
             raise ReferenceRefused(call.name, (told,))
@@ -85,6 +91,26 @@ class ResultKeeper:
         sources = merge_sources(*(result.sources for result, _ in found.used))
         flow = "; ".join(map(str, flows[:5]))
         return replace(call, arguments=found.arguments, flow=flow, sources=sources)
+
+    def look_up(self, session: str, arguments: Mapping[str, Any]) -> ResolvedArguments:
+        """The arguments with what references to the session's results stand for, which may go
+        nowhere yet; nothing is recorded.
+        """
+        now = self.now()
+        return resolve_arguments(arguments, lambda handle: self.table.find(session, handle, now))
+
+    def find_foreign_sources(
+        self, sources: Iterable[ResultSource], target: str
+    ) -> tuple[ResultSource, ...]:
+        """Those of the sources whose values would get to new places with a call of the server
+        `target`, and that no signed rule lets go there.
+        """
+        places = find_places(target, self.get_server)
+        return tuple(
+            source
+            for source in sources
+            if find_new_places(source, places) and not self.is_flow_allowed(source.server, target)
+        )
 
     def shorten_reply(self, done: Done, result: Result) -> Result:
         """The result of a call as its session is given it. One without a session is given whole."""

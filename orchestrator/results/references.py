@@ -80,6 +80,24 @@ class ResolvedArguments:
     problems: tuple[ReferenceProblem, ...] = field(default=())
 
 
+def list_taken_sources(
+    resolved: ResolvedArguments,
+) -> dict[str, tuple[ResultSource, ...]]:
+    """The sources of the results that values were taken of, by the argument that they went into."""
+    taken: dict[str, tuple[ResultSource, ...]] = {}
+    for (result, _), where in zip(resolved.used, resolved.at, strict=True):
+        name = where.split("/")[1].replace("~1", "/").replace("~0", "~")
+        taken[name] = merge_sources(taken.get(name, ()), result.sources)
+    return taken
+
+
+def find_new_places(source: ResultSource, places: frozenset[str]) -> tuple[str, ...]:
+    """The places to which a value of the source's answers would get for the first time, where it
+    goes to a server that may talk to these `places`.
+    """
+    return tuple(sorted(places - (source.places - {ANYWHERE}))) if source.places else ()
+
+
 def has_references(arguments: Mapping[str, Any]) -> bool:
     """Whether a reference stands in a call's arguments."""
     return next(_iterate_references(arguments, "", MAX_LEVELS), None) is not None
@@ -142,7 +160,7 @@ def find_flows(used: ResolvedArguments, target: str, places: frozenset[str]) -> 
         Flow(where, source.server, result.handle, target, beyond)
         for (result, _), where in zip(used.used, used.at, strict=True)
         for source in result.sources
-        if source.places and (beyond := tuple(sorted(places - (source.places - {ANYWHERE}))))
+        if (beyond := find_new_places(source, places))
     )
 
 

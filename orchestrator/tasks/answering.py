@@ -10,6 +10,8 @@ from typing import Any
 from orchestrator.calls import split_tool_name
 from orchestrator.errors import UnknownTool
 from orchestrator.gateway.catalog import Catalog
+from orchestrator.results.keeper import ResultKeeper
+from orchestrator.results.references import has_references
 from orchestrator.tasks.model import Plan
 from orchestrator.tasks.planning.parse import parse_plan
 from orchestrator.tasks.run.flow import holds_reference, merge_arguments
@@ -33,6 +35,7 @@ class Answering:
 
     store: Store
     roster: Catalog
+    results: ResultKeeper
 
     def take_answer(
         self, run: str, answer: Mapping[str, Any], by: str, session: str = ""
@@ -67,25 +70,42 @@ class Answering:
         result = job.result if isinstance(job.result, Mapping) else {}
         question = result.get("question") or {}
         shown = question.get("shown") or {}
+        session = str(job.request.get("session", ""))
         if "steps" in answer:
-            yield from self._check_plan(answer)
+            yield from self._check_plan(answer, session)
         arguments = answer.get("arguments")
         tool = answer.get("tool") or shown.get("tool")
         if arguments is None or not tool or tool == "none":
             return
-        known = shown.get("known") or {}
+        if "confirm" in answer and has_references(arguments):
+            told = "has a reference to a kept result: what is confirmed has to be seen"
+            yield SchemaViolation("/answer/arguments", told)
+            return
+        found = self.results.look_up(session, arguments)
+        for problem in found.problems:
+            yield SchemaViolation(f"/answer/arguments{problem.where}", problem.reason)
+        if found.problems:
+            return
+        arguments, known = found.arguments, shown.get("known") or {}
         yield from self._check_arguments(
             "/answer/arguments", tool, merge_arguments(known, arguments)
         )
 
-    def _check_plan(self, answer: Mapping[str, Any]) -> Iterator[SchemaViolation]:
-        plan = parse_plan(answer)
+    def _check_plan(self, answer: Mapping[str, Any], session: str) -> Iterator[SchemaViolation]:
+        steps = []
+        for number, step in enumerate(answer["steps"]):
+            found = self.results.look_up(session, step.get("arguments") or {})
+            for wrong in found.problems:
+                where = f"/answer/steps/{number}/arguments{wrong.where}"
+                yield SchemaViolation(where, wrong.reason)
+            steps.append({**step, "arguments": {} if found.problems else found.arguments})
+        plan = parse_plan({"steps": steps})
         if not isinstance(plan, Plan):
             for problem in plan:
                 told = f"{problem.code} {problem.name}".strip().replace("_", " ")
                 yield SchemaViolation(f"/answer{problem.where}", told)
             return
-        for number, step in enumerate(answer["steps"]):
+        for number, step in enumerate(steps):
             where, tool = f"/answer/steps/{number}", step.get("tool")
             if tool and self._find_tool(tool) is None:
                 yield SchemaViolation(f"{where}/tool", f"there is no tool {tool!r}")

@@ -10,6 +10,7 @@ from orchestrator.calls import Call, Reply
 from orchestrator.forging.authors.authors import Authors
 from orchestrator.gateway.catalog import Catalog
 from orchestrator.jobs.runner import Work
+from orchestrator.results.keeper import ResultKeeper
 from orchestrator.settings import DecisionBands
 from orchestrator.tasks.suggestions import Suggestions
 
@@ -18,7 +19,7 @@ from orchestrator.tasks.suggestions import Suggestions
 class TaskParts:
     """`checkpoints` is the file of their states; `call` makes a call under an id, a write once;
     `forge` carries out the forging of a job (`ForgeJobRunner.run_forge_job`), `repair` that of a
-    server whose call failed (`AwaitedRepairs.repair`).
+    server whose call failed (`AwaitedRepairs.repair`); `results` are those kept for sessions.
     """
 
     checkpoints: Path
@@ -29,3 +30,4 @@ class TaskParts:
     forge: Work
     repair: Callable[[str], Awaitable[bool]]
     bands: DecisionBands
+    results: ResultKeeper

@@ -48,6 +48,7 @@ def build_graph(context: RunContext) -> StateGraph[RunState]:
         calls.retry,
         calls.diagnose,
         calls.repair,
+        calls.replan,
         calls.escalate,
         ends.assemble,
     ):
@@ -70,8 +71,10 @@ def build_graph(context: RunContext) -> StateGraph[RunState]:
     after_check = ["retry", "diagnose", "route", "execute", "assemble"]
     graph.add_conditional_edges("check", calls.choose_after_check, after_check)
     graph.add_edge("retry", "execute")
-    graph.add_conditional_edges("diagnose", calls.choose_after_diagnose, ["repair", "escalate"])
-    graph.add_conditional_edges("repair", calls.choose_after_repair, ["execute", "escalate"])
+    unmended = ["replan", "escalate"]
+    graph.add_conditional_edges("diagnose", calls.choose_after_diagnose, ["repair", *unmended])
+    graph.add_conditional_edges("repair", calls.choose_after_repair, ["execute", *unmended])
+    graph.add_edge("replan", "choose")
     graph.add_edge("escalate", "assemble")
     graph.add_edge("assemble", END)
     return graph

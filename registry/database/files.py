@@ -66,6 +66,23 @@ def lock_file(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+@contextmanager
+def try_lock_file(path: Path) -> Iterator[bool]:
+    """Hold the lock that belongs to a file, as `lock_file`; False where somebody else holds it."""
+    beside = path.with_name(f".{path.name}.lock")
+    descriptor = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            if fcntl is not None:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(descriptor)
+
+
 def _write_new_file(path: Path, content: bytes, mode: int) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     with os.fdopen(descriptor, "wb") as file:

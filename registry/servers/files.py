@@ -16,13 +16,13 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from registry.database.files import flush_directory, lock_file
-from registry.errors import RowNotFound
+from registry.database.files import flush_directory, lock_file, try_lock_file
+from registry.errors import InstallationUnderWay, RowNotFound
 from registry.models import Entry
 from registry.servers.entries import ServerTable
 from sandbox.bundle import report as stage_report
@@ -138,6 +138,21 @@ def recover_installations(home: Path, entries: ServerTable) -> tuple[str, ...]:
         for name in names:
             _settle_server(home, entries, name)
     return tuple(names)
+
+
+@contextmanager
+def hold_settled(home: Path, entries: ServerTable, name: str) -> Iterator[None]:
+    """While it is held, a server's row and files are of one version, but for what a person edits:
+    no version is installed, and what a dead process began is settled. Raises InstallationUnderWay
+    where somebody installs one just then.
+    """
+    servers = get_server_directory(home, name).parent
+    with try_lock_file(servers / LOCK) as held:
+        if not held:
+            raise InstallationUnderWay(name)
+        if any(path.name.split("-")[1] == name for path in _find_leftovers(home)):
+            _settle_server(home, entries, name)
+        yield
 
 
 def check_consistency(home: Path, entries: ServerTable) -> tuple[Inconsistency, ...]:

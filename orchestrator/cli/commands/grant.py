@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from orchestrator.approvals.flows import FLOW, allow_flow
 from orchestrator.approvals.granting import (
     add_grant,
     confirm_grants,
@@ -72,8 +73,10 @@ def grant_command(
     """Grant SERVER a PERMISSION that it declares: env:NAME, fs:/PATH:ro, fs:/PATH:rw,
     network:HOST:PORT, call:SERVER.TOOL, tls:HOST:PORT, tls:*:PORT, dns:ZONE[@SERVER],
     dns:*[@SERVER] or tcp:HOST:PORT; or fs:/PATH:ro, undeclared, where its tools take files as
-    arguments; or requests:NUMBER, undeclared, for what one call may send to one host. Without
-    one, list what it declares and has; without SERVER, every grant. Granting asks for the PIN.
+    arguments; or requests:NUMBER, undeclared, for what one call may send to one host; or
+    flow:OTHER, undeclared: values that server OTHER answers go into its calls without being
+    shown first. Without one, list what it declares and has; without SERVER, every grant. Granting
+    asks for the PIN.
 
     With --confirm, show the grants that no signature of yours covers (of SERVER, a HOST:PORT or a
     source's URL, or all of them) and sign them with the PIN.
@@ -90,7 +93,9 @@ def grant_command(
                 store.servers.get(server).permissions, consents.find_permissions(server), as_json
             )
         else:
-            if parse_allowed_requests(permission) is not None:
+            if permission.startswith(FLOW):
+                _change_flow(settings, consents, server, permission, revoke, pin_file)
+            elif parse_allowed_requests(permission) is not None:
                 _change_requests(settings, consents, server, permission, revoke, pin_file)
             else:
                 _change_permission(
@@ -131,6 +136,26 @@ def _change_permission(
     signer = ask_pin(settings, pin_file)
     add_grant(store.grants, f"{server} {wanted}", "permission", "terminal", signer, secret)
     print_text(f"{server} may have {wanted}.")
+
+
+def _change_flow(
+    settings: Settings,
+    consents: Grants,
+    server: str,
+    wanted: str,
+    revoke: bool,
+    pin_file: Path | None,
+) -> None:
+    """Let values of one server's answers go into another's calls unshown, or no longer."""
+    store, source = consents.store, wanted.removeprefix(FLOW)
+    if revoke:
+        revoke_permissions(store.grants, server, (wanted,), "terminal", time.time())
+        sign_audit(settings, store.audit)
+        print_text(f"What {source} answers is shown before it goes to {server}.")
+        return
+    ends = store.servers.get(source), store.servers.get(server)
+    allow_flow(consents, *ends, "terminal", ask_pin(settings, pin_file))
+    print_text(f"What {source} answers may go to {server} without being shown first.")
 
 
 def _change_requests(

@@ -18,7 +18,8 @@ from sandbox import exactjson
 
 MAX_TEXT = 4_000
 MAX_BYTES = 64 * 1024
-_ID = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,19}\Z")
+# r1, r2… name results that a session keeps.
+_ID = re.compile(r"(?!r[0-9]+\Z)[A-Za-z][A-Za-z0-9_]{0,19}\Z")
 _TOOL = re.compile(r"[a-z][a-z0-9_]{0,39}\.[A-Za-z0-9_.-]{1,128}\Z")
 
 ANSWER: Mapping[str, Any] = {

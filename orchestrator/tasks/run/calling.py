@@ -16,6 +16,7 @@ from typing import Any
 from orchestrator.calls import Call, Done, Pending, Reply
 from orchestrator.errors import UnknownTool
 from orchestrator.gateway.approved_writes import derive_approval_id
+from orchestrator.results.references import merge_sources
 from orchestrator.tasks.results import add_escalation, build_call_result
 from orchestrator.tasks.run.context import RunContext
 from orchestrator.tasks.run.state import (
@@ -27,6 +28,7 @@ from orchestrator.tasks.run.state import (
     find_ready,
     get_server,
 )
+from orchestrator.tasks.run.taking import parse_sources
 from registry.errors import RowNotFound
 from registry.models import Invocation
 from sandbox.session.interface import Failure
@@ -145,6 +147,8 @@ class Calling:
             reason=reason.strip(),
             session=state.get("session", ""),
             read_by=read_by,
+            flow=_describe_taken(step),
+            sources=merge_sources(*map(parse_sources, (step.get("taken") or {}).values())),
         )
 
     def _find_earlier(self, identity: str, call: Call) -> dict[str, Any] | None:
@@ -218,7 +222,36 @@ class Calling:
     def choose_after_diagnose(self, state: RunState) -> str:
         step = state["steps"][state["current"]]
         mendable = step["failure"] in FIXABLE and not step.get("repairs")
-        return "repair" if mendable else "escalate"
+        return "repair" if mendable else self._choose_unmended(state)
+
+    def _choose_unmended(self, state: RunState) -> str:
+        """A read that nobody named the tool of may be done by another tool, once a run."""
+        step = state["steps"][state["current"]]
+        chosen = step.get("choice") not in ("given", None) and not step.get("made")
+        useful = step["failure"] in TRANSIENT or step["failure"] in FIXABLE
+        others = _list_others(step)
+        may = useful and others and chosen and self._is_read(step) and not self.context.quiet
+        return "replan" if may and not state.get("replanned") else "escalate"
+
+    async def replan(self, state: RunState) -> RunState:
+        """The step without the tool that failed: one of its other candidates, or none."""
+        step = state["steps"][state["current"]]
+        self.context.tell("replan", 0.78, f"{step['tool']} failed; looking at other tools")
+        fresh: StepState = {
+            "id": step["id"],
+            "task": step["task"],
+            "after": step["after"],
+            "uses": step["uses"],
+            "pick": step["pick"],
+            "choice": "choose",
+            "tool": "",
+            "arguments": {},
+            "candidates": _list_others(step),
+            "failed_tool": step["tool"],
+            "attempts": step["attempts"],
+            "rounds": step.get("rounds", 0) + 1,
+        }
+        return {"steps": {**state["steps"], step["id"]: fresh}, "replanned": True}
 
     async def repair(self, state: RunState) -> RunState:
         """Have the server repaired, where what is known of it tells how."""
@@ -232,7 +265,8 @@ class Calling:
 
     def choose_after_repair(self, state: RunState) -> str:
         step = state["steps"][state["current"]]
-        return "execute" if step["repairs"] > 0 and self._is_read(step) else "escalate"
+        mended = step["repairs"] > 0 and self._is_read(step)
+        return "execute" if mended else self._choose_unmended(state)
 
     async def escalate(self, state: RunState) -> RunState:
         """Nothing more can be done without a person: say so beside what the server said."""
@@ -252,6 +286,21 @@ class Calling:
             return self.context.parts.roster.find_tool(server, tool).access == "read"
         except UnknownTool:
             return False
+
+
+def _describe_taken(step: StepState) -> str:
+    """Which values are of earlier answers of the session, for who decides on a write."""
+    named = (
+        f"{name} is taken from an answer of {', '.join(sources)}"
+        for name, sources in (step.get("taken") or {}).items()
+    )
+    return "; ".join(named)[:600]
+
+
+def _list_others(step: StepState) -> list[dict[str, Any]]:
+    """The step's candidates without those of the server whose tool it tried."""
+    server = get_server(step["tool"])
+    return [c for c in step.get("candidates") or [] if get_server(c["tool"]) != server]
 
 
 def _count_calls(step: StepState) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +12,10 @@ from orchestrator.errors import RunWaits
 from orchestrator.forging.order import ForgeStep, Report
 from orchestrator.tasks.model import Question
 from orchestrator.tasks.parts import TaskParts
-from orchestrator.tasks.run.outcome import list_steps
+from orchestrator.tasks.run.outcome import list_progress
 from orchestrator.tasks.run.questions import build_need, encode_question, name_question
 from orchestrator.tasks.run.state import MAX_TOKENS, RunState
+from orchestrator.tasks.run.taking import Taken, take_kept
 from registry.models import Job
 from registry.store import Store
 from sandbox.bundle.model import ToolDefinition
@@ -50,7 +52,7 @@ class RunContext:
             "run": self.job.id,
             **told,
             "strategy": state.get("strategy", ""),
-            "steps": list_steps(state),
+            "steps": list_progress(state),
         }
         raise RunWaits(need, need.text, result)
 
@@ -58,6 +60,17 @@ class RunContext:
         """The tool of a `server.tool`, as it counts now. Raises UnknownTool, BundleInvalid."""
         server, _, tool = name.partition(".")
         return self.parts.roster.find_tool(server, tool)
+
+    async def take_arguments(
+        self, state: RunState, arguments: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], Taken]:
+        """Arguments that whoever asked gave, with the values of the session's results that they
+        refer to. Never for what a model or an API wrote. Raises ReferenceRefused.
+        """
+        if not arguments:
+            return {}, {}
+        session = state.get("session", "")
+        return await asyncio.to_thread(take_kept, self.parts.results, session, arguments)
 
     async def open_author(self, server: str = "") -> Author | None:
         """The configured endpoint, while this run may ask it more; None where there is none. A

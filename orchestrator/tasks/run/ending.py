@@ -28,6 +28,9 @@ from registry.models import Job
 from registry.needs import DecisionNeed
 
 STOP = "stop"
+MAX_FORGED = 3
+"""Servers that a run makes or extends at most."""
+ONE_BY_CODE = "a run has the code of one server written; ask for the rest by itself"
 
 
 @dataclass(frozen=True)
@@ -46,21 +49,36 @@ class Making:
             return self._suggest(state)
         if step.get("server") in (state.get("adapted") or []) and step.get("made"):
             return await self._extend(state, step)
-        if state.get("forged"):
-            return self._refuse(state, "a run makes one server; ask for the rest by itself")
+        if len(state.get("forged") or []) >= MAX_FORGED:
+            return self._refuse(
+                state, f"a run makes {MAX_FORGED} servers at most; ask for the rest"
+            )
         source = await asyncio.to_thread(self._find_source, state)
         if source == STOP:
             return self._refuse(state, "no server does it, and none was to be made")
-        made = await self._carry_out(step, {"source": source} if source else {})
+        if source == NO_SOURCE and await self._has_drafts(state):
+            return self._refuse(state, ONE_BY_CODE)
+        made = await self._carry_out(state, {"source": source} if source else {})
         return self._route_to(state, str(made["server"]))
 
-    async def _carry_out(self, step: StepState, order: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def _has_drafts(self, state: RunState) -> bool:
+        """Whether a server that this run made was written as code: its drafts are the job's."""
+        if not state.get("forged"):
+            return False
+        return bool(await asyncio.to_thread(self.context.store.drafts.find, self.context.job.id))
+
+    async def _carry_out(self, state: RunState, order: Mapping[str, Any]) -> Mapping[str, Any]:
         """What forging for a step came to, as a forge job does it. Raises as that."""
-        job = self.context.job
+        job, step = self.context.job, get_step(state)
         asked = isinstance(job.result, Mapping) and job.result.get("state") == "asking"
-        # What a forge keeps of its drafts is the job's result too; a question is none of that.
-        begun = None if asked else job.result
-        request = {**job.request, "task": step["task"], **order}
+        # What a forge keeps of its drafts is the job's result too; a question is none of that, nor
+        # is what another server of this run left there.
+        begun = None if asked or state.get("forged") else job.result
+        own = dict(job.request)
+        if state.get("forged"):
+            # What the order said of the server before is not this one's.
+            own = {k: v for k, v in own.items() if k not in ("name", "parent", "source")}
+        request = {**own, "task": step["task"], **order}
         # Whoever hands in a draft for it is held to the same order.
         self.context.store.jobs.keep_request(job.id, job.attempt, request, time.time())
         forging = replace(job, request=request, result=begun)
@@ -69,7 +87,7 @@ class Making:
     def _find_source(self, state: RunState) -> str:
         """Where the API is: as the request or the task says it, else asked once."""
         step = get_step(state)
-        if state.get("source") or state.get("tool") == NO_TOOL:
+        if not state.get("forged") and (state.get("source") or state.get("tool") == NO_TOOL):
             return state.get("source", "")
         if self.context.job.request.get("document") or find_locations(step["task"]):
             return ""
@@ -90,7 +108,7 @@ class Making:
         compiled = entry.created_by.startswith("compiler")
         if not compiled:
             return await self._extend(state, step)
-        await self._carry_out(step, {"name": server, "source": entry.source})
+        await self._carry_out(state, {"name": server, "source": entry.source})
         # What it has by now is chosen from; none of it leads to code for it.
         adapted = [*(state.get("adapted") or []), server]
         return {**self._route_to(state, server), "adapted": adapted, "strategy": "adapt"}
@@ -99,8 +117,10 @@ class Making:
         """The next version of a registered server, from code that somebody writes, once a run."""
         if step.get("extended"):
             return self._refuse(state, "its next version does not do it either")
+        if await self._has_drafts(state):
+            return self._refuse(state, ONE_BY_CODE)
         server = step["server"]
-        await self._carry_out(step, {"name": server, "parent": server, "source": NO_SOURCE})
+        await self._carry_out(state, {"name": server, "parent": server, "source": NO_SOURCE})
         routed = self._route_to(state, server)
         steps = change_step({**state, "steps": routed["steps"]}, step["id"], extended=True)
         return {**routed, "steps": steps, "strategy": "adapt"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from orchestrator.tasks.run import questions
 from orchestrator.tasks.run.context import RunContext
 from orchestrator.tasks.run.flow import holds_reference, merge_arguments
 from orchestrator.tasks.run.state import RunState, StepState, change_step, get_server, get_step
+from orchestrator.tasks.run.taking import Recalled, encode_servers, recall_arguments
 from orchestrator.tasks.run.thinking import (
     CLIENT,
     RULES,
@@ -69,6 +71,9 @@ class Filling:
             origins = {n: "step" if holds_reference(v) else "model" for n, v in known.items()}
             return self._keep(state, step, known, origins)
         filled = await self._fill(state, step, tool)
+        recalled = await asyncio.to_thread(self._recall, state, step, tool, filled)
+        if recalled:
+            return self._keep_recalled(state, step, filled, recalled)
         # Whoever names the tool and no arguments wants it called, whatever else the words say.
         doubts = () if given else list_doubts(filled.reading)
         if not filled.is_complete or doubts:
@@ -76,7 +81,7 @@ class Filling:
             if asked is not None:
                 return {"steps": change_step(state, step["id"], **asked)}
         if not filled.is_complete:
-            return self._ask(state, step, tool, filled)
+            return await self._ask(state, step, tool, filled)
         carried = {name: "step" for name, value in filled.known.items() if holds_reference(value)}
         return {
             "steps": change_step(
@@ -112,7 +117,44 @@ class Filling:
         missing = tuple(n for n in reading.missing if n.partition(".")[0] not in known)
         return Filled(known, reading, missing)
 
-    def _ask(
+    def _recall(
+        self, state: RunState, step: StepState, tool: ToolDefinition, filled: Filled
+    ) -> Mapping[str, Recalled]:
+        """What of the missing arguments earlier answers of the session give; nothing where that is
+        not all of them.
+        """
+        session = state.get("session", "")
+        if not session or not filled.missing or self.context.quiet:
+            return {}
+        memory = self.context.store.sessions.load_memory(session, time.time())
+        found = recall_arguments(step["task"], memory, tool.input_schema, filled.missing)
+        return found if found.keys() == {*filled.missing} else {}
+
+    def _keep_recalled(
+        self, state: RunState, step: StepState, filled: Filled, recalled: Mapping[str, Recalled]
+    ) -> RunState:
+        """The step with remembered values, which are shown before they are used."""
+        values = {name: each.value for name, each in recalled.items()}
+        results = self.context.parts.results
+        sources = {name: encode_servers(results, each.tool) for name, each in recalled.items()}
+        doubts = [
+            f"{name} is read as {each.words!r}, out of what {each.tool} answered."
+            for name, each in recalled.items()
+        ]
+        return {
+            "steps": change_step(
+                state,
+                step["id"],
+                arguments={**filled.arguments, **values},
+                origins={**filled.reading.origins, **dict.fromkeys(values, "memory")},
+                taken={**(step.get("taken") or {}), **sources},
+                evidence={name: each.words for name, each in recalled.items()},
+                doubts=[*list_doubts(filled.reading), *doubts],
+                read_by=step.get("read_by") or RULES,
+            )
+        }
+
+    async def _ask(
         self, state: RunState, step: StepState, tool: ToolDefinition, filled: Filled
     ) -> RunState:
         if step.get("choice") == "given" and self.context.quiet:
@@ -127,13 +169,15 @@ class Filling:
             filled.missing,
             filled.reading.problem,
         )
-        told = dict(self.context.ask(question, state)["arguments"])
+        answer = self.context.ask(question, state)["arguments"]
+        told, taken = await self.context.take_arguments(state, answer)
         return {
             "steps": change_step(
                 state,
                 step["id"],
                 arguments=merge_arguments(filled.arguments, told),
                 origins={**filled.reading.origins, **dict.fromkeys(told, "given")},
+                taken={**(step.get("taken") or {}), **taken},
                 read_by=step.get("read_by") or CLIENT,
                 # Who fills in a call has seen it.
                 shown=step.get("shown", False) or step.get("choice") == "confirm",

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.tasks.results import MAX_READ, TaskResult, add_reading
+from orchestrator.tasks.run.flow import holds_reference
 from orchestrator.tasks.run.state import RunState, StepState
 
 MAX_STEP_RESULT = 20_000
@@ -45,6 +46,14 @@ def list_steps(state: RunState) -> list[dict[str, Any]]:
     return [_describe_step(step) for step in (state.get("steps") or {}).values()]
 
 
+def list_progress(state: RunState) -> list[dict[str, Any]]:
+    """How the steps stand, beside a question: without what they came to."""
+    return [
+        {"id": step["id"], "tool": step.get("tool", ""), "state": step.get("end", "waiting")}
+        for step in (state.get("steps") or {}).values()
+    ]
+
+
 def _describe_step(step: StepState) -> dict[str, Any]:
     reply = step.get("reply") or {}
     result = reply.get("result")
@@ -53,6 +62,8 @@ def _describe_step(step: StepState) -> dict[str, Any]:
     told = {
         "id": step["id"],
         "task": step["task"],
+        "after": list(step.get("after") or []),
+        "each": step.get("pick") == "each",
         "tool": step.get("tool", ""),
         "arguments": step.get("resolved", step.get("arguments", {})),
         "origins": step.get("origins", {}),
@@ -61,6 +72,8 @@ def _describe_step(step: StepState) -> dict[str, Any]:
         "trust": step.get("trust", ""),
         "milliseconds": step.get("milliseconds", 0.0),
     }
+    if holds_reference(step.get("arguments")):
+        told["planned"] = step["arguments"]
     if result is None:
         return told
     return {**told, **({"result": result} if small else {"summary": text[:MAX_READ]})}

@@ -32,9 +32,11 @@ from orchestrator.tasks.run.state import (
     build_steps,
     change_step,
     find_ready,
+    get_server,
     get_step,
     list_results,
 )
+from orchestrator.tasks.run.taking import Taken, parse_sources
 from orchestrator.tasks.run.thinking import (
     CLIENT,
     RULES,
@@ -45,6 +47,7 @@ from orchestrator.tasks.run.thinking import (
     is_restricted,
     strip_addresses,
 )
+from orchestrator.tasks.run.workflows import MAX_RUNS, find_known_plan
 
 CANDIDATES = 5
 MADE_CANDIDATES = 20
@@ -65,10 +68,10 @@ class Preparing:
         if state.get("steps"):
             return {"current": next((step["id"] for step in find_ready(state)), "")}
         named = state.get("tool") or self._find_named_tool(state["task"])
+        given, taken = await self.context.take_arguments(state, state.get("arguments") or {})
         if named:
-            only = Step("s1", state["task"], named, state.get("arguments") or {})
-            steps = build_steps(Plan((only,)))
-            steps["s1"]["choice"] = "forge" if named == NO_TOOL else "given"
+            steps = build_steps(Plan((Step("s1", state["task"], named, given),)))
+            steps["s1"] |= {"choice": "forge" if named == NO_TOOL else "given", "taken": taken}
             return {
                 "steps": steps,
                 "current": "s1",
@@ -77,35 +80,49 @@ class Preparing:
         plan = await asyncio.to_thread(plan_task, state["task"])
         if len(plan.steps) == 1:
             steps = build_steps(plan)
-            steps[plan.steps[0].id]["arguments"] = state.get("arguments") or {}
+            steps[plan.steps[0].id] |= {"arguments": given, "taken": taken}
             return {"steps": steps, "current": plan.steps[0].id, "strategy": plan.strategy}
-        plan, by = await self._arrange_steps(state, plan)
+        plan, by, took = await self._arrange_steps(state, plan)
         steps = build_steps(plan)
         for step in steps.values():
+            step["taken"] = took.get(step["id"], {})
             if step["tool"]:
                 step |= {"choice": "choose", "read_by": by}
         return {"steps": steps, "current": plan.steps[0].id, "strategy": plan.strategy}
 
-    async def _arrange_steps(self, state: RunState, plan: Plan) -> tuple[Plan, str]:
-        """Several steps, and who says how they hang together."""
+    async def _arrange_steps(
+        self, state: RunState, plan: Plan
+    ) -> tuple[Plan, str, Mapping[str, Taken]]:
+        """Several steps, who says how they hang together, and what each takes of other answers."""
         found = await asyncio.to_thread(self._find_candidates, plan)
         author = await self.context.open_author()
         if author is not None:
             try:
-                return await ask_plan(author, state["task"], plan, found, self._knows_tool)
+                made, by = await ask_plan(author, state["task"], plan, found, self._knows_tool)
             except (AuthorFailed, BudgetSpent):
-                return plan, RULES
-        told = [
-            {"id": step.id, "task": step.task, "after": list(step.after)} for step in plan.steps
-        ]
+                return plan, RULES, {}
+            return made, by, {}
+        plan = await asyncio.to_thread(self._find_known, state["task"], plan)
+        told = [_describe_planned(step) for step in plan.steps]
         question = questions.build_plan_question(0, told, found)
         if self.context.quiet:
-            return plan, RULES
+            return plan, RULES, {}
         answer = self.context.ask(question, state)
         if "steps" not in answer:
-            return plan, CLIENT
-        made = parse_plan(answer)
-        return (made, CLIENT) if isinstance(made, Plan) else (plan, RULES)
+            return plan, CLIENT, {}
+        steps, took = [], {}
+        for each in answer["steps"]:
+            given, took[each["id"]] = await self.context.take_arguments(
+                state, each.get("arguments") or {}
+            )
+            steps.append({**each, "arguments": given})
+        parsed = parse_plan({"steps": steps})
+        return (parsed, CLIENT, took) if isinstance(parsed, Plan) else (plan, RULES, {})
+
+    def _find_known(self, task: str, plan: Plan) -> Plan:
+        """How an earlier run of this home did the same steps; the rules' plan where none did."""
+        runs = self.context.store.jobs.find("done", MAX_RUNS)
+        return find_known_plan(task, plan, runs, self._knows_tool) or plan
 
     def _find_candidates(self, plan: Plan) -> dict[str, list[dict[str, Any]]]:
         find = self.context.parts.suggestions.find
@@ -169,7 +186,10 @@ class Preparing:
         step = get_step(state)
         self.context.tell("choose", 0.2, f"choosing a tool for {step['id']}")
         candidates = step.get("candidates") or []
-        asks = not step.get("rounds") and await self._may_choose(step.get("reasons") or [])
+        again = bool(step.get("failed_tool"))
+        asks = (again or not step.get("rounds")) and await self._may_choose(
+            step.get("reasons") or []
+        )
         author = await self.context.open_author() if asks else None
         if author is not None:
             try:
@@ -184,9 +204,11 @@ class Preparing:
             step["task"],
             candidates,
             () if candidates else await asyncio.to_thread(describe_suggestions, step["task"]),
+            step.get("failed_tool", ""),
         )
         answer = self.context.ask(question, state)
-        return _chosen(state, answer["tool"], answer.get("arguments") or {}, CLIENT)
+        given, taken = await self.context.take_arguments(state, answer.get("arguments") or {})
+        return _chosen(state, answer["tool"], given, CLIENT, taken)
 
     def choose_after_choose(self, state: RunState) -> str:
         return "forge" if get_step(state).get("choice") == "forge" else "arguments"
@@ -231,10 +253,25 @@ class Preparing:
             why.append("Its server is not one that words alone may call.")
         said = " ".join([state["task"], step["task"]])
         foreign = find_foreign_values(self.context.parts.roster, state, step, resolved, said)
-        if foreign:
-            named = ", ".join(f"{name} (from {origin})" for name, origin in foreign.items())
+        allowed, server = self.context.parts.results.is_flow_allowed, get_server(step["tool"])
+        shown = {n: origin for n, origin in foreign.items() if not allowed(origin, server)}
+        shown |= self._find_taken(step, server)
+        if shown:
+            named = ", ".join(f"{name} (from {origin})" for name, origin in shown.items())
             why.append(f"Another server's answer would be sent there: {named}.")
         return why
+
+    def _find_taken(self, step: StepState, server: str) -> dict[str, str]:
+        """The arguments whose values earlier answers of the session gave, and that would get to new
+        places with this call; each with the server that gave it.
+        """
+        find = self.context.parts.results.find_foreign_sources
+        found: dict[str, str] = {}
+        for name, sources in (step.get("taken") or {}).items():
+            foreign = find(parse_sources(sources), server)
+            if foreign and name in (step.get("arguments") or {}):
+                found[name] = foreign[0].server
+        return found
 
     async def confirm(self, state: RunState) -> RunState:
         """Show the filled call to who asked, and let them say yes, no or other arguments."""
@@ -293,6 +330,12 @@ class Preparing:
         return {"steps": ended, "result": {"state": "refused"}}
 
 
+def _describe_planned(step: Step) -> dict[str, Any]:
+    told = {"id": step.id, "task": step.task, "after": list(step.after)}
+    known = {"tool": step.tool, "arguments": dict(step.arguments)} if step.tool else {}
+    return {**told, **known}
+
+
 def _decided(step: StepState, decided: StepDecision) -> dict[str, Any]:
     changes: dict[str, Any] = {
         "choice": decided.decision.kind,
@@ -305,12 +348,18 @@ def _decided(step: StepState, decided: StepDecision) -> dict[str, Any]:
     return changes
 
 
-def _chosen(state: RunState, tool: str, arguments: Mapping[str, Any], by: str) -> RunState:
+def _chosen(
+    state: RunState,
+    tool: str,
+    arguments: Mapping[str, Any],
+    by: str,
+    taken: Taken | None = None,
+) -> RunState:
     """The step with what was chosen of its candidates."""
     step = get_step(state)
     if tool == questions.NONE:
         return {"steps": change_step(state, step["id"], choice="forge", tool=NO_TOOL)}
     changes: dict[str, Any] = {"choice": "choose", "tool": tool, "read_by": by}
     if arguments:
-        changes |= {"arguments": dict(arguments)}
+        changes |= {"arguments": dict(arguments), "taken": taken or {}}
     return {"steps": change_step(state, step["id"], **changes)}

@@ -15,9 +15,13 @@ from sandbox.sanitize import clean_text
 NONE = "none"
 """The tool that an answer names where none of the candidates fits."""
 MAY_BE_MADE = "Of the public APIs that are known, one of these may be meant:"
-MAX_SHOWN = 600
-MAX_SCHEMA = 6_000
-"""Characters of a candidate's schema that a question shows."""
+MAX_SHOWN = 300
+MAX_ROOM = 1_200
+"""Characters that the schemas of a question's tools have together: the whole question, as a client
+gets it, is to stay within 1,500 tokens.
+"""
+MAX_DESCRIBED = 160
+MAX_CUT = 40
 
 
 def build_confirmation(
@@ -43,18 +47,21 @@ def build_choice(
     task: str,
     candidates: Sequence[Mapping[str, Any]],
     services: Sequence[str] = (),
+    failed: str = "",
 ) -> Question:
     """Which of the candidates does a step, or none. `services` are lines about public APIs that the
-    task may mean where nothing registered fits it.
+    task may mean where nothing registered fits it, `failed` is a tool that was tried in vain.
     """
     names = [str(candidate["tool"]) for candidate in candidates]
-    shown = [_shorten_candidate(candidate) for candidate in candidates]
+    room = MAX_ROOM // max(1, len(candidates))
+    shown = [_shorten_candidate(candidate, room) for candidate in candidates]
+    tried = (f"{failed} failed, and nothing that is known mends it.",) if failed else ()
     return Question(
         _number("choose", step, number),
         "choose",
         step,
-        "\n".join((_ask_which(task, names), *_list_services(services))),
-        {"task": task, "candidates": shown},
+        "\n".join((*tried, _ask_which(task, names), *_list_services(services))),
+        {"task": _shorten(task), "candidates": shown},
         _build_schema({"tool": {"enum": [*names, NONE]}, "arguments": {"type": "object"}}, "tool"),
     )
 
@@ -82,8 +89,11 @@ def build_missing(
         {
             "tool": tool,
             "known": dict(known),
-            "missing": {name: _shorten_schema(_describe(schema, name)) for name in missing},
-            "inputSchema": _shorten_schema(dict(schema)),
+            "missing": {
+                name: _shorten_schema(_describe(schema, name), MAX_ROOM // 3 // len(missing))
+                for name in missing
+            },
+            "inputSchema": _shorten_schema(dict(schema), MAX_ROOM),
         },
         _build_schema({"arguments": required}, "arguments"),
     )
@@ -94,7 +104,7 @@ def build_source(step: str, number: int, task: str, services: Sequence[str] = ()
     APIs that the task may mean.
     """
     asked = (
-        f"No registered server does this: {_shorten(task)}. Where is its API (URL, host or path of "
+        f"No registered server does {_quote_task(task)}. Where is its API (URL, host or path of "
         f"its description)? `{NONE}` for what only computes; `stop` to leave it."
     )
     return Question(
@@ -102,7 +112,7 @@ def build_source(step: str, number: int, task: str, services: Sequence[str] = ()
         "arguments",
         step,
         "\n".join((asked, *_list_services(services))),
-        {"task": task, "missing": {"source": {"type": "string"}}},
+        {"task": _shorten(task), "missing": {"source": {"type": "string"}}},
         _build_schema({"source": {"type": "string", "minLength": 1, "maxLength": 2000}}, "source"),
     )
 
@@ -117,7 +127,8 @@ def build_plan_question(
     candidates: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> Question:
     """How the steps of a task hang together: which tool does each, on what."""
-    told = "; ".join(f"{step['id']}: {step['task']}" for step in steps)
+    told = "; ".join(_describe_step(step) for step in steps)
+    length = min(MAX_DESCRIBED, MAX_ROOM // max(1, len(steps)))
     return Question(
         _number("plan", "", number),
         "plan",
@@ -125,11 +136,8 @@ def build_plan_question(
         f"The task has several steps ({_shorten(told)}). Answer `accept` true, or the steps with "
         'the tool of each; an argument may be {"$ref": "s1", "path": "$.zones[0].id"}.',
         {
-            "steps": [dict(each) for each in steps],
-            "candidates": {
-                key: [_shorten_candidate(each) for each in found]
-                for key, found in candidates.items()
-            },
+            "steps": [{**each, "task": str(each["task"])[:length]} for each in steps],
+            "candidates": _shorten_listed(candidates),
         },
         _build_schema(
             {
@@ -138,6 +146,11 @@ def build_plan_question(
             }
         ),
     )
+
+
+def _describe_step(step: Mapping[str, Any]) -> str:
+    by = f" ({step['tool']}, as in an earlier run)" if step.get("tool") else ""
+    return f"{step['id']}: {step['task']}{by}"
 
 
 def name_question(question: Question, run: str) -> str:
@@ -203,9 +216,15 @@ def _describe(schema: Mapping[str, Any], name: str) -> Any:
 
 
 def _ask_which(task: str, names: Sequence[str]) -> str:
+    words = _quote_task(task)
     if not names:
-        return f"No registered tool fits {_shorten(task)}. Answer {NONE} to have a server made."
-    return f"Which tool does this: {_shorten(task)}? One of {', '.join(names)}, or {NONE}."
+        return f"No registered tool fits {words}. Answer {NONE} to have a server made."
+    return f"Which tool does {words}? One of {', '.join(names)}, or {NONE}."
+
+
+def _quote_task(task: str) -> str:
+    """A task inside a sentence of ours, which has marks of its own."""
+    return f"\u201c{_shorten(task).rstrip(' .?!')}\u201d"
 
 
 def _build_schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
@@ -228,17 +247,71 @@ def _shorten(text: str) -> str:
     return clean if len(clean) <= MAX_SHOWN else f"{clean[:MAX_SHOWN]}…"
 
 
-def _shorten_candidate(candidate: Mapping[str, Any]) -> dict[str, Any]:
+def _shorten_candidate(candidate: Mapping[str, Any], room: int) -> dict[str, Any]:
+    """A candidate in so many characters; without its schema where that leaves none for it."""
     keys = ("tool", "call_with", "server", "trust")
     told = {key: candidate[key] for key in keys if key in candidate}
-    described = {"description": _shorten(str(candidate.get("description", "")))}
-    return {**told, **described, "inputSchema": _shorten_schema(candidate.get("inputSchema", {}))}
+    told["description"] = _shorten(str(candidate.get("description", "")))[:MAX_DESCRIBED]
+    schema = _shorten_schema(candidate.get("inputSchema", {}), room)
+    return {**told, "inputSchema": schema} if schema else told
 
 
-def _shorten_schema(schema: Any) -> Any:
-    """A schema, or its properties' names where it is too long to be shown."""
-    if len(json.dumps(schema, ensure_ascii=False)) <= MAX_SCHEMA:
+def _shorten_listed(
+    candidates: Mapping[str, Sequence[Mapping[str, Any]]],
+) -> dict[str, list[dict[str, Any]]]:
+    """The candidates of each step, with less of each, and fewer, the more there are."""
+    listed: dict[str, list[dict[str, Any]]] = {}
+    for most, described, room in _LISTINGS:
+        listed = {
+            step: [_list_candidate(each, described, room) for each in found[:most]]
+            for step, found in candidates.items()
+        }
+        if _measure(listed) <= MAX_ROOM:
+            break
+    return listed
+
+
+_LISTINGS = (
+    (3, MAX_DESCRIBED, MAX_ROOM),
+    (3, MAX_DESCRIBED, 150),
+    (3, 60, 0),
+    (2, 0, 0),
+    (1, 0, 0),
+)
+"""How many candidates a step has, with how much of its description and of its schema each."""
+
+
+def _list_candidate(candidate: Mapping[str, Any], described: int, room: int) -> dict[str, Any]:
+    short = _shorten_candidate(candidate, room)
+    told = {"tool": short["tool"], "description": short["description"][:described]}
+    schema = {"inputSchema": short["inputSchema"]} if "inputSchema" in short else {}
+    return {**{name: text for name, text in told.items() if text}, **schema}
+
+
+def _shorten_schema(schema: Any, room: int) -> Any:
+    """A schema; where it has more than `room` characters, its properties' names and types, as many
+    as have room, the required ones first.
+    """
+    if _measure(schema) <= room:
         return schema
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
-    names = sorted(properties)[:50] if isinstance(properties, Mapping) else []
-    return {"type": "object", "properties": {key: {} for key in names}, "cut": True}
+    if not isinstance(properties, Mapping):
+        return {}
+    required = [name for name in schema.get("required") or () if name in properties]
+    names = list(dict.fromkeys([*required, *properties]))[:MAX_CUT]
+    while names:
+        typed = {name: _keep_type(properties[name]) for name in names}
+        needed = [name for name in required if name in typed]
+        cut = {"type": "object", "properties": typed, "required": needed, "cut": True}
+        if _measure(cut) <= room:
+            return cut
+        names.pop()
+    return {}
+
+
+def _keep_type(schema: Any) -> dict[str, Any]:
+    return {"type": schema["type"]} if isinstance(schema, Mapping) and "type" in schema else {}
+
+
+def _measure(value: Any) -> int:
+    return len(json.dumps(value, ensure_ascii=False))

@@ -22,9 +22,10 @@ class StepState(TypedDict, total=False):
     """One step. `tool` is `server.tool` once it is known, `choice` how it came to be: `given` by
     whoever asked, else as it was decided. `arguments` may hold references, `resolved` are those
     that are sent, `each` those of every call where a step makes one for each value; `doubts` say
-    why a reading has to be shown first. `read_by` is who read them out of the task, "" where
-    whoever asked gave tool and arguments. `shown`: a confirmation showed the call. `end` is how it
-    ended.
+    why a reading has to be shown first. `taken` are the arguments whose values are of earlier
+    answers of the session, with the servers that gave those and their places. `read_by` is who
+    read them out of the task, "" where whoever asked gave tool and arguments. `shown`: a
+    confirmation showed the call. `failed_tool` was tried for it before. `end` is how it ended.
     """
 
     id: str
@@ -40,11 +41,13 @@ class StepState(TypedDict, total=False):
     arguments: dict[str, Any]
     resolved: dict[str, Any]
     origins: dict[str, str]
+    taken: dict[str, dict[str, list[str]]]
     evidence: dict[str, str]
     missing: list[str]
     reasons: list[str]
     server: str
     extended: bool
+    failed_tool: str
     read_by: str
     why: str
     shown: bool
@@ -85,6 +88,7 @@ class RunState(TypedDict, total=False):
     calls: int
     forged: list[str]
     adapted: list[str]
+    replanned: bool
     result: dict[str, Any]
 
 

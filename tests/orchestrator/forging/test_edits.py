@@ -15,12 +15,13 @@ from orchestrator.errors import UnknownTool
 from orchestrator.forging.edits import GONE_LOOKS, EditWatcher
 from orchestrator.forging.order import ForgeResult
 from registry.errors import RowNotFound
-from registry.models import build_entry
+from registry.models import Entry, build_entry
 from registry.servers import files
 from registry.servers.bundles import Bundles
+from registry.servers.entries import ServerTable
 from registry.store import Store
 from sandbox.bundle.example import Example
-from sandbox.bundle.model import Bundle, ToolDefinition, write_bundle
+from sandbox.bundle.model import Bundle, ToolDefinition, read_bundle, write_bundle
 from sandbox.bundle.permissions import build_request_pattern
 from sandbox.bundle.report import Proof, StageReport
 from sandbox.errors import EngineUnavailable
@@ -121,6 +122,50 @@ def test_a_bundle_dropped_in_is_usable_once_it_is_at_rest(place: Place) -> None:
     assert place.store.servers.find_summaries() == ()
     place.look(1)
     assert place.store.servers.get("one").version == 1
+
+
+class Committing(ServerTable):
+    """Rows whose next version is looked at between its commit and the renaming of its files."""
+
+    meanwhile: Callable[[], None] = staticmethod(lambda: None)
+
+    def publish(self, *given: Any, **named: Any) -> Entry:
+        made = super().publish(*given, **named)
+        self.meanwhile()
+        return made
+
+
+def test_a_version_whose_files_are_not_yet_in_place_is_no_edit(place: Place) -> None:
+    place.put(server())
+    place.look(1)
+    place.stages.trouble = EngineUnavailable("nothing is to be proved")
+    rows = Committing(place.store.servers._database)
+    rows.meanwhile = lambda: place.look(3)
+    fresh = replace(server(version=2), source_code=CODE + "\n")
+    Bundles(place.home, rows).publish_bundle(fresh, build_entry(fresh, 2.0), (PASSED,), None)
+    place.look(3)
+    current = place.store.servers.get("one")
+    assert (current.version, current.digest) == (2, fresh.compute_digest())
+    assert (place.stages.proved, place.refused()) == (0, [])
+
+
+def test_an_installation_that_died_after_its_row_is_settled_and_is_no_edit(place: Place) -> None:
+    place.put(server())
+    rows = Committing(place.store.servers._database)
+    fresh = replace(server(version=2), source_code=CODE + "\n")
+
+    def die() -> None:
+        raise InterruptedError
+
+    rows.meanwhile = die
+    staged = place.home / "servers" / f"{files.STAGING}-one-{'0' * 16}"
+    files._stage_bundle(staged, fresh, (), {})
+    with pytest.raises(InterruptedError):
+        rows.publish(build_entry(fresh, 2.0), (), now=2.0)
+    place.look(4)
+    assert place.store.servers.get("one").version == 2
+    assert read_bundle(place.at("one")).compute_digest() == fresh.compute_digest()
+    assert (place.stages.proved, place.refused()) == (0, [])
 
 
 def test_a_half_written_bundle_is_not_picked_up_and_not_complained_about(place: Place) -> None:
