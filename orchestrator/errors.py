@@ -59,6 +59,13 @@ class WrongPin(OrchestratorError):
     """A step that only a person may take was tried without the right PIN."""
 
 
+class DecisionsInDoubt(OrchestratorError):
+    """The key of people's decisions, or the audit of them, is not sound; nothing was sent."""
+
+    def __init__(self, obstacle: str) -> None:
+        super().__init__(f"{obstacle} Nothing was sent, and the approval still stands.")
+
+
 class RestoreRefused(OrchestratorError):
     """A backup is not restored as things are. Nothing was replaced."""
 
