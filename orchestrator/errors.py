@@ -55,6 +55,16 @@ class AmbiguousId(OrchestratorError):
         super().__init__(f"{prefix!r} is the beginning of {', '.join(ids)}. Give more of it.")
 
 
+class NothingNamed(OrchestratorError):
+    """Nothing stored has that name or id. `near` are names that may have been meant, `listing` is
+    the command that shows all.
+    """
+
+    def __init__(self, kind: str, name: str, near: list[str], listing: str) -> None:
+        meant = f" Did you mean {' or '.join(near)}?" if near else ""
+        super().__init__(f"there is no {kind} {name!r}.{meant} `{listing}` shows all.")
+
+
 class WrongPin(OrchestratorError):
     """A step that only a person may take was tried without the right PIN."""
 
@@ -207,6 +217,26 @@ class ControlUnreachable(OrchestratorError):
     def __init__(self, reason: str) -> None:
         super().__init__(
             f"the control plane does not answer ({reason}). Start it with `toolwright control`."
+        )
+
+
+class ControlRunning(OrchestratorError):
+    """A home has one control plane, and it has one."""
+
+    def __init__(self, url: str, pid: int) -> None:
+        super().__init__(
+            f"the control plane of this home runs at {url} (process {pid}); a home has one. "
+            "`toolwright control --open` opens its page, `toolwright control --stop` stops it."
+        )
+
+
+class ListenRefused(OrchestratorError):
+    """An address cannot be listened on. `reason` says why, or who has the port."""
+
+    def __init__(self, host: str, port: int, reason: str) -> None:
+        super().__init__(
+            f"{host}:{port} cannot be listened on: {reason}. Choose another port with --port "
+            "(0 takes a free one), or stop that process."
         )
 
 

@@ -33,6 +33,9 @@ FAILED, WAITING, MISUSED = 1, 3, 2
 
 OUR_ERRORS = (ForgeError, OrchestratorError, RegistryError, SandboxError)
 
+WHOLE = frozenset({"approval", "job", "rule", "call", "server"})
+"""Columns of what people copy from a table into the next command."""
+
 T = TypeVar("T")
 
 out = Console(highlight=False, soft_wrap=True)
@@ -89,10 +92,10 @@ def print_json(value: Any) -> None:
 
 
 def print_table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """Print a table; cells are text, never markup."""
+    """Print a table; cells are text, never markup. Ids are never broken over lines."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for head in heads:
-        table.add_column(head, overflow="fold")
+        table.add_column(head, overflow="fold", no_wrap=head in WHOLE)
     for row in rows:
         table.add_row(*(Text(clean_text(str(cell))) for cell in row))
     out.print(table)

@@ -20,7 +20,12 @@ from orchestrator.forging.thirdparty_source import (
 )
 from sandbox.bundle.launch import Launch
 from sandbox.engines.docker.engine import connect_engine
-from sandbox.engines.docker.layers import FetchedProgram, build_python_layer, find_image_id
+from sandbox.engines.docker.layers import (
+    FetchedProgram,
+    build_python_layer,
+    find_image_id,
+    remove_layer,
+)
 from sandbox.packages.fetch import fetch_npm, fetch_pypi
 from sandbox.packages.images import build_npm_image, build_pip_image
 from sandbox.packages.layers import build_node_layer
@@ -74,6 +79,12 @@ def prepare_source(
         )
         image = build_python_layer(client, name, fetched, tree, progress)
         return _build_packaged("pypi", fetched, image)
+
+
+def remove_built_image(image: str) -> None:
+    """Remove an image that was built for a server; others stay. Raises EngineUnavailable."""
+    with closing(connect_engine()) as client:
+        remove_layer(client, image)
 
 
 def _build_packaged(kind: str, fetched: FetchedProgram, image: str) -> PreparedSource:

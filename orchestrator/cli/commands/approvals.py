@@ -12,6 +12,7 @@ from orchestrator.approvals.rules import RuleRequest
 from orchestrator.approvals.sending import render_unsent
 from orchestrator.approvals.text import MAX_CLAIM, escape_line
 from orchestrator.cli.deciding import DecisionRequest, decide_at_terminal
+from orchestrator.cli.identifiers import StoredId
 from orchestrator.cli.terminal import (
     err,
     json_option,
@@ -28,7 +29,7 @@ from registry.store import Store
 
 
 @click.command("approve")
-@click.argument("approval")
+@click.argument("approval", type=StoredId("approval"))
 @click.option("--reason", default="", help="Kept with the decision.")
 @click.option("--wait", default=30.0, show_default=True, help="Seconds to wait for the outcome.")
 @click.option("--always", "from_now_on", is_flag=True, help="Also allow like calls from now on.")
@@ -77,7 +78,7 @@ def approve_command(
 
 
 @click.command("reject")
-@click.argument("approval")
+@click.argument("approval", type=StoredId("approval"))
 @click.option("--reason", default="", help="Kept with the decision.")
 @pin_option
 @json_option

@@ -12,6 +12,7 @@ from orchestrator.app import open_app
 from orchestrator.approvals.accounts import choose_account
 from orchestrator.calls import Call, Done, Pending, Reply, split_tool_name
 from orchestrator.cli.answers import print_answer
+from orchestrator.cli.identifiers import StoredName
 from orchestrator.cli.terminal import (
     FAILED,
     WAITING,
@@ -32,7 +33,7 @@ from sandbox.wire.content import get_media_data, join_texts
 
 
 @click.command("call")
-@click.argument("tool")
+@click.argument("tool", type=StoredName("tool", new=True))
 @click.argument("arguments", default="{}")
 @click.option("--task", default="", help="What it is for; kept in the audit log.")
 @click.option("--account", help="Go out with this account (`toolwright accounts SERVER`).")

@@ -9,6 +9,7 @@ import click
 
 from orchestrator.app import App, open_app
 from orchestrator.approvals.sending import render_outcome
+from orchestrator.cli.identifiers import StoredId
 from orchestrator.cli.terminal import (
     FAILED,
     engine_option,
@@ -26,14 +27,14 @@ OPEN_APPROVALS = ("approved", "claimed", "sending")
 @click.option("--idle", default=30.0, show_default=True, help="Seconds without work to end after.")
 @click.option(
     "--approval",
-    default="",
+    type=StoredId("approval"),
     metavar="ID",
     help="Send this one approved write and end. Whoever approves has that done where nothing else "
     "runs.",
 )
 @engine_option
 @report_errors
-def work_command(idle: float, approval: str, engine: str | None) -> None:
+def work_command(idle: float, approval: str | None, engine: str | None) -> None:
     """Carry out queued jobs and approved writes until there are none.
 
     The control page starts this where no `toolwright serve` is alive.
@@ -45,10 +46,9 @@ def work_command(idle: float, approval: str, engine: str | None) -> None:
         run_coroutine(_work_until_idle(settings, idle))
 
 
-async def _send_one(settings: Settings, prefix: str) -> None:
+async def _send_one(settings: Settings, approval: str) -> None:
     # Its own kind: it takes up no jobs, and is no worker that others may count on.
     async with open_app(replace(settings, spares=0), "send") as app:
-        approval = app.store.approvals.get(prefix).id
         await app.approved.carry_out_one(approval)
         ended = app.store.approvals.get(approval)
     print_text(f"{ended.id}: {render_outcome(ended)}")
