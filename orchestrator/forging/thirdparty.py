@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from orchestrator.forging.thirdparty_image import (
     Progress,
     prepare_program,
     prepare_source,
-    remove_built_image,
 )
 from orchestrator.forging.thirdparty_source import ProgramSource, Source
 from orchestrator.gateway.brokers import RESERVED_NAMES, render_reserved
@@ -38,6 +37,8 @@ from sandbox.bundle.model import NAME, Bundle, Provenance
 from sandbox.bundle.offer import ListedDefinitions
 from sandbox.bundle.permissions import Permission, check_nesting, check_path
 from sandbox.bundle.report import CaseResult, Finding, StageReport
+from sandbox.engines.docker.engine import connect_engine
+from sandbox.engines.docker.layers import remove_layer
 from sandbox.errors import SandboxError
 from sandbox.sanitize import clean_text
 from sandbox.stages.static.definitions import (
@@ -209,6 +210,12 @@ class Additions:
             add_grant(self.grants, f"{name} {permission}", "permission", "terminal", signer, secret)
         for host in addition.private:
             add_grant(self.grants, host, "private_host", "terminal", signer)
+
+
+def remove_built_image(image: str) -> None:
+    """Remove an image that was built for a server; others stay. Raises EngineUnavailable."""
+    with closing(connect_engine()) as client:
+        remove_layer(client, image)
 
 
 def _build_draft(addition: Addition, became: PreparedSource, version: int) -> Bundle:

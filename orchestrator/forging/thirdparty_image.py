@@ -24,7 +24,6 @@ from sandbox.engines.docker.layers import (
     FetchedProgram,
     build_python_layer,
     find_image_id,
-    remove_layer,
 )
 from sandbox.packages.fetch import fetch_npm, fetch_pypi
 from sandbox.packages.images import build_npm_image, build_pip_image
@@ -79,12 +78,6 @@ def prepare_source(
         )
         image = build_python_layer(client, name, fetched, tree, progress)
         return _build_packaged("pypi", fetched, image)
-
-
-def remove_built_image(image: str) -> None:
-    """Remove an image that was built for a server; others stay. Raises EngineUnavailable."""
-    with closing(connect_engine()) as client:
-        remove_layer(client, image)
 
 
 def _build_packaged(kind: str, fetched: FetchedProgram, image: str) -> PreparedSource:
