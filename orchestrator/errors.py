@@ -69,6 +69,17 @@ class WrongPin(OrchestratorError):
     """A step that only a person may take was tried without the right PIN."""
 
 
+class PinNotGiven(OrchestratorError):
+    """The PIN is wanted, and there is no terminal to ask for it at."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the PIN is wanted, and there is no terminal to ask at. Nothing was changed. "
+            "`--pin-file FILE` reads it from a file's first line, `--pin-file -` from standard "
+            "input."
+        )
+
+
 class DecisionsInDoubt(OrchestratorError):
     """The key of people's decisions, or the audit of them, is not sound; nothing was sent."""
 

@@ -19,7 +19,7 @@ from orchestrator.approvals.sending import (
     wait_for_outcome,
 )
 from orchestrator.approvals.text import hash_approval, render_approval, render_head
-from orchestrator.cli.terminal import FAILED, err, out, print_json, print_text, read_line
+from orchestrator.cli.terminal import FAILED, err, out, print_json, print_text, read_pin
 from orchestrator.settings import load_settings
 from orchestrator.views import encode_approval
 from registry.approvals.approvals import ApprovalTable
@@ -58,7 +58,7 @@ def decide_at_terminal(
             return
         if not as_json or pin_file is None:
             _print_request(approval, err if as_json else out)
-        pin = read_line(pin_file) if pin_file else click.prompt("PIN", hide_input=True, err=True)
+        pin = read_pin(pin_file)
         digest = asked.digest or hash_approval(approval)
         decision = Decision(asked.approval, asked.approve, pin, "terminal", asked.reason, digest)
         decided = decide_with_pin(settings, store, decision, time.time(), asked.always)

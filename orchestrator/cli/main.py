@@ -75,6 +75,17 @@ class CommandGroup(click.Group):
         command: click.Command = getattr(module, f"{name.replace('-', '_')}_command")
         return command
 
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = str(args[0])
+        if name in COMMANDS or name.startswith("-"):
+            return super().resolve_command(context, args)
+        # Loaded for this alone; every command would wait for it.
+        near = importlib.import_module("difflib").get_close_matches(name, COMMANDS, 3, 0.5)
+        meant = f" Did you mean {' or '.join(near)}?" if near else ""
+        context.fail(f"there is no command {name[:60]!r}.{meant} `toolwright --help` lists all.")
+
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])

@@ -21,7 +21,7 @@ from rich.text import Text
 from forge.errors import ForgeError
 from orchestrator.approvals.signing_key import open_key
 from orchestrator.approvals.text import is_invisible
-from orchestrator.errors import OrchestratorError, WrongPin
+from orchestrator.errors import OrchestratorError, PinNotGiven, WrongPin
 from orchestrator.settings import ENGINES, Settings
 from registry.errors import DiskUnusable, RegistryError
 from registry.secrets.signing import Signer
@@ -117,7 +117,11 @@ def read_line(path: Path) -> str:
     try:
         return path.read_text().partition("\n")[0].rstrip("\r")
     except (OSError, UnicodeDecodeError) as error:
-        raise OrchestratorError(f"{path} cannot be read: {error}.") from error
+        reason = getattr(error, "strerror", "") or error
+        raise OrchestratorError(f"{path} cannot be read: {reason}.") from error
+
+
+_OBJECT = 'Give the arguments as one, in single quotes: \'{"name": "example.org"}\''
 
 
 def parse_arguments(text: str) -> Mapping[str, Any]:
@@ -125,9 +129,9 @@ def parse_arguments(text: str) -> Mapping[str, Any]:
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise click.BadParameter(f"not JSON: {error}") from error
+        raise click.BadParameter(f"{text[:60]!r} is not JSON: {error}. {_OBJECT}") from error
     if not isinstance(value, dict):
-        raise click.BadParameter("not a JSON object")
+        raise click.BadParameter(f"{text[:60]!r} is not a JSON object. {_OBJECT}")
     return value
 
 
@@ -152,9 +156,22 @@ pin_option = click.option(
 )
 
 
+def read_pin(pin_file: Path | None) -> str:
+    """The PIN, from a file or asked for. Raises PinNotGiven where nobody can be asked."""
+    if pin_file:
+        return read_line(pin_file)
+    try:
+        asked: str = click.prompt("PIN", hide_input=True, err=True)
+    except click.Abort as error:
+        if sys.stdin.isatty():
+            raise
+        raise PinNotGiven() from error
+    return asked
+
+
 def ask_pin(settings: Settings, pin_file: Path | None) -> Signer:
     """Ask for the PIN and open the person's key. Raises WrongPin or OrchestratorError."""
-    pin = read_line(pin_file) if pin_file else click.prompt("PIN", hide_input=True, err=True)
+    pin = read_pin(pin_file)
     opened = open_key(settings, pin, time.time())
     if opened.signer is None:
         raise WrongPin(opened.refused)

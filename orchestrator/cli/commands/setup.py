@@ -19,6 +19,7 @@ from orchestrator.cli.terminal import (
     pin_option,
     print_text,
     read_line,
+    read_pin,
     report_errors,
 )
 from orchestrator.errors import WrongPin
@@ -111,7 +112,7 @@ def _set_up_pin(
 
 def _set_up_key(settings: Settings, pin_file: Path | None, replace: bool) -> None:
     """Create the signing key of a home that has only a PIN, or replace the key."""
-    pin = read_line(pin_file) if pin_file else click.prompt("PIN", hide_input=True, err=True)
+    pin = read_pin(pin_file)
     with Store.open(settings.database_url) as store:
         opened = open_key(settings, pin, time.time())
         if opened.signer is None:
