@@ -36,6 +36,26 @@ class HomeUnusable(OrchestratorError):
         )
 
 
+class HomeForeign(OrchestratorError):
+    """A directory that was to be removed is no home of ours."""
+
+    def __init__(self, home: str) -> None:
+        super().__init__(
+            f"{home} is no home of Toolwright, so it is not removed. TOOLWRIGHT_HOME=DIRECTORY "
+            "names another."
+        )
+
+
+class HomeInUse(OrchestratorError):
+    """Processes still use a home that was to be removed."""
+
+    def __init__(self, processes: list[str]) -> None:
+        super().__init__(
+            f"this home is in use by {', '.join(processes[:5])}. End the clients that started "
+            "them, then try again; nothing was removed but the control plane was stopped."
+        )
+
+
 class UnknownEngine(OrchestratorError):
     def __init__(self, name: str, known: tuple[str, ...]) -> None:
         super().__init__(f"there is no engine {name!r}. Choose one of {', '.join(known)}.")

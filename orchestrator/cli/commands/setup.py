@@ -13,6 +13,7 @@ import click
 from orchestrator.approvals.signing_key import open_key
 from orchestrator.cli.clients.clients import CLIENTS, configure_client
 from orchestrator.cli.enroll import choose_pin, record_key, replace_pin, replace_signing_key
+from orchestrator.cli.next_steps import print_next_commands, read_home_state
 from orchestrator.cli.terminal import (
     ask_pin,
     engine_option,
@@ -81,6 +82,8 @@ def setup_command(
                 change_pin,
             )
     _prepare_engine(settings)
+    if not engine_only:
+        print_next_commands(read_home_state(settings))
 
 
 def _set_up_pin(
