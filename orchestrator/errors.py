@@ -36,6 +36,26 @@ class HomeUnusable(OrchestratorError):
         )
 
 
+class HomeForeign(OrchestratorError):
+    """A directory that was to be removed is no home of ours."""
+
+    def __init__(self, home: str) -> None:
+        super().__init__(
+            f"{home} is no home of Toolwright, so it is not removed. TOOLWRIGHT_HOME=DIRECTORY "
+            "names another."
+        )
+
+
+class HomeInUse(OrchestratorError):
+    """Processes still use a home that was to be removed."""
+
+    def __init__(self, processes: list[str]) -> None:
+        super().__init__(
+            f"this home is in use by {', '.join(processes[:5])}. End the clients that started "
+            "them, then try again; nothing was removed but the control plane was stopped."
+        )
+
+
 class UnknownEngine(OrchestratorError):
     def __init__(self, name: str, known: tuple[str, ...]) -> None:
         super().__init__(f"there is no engine {name!r}. Choose one of {', '.join(known)}.")
@@ -55,8 +75,36 @@ class AmbiguousId(OrchestratorError):
         super().__init__(f"{prefix!r} is the beginning of {', '.join(ids)}. Give more of it.")
 
 
+class NothingNamed(OrchestratorError):
+    """Nothing stored has that name or id. `near` are names that may have been meant, `listing` is
+    the command that shows all.
+    """
+
+    def __init__(self, kind: str, name: str, near: list[str], listing: str) -> None:
+        meant = f" Did you mean {' or '.join(near)}?" if near else ""
+        super().__init__(f"there is no {kind} {name!r}.{meant} `{listing}` shows all.")
+
+
 class WrongPin(OrchestratorError):
     """A step that only a person may take was tried without the right PIN."""
+
+
+class PinNotGiven(OrchestratorError):
+    """The PIN is wanted, and there is no terminal to ask for it at."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the PIN is wanted, and there is no terminal to ask at. Nothing was changed. "
+            "`--pin-file FILE` reads it from a file's first line, `--pin-file -` from standard "
+            "input."
+        )
+
+
+class DecisionsInDoubt(OrchestratorError):
+    """The key of people's decisions, or the audit of them, is not sound; nothing was sent."""
+
+    def __init__(self, obstacle: str) -> None:
+        super().__init__(f"{obstacle} Nothing was sent, and the approval still stands.")
 
 
 class RestoreRefused(OrchestratorError):
@@ -200,6 +248,26 @@ class ControlUnreachable(OrchestratorError):
     def __init__(self, reason: str) -> None:
         super().__init__(
             f"the control plane does not answer ({reason}). Start it with `toolwright control`."
+        )
+
+
+class ControlRunning(OrchestratorError):
+    """A home has one control plane, and it has one."""
+
+    def __init__(self, url: str, pid: int) -> None:
+        super().__init__(
+            f"the control plane of this home runs at {url} (process {pid}); a home has one. "
+            "`toolwright control --open` opens its page, `toolwright control --stop` stops it."
+        )
+
+
+class ListenRefused(OrchestratorError):
+    """An address cannot be listened on. `reason` says why, or who has the port."""
+
+    def __init__(self, host: str, port: int, reason: str) -> None:
+        super().__init__(
+            f"{host}:{port} cannot be listened on: {reason}. Choose another port with --port "
+            "(0 takes a free one), or stop that process."
         )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 
 class RegistryError(Exception):
     """The base of all errors of the registry."""
@@ -36,12 +38,26 @@ class SchemaUnknown(RegistryError):
         )
 
 
+LIST = "toolwright list"
+_LISTED = {
+    "approval": "toolwright approvals --all",
+    "audit row about": "toolwright audit search",
+    "call": "toolwright logs",
+    "call or job": "toolwright logs",
+    "draft": "toolwright jobs JOB",
+    "job": "toolwright jobs",
+    "rule": "toolwright rules --all",
+    "version": "toolwright versions SERVER",
+}
+"""The command that lists what there is, by the kind of what was not found."""
+
+
 class RowNotFound(RegistryError):
     """No row of that kind has that name or id."""
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind, self.name = kind, name
-        super().__init__(f"there is no {kind} {name!r}. `toolwright list` and `status` show all.")
+        super().__init__(f"there is no {kind} {name!r}. `{_LISTED.get(kind, LIST)}` shows all.")
 
 
 class VersionConflict(RegistryError):
@@ -236,14 +252,28 @@ class NotCallable(RegistryError):
         )
 
 
+_REMEDIES = {
+    errno.ENOENT: "Check the path",
+    errno.ENOTDIR: "Check the path",
+    errno.EISDIR: "Name a file, not a directory",
+    errno.EACCES: "Mend its permissions",
+    errno.EPERM: "Mend its permissions",
+    errno.EROFS: "Name a place that can be written",
+    errno.ENOSPC: "Free space on that disk",
+    errno.EDQUOT: "Free space on that disk",
+    errno.EMFILE: "Let this process open more files (`ulimit -n`)",
+}
+"""What to do about an error of the operating system, by its number."""
+
+
 class DiskUnusable(RegistryError):
     """A file of ours could not be written or read."""
 
     def __init__(self, error: OSError) -> None:
         where = f" ({error.filename})" if error.filename else ""
+        todo = _REMEDIES.get(error.errno or 0, "Mend that")
         super().__init__(
-            f"{error.strerror or error}{where}. Free space on that disk or mend its permissions, "
-            "then try again; nothing was changed."
+            f"{error.strerror or error}{where}. {todo}, then try again; nothing was changed."
         )
 
 

@@ -20,8 +20,10 @@ class EngineUnavailable(SandboxError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"no container engine answers ({reason}). Start Docker, or run the script with "
-            "--install-engine on Debian or Ubuntu as root."
+            f"no container engine answers ({reason}). Start Docker (`systemctl start docker`), or "
+            "do without: `--engine wasm` or TOOLWRIGHT_ENGINE=wasm runs servers on the embedded "
+            "WASM engine, after `toolwright setup --engine wasm`. In a checkout, as root on Debian "
+            "or Ubuntu, `./scripts/test --install-engine` installs Docker."
         )
 
 

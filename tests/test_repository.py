@@ -90,6 +90,25 @@ def test_the_containers_of_compose_have_no_privileges_of_their_own() -> None:
     assert re.search(r"^USER 10001:10001$", dockerfile.read_text(), re.MULTILINE)
 
 
+def test_the_image_of_compose_is_given_all_that_its_wheel_is_built_of(tmp_path: Path) -> None:
+    recipe = (ROOT / COMPOSE["services"]["control"]["build"]["dockerfile"]).read_text()
+    copied = [line.split()[1:-1] for line in recipe.splitlines() if line.startswith("COPY ")]
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+    seen = {line.removeprefix("!") for line in ignored if line.startswith("!")}
+    for name in (each for line in copied for each in line):
+        assert name in seen, f"{name} is kept from the build"
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).symlink_to(ROOT / name)
+    places = ("packages", "force-include")
+    wanted = [name for place in places for name in _read_wheel_target()[place]]
+    assert [name for name in wanted if not (tmp_path / name).exists()] == []
+
+
+def _read_wheel_target() -> dict[str, Any]:
+    found: dict[str, Any] = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
+    return found
+
+
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_a_script_parses_and_stops_at_the_first_error(script: str) -> None:
     subprocess.run(["bash", "-n", ROOT / script], check=True, stdin=subprocess.DEVNULL)

@@ -12,20 +12,22 @@ from rich.text import Text
 
 from orchestrator.approvals.decide import Decision, DecisionResult, decide_with_pin
 from orchestrator.approvals.rules import RuleRequest, render_rule
+from orchestrator.approvals.sending import (
+    Sending,
+    render_outcome,
+    send_approved,
+    wait_for_outcome,
+)
 from orchestrator.approvals.text import hash_approval, render_approval, render_head
-from orchestrator.cli.terminal import FAILED, err, out, print_json, print_text, read_line
-from orchestrator.processes.kill import PASSIVE, is_alive
+from orchestrator.cli.terminal import FAILED, err, out, print_json, print_text, read_pin
 from orchestrator.settings import load_settings
 from orchestrator.views import encode_approval
 from registry.approvals.approvals import ApprovalTable
 from registry.approvals.rules import RuleTable
 from registry.errors import ApprovalDamaged
 from registry.models import Approval
-from registry.processes import ProcessTable
 from registry.store import Store
 
-OPEN_STATES = ("approved", "claimed", "sending")
-POLL_SECONDS = 0.05
 LONG_TEXT, LONG_LINES = 2_000, 24
 """What is taken for more than a terminal shows at once."""
 
@@ -56,20 +58,20 @@ def decide_at_terminal(
             return
         if not as_json or pin_file is None:
             _print_request(approval, err if as_json else out)
-        pin = read_line(pin_file) if pin_file else click.prompt("PIN", hide_input=True, err=True)
+        pin = read_pin(pin_file)
         digest = asked.digest or hash_approval(approval)
         decision = Decision(asked.approval, asked.approve, pin, "terminal", asked.reason, digest)
         decided = decide_with_pin(settings, store, decision, time.time(), asked.always)
-        if asked.approve and not decided.refused and _is_served(store.processes):
-            approval = _wait_until_settled(store.approvals, asked.approval, wait)
-        else:
-            approval = store.approvals.get(asked.approval)
+        sending = Sending()
+        if asked.approve and not decided.refused:
+            sending = send_approved(settings, store, asked.approval)
+        approval = wait_for_outcome(store.approvals, asked.approval, sending, wait)
         if not as_json:
-            _print_decision(store.rules, approval, decided)
+            _print_decision(store.rules, approval, decided, sending)
     if as_json:
         told = {"refused": decided.refused, "rule": decided.rule}
         print_json({**encode_approval(approval), **told})
-    if decided.refused or approval.state in ("failed", "unknown"):
+    if decided.refused or (asked.approve and approval.state in ("failed", "unknown", "rejected")):
         raise SystemExit(FAILED)
 
 
@@ -95,28 +97,16 @@ def _print_request(approval: Approval, console: Console) -> None:
         click.echo("\n".join(render_head(approval)), err=console.stderr)
 
 
-def _print_decision(rules: RuleTable, approval: Approval, decided: DecisionResult) -> None:
+def _print_decision(
+    rules: RuleTable, approval: Approval, decided: DecisionResult, sending: Sending
+) -> None:
     if decided.refused:
         print_text(decided.refused, "red")
         return
-    told: str = approval.state
-    if told == "approved":
-        told = "approved; it is carried out when a `toolwright serve` runs"
-    print_text(f"{approval.id}: {told}")
+    if sending.frozen:
+        print_text("Everything is frozen: nothing is sent before `toolwright unfreeze`.", "yellow")
+    print_text(f"{approval.id}: {render_outcome(approval)}")
     if decided.rule:
         rule = rules.get(decided.rule)
         ends = time.strftime("%Y-%m-%d %H:%M", time.localtime(rule.expires))
         print_text(f"Rule {rule.id}, until {ends}: {render_rule(rule)}")
-
-
-def _is_served(processes: ProcessTable) -> bool:
-    return any(p.kind not in PASSIVE and is_alive(p) for p in processes.find())
-
-
-def _wait_until_settled(approvals: ApprovalTable, identity: str, seconds: float) -> Approval:
-    end = time.monotonic() + seconds
-    while True:
-        approval = approvals.get(identity)
-        if approval.state not in OPEN_STATES or time.monotonic() > end:
-            return approval
-        time.sleep(POLL_SECONDS)

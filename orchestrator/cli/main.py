@@ -55,6 +55,7 @@ COMMANDS = {
     "control": ("control", "Run the control plane: page, approvals, kill switch, metrics."),
     "export": ("export", "Make an image of one server that runs without Toolwright."),
     "doctor": ("doctor", "Check files, rows, jobs, audit, containers and the engine."),
+    "uninstall": ("uninstall", "Remove this home, its containers, and what clients have of it."),
     "backup": ("backup", "Write a backup of this home to a file, while it is in use."),
     "restore": ("backup", "Put a backup in the place of this home."),
     "completion": ("completion", "Print the completion script of a shell."),
@@ -75,17 +76,35 @@ class CommandGroup(click.Group):
         command: click.Command = getattr(module, f"{name.replace('-', '_')}_command")
         return command
 
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = str(args[0])
+        if name in COMMANDS or name.startswith("-"):
+            return super().resolve_command(context, args)
+        # Loaded for this alone; every command would wait for it.
+        near = importlib.import_module("difflib").get_close_matches(name, COMMANDS, 3, 0.5)
+        meant = f" Did you mean {' or '.join(near)}?" if near else ""
+        context.fail(f"there is no command {name[:60]!r}.{meant} `toolwright --help` lists all.")
+
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
-@click.command(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=CommandGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
+)
 @click.version_option(package_name="toolwright")
-def toolwright(**_: Any) -> None:
+@click.pass_context
+def toolwright(context: click.Context, /, **_: Any) -> None:
     """Ask for something; if no MCP server can do it, Toolwright makes one, proves it, and keeps it
     on a short leash until it has earned more.
     """
+    if context.invoked_subcommand is None:
+        importlib.import_module("orchestrator.cli.commands.overview").show_overview()
 
 
 def main() -> None:

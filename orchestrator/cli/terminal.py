@@ -22,7 +22,7 @@ from forge.errors import ForgeError
 from orchestrator.approvals.signing_key import open_key
 from orchestrator.approvals.text import is_invisible
 from orchestrator.cli.options import engine_option as engine_option
-from orchestrator.errors import OrchestratorError, WrongPin
+from orchestrator.errors import OrchestratorError, PinNotGiven, WrongPin
 from orchestrator.settings import Settings
 from registry.errors import DiskUnusable, RegistryError
 from registry.secrets.signing import Signer
@@ -33,6 +33,9 @@ FAILED, WAITING, MISUSED = 1, 3, 2
 """Exit codes: failed, waiting for a person, and click's own for a wrong command line."""
 
 OUR_ERRORS = (ForgeError, OrchestratorError, RegistryError, SandboxError)
+
+WHOLE = frozenset({"approval", "job", "rule", "call", "server"})
+"""Columns of what people copy from a table into the next command."""
 
 T = TypeVar("T")
 
@@ -85,10 +88,10 @@ def print_json(value: Any) -> None:
 
 
 def print_table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """Print a table; cells are text, never markup."""
+    """Print a table; cells are text, never markup. Ids are never broken over lines."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for head in heads:
-        table.add_column(head, overflow="fold")
+        table.add_column(head, overflow="fold", no_wrap=head in WHOLE)
     for row in rows:
         table.add_row(*(Text(clean_text(str(cell))) for cell in row))
     out.print(table)
@@ -110,7 +113,11 @@ def read_line(path: Path) -> str:
     try:
         return path.read_text().partition("\n")[0].rstrip("\r")
     except (OSError, UnicodeDecodeError) as error:
-        raise OrchestratorError(f"{path} cannot be read: {error}.") from error
+        reason = getattr(error, "strerror", "") or error
+        raise OrchestratorError(f"{path} cannot be read: {reason}.") from error
+
+
+_OBJECT = 'Give the arguments as one, in single quotes: \'{"name": "example.org"}\''
 
 
 def parse_arguments(text: str) -> Mapping[str, Any]:
@@ -118,9 +125,9 @@ def parse_arguments(text: str) -> Mapping[str, Any]:
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise click.BadParameter(f"not JSON: {error}") from error
+        raise click.BadParameter(f"{text[:60]!r} is not JSON: {error}. {_OBJECT}") from error
     if not isinstance(value, dict):
-        raise click.BadParameter("not a JSON object")
+        raise click.BadParameter(f"{text[:60]!r} is not a JSON object. {_OBJECT}")
     return value
 
 
@@ -145,9 +152,22 @@ pin_option = click.option(
 )
 
 
+def read_pin(pin_file: Path | None) -> str:
+    """The PIN, from a file or asked for. Raises PinNotGiven where nobody can be asked."""
+    if pin_file:
+        return read_line(pin_file)
+    try:
+        asked: str = click.prompt("PIN", hide_input=True, err=True)
+    except click.Abort as error:
+        if sys.stdin.isatty():
+            raise
+        raise PinNotGiven() from error
+    return asked
+
+
 def ask_pin(settings: Settings, pin_file: Path | None) -> Signer:
     """Ask for the PIN and open the person's key. Raises WrongPin or OrchestratorError."""
-    pin = read_line(pin_file) if pin_file else click.prompt("PIN", hide_input=True, err=True)
+    pin = read_pin(pin_file)
     opened = open_key(settings, pin, time.time())
     if opened.signer is None:
         raise WrongPin(opened.refused)

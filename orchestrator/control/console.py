@@ -111,8 +111,8 @@ class PageConsole:
 
     async def wait_for_job(self, request: Request) -> Response:
         """A job; with `wait` (seconds, up to 25) and `seen` (its `updated`), when it changed."""
-        wait = min(_parse_number(request.query_params.get("wait")), MAX_WAIT_SECONDS)
-        seen = _parse_number(request.query_params.get("seen"))
+        wait = min(parse_number(request.query_params.get("wait")), MAX_WAIT_SECONDS)
+        seen = parse_number(request.query_params.get("seen"))
         end = time.monotonic() + wait
         while True:
             job = await asyncio.to_thread(self.store.jobs.get, request.path_params["id"])
@@ -198,9 +198,10 @@ def _parse_order(body: dict[str, Any]) -> dict[str, Any] | None:
     return {**order, "arguments": arguments}
 
 
-def _parse_number(text: str | None) -> float:
+def parse_number(text: Any) -> float:
+    """A count of seconds that somebody sent; 0 for what is none."""
     try:
         value = float(text or 0)
-    except ValueError:
+    except (TypeError, ValueError):
         return 0.0
     return value if 0 <= value < 1e12 else 0.0

@@ -21,6 +21,7 @@ from orchestrator.approvals.decide import (
     reject_unsigned,
     render_late_decision,
 )
+from orchestrator.approvals.sending import render_outcome
 from orchestrator.approvals.text import (
     hash_approval,
     is_glanceable,
@@ -58,16 +59,21 @@ TITLES = {
 }
 TOO_LONG = "Too long to be approved by a link"
 BY = "link"
+OUTCOME_SECONDS = 20.0
+"""How long whoever approves by a link waits to see what came of it."""
 
 
 @dataclass(frozen=True)
 class LinkPages:
-    """GET and POST of `/decide`. `freeze` freezes everything and returns when nothing runs."""
+    """GET and POST of `/decide`. `freeze` freezes everything and returns when nothing runs;
+    `send` has an approved write sent and returns it as it is after that, or after so many seconds.
+    """
 
     approvals: ApprovalTable
     links: OneTimeLinks
     announcer: Announcer
     freeze: Callable[[str], KillReport]
+    send: Callable[[str, float], Approval]
     now: Callable[[], float] = field(default=time.time)
 
     async def show_link(self, request: Request) -> Response:
@@ -104,7 +110,10 @@ class LinkPages:
             return _render_page(404, "Not found", "There is no such request any more.")
         if decided.refused:
             return _render_page(409, "Nothing was changed", decided.refused)
-        return _render_page(200, decided.state.capitalize(), f"The request is {decided.state}.")
+        if ticket.act != "approve":
+            return _render_page(200, decided.state.capitalize(), f"The request is {decided.state}.")
+        ended = await asyncio.to_thread(self.send, ticket.subject, OUTCOME_SECONDS)
+        return _render_page(200, ended.state.capitalize(), render_outcome(ended))
 
     def _find_approval(self, ticket: Ticket) -> Approval | None:
         """The approval of a link; None where its request changed since the link was made."""

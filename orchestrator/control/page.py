@@ -17,6 +17,7 @@ from orchestrator.approvals.needs import (
     names_file,
 )
 from orchestrator.approvals.rules import render_rule
+from orchestrator.approvals.sending import build_send_command
 from orchestrator.approvals.text import (
     MAX_GLANCE,
     escape_line,
@@ -132,7 +133,19 @@ def _render_waiting(store: Store) -> str:
     held = _find_jobs(store, ("waiting",))
     waiting = [job for job in held if job.needs or not awaits_draft(job)]
     cards += [_render_waiting_job(job) for job in waiting]
-    return render_section(f"Waiting for you ({len(cards)})", "".join(cards) or "<p>Nothing.</p>")
+    unsent = "".join(map(_render_unsent, store.approvals.find("approved")))
+    shown = "".join(cards) or ("" if unsent else "<p>Nothing.</p>")
+    listed = f"<ul>{unsent}</ul>" if unsent else ""
+    return render_section(f"Waiting for you ({len(cards)})", shown + listed)
+
+
+def _render_unsent(approval: Approval) -> str:
+    """A line for what was approved and is not sent."""
+    return (
+        f"<li>{escape_text(f'{approval.entry}.{approval.tool}')}: approved by "
+        f"{escape_text(approval.decided_by)} and not sent yet: "
+        f"<code>{escape(build_send_command(approval.id))}</code></li>"
+    )
 
 
 def _render_approval(approval: Approval) -> str:

@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import partial, wraps
 from html import escape
 from importlib import resources
 from urllib.parse import quote
@@ -31,10 +31,11 @@ from orchestrator.approvals.decide import Decision, decide_with_pin
 from orchestrator.approvals.grants import open_grants
 from orchestrator.approvals.needs import allow_needs, hash_needs, is_allowable, names_file
 from orchestrator.approvals.rules import encode_rule, parse_rule_request
+from orchestrator.approvals.sending import Send, render_outcome, send_approved, wait_for_outcome
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority, open_key, sign_audit
 from orchestrator.control.access import COOKIE, ControlAccess, Refusal
-from orchestrator.control.console import PageConsole
+from orchestrator.control.console import MAX_WAIT_SECONDS, PageConsole, parse_number
 from orchestrator.control.link_pages import LinkPages
 from orchestrator.control.logins import SESSION_SECONDS
 from orchestrator.control.metrics import StoreCollector
@@ -45,6 +46,7 @@ from orchestrator.errors import OrchestratorError
 from orchestrator.processes.kill import KillReport, freeze_everything, kill_until_gone
 from orchestrator.settings import Settings
 from registry.errors import RegistryError, RowNotFound
+from registry.models import Approval
 from registry.processes import ProcessTable
 from registry.store import Store
 from sandbox.clock import SystemClock
@@ -65,7 +67,8 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 @dataclass(frozen=True)
 class ControlPlane:
     """The control plane's parts. `kill_sandboxes` kills all of this installation's sandboxes;
-    where there is an `announcer`, the links of its messages lead here.
+    where there is an `announcer`, the links of its messages lead here. `send` has an approved write
+    carried out; by default by whoever lives, else by a fresh process.
     """
 
     settings: Settings
@@ -73,6 +76,7 @@ class ControlPlane:
     token: str = field(repr=False)
     kill_sandboxes: Callable[[], int]
     announcer: Announcer | None = None
+    send: Send | None = None
     _access: ControlAccess = field(init=False)
 
     def __post_init__(self) -> None:
@@ -121,12 +125,21 @@ class ControlPlane:
         if self.announcer is None:
             return ()
         desk = LinkPages(
-            self.store.approvals, self.announcer.links, self.announcer, self._freeze_everything
+            self.store.approvals,
+            self.announcer.links,
+            self.announcer,
+            self._freeze_everything,
+            self._send_approved,
         )
         return (
             Route("/decide", desk.show_link),
             Route("/decide", desk.use_link, methods=["POST"]),
         )
+
+    def _send_approved(self, approval: str, seconds: float) -> Approval:
+        """Have it sent, and wait so long for what comes of it."""
+        sending = (self.send or partial(send_approved, self.settings, self.store))(approval)
+        return wait_for_outcome(self.store.approvals, approval, sending, seconds)
 
     def _freeze_everything(self, by: str, reason: str = "") -> KillReport:
         report = freeze_everything(
@@ -243,6 +256,7 @@ class ControlPlane:
         """Decide an approval: `decision` (`approve` or `reject`), `pin`, `reason`, and `digest`,
         that of the request as it was shown. With `always` (`where`, an object of arguments and
         their values or patterns, `until`, `max`, `any_version`) like calls are allowed from now on.
+        With `wait` (seconds, up to 25) it answers with what came of the write: `state`, `told`.
         """
         body = await read_body(request)
         decision = Decision(
@@ -265,7 +279,16 @@ class ControlPlane:
         )
         if told.refused:
             return JSONResponse({"error": told.refused}, 403 if told.pin_wrong else 409)
-        return JSONResponse({"approval": decision.approval, "state": told.state, "rule": told.rule})
+        answer = {"approval": decision.approval, "state": told.state, "rule": told.rule}
+        if not decision.approve:
+            return JSONResponse({**answer, "told": f"{decision.approval}: {told.state}"})
+        wait = min(parse_number(body.get("wait")), MAX_WAIT_SECONDS)
+        if not wait:
+            sending = BackgroundTask(self._send_approved, decision.approval, MAX_WAIT_SECONDS)
+            return JSONResponse(answer, background=sending)
+        ended = await asyncio.to_thread(self._send_approved, decision.approval, wait)
+        outcome = f"{ended.id}: {render_outcome(ended)}"
+        return JSONResponse({**answer, "state": ended.state, "told": outcome})
 
     async def allow_job(self, request: Request) -> Response:
         """Allow what a job waits for (a budget, a host, permissions): `pin`, and `digest`, that of

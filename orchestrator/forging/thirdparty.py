@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,9 @@ from sandbox.bundle.model import NAME, Bundle, Provenance
 from sandbox.bundle.offer import ListedDefinitions
 from sandbox.bundle.permissions import Permission, check_nesting, check_path
 from sandbox.bundle.report import CaseResult, Finding, StageReport
+from sandbox.engines.docker.engine import connect_engine
+from sandbox.engines.docker.layers import remove_layer
+from sandbox.errors import SandboxError
 from sandbox.sanitize import clean_text
 from sandbox.stages.static.definitions import (
     find_hidden_characters,
@@ -101,6 +106,20 @@ class Additions:
             if permission.kind == "fs":
                 check_path(permission.name, self.private)
         became = await self._prepare(addition, progress)
+        try:
+            return await self._register(addition, became, current, signer, progress)
+        except BaseException:
+            await asyncio.shield(asyncio.to_thread(self._remove_image, became, current))
+            raise
+
+    async def _register(
+        self,
+        addition: Addition,
+        became: PreparedSource,
+        current: Entry | None,
+        signer: Signer,
+        progress: Progress,
+    ) -> AddedServer:
         draft = _build_draft(addition, became, current.version + 1 if current else 1)
         progress("starting it twice, to see what it lists")
         started = time.perf_counter()
@@ -127,6 +146,17 @@ class Additions:
         return await self.engine.fetch(
             lambda labels: prepare_source(name, source, progress, labels)
         )
+
+    def _remove_image(self, became: PreparedSource, current: Entry | None) -> None:
+        """Remove the image that was built for a server which was not registered, unless the
+        registered version runs on it.
+        """
+        if became.launch.way != "image":
+            return
+        with suppress(SandboxError):
+            launch = self.shelf.load_bundle(current).launch if current else None
+            if launch is None or launch.image != became.launch.image:
+                remove_built_image(became.launch.image)
 
     def _current(self, name: str) -> Entry | None:
         """The registered server of that name. Raises AddFailed where we made it."""
@@ -180,6 +210,12 @@ class Additions:
             add_grant(self.grants, f"{name} {permission}", "permission", "terminal", signer, secret)
         for host in addition.private:
             add_grant(self.grants, host, "private_host", "terminal", signer)
+
+
+def remove_built_image(image: str) -> None:
+    """Remove an image that was built for a server; others stay. Raises EngineUnavailable."""
+    with closing(connect_engine()) as client:
+        remove_layer(client, image)
 
 
 def _build_draft(addition: Addition, became: PreparedSource, version: int) -> Bundle:

@@ -20,7 +20,11 @@ from orchestrator.forging.thirdparty_source import (
 )
 from sandbox.bundle.launch import Launch
 from sandbox.engines.docker.engine import connect_engine
-from sandbox.engines.docker.layers import FetchedProgram, build_python_layer, find_image_id
+from sandbox.engines.docker.layers import (
+    FetchedProgram,
+    build_python_layer,
+    find_image_id,
+)
 from sandbox.packages.fetch import fetch_npm, fetch_pypi
 from sandbox.packages.images import build_npm_image, build_pip_image
 from sandbox.packages.layers import build_node_layer

@@ -20,7 +20,6 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from orchestrator.errors import OrchestratorError
 from registry.database.files import write_atomically
 
 PATH = "/mcp"
@@ -41,22 +40,6 @@ def load_token(path: Path) -> tuple[str, bool]:
     token = secrets.token_urlsafe(32)
     write_atomically(path, token.encode(), 0o600)
     return token, True
-
-
-def open_listener(host: str, port: int) -> socket.socket:
-    """A socket that listens there. Raises OrchestratorError."""
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        raise OrchestratorError(
-            f"{host}:{port} cannot be listened on ({error.strerror or error}). Choose another with "
-            "--port."
-        ) from error
-    listener.listen()
-    return listener
 
 
 def build_url(host: str, port: int) -> str:

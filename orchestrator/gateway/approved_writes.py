@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from orchestrator.approvals.preview import build_read_request, extract_present
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.calls import Call, Pending, split_tool_name
-from orchestrator.errors import UnknownTool
+from orchestrator.errors import DecisionsInDoubt, UnknownTool
 from orchestrator.gateway.brokers import BrokerFactory
 from orchestrator.gateway.catalog import Catalog, RegisteredServer
 from orchestrator.gateway.composition import list_inner_tools
@@ -75,16 +75,27 @@ class ApprovedWrites:
             return
         for approval in self.approvals.find_ids("approved"):
             try:
-                claimed = self.approvals.claim(
-                    approval,
-                    self.process,
-                    time.time(),
-                    self.signed_policy.check_forgery,
-                )
+                claimed = self._claim(approval)
             except Frozen:
                 return
             if claimed is not None:
                 self.begun.start_work(self.send(claimed))
+
+    async def carry_out_one(self, approval: str) -> bool:
+        """Claim one approved write and carry it out to its end; False where another process has it
+        or it is not approved. Raises Frozen, RowNotFound, and
+        DecisionsInDoubt while the key of people's decisions is.
+        """
+        if obstacle := self.signed_policy.find_obstacle():
+            raise DecisionsInDoubt(obstacle)
+        claimed = self._claim(approval)
+        if claimed is not None:
+            await self.begun.await_shielded(self.send(claimed))
+        return claimed is not None
+
+    def _claim(self, approval: str) -> Approval | None:
+        now, forgery = time.time(), self.signed_policy.check_forgery
+        return self.approvals.claim(approval, self.process, now, forgery)
 
 
 def derive_approval_id(invocation: str) -> str:

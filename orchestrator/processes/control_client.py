@@ -72,7 +72,7 @@ def ensure_control(settings: Settings) -> None:
     spawn_command(settings, "control", "--until-idle")
 
 
-def spawn_command(settings: Settings, *arguments: str, told: str = "") -> None:
+def spawn_command(settings: Settings, *arguments: str, told: str = "") -> subprocess.Popen[bytes]:
     """Start one of our commands, detached. Its output is appended to `NAME.log` in the home.
 
     `told` is written to its standard input, which no other process can read, unlike arguments.
@@ -94,6 +94,7 @@ def spawn_command(settings: Settings, *arguments: str, told: str = "") -> None:
         assert process.stdin is not None
         with process.stdin as pipe:
             pipe.write(told.encode())
+    return process
 
 
 def stop_control(settings: Settings) -> bool:

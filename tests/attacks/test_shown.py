@@ -16,6 +16,7 @@ import httpx
 import pytest
 from click.testing import CliRunner, Result
 
+from orchestrator.approvals.sending import Sending
 from orchestrator.approvals.signing_key import open_key
 from orchestrator.approvals.text import hash_approval
 from orchestrator.cli.main import toolwright
@@ -67,7 +68,9 @@ def announcer(settings: Settings, store: Store) -> Announcer:
 @pytest.fixture
 def linked(settings: Settings, store: Store, announcer: Announcer) -> Iterator[str]:
     """Where the links of messages lead to."""
-    control = ControlPlane(settings, store, TOKEN, lambda: 0, announcer=announcer)
+    control = ControlPlane(
+        settings, store, TOKEN, lambda: 0, announcer, send=lambda _: Sending(frozen=True)
+    )
     with listening(control.build_application()) as url:
         yield url
 
@@ -242,6 +245,8 @@ def test_a_terminal_shows_a_long_request_whole_and_its_head_last(
     settings: Settings, store: Store, waiting: Approval, pin_file: str
 ) -> None:
     asked(store, waiting, wire=LONG)
+    # So that what is decided is not sent as well.
+    store.processes.freeze(time.time(), "test", "")
     told = run(settings, "approve", "other", "--pin-file", pin_file)
     assert (told.exit_code, "and delete all" in told.stdout) == (0, True)
     assert told.stdout.rindex(LONG.url) > told.stdout.index("and delete all")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.functional.home import PIN, Home, new_home, until
+from orchestrator.cli.commands.doctor import run_checks
+from orchestrator.processes.kill import freeze_everything
+from sandbox.clock import SystemClock
+from tests.functional.home import PIN, SECONDS, SILENCE_SECONDS, Home, new_home, until
 from tests.functional.letters import Letters, letters_api
 from tests.functional.peer import Peer, text
 from tests.world.harbour import EXAMPLE, HarbourApi
@@ -236,17 +241,17 @@ def test_an_approved_write_is_replayed_without_sending_it(
 
 
 @pytest.fixture(scope="module")
-def letters(engine_name: str) -> Iterator[Letters]:
+def letters() -> Iterator[Letters]:
     with letters_api() as api:
         yield api
 
 
 @pytest.fixture(scope="module")
 def quiet_home(
-    engine_name: str, letters: Letters, tmp_path_factory: pytest.TempPathFactory
+    any_engine: str, letters: Letters, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Home]:
     """A home where nothing serves, with the server `letters`."""
-    with new_home(tmp_path_factory.mktemp("quiet"), engine_name) as home:
+    with new_home(tmp_path_factory.mktemp("quiet"), any_engine) as home:
         host = letters.url.removeprefix("http://")
         home.person("forge", "send letters", "--source", letters.url, "--allow", host)
         yield home
@@ -260,22 +265,53 @@ def asked(home: Home, letter: str) -> str:
     return str(json.loads(done.stdout)["structuredContent"]["approval"])
 
 
-def test_a_write_approved_while_nothing_serves_waits_for_the_next_process_and_ends_with_it(
+def test_a_write_approved_while_nothing_serves_is_sent_once_and_its_decider_sees_the_outcome(
     quiet_home: Home, letters: Letters
 ) -> None:
     approval = asked(quiet_home, "by night")
-    letters.held.set()
-    assert "when a `toolwright serve` runs" in quiet_home.person("approve", approval)
-    assert (state(quiet_home, approval), letters.sent) == ("approved", [])
-    with Peer(quiet_home, "serve", "--no-control") as peer:
-        until(lambda: letters.sent == ["by night"], "the letter is sent")
-    # The client went away while the letter was under way: nobody knows whether it arrived.
-    assert peer.process.returncode == 0
-    assert state(quiet_home, approval) == "unknown"
-    with Peer(quiet_home, "serve", "--no-control") as peer:
-        letters.held.clear()
-        assert peer.value("status", approval=approval)["state"] == "unknown"
-        assert peer.value("status")["approvals"] == []
+    told = quiet_home.person("approve", approval)
+    assert f"{approval}: done" in told
+    assert "by night" in told.partition(f"{approval}: done")[2]
+    assert (state(quiet_home, approval), letters.sent) == ("done", ["by night"])
+    # Whoever tries again sends nothing.
+    assert quiet_home.run("work", "--approval", approval).returncode == 0
     assert letters.sent == ["by night"]
-    checks = quiet_home.read("doctor")
-    assert {check["name"]: check["found"] for check in checks if check["verdict"] != "ok"} == {}
+
+
+def test_what_was_approved_while_frozen_stands_as_unsent_and_a_freeze_ends_who_sends_it(
+    quiet_home: Home, letters: Letters
+) -> None:
+    approval = asked(quiet_home, "held")
+    send = f"toolwright work --approval {approval}"
+    with quiet_home.store() as store:
+        store.processes.freeze(time.time(), "test", "")
+        assert "frozen" in quiet_home.person("approve", approval)
+        # Whoever is asked to send it is held by the freeze as well.
+        assert quiet_home.run("work", "--approval", approval).returncode == 1
+        checks = {each.name: each for each in run_checks(quiet_home.settings, store)}
+        assert checks["approvals"].verdict == "warning"
+        assert checks["approvals"].found.endswith(approval)
+        quiet_home.person("unfreeze")
+        listed = quiet_home.run("approvals")
+        assert ("not sent" in listed.stdout, send in listed.stderr) == (True, True)
+        assert "held" not in letters.sent
+        letters.held.set()
+        sender = subprocess.Popen(
+            quiet_home.command("work", "--approval", approval), env=quiet_home.environment
+        )
+        until(lambda: "held" in letters.sent, "the letter is under way")
+        (process,) = [each for each in store.processes.find() if each.kind == "send"]
+        assert process.pid == sender.pid
+        freeze_everything(
+            store.processes,
+            quiet_home.settings.reserve,
+            "test",
+            "",
+            lambda: 0,
+            SystemClock(),
+            SILENCE_SECONDS,
+        )
+        sender.wait(SECONDS)
+        # It was cut while under way: nobody knows whether it arrived, and nobody sends it again.
+        assert store.approvals.get(approval).state == "unknown"
+        assert letters.sent.count("held") == 1

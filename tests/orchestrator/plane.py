@@ -17,6 +17,7 @@ import pytest
 import uvicorn
 from starlette.applications import Starlette
 
+from orchestrator.approvals.sending import Sending
 from orchestrator.control.server import ControlPlane
 from orchestrator.settings import Settings
 from registry.store import Store
@@ -27,10 +28,12 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 @dataclass
 class Plane:
-    """A control plane that listens; `kills` counts how often sandboxes were to be killed."""
+    """A control plane that listens; `kills` counts how often sandboxes were to be killed, `sent`
+    are the approvals whose writes it had sent: nobody does that here."""
 
     url: str = ""
     kills: list[float] = field(default_factory=list)
+    sent: list[str] = field(default_factory=list)
 
     def ask(self, method: str, path: str, **more: object) -> httpx.Response:
         """By default with the token; `headers` replace it."""
@@ -47,9 +50,12 @@ def plane(settings: Settings, store: Store) -> Iterator[Plane]:
         here.kills.append(time.time())
         return 0
 
-    with listening(
-        ControlPlane(settings, store, TOKEN, kill_sandboxes).build_application()
-    ) as here.url:
+    def send(approval: str) -> Sending:
+        here.sent.append(approval)
+        return Sending(frozen=True)
+
+    control = ControlPlane(settings, store, TOKEN, kill_sandboxes, send=send)
+    with listening(control.build_application()) as here.url:
         yield here
 
 

@@ -9,13 +9,16 @@ from rich.text import Text
 
 from orchestrator.approvals.dates import format_age
 from orchestrator.approvals.rules import RuleRequest
+from orchestrator.approvals.sending import render_unsent
 from orchestrator.approvals.text import MAX_CLAIM, escape_line
 from orchestrator.cli.deciding import DecisionRequest, decide_at_terminal
+from orchestrator.cli.identifiers import StoredId
 from orchestrator.cli.terminal import (
     err,
     json_option,
     pin_option,
     print_json,
+    print_note,
     print_table,
     print_text,
     report_errors,
@@ -26,7 +29,7 @@ from registry.store import Store
 
 
 @click.command("approve")
-@click.argument("approval")
+@click.argument("approval", type=StoredId("approval"))
 @click.option("--reason", default="", help="Kept with the decision.")
 @click.option("--wait", default=30.0, show_default=True, help="Seconds to wait for the outcome.")
 @click.option("--always", "from_now_on", is_flag=True, help="Also allow like calls from now on.")
@@ -75,7 +78,7 @@ def approve_command(
 
 
 @click.command("reject")
-@click.argument("approval")
+@click.argument("approval", type=StoredId("approval"))
 @click.option("--reason", default="", help="Kept with the decision.")
 @pin_option
 @json_option
@@ -90,10 +93,12 @@ def reject_command(approval: str, reason: str, pin_file: Path | None, as_json: b
 @json_option
 @report_errors
 def approvals_command(every: bool, as_json: bool) -> None:
-    """List the requests that wait for a person."""
+    """List the requests that wait for a person, and what was approved and is not sent yet."""
     with Store.open(load_settings().database_url) as store:
-        rows = store.approvals.find() if every else store.approvals.find("pending")
+        unsent = store.approvals.find("approved")
+        rows = store.approvals.find() if every else (*store.approvals.find("pending"), *unsent)
         damaged = store.approvals.find_damaged()
+        frozen = store.processes.get_freeze().frozen
     for problem in damaged:
         err.print(Text(escape_line(str(problem)), style="red"))
     if as_json:
@@ -106,7 +111,7 @@ def approvals_command(every: bool, as_json: bool) -> None:
             (
                 (
                     row.id,
-                    row.state,
+                    "not sent" if row.state == "approved" else row.state,
                     escape_line(f"{row.entry}.{row.tool}"),
                     escape_line(f"{row.wire.method} {row.wire.url}"),
                     format_age(row.created),
@@ -115,3 +120,5 @@ def approvals_command(every: bool, as_json: bool) -> None:
                 for row in rows
             ),
         )
+    if unsent and not as_json:
+        print_note(render_unsent(len(unsent), unsent[0].id, frozen))

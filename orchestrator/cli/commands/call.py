@@ -12,6 +12,8 @@ from orchestrator.app import open_app
 from orchestrator.approvals.accounts import choose_account
 from orchestrator.calls import Call, Done, Pending, Reply, split_tool_name
 from orchestrator.cli.answers import print_answer
+from orchestrator.cli.argument_hint import render_arguments
+from orchestrator.cli.identifiers import StoredName
 from orchestrator.cli.terminal import (
     FAILED,
     WAITING,
@@ -32,7 +34,7 @@ from sandbox.wire.content import get_media_data, join_texts
 
 
 @click.command("call")
-@click.argument("tool")
+@click.argument("tool", type=StoredName("tool"))
 @click.argument("arguments", default="{}")
 @click.option("--task", default="", help="What it is for; kept in the audit log.")
 @click.option("--account", help="Go out with this account (`toolwright accounts SERVER`).")
@@ -62,11 +64,13 @@ def call_command(
         raise UnknownTool(tool)
     call = Call(*parts, parse_arguments(arguments), task, "called at the terminal", "terminal")
     with choose_account(call.server, account):
-        reply = run_coroutine(_call_tool(load_settings(engine=engine), call))
+        reply, hint = run_coroutine(_call_tool(load_settings(engine=engine), call))
     if as_json:
         print_json(views.build_reply_result(reply))
     else:
         _print_reply(reply)
+        for line in hint:
+            print_note(line)
     if save and isinstance(reply, Done) and reply.outcome.ok:
         save_media(reply.outcome, save)
     if isinstance(reply, Pending):
@@ -75,9 +79,15 @@ def call_command(
         raise SystemExit(FAILED)
 
 
-async def _call_tool(settings: Settings, call: Call) -> Reply:
+async def _call_tool(settings: Settings, call: Call) -> tuple[Reply, list[str]]:
+    """What came of it, and where the tool did not take its arguments what it takes."""
     async with open_app(settings, "call") as app:
-        return await app.dispatch.call_tool(call)
+        reply = await app.dispatch.call_tool(call)
+        failure = reply.outcome.failure if isinstance(reply, Done) else None
+        if failure is None or failure.kind != "arguments":
+            return reply, []
+        schema = app.roster.find_tool(call.server, call.tool).input_schema
+        return reply, render_arguments(call.name, schema)
 
 
 def save_media(outcome: Outcome, path: Path) -> None:

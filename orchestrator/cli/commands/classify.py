@@ -10,6 +10,7 @@ import click
 from orchestrator.approvals.rules import classify_operation, find_present_level
 from orchestrator.approvals.signing_key import sign_audit
 from orchestrator.calls import split_tool_name
+from orchestrator.cli.identifiers import StoredName
 from orchestrator.cli.terminal import (
     ask_pin,
     json_option,
@@ -26,7 +27,7 @@ from registry.store import Store
 
 
 @click.command("classify")
-@click.argument("tool", metavar="SERVER.TOOL")
+@click.argument("tool", metavar="SERVER.TOOL", type=StoredName("tool", new=True))
 @click.argument("level", type=click.Choice(LEVELS))
 @pin_option
 @json_option

@@ -8,6 +8,7 @@ import secrets
 import socket
 import time
 import webbrowser
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from orchestrator.control.notify.targets import (
 )
 from orchestrator.control.process import disable_dumping, write_address
 from orchestrator.control.server import ControlPlane, keep_heartbeat
-from orchestrator.errors import ControlUnreachable
+from orchestrator.errors import ControlRunning, ControlUnreachable
 from orchestrator.processes.control_client import (
     ControlAddress,
     find_control,
@@ -36,6 +37,7 @@ from orchestrator.processes.control_client import (
     stop_control,
 )
 from orchestrator.processes.kill import PASSIVE, is_alive
+from orchestrator.processes.listening import open_listener
 from orchestrator.settings import Settings, load_settings
 from registry.database.files import lock_file
 from registry.models import Process, generate_id
@@ -110,11 +112,15 @@ async def _serve_control(
     # PINs come through its memory.
     disable_dumping()
     token = secrets.token_urlsafe(24)
-    with socket.socket() as listener:
+    with ExitStack() as opened:
         with lock_file(settings.control):
-            if until_idle and find_control(settings) is not None:
-                return
-            address = _open_listener(listener, host, port, token)
+            running = find_control(settings)
+            if running is not None:
+                if until_idle:
+                    return
+                raise ControlRunning(running.url, running.pid)
+            listener = opened.enter_context(open_listener(host, port))
+            address = _build_address(listener, host, token)
             write_address(settings.control, address)
         print_text(f"control plane at {address.url}")
         process = generate_id()
@@ -143,11 +149,8 @@ async def _serve_control(
                 store.processes.remove(process)
 
 
-def _open_listener(listener: socket.socket, host: str, port: int, token: str) -> ControlAddress:
-    """Listen on the socket; connections from now on wait until the server is up."""
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((host, port))
-    listener.listen()
+def _build_address(listener: socket.socket, host: str, token: str) -> ControlAddress:
+    """Where the socket listens; connections wait there until the server is up."""
     everywhere = "0.0.0.0"  # nosec B104 # only compared
     name = "127.0.0.1" if host == everywhere else host
     return ControlAddress(f"http://{name}:{listener.getsockname()[1]}", token, os.getpid())

@@ -20,7 +20,7 @@ from orchestrator.cli.terminal import (
     engine_option,
     pin_option,
     print_text,
-    read_line,
+    read_pin,
     report_errors,
     run_coroutine,
 )
@@ -62,7 +62,7 @@ def demo_command(home: Path | None, pin_file: Path | None, engine: str | None) -
 def _obtain_pin(settings: Settings, pin_file: Path | None) -> str:
     """The home's PIN, asked for and checked; a random one where the home has none."""
     if settings.pin.exists():
-        pin = read_line(pin_file) if pin_file else click.prompt("PIN", hide_input=True, err=True)
+        pin = read_pin(pin_file)
         refused = check_pin(settings, pin, time.time())
         if refused:
             raise WrongPin(refused)

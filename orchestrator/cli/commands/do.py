@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -69,12 +71,27 @@ def do_command(
     _report_run(job, as_json)
 
 
+NO_TOOL = (
+    "No registered server can do this, and nothing was done. `toolwright forge {} --source URL` "
+    "makes one of an API's description; without --source the code has to be written."
+)
+
+
+def is_without_tool(result: Mapping[str, Any] | None) -> bool:
+    """Whether a run ended because no registered tool, and no known API, fits its task."""
+    ended = result or {}
+    offered = any(ended.get(name) for name in ("candidates", "services", "steps", "nothing"))
+    return ended.get("state") == "suggested" and not offered
+
+
 def _report_run(job: Job, as_json: bool) -> None:
     if job.state == "waiting":
         report_job(job, as_json)
     result = render_task_result(job.result) if job.state == "done" else None
     if as_json:
         print_json(result or {"error": job.message})
+    elif result and is_without_tool(job.result):
+        print_text(NO_TOOL.format(shlex.quote(str(job.request.get("task", ""))[:200])), "red")
     elif result:
         print_answer(result)
     else:

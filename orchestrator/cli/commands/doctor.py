@@ -13,6 +13,7 @@ import click
 
 from orchestrator.approvals.differences import find_differences
 from orchestrator.approvals.grants import CONFIRM, open_grants, render_flaw
+from orchestrator.approvals.sending import build_send_command
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
 from orchestrator.cli.terminal import FAILED, json_option, print_json, print_table, report_errors
@@ -21,6 +22,7 @@ from orchestrator.forging.authors.budget import DAY_SECONDS
 from orchestrator.gateway.brokers import SOURCES
 from orchestrator.processes.kill import is_alive
 from orchestrator.settings import Settings, load_settings
+from registry.approvals.approvals import ApprovalTable
 from registry.audit.heads import HeadSigner
 from registry.audit.search import AuditTable
 from registry.errors import KeyChanged, KeyUnusable, PinUnusable, SignedHeadsDamaged, VaultDamaged
@@ -126,9 +128,19 @@ def _check_rows(store: Store) -> Iterator[DoctorCheck]:
         "calls", "every intent is settled", intended, "with an unknown outcome", hint
     )
     frozen = store.processes.get_freeze()
+    yield _check_unsent(store.approvals, frozen.frozen)
     if frozen.frozen:
         told = f"frozen by {frozen.by}{f': {frozen.reason}' if frozen.reason else ''}"
         yield DoctorCheck("freeze", "warning", told, "toolwright unfreeze")
+
+
+def _check_unsent(approvals: ApprovalTable, frozen: bool) -> DoctorCheck:
+    """What a person approved and nobody has sent."""
+    unsent = approvals.find_ids("approved")
+    if not unsent:
+        return DoctorCheck("approvals", "ok", "everything approved was sent")
+    hint = "toolwright unfreeze" if frozen else build_send_command(unsent[0])
+    return _build_count_check("approvals", "", list(unsent), "approved and not sent", hint)
 
 
 def _build_count_check(name: str, well: str, bad: list[str], what: str, hint: str) -> DoctorCheck:

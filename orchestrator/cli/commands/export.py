@@ -6,6 +6,7 @@ import re
 
 import click
 
+from orchestrator.cli.identifiers import StoredName
 from orchestrator.cli.terminal import json_option, print_json, print_text, report_errors
 from orchestrator.errors import OrchestratorError
 from orchestrator.settings import load_settings
@@ -17,7 +18,7 @@ from sandbox.packages.layers import build_dependency_layer
 
 
 @click.command("export")
-@click.argument("name")
+@click.argument("name", type=StoredName("server"))
 @click.option("--tag", default="", help="The image's name; toolwright-NAME:VERSION by default.")
 @json_option
 @report_errors

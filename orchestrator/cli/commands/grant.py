@@ -21,6 +21,7 @@ from orchestrator.approvals.needs import list_need_items
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority, sign_audit
 from orchestrator.approvals.text import escape_line
+from orchestrator.cli.identifiers import StoredName
 from orchestrator.cli.terminal import (
     ask_pin,
     json_option,
@@ -53,7 +54,7 @@ FIRST = (
 
 
 @click.command("grant")
-@click.argument("server", required=False)
+@click.argument("server", required=False, type=StoredName("server"))
 @click.argument("permission", required=False)
 @click.option("--revoke", is_flag=True, help="Take the permission away again. Needs no PIN.")
 @click.option(

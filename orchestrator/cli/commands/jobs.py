@@ -13,6 +13,7 @@ import click
 from orchestrator.approvals.dates import format_age
 from orchestrator.approvals.needs import check_allowable
 from orchestrator.cli.cost_report import print_cost
+from orchestrator.cli.identifiers import StoredId
 from orchestrator.cli.job_report import report_job
 from orchestrator.cli.terminal import (
     ask_pin,
@@ -42,7 +43,7 @@ from registry.store import Store
 
 
 @click.command("jobs")
-@click.argument("job", required=False)
+@click.argument("job", required=False, type=StoredId("job"))
 @click.option("--cancel", is_flag=True, help="With JOB: cancel it.")
 @click.option("--draft", type=int, help="With JOB: show what was handed in as its nth draft.")
 @click.option("--brief", is_flag=True, help="With JOB: print what it waits for, for who writes.")
@@ -98,7 +99,7 @@ def jobs_command(
 
 
 @click.command("allow")
-@click.argument("job")
+@click.argument("job", type=StoredId("job"))
 @click.option("--choice", type=click.IntRange(min=1), help="The number of the service meant.")
 @click.option("--digest", default="", help="Only what was shown with this digest, for scripts.")
 @pin_option

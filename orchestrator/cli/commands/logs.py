@@ -8,6 +8,7 @@ import time
 import click
 
 from orchestrator.approvals.dates import format_age
+from orchestrator.cli.identifiers import StoredId, StoredName
 from orchestrator.cli.terminal import json_option, print_json, print_table, report_errors
 from orchestrator.settings import load_settings
 from orchestrator.views import encode_call, render_outcome
@@ -16,15 +17,26 @@ from registry.store import Store
 
 
 @click.command("logs")
-@click.argument("server", required=False)
+@click.argument("server", required=False, type=StoredName("server"))
 @click.option("--audit", is_flag=True, help="Show the audit log instead of the calls.")
-@click.option("--call", "identity", default="", help="Show one call whole, with its exchanges.")
+@click.option(
+    "--call",
+    "identity",
+    type=StoredId("call"),
+    default=None,
+    help="Show one call whole, with its exchanges.",
+)
 @click.option("-n", "limit", default=30, show_default=True, type=click.IntRange(1, 10000))
 @click.option("--mark-wrong", is_flag=True, help="With --call: count its result as a failure.")
 @json_option
 @report_errors
 def logs_command(
-    server: str | None, audit: bool, identity: str, limit: int, mark_wrong: bool, as_json: bool
+    server: str | None,
+    audit: bool,
+    identity: str | None,
+    limit: int,
+    mark_wrong: bool,
+    as_json: bool,
 ) -> None:
     """Show the latest calls, of SERVER or of all; or the audit log."""
     with Store.open(load_settings().database_url) as store:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
 
 import click
 
 from orchestrator.approvals.granting import revoke_permissions
 from orchestrator.approvals.signing_key import sign_audit
+from orchestrator.cli.identifiers import StoredName
 from orchestrator.cli.terminal import json_option, print_json, print_text, report_errors
 from orchestrator.errors import OrchestratorError
+from orchestrator.forging.thirdparty import remove_built_image
 from orchestrator.settings import load_settings
 from registry.approvals.grants import GrantTable
 from registry.models import Entry
@@ -18,13 +19,11 @@ from registry.servers.bundles import Bundles
 from registry.store import Store
 from sandbox.bundle.launch import AUTHOR
 from sandbox.bundle.permissions import parse_permissions
-from sandbox.engines.docker.engine import connect_engine
-from sandbox.engines.docker.layers import remove_layer
 from sandbox.errors import EngineUnavailable, SandboxError
 
 
 @click.command("remove")
-@click.argument("name")
+@click.argument("name", type=StoredName("server"))
 @json_option
 @report_errors
 def remove_command(name: str, as_json: bool) -> None:
@@ -64,14 +63,13 @@ def _find_permissions(grants: GrantTable, entry: Entry) -> list[str]:
 
 def _remove_image(image: str) -> None:
     try:
-        with closing(connect_engine()) as client:
-            remove_layer(client, image)
+        remove_built_image(image)
     except EngineUnavailable as error:
         print_text(f"its image stays: {error}", "yellow")
 
 
 @click.command("archive")
-@click.argument("name")
+@click.argument("name", type=StoredName("server"))
 @click.option("--reason", default="", help="Kept in the audit log.")
 @json_option
 @report_errors

@@ -8,6 +8,7 @@ from datetime import datetime
 import click
 
 from orchestrator.app import App, open_app
+from orchestrator.cli.identifiers import StoredName
 from orchestrator.cli.terminal import (
     FAILED,
     json_option,
@@ -26,7 +27,7 @@ STYLES = {"proved": "green", "renewed": "green", "failed": "red", "skipped": "ye
 
 
 @click.command("reprove")
-@click.argument("names", nargs=-1, metavar="[NAME]…")
+@click.argument("names", nargs=-1, metavar="[NAME]…", type=StoredName("server"))
 @click.option(
     "--author",
     "model",

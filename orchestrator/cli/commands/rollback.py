@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from orchestrator.cli.identifiers import StoredName
 from orchestrator.cli.terminal import (
     ask_pin,
     json_option,
@@ -29,7 +30,7 @@ from registry.store import Store
 
 
 @click.command("diff")
-@click.argument("name")
+@click.argument("name", type=StoredName("server"))
 @click.argument("a", type=int, required=False)
 @click.argument("b", type=int, required=False)
 @json_option
@@ -55,7 +56,7 @@ def diff_command(name: str, a: int | None, b: int | None, as_json: bool) -> None
 
 
 @click.command("rollback")
-@click.argument("name")
+@click.argument("name", type=StoredName("server"))
 @click.argument("version", type=int, required=False)
 @click.option("--reason", default="", help="Kept in the audit log.")
 @pin_option

@@ -10,6 +10,7 @@ import click
 from orchestrator.approvals.rules import encode_rule
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority, sign_audit
+from orchestrator.cli.identifiers import StoredId
 from orchestrator.cli.terminal import (
     json_option,
     print_json,
@@ -63,7 +64,7 @@ def list_rules(every: bool, as_json: bool) -> None:
 
 
 @rules_command.command("revoke")
-@click.argument("rule")
+@click.argument("rule", type=StoredId("rule"))
 @report_errors
 def revoke_rule(rule: str) -> None:
     """End the rule RULE. Needs no PIN: it only makes things stricter."""

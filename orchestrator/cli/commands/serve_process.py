@@ -12,6 +12,7 @@ from orchestrator.cli.terminal import print_text, report_errors, run_coroutine
 from orchestrator.frontends.early import EarlyAnswers
 from orchestrator.frontends.server import build_front_server, serve_stdio
 from orchestrator.processes.control_client import ensure_control
+from orchestrator.processes.listening import open_listener
 from orchestrator.settings import Settings, load_settings
 
 NO_TLS = (
@@ -65,7 +66,7 @@ async def _serve_http(settings: Settings, place: ListenAddress, with_control: bo
     # Loaded by name: over stdio nothing of it is needed.
     http_front = importlib.import_module("orchestrator.frontends.http")
     token, is_new = http_front.load_token(settings.http_token)
-    with http_front.open_listener(place.host, place.port) as listener:
+    with open_listener(place.host, place.port) as listener:
         print_text(f"MCP at {http_front.build_url(place.host, listener.getsockname()[1])}")
         if is_new:
             print_text(f"Authorization: Bearer {token}")

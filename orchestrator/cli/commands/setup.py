@@ -13,12 +13,14 @@ import click
 from orchestrator.approvals.signing_key import open_key
 from orchestrator.cli.clients.clients import CLIENTS, configure_client
 from orchestrator.cli.enroll import choose_pin, record_key, replace_pin, replace_signing_key
+from orchestrator.cli.next_steps import print_next_commands, read_home_state
 from orchestrator.cli.terminal import (
     ask_pin,
     engine_option,
     pin_option,
     print_text,
     read_line,
+    read_pin,
     report_errors,
 )
 from orchestrator.errors import WrongPin
@@ -80,6 +82,8 @@ def setup_command(
                 change_pin,
             )
     _prepare_engine(settings)
+    if not engine_only:
+        print_next_commands(read_home_state(settings))
 
 
 def _set_up_pin(
@@ -111,7 +115,7 @@ def _set_up_pin(
 
 def _set_up_key(settings: Settings, pin_file: Path | None, replace: bool) -> None:
     """Create the signing key of a home that has only a PIN, or replace the key."""
-    pin = read_line(pin_file) if pin_file else click.prompt("PIN", hide_input=True, err=True)
+    pin = read_pin(pin_file)
     with Store.open(settings.database_url) as store:
         opened = open_key(settings, pin, time.time())
         if opened.signer is None:

@@ -11,6 +11,7 @@ import click
 from orchestrator.approvals.grants import CONFIRM, encode_void_grant, open_grants
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
+from orchestrator.cli.identifiers import StoredName
 from orchestrator.cli.server_report import encode_health, find_levels, render_health
 from orchestrator.cli.terminal import (
     json_option,
@@ -35,7 +36,7 @@ from sandbox.stages.acceptance import list_open_points
 
 
 @click.command("show")
-@click.argument("name")
+@click.argument("name", type=StoredName("server"))
 @click.option("--matrix", is_flag=True, help="Show every operation and case of the proofs.")
 @json_option
 @report_errors

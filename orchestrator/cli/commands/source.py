@@ -51,7 +51,10 @@ def add_api_source(url: str, header: str | None, pin_file: Path | None) -> None:
     """Register URL as a source and allow its host. Asks for the PIN."""
     name, _, secret = (header or "").partition("=@")
     if header and not (name and secret):
-        raise OrchestratorError(f"{header!r} is not of the form NAME=@SECRET.")
+        raise OrchestratorError(
+            f"--header {header!r} is not of the form NAME=@SECRET, the name of a secret and never "
+            "its value. `toolwright secret set SECRET` puts the value into the vault."
+        )
     settings = load_settings()
     if secret:
         check_secret_set(settings, secret)

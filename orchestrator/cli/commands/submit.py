@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from orchestrator.app import open_app
+from orchestrator.cli.identifiers import StoredId
 from orchestrator.cli.job_report import report_job
 from orchestrator.cli.resume import carry_out_job
 from orchestrator.cli.terminal import (
@@ -34,7 +35,7 @@ MAX_BYTES = 4 * 1024 * 1024
 
 
 @click.command("submit")
-@click.argument("job")
+@click.argument("job", type=StoredId("job"))
 @click.argument("draft", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--why", default="", help="What this draft does, or changes.")
 @json_option

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from orchestrator.approvals.dates import format_age
+from orchestrator.cli.identifiers import StoredName
 from orchestrator.cli.server_report import encode_trial
 from orchestrator.cli.terminal import (
     json_option,
@@ -23,7 +24,7 @@ from sandbox.errors import BundleInvalid
 
 
 @click.command("versions")
-@click.argument("name")
+@click.argument("name", type=StoredName("server"))
 @json_option
 @report_errors
 def versions_command(name: str, as_json: bool) -> None:

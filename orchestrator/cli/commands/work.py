@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import click
 
 from orchestrator.app import App, open_app
-from orchestrator.cli.terminal import engine_option, report_errors, run_coroutine
-from orchestrator.settings import load_settings
+from orchestrator.approvals.sending import render_outcome
+from orchestrator.cli.identifiers import StoredId
+from orchestrator.cli.terminal import (
+    FAILED,
+    engine_option,
+    print_text,
+    report_errors,
+    run_coroutine,
+)
+from orchestrator.settings import Settings, load_settings
 
 OPEN_JOBS = ("queued", "running")
 OPEN_APPROVALS = ("approved", "claimed", "sending")
@@ -16,18 +25,39 @@ OPEN_APPROVALS = ("approved", "claimed", "sending")
 
 @click.command("work")
 @click.option("--idle", default=30.0, show_default=True, help="Seconds without work to end after.")
+@click.option(
+    "--approval",
+    type=StoredId("approval"),
+    metavar="ID",
+    help="Send this one approved write and end. Whoever approves has that done where nothing else "
+    "runs.",
+)
 @engine_option
 @report_errors
-def work_command(idle: float, engine: str | None) -> None:
+def work_command(idle: float, approval: str | None, engine: str | None) -> None:
     """Carry out queued jobs and approved writes until there are none.
 
     The control page starts this where no `toolwright serve` is alive.
     """
-    run_coroutine(_work_until_idle(idle, engine))
+    settings = load_settings(engine=engine)
+    if approval:
+        run_coroutine(_send_one(settings, approval))
+    else:
+        run_coroutine(_work_until_idle(settings, idle))
 
 
-async def _work_until_idle(idle: float, engine: str | None) -> None:
-    async with open_app(load_settings(engine=engine), "work", patient=True) as app:
+async def _send_one(settings: Settings, approval: str) -> None:
+    # Its own kind: it takes up no jobs, and is no worker that others may count on.
+    async with open_app(replace(settings, spares=0), "send") as app:
+        await app.approved.carry_out_one(approval)
+        ended = app.store.approvals.get(approval)
+    print_text(f"{ended.id}: {render_outcome(ended)}")
+    if ended.state != "done":
+        raise SystemExit(FAILED)
+
+
+async def _work_until_idle(settings: Settings, idle: float) -> None:
+    async with open_app(settings, "work", patient=True) as app:
         worked = time.monotonic()
         while time.monotonic() - worked < idle:
             if _has_open_work(app):

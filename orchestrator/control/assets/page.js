@@ -88,7 +88,11 @@ document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-post]");
   if (!button) return;
   const body = { pin: byId("pin").value, by: "page" };
-  if (button.dataset.decision) body.decision = button.dataset.decision;
+  if (button.dataset.decision) {
+    body.decision = button.dataset.decision;
+    body.wait = 20;
+    told.textContent = "…";
+  }
   if (button.dataset.digest) body.digest = button.dataset.digest;
   button.disabled = true;
   try {

@@ -126,6 +126,25 @@ def test_an_approval_is_shown_whole_and_decided_once(
     assert decided(plane, waiting, decision="approve", pin=PIN).json()["state"] == "approved"
     assert decided(plane, waiting, decision="reject", pin=PIN).status_code == 409
     assert store.approvals.get(waiting.id).state == "approved"
+    assert plane.sent == [waiting.id]
+
+
+def test_who_decides_and_waits_is_told_what_came_of_it_and_what_sends_it(
+    plane: Plane, waiting: Approval
+) -> None:
+    told = decided(plane, waiting, decision="approve", pin=PIN, wait=5).json()["told"]
+    assert told == (
+        f"{waiting.id}: approved, not sent yet; `toolwright work --approval {waiting.id}` sends it"
+    )
+    shown = log_in(plane).read_events()["waiting"]
+    assert "approved by control and not sent yet" in shown
+    assert f"toolwright work --approval {waiting.id}" in shown
+
+
+def test_a_rejection_and_a_wrong_pin_have_nothing_sent(plane: Plane, waiting: Approval) -> None:
+    decided(plane, waiting, decision="approve", pin="wrong")
+    decided(plane, waiting, decision="reject", pin=PIN)
+    assert plane.sent == []
 
 
 @pytest.mark.parametrize("decision", [None, "", "yes", "Approve", True, 1])

@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from orchestrator.approvals.decide import Decision, decide_with_pin
+from orchestrator.approvals.sending import Sending
 from orchestrator.approvals.signing_key import build_authority, open_key
 from orchestrator.control.notify.announcer import TRIES, Announcer, deliver_message
 from orchestrator.control.notify.links import OneTimeLinks
@@ -113,11 +114,13 @@ def announcer(settings: Settings, store: Store, receiver: Receiver, signer: Sign
 
 @dataclass
 class Desk:
-    """A control plane with links. `kills` counts how often everything was frozen."""
+    """A control plane with links. `kills` counts how often everything was frozen, `sent`
+    are the approvals whose writes were to be sent."""
 
     url: str
     announcer: Announcer
     kills: list[float] = field(default_factory=list)
+    sent: list[str] = field(default_factory=list)
 
     def links(self, receiver: Receiver) -> dict[str, str]:
         """The newest message's links, by title, at this control plane's address."""
@@ -141,7 +144,11 @@ def desk(settings: Settings, store: Store, announcer: Announcer) -> Iterator[Des
         here.kills.append(time.time())
         return 0
 
-    control = ControlPlane(settings, store, TOKEN, kill_sandboxes, announcer=announcer)
+    def send(approval: str) -> Sending:
+        here.sent.append(approval)
+        return Sending(frozen=True)
+
+    control = ControlPlane(settings, store, TOKEN, kill_sandboxes, announcer, send)
     with listening(control.build_application()) as here.url:
         yield here
 
@@ -179,7 +186,7 @@ def test_a_link_approves_exactly_its_request_once(
     assert store.approvals.get(waiting.id).state == "pending"
     assert desk.ask("POST", links["Approve"]).status_code == 200
     after = store.approvals.get(waiting.id)
-    assert (after.state, after.decided_by) == ("approved", "link")
+    assert (after.state, after.decided_by, desk.sent) == ("approved", "link", [waiting.id])
     forgery = build_forgery_check(build_authority(settings).load_key())
     assert forgery(after, time.time()) == ""
     assert store.approvals.claim(waiting.id, "p1", time.time(), forgery) is not None

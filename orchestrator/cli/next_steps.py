@@ -1,0 +1,97 @@
+"""What runs, what waits for a person, and the commands that a person is likely to want next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from orchestrator.approvals.sending import build_send_command
+from orchestrator.cli.terminal import print_text
+from orchestrator.processes.control_client import find_control
+from orchestrator.processes.kill import is_alive
+from orchestrator.settings import Settings
+from registry.jobs.drafts import awaits_draft
+from registry.store import Store
+
+SHOWN = 3
+
+
+@dataclass(frozen=True)
+class HomeState:
+    """A home at a glance. The ids are the newest first, `running` kinds of live processes."""
+
+    has_pin: bool = True
+    frozen_by: str = ""
+    pending: tuple[str, ...] = ()
+    unsent: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
+    control: str = ""
+
+
+def read_home_state(settings: Settings) -> HomeState:
+    with Store.open(settings.database_url) as store:
+        frozen = store.processes.get_freeze()
+        held = store.jobs.find("waiting")
+        address = find_control(settings)
+        return HomeState(
+            settings.pin.exists(),
+            frozen.by or "somebody" if frozen.frozen else "",
+            store.approvals.find_ids("pending"),
+            store.approvals.find_ids("approved"),
+            tuple(job.id for job in held if job.needs or not awaits_draft(job)),
+            tuple(each.name for each in store.servers.find_summaries()),
+            tuple(sorted(each.kind for each in store.processes.find() if is_alive(each))),
+            address.url if address else "",
+        )
+
+
+def choose_next_commands(state: HomeState) -> tuple[str, ...]:
+    """The three commands that are likely next, what blocks first."""
+    return tuple(command for command, _ in zip(_list_commands(state), range(SHOWN), strict=False))
+
+
+def _list_commands(state: HomeState) -> Iterator[str]:
+    if not state.has_pin:
+        yield "toolwright setup"
+    if state.frozen_by:
+        yield "toolwright unfreeze"
+    if state.pending:
+        yield f"toolwright approve {state.pending[0]}"
+    if state.unsent and not state.frozen_by:
+        yield build_send_command(state.unsent[0])
+    if state.waiting:
+        yield f"toolwright jobs {state.waiting[0]}"
+    if state.servers:
+        yield 'toolwright find "what you want"'
+        yield f"toolwright show {state.servers[0]}"
+    else:
+        yield 'toolwright forge "what you want" --source URL'
+        yield "toolwright demo"
+    if "serve" not in state.running:
+        yield "toolwright setup --client CLIENT"
+    yield "toolwright control --open"
+
+
+def render_home_state(state: HomeState) -> list[str]:
+    """A line each for what runs and what waits."""
+    waits = (
+        (len(state.pending), "to approve"),
+        (len(state.unsent), "approved and not sent"),
+        (len(state.waiting), "jobs that need something"),
+    )
+    told = ", ".join(f"{count} {what}" for count, what in waits if count)
+    page = f"; the page is at {state.control}" if state.control else ""
+    lines = [
+        f"Running: {', '.join(state.running) or 'nothing'}{page}",
+        f"Waiting for you: {told or 'nothing'}",
+        f"Servers: {len(state.servers)}",
+    ]
+    return [f"Frozen by {state.frozen_by}.", *lines] if state.frozen_by else lines
+
+
+def print_next_commands(state: HomeState) -> None:
+    print_text("Next:")
+    for command in choose_next_commands(state):
+        print_text(f"  {command}")

@@ -1,0 +1,46 @@
+"""Names and ids by their beginning, for who types them. Loads nothing but sqlite3: shells ask at
+each press of a key.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from typing import Literal
+
+Kind = Literal["approval", "job", "call", "rule", "server", "tool"]
+
+MOST = 1000
+_QUERIES: dict[Kind, str] = {
+    "approval": "SELECT id AS found FROM approvals ORDER BY created DESC",
+    "job": "SELECT id AS found FROM jobs ORDER BY created DESC",
+    "call": "SELECT id AS found FROM invocations ORDER BY sequence DESC",
+    "rule": "SELECT id AS found FROM rules",
+    "server": "SELECT name AS found FROM entries ORDER BY name",
+    "tool": (
+        "SELECT tools.entry || '.' || tools.name AS found FROM tools JOIN entries ON "
+        "entries.name = tools.entry AND entries.version = tools.version ORDER BY found"
+    ),
+}
+
+
+def find_beginning(url: str, kinds: Iterable[Kind], prefix: str, most: int = MOST) -> list[str]:
+    """The stored names or ids of these kinds that begin so, at most so many of each kind. Nothing
+    where the database cannot be read: whoever asks for the row itself hears why.
+    """
+    if not url.startswith("sqlite:///"):
+        return []
+    path = url.removeprefix("sqlite:///")
+    found: list[str] = []
+    try:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=2)) as connection:
+            for kind in kinds:
+                query = (
+                    f"SELECT found FROM ({_QUERIES[kind]}) WHERE substr(found, 1, ?) = ? LIMIT ?"  # nosec B608 # of our own words
+                )
+                rows = connection.execute(query, (len(prefix), prefix, most))
+                found += [str(row[0]) for row in rows]
+    except sqlite3.Error:
+        return []
+    return list(dict.fromkeys(found))

@@ -1,0 +1,173 @@
+"""Typical mistakes at a terminal: each says what is wrong, with what, and what to type next."""
+
+from __future__ import annotations
+
+import errno
+import shlex
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from orchestrator.cli.argument_hint import render_arguments
+from orchestrator.cli.commands.do import NO_TOOL, is_without_tool
+from orchestrator.cli.main import COMMANDS, toolwright
+from orchestrator.settings import Settings, load_settings
+from registry.errors import DiskUnusable
+from registry.secrets.pin import set_pin
+from registry.store import Store
+from sandbox.errors import EngineUnavailable
+from tests.registry.samples import REPORTS, approval, entry
+
+OBJECT = """'{"name": "example.org"}'"""
+MISTAKES = [
+    # what was typed, where the mistake is, what to do next
+    ("frge x", "'frge'", "Did you mean forge"),
+    ("lst", "'lst'", "Did you mean list"),
+    ("aprovals", "'aprovals'", "Did you mean approvals"),
+    ("xyzzy", "'xyzzy'", "toolwright --help"),
+    ("kill --now", "'--now'", "toolwright kill --help"),
+    ("show", "'NAME'", "toolwright show --help"),
+    ("find", "'TASK'", "toolwright find --help"),
+    ("forge", "'TASK'", "toolwright forge --help"),
+    ("do", "Give a TASK", "--run"),
+    ("compile ./x.json", "'--out'", "toolwright compile --help"),
+    ("audit archive", "'--before'", "toolwright audit archive --help"),
+    ("classify dns.list_zones maybe", "'maybe'", "'read', 'write', 'destructive'"),
+    ("completion tcsh", "'tcsh'", "'bash', 'zsh', 'fish'"),
+    ("setup --client nothere", "'nothere'", "'claude-code'"),
+    ("serve --url", "--url", "--http"),
+    ("approve a1 --where x=1", "--where", "--always"),
+    ("show dnss", "'dnss'", "Did you mean dns?"),
+    ("versions nothere", "'nothere'", "toolwright list"),
+    ("remove nothere", "'nothere'", "toolwright list"),
+    ("archive nothere", "'nothere'", "toolwright list"),
+    ("export nothere", "'nothere'", "toolwright list"),
+    ("reprove nothere", "'nothere'", "toolwright list"),
+    ("logs nothere", "'nothere'", "toolwright list"),
+    ("grant nothere requests:5", "'nothere'", "toolwright list"),
+    ("run nothere", "'nothere'", "toolwright list"),
+    ("login nothere", "'nothere'", "toolwright list"),
+    ("accounts nothere", "'nothere'", "toolwright list"),
+    ("remove dns", "dns", "toolwright archive dns"),
+    ("rollback dns 7", "'dns 7'", "toolwright versions"),
+    ("diff dns 1 9", "'dns 9'", "toolwright versions"),
+    ("call dns", "'dns'", "toolwright list"),
+    ("call dns.list_zone", "'dns.list_zone'", "Did you mean dns.list_zones"),
+    ("call dnss.list_zones", "'dnss.list_zones'", "Did you mean dns.list_zones"),
+    ("call dns.list_zones notjson", "'notjson' is not JSON", OBJECT),
+    ("call dns.list_zones [1]", "'[1]' is not a JSON object", OBJECT),
+    ("approve nothere", "'nothere'", "toolwright approvals --all"),
+    ("reject nothere", "'nothere'", "toolwright approvals --all"),
+    ("work --approval nothere", "'nothere'", "toolwright approvals --all"),
+    ("jobs nothere", "'nothere'", "toolwright jobs"),
+    ("allow nothere", "'nothere'", "toolwright jobs"),
+    ("submit nothere x.json", "'nothere'", "toolwright jobs"),
+    ("rules revoke nothere", "'nothere'", "toolwright rules --all"),
+    ("logs --call nothere", "'nothere'", "toolwright logs"),
+    ("audit show 99999", "'99999'", "toolwright audit search"),
+    ("approve a1", "the PIN is wanted", "--pin-file FILE"),
+    ("unfreeze", "the PIN is wanted", "--pin-file FILE"),
+    ("approve a1 --pin-file ./nothere", "nothere cannot be read", "No such file"),
+    ("source add https://x.test --header X-Key=abc", "'X-Key=abc'", "toolwright secret set"),
+    ("source add https://x.test --header X-Key=@unset", "unset", "toolwright secret set unset"),
+    ("add n --env KEY=@unset -- npx -y some", "unset", "toolwright secret set n.unset"),
+    ("add n --env KEY=value -- npx -y some", "KEY=@SECRET", "toolwright secret set"),
+    ("add n -- foo bar", "foo is not a way", "npx -y PACKAGE"),
+    ("add n", "there is no command", "npx -y PACKAGE"),
+    ("grant dns nonsense", "'nonsense'", "network:HOST"),
+    ("restore ./nothere", "nothere", "Check the path"),
+    ("backup /nothere/x.tgz", "/nothere", "No backup was made"),
+    ("control --url", "none is running", "toolwright control"),
+    ("push remove nothere", "nothere", "toolwright push list"),
+]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """A home with a server and a request that waits. None of the mistakes changes it."""
+    settings = load_settings({"TOOLWRIGHT_HOME": str(tmp_path_factory.mktemp("mistakes") / "home")})
+    set_pin(settings.pin, "correct horse", cost=2**4)
+    now = time.time()
+    with Store.open(settings.database_url) as store:
+        store.servers.publish(entry(), REPORTS, now=now)
+        store.approvals.add_pending(replace(approval(), created=now, expires=now + 3600))
+        yield settings
+        assert store.approvals.get("a1").state == "pending"
+        assert [each.state for each in store.servers.find_summaries()] == ["active"]
+        assert store.grants.find_grants("permission") == ()
+
+
+@pytest.mark.parametrize(("typed", "wrong", "then"), MISTAKES)
+def test_a_mistake_says_what_is_wrong_and_what_to_do_next(
+    home: Settings, typed: str, wrong: str, then: str
+) -> None:
+    given = {
+        "TOOLWRIGHT_HOME": str(home.home),
+        "TOOLWRIGHT_VAULT_KEY_FILE": str(home.home.parent / "vault.key"),
+        "COLUMNS": "200",
+    }
+    words = shlex.split(typed)
+    told = CliRunner().invoke(toolwright, words, env=given, catch_exceptions=False)
+    assert told.exit_code in (1, 2)
+    assert wrong in told.stderr
+    assert then in told.stderr
+    assert "Traceback" not in told.output
+    assert "[Errno" not in told.output
+
+
+def test_there_are_fifty_and_each_command_they_name_is_there() -> None:
+    assert len({typed for typed, _, _ in MISTAKES}) >= 50
+    named = {then.split()[1] for _, _, then in MISTAKES if then.startswith("toolwright ")}
+    assert named - {"--help"} <= COMMANDS.keys()
+
+
+def test_a_call_without_what_its_tool_wants_comes_with_its_arguments_and_an_example() -> None:
+    schema = {
+        "properties": {
+            "page": {"type": "integer"},
+            "server_id": {
+                "type": "string",
+                "description": "The id of \x1b[31mthe server",
+                "examples": ["localhost"],
+            },
+        },
+        "required": ["server_id"],
+    }
+    assert render_arguments("powerdns.list_zones", schema) == [
+        "powerdns.list_zones takes:",
+        "  server_id (string, required): The id of \\u{1b}[31mthe server",
+        "  page (integer)",
+        """For example: toolwright call powerdns.list_zones '{"server_id": "localhost"}'""",
+    ]
+    for hostile in ({}, {"properties": 7}, {"properties": {"a": 7}, "required": ["a", 7]}):
+        assert render_arguments("x.y", hostile)[0] == "x.y takes:"
+
+
+def test_a_task_that_no_tool_fits_names_a_command_and_no_tool_of_a_client() -> None:
+    assert is_without_tool({"state": "suggested", "candidates": []})
+    assert not is_without_tool({"state": "suggested", "candidates": [{"tool": "a.b"}]})
+    assert not is_without_tool({"state": "called"})
+    assert "toolwright forge" in NO_TOOL
+    assert "tool=none" not in NO_TOOL
+
+
+def test_without_docker_it_is_named_with_what_runs_meanwhile() -> None:
+    told = str(EngineUnavailable("it does not answer"))
+    for said in ("Start Docker", "--engine wasm", "./scripts/test --install-engine"):
+        assert said in told
+
+
+@pytest.mark.parametrize(
+    ("number", "then"),
+    [(errno.ENOSPC, "Free space"), (errno.EACCES, "permissions"), (errno.ENOENT, "Check the path")],
+)
+def test_an_error_of_the_system_has_the_remedy_that_fits(
+    number: int, then: str, tmp_path: Path
+) -> None:
+    told = str(DiskUnusable(OSError(number, "so it is", str(tmp_path))))
+    assert (then in told, str(tmp_path) in told) == (True, True)
+    assert ("Free space" in told) == (number == errno.ENOSPC)

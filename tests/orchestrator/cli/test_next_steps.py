@@ -1,0 +1,97 @@
+"""What Toolwright says without a command, and how it goes away again."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from click.testing import CliRunner, Result
+
+from orchestrator.cli.clients.clients import CLIENTS, describe_machine
+from orchestrator.cli.main import COMMANDS, toolwright
+from orchestrator.cli.next_steps import HomeState, choose_next_commands
+from orchestrator.settings import Settings
+from registry.models import Approval, Process
+from registry.store import Store
+
+
+def run(settings: Settings, *words: str, **given: str) -> Result:
+    environment = {"TOOLWRIGHT_HOME": str(settings.home), **given}
+    return CliRunner().invoke(toolwright, words, env=environment, catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    ("state", "first"),
+    [
+        (HomeState(has_pin=False), "toolwright setup"),
+        (HomeState(frozen_by="me", pending=("a1",)), "toolwright unfreeze"),
+        (HomeState(pending=("a2", "a1"), servers=("dns",)), "toolwright approve a2"),
+        (HomeState(unsent=("a1",)), "toolwright work --approval a1"),
+        (HomeState(waiting=("j1",)), "toolwright jobs j1"),
+        (HomeState(servers=("dns",)), 'toolwright find "what you want"'),
+        (HomeState(), 'toolwright forge "what you want" --source URL'),
+    ],
+)
+def test_what_blocks_comes_first_of_three_commands(state: HomeState, first: str) -> None:
+    found = choose_next_commands(state)
+    assert (found[0], len(found)) == (first, 3)
+    assert {command.split()[1] for command in found} <= COMMANDS.keys()
+
+
+def test_nothing_is_sent_while_all_is_frozen() -> None:
+    found = choose_next_commands(HomeState(frozen_by="me", unsent=("a1",)))
+    assert not [command for command in found if "--approval" in command]
+
+
+def test_without_a_command_it_says_what_waits_and_what_to_do(
+    settings: Settings, waiting: Approval
+) -> None:
+    told = run(settings)
+    assert told.exit_code == 0
+    for said in ("Waiting for you: 1 to approve", "Servers: 1", f"toolwright approve {waiting.id}"):
+        assert said in told.stdout
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> dict[str, str]:
+    """Somebody's own directories."""
+    return {"HOME": str(tmp_path / "person"), "XDG_CONFIG_HOME": str(tmp_path / "person/.config")}
+
+
+def test_uninstalling_takes_the_home_and_its_entries_and_nothing_of_others(
+    settings: Settings, waiting: Approval, person: dict[str, str]
+) -> None:
+    path = CLIENTS["cursor"].path(describe_machine(person))
+    path.parent.mkdir(parents=True)
+    other = {"command": "theirs", "args": ["x"]}
+    path.write_text(json.dumps({"mcpServers": {"other": other}}))
+    assert run(settings, "setup", "--client", "cursor", **person).exit_code == 0
+    assert "toolwright" in json.loads(path.read_text())["mcpServers"]
+    told = run(settings, "uninstall", "--yes", **person)
+    assert told.exit_code == 0, told.output
+    assert json.loads(path.read_text())["mcpServers"] == {"other": other}
+    assert not settings.home.exists()
+    assert "Stays: the vault's key" in told.stdout
+
+
+def test_nothing_is_removed_without_a_yes_from_a_foreign_directory_or_while_in_use(
+    settings: Settings, store: Store, waiting: Approval, person: dict[str, str], tmp_path: Path
+) -> None:
+    assert run(settings, "uninstall", **person).exit_code == 1
+    assert settings.home.exists()
+    foreign = tmp_path / "documents"
+    foreign.mkdir()
+    (foreign / "letter").write_text("dear")
+    told = run(settings, "uninstall", "--yes", **person, TOOLWRIGHT_HOME=str(foreign))
+    assert (told.exit_code, "is no home of Toolwright" in told.stderr) == (1, True)
+    assert (foreign / "letter").exists()
+    parent, now = psutil.Process(os.getppid()), time.time()
+    used = Process("client", parent.pid, parent.create_time(), "serve", now, now)
+    store.processes.register(used)
+    told = run(settings, "uninstall", "--yes", **person)
+    assert (told.exit_code, f"serve (process {parent.pid})" in told.stderr) == (1, True)
+    assert settings.home.exists()
