@@ -105,6 +105,8 @@ def test_a_request_beside_the_declared_operations_is_no_tools() -> None:
     more = RequestPattern("GET", "https://api.harbour.example/v1/admin")
     beside = replace(bundle, tools=(replace(tool, requests=(*tool.requests, more)),))
     assert "unproved-request" in {found.rule for found in prove_static(beside).findings}
+    compiled = replace(bundle, provenance=replace(bundle.provenance, author="compiler"))
+    assert "unproved-request" in {found.rule for found in prove_static(compiled).findings}
     quiet = replace(bundle, tools=(replace(tool, access="read"),))
     assert "understated-access" in {found.rule for found in prove_static(quiet).findings}
     open_one = replace(bundle, tools=(replace(tool, security=()),))
