@@ -161,7 +161,13 @@ def test_functions_and_definitions_correspond(old: str, new: str, told: str) -> 
             "other-request",
         ),
         ({"operation": "gone"}, "unknown-operation"),
-        ({"operation": ""}, "unproved-request"),
+        (
+            {
+                "operation": "",
+                "requests": (RequestPattern("GET", "https://notes.example/v1/others"),),
+            },
+            "unproved-request",
+        ),
         ({"operation": "addNote"}, "understated-access"),
     ],
 )
