@@ -8,6 +8,7 @@ from typing import Any
 
 from sandbox.bundle.example import is_same_value
 from sandbox.bundle.source import UnparsableSource, parse_source
+from sandbox.stages.replay.paging import MARKS, normalize_name
 
 MAX_DEPTH = 8
 MAX_FIELDS = 40
@@ -68,12 +69,33 @@ def without_field(value: Any, path: Path, renamed: str = "") -> Any:
 
 def is_shown_optional(values: Iterable[Any], path: Path) -> bool:
     """Whether the answers show that a field may be missing, and it is no number and no list, whose
-    absence nobody can see in a sum or a count.
+    absence nobody can see in a sum or a count; a mark of more pages may be of any type.
     """
     found = [item for value in values for item in _iterate_values(value, path)]
     there = [item for item in found if item is not GONE and item is not None]
     counted = (isinstance(i, list | dict | float | int) and not isinstance(i, bool) for i in there)
-    return len(there) < len(found) and bool(there) and not any(counted)
+    plain = normalize_name(path[-1]) in MARKS or not any(counted)
+    return len(there) < len(found) and bool(there) and plain
+
+
+def with_other_values(value: Any, path: Path) -> Any:
+    """The value with other ones of their type in the place of a field's plain values."""
+    if not path:
+        return _get_other(value)
+    first, rest = path[0], path[1:]
+    if first == EACH and isinstance(value, list):
+        return [with_other_values(item, rest) for item in value]
+    if isinstance(value, Mapping) and first in value:
+        return {**value, first: with_other_values(value[first], rest)}
+    return value
+
+
+def _get_other(value: Any) -> Any:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + 1
+    return f"{value}~" if isinstance(value, str) else value
 
 
 def _iterate_values(value: Any, path: Path) -> Iterator[Any]:

@@ -42,6 +42,7 @@ from sandbox.stages.replay.fields import (
     list_fields,
     list_named_texts,
     says_missing,
+    with_other_values,
     without_field,
 )
 from sandbox.stages.replay.influence import iterate_other_arguments
@@ -237,7 +238,13 @@ class CaseReplay:
                     for what, renamed in ways[: 3 - tried[turn]]:
                         changed = with_value(exchange, without_field(value, path, renamed))
                         came = await self._ask_changed(case, exchange, changed)
-                        if self._defaults(case, came):
+                        guessed = not renamed and _is_same(case, came) and not case.refuses
+                        if guessed:
+                            other = with_value(exchange, with_other_values(value, path))
+                            guessed = not _is_same(
+                                case, await self._ask_changed(case, exchange, other)
+                            )
+                        if guessed or self._defaults(case, came):
                             told.add((name, path))
                             place = "/".join(path)
                             reason = (

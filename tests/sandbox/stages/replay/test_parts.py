@@ -10,7 +10,13 @@ from sandbox.bundle.example import Example, is_same_value
 from sandbox.session.interface import Failure, Outcome
 from sandbox.stages.acceptance import Claim, _find_problem
 from sandbox.stages.mutants import STEPS_ENDED, add_step_limit
-from sandbox.stages.replay.fields import list_fields, says_missing, without_field
+from sandbox.stages.replay.fields import (
+    is_shown_optional,
+    list_fields,
+    says_missing,
+    with_other_values,
+    without_field,
+)
 from sandbox.stages.replay.paging import find_marks, find_untold_total, set_mark
 from sandbox.stages.replay.splicing import find_splice
 from sandbox.wire.exchange import WireRequest
@@ -39,6 +45,20 @@ def test_fields_are_those_that_the_code_names_and_go_from_every_element() -> Non
     assert without_field(value, ("rows", "*", "id")) == {"rows": [{"USD": 2}, {}]}
     renamed = without_field(value, ("rows", "*", "id"), "id_v2")
     assert renamed == {"rows": [{"USD": 2, "id_v2": 1}, {"id_v2": 3}]}
+
+
+def test_a_mark_that_the_last_page_leaves_out_is_optional_and_a_number_is_not() -> None:
+    pages = [{"next": 2, "cents": 5}, {}]
+    assert is_shown_optional(pages, ("next",))
+    assert not is_shown_optional(pages, ("cents",))
+    assert not is_shown_optional(pages[:1], ("next",))
+
+
+def test_other_values_are_of_the_same_type() -> None:
+    value = {"rows": [{"id": 1, "paid": True}, {"id": None}], "base": "EUR"}
+    changed = with_other_values(value, ("rows", "*", "id"))
+    assert changed["rows"] == [{"id": 2, "paid": True}, {"id": None}]
+    assert with_other_values(value, ("base",))["base"] != "EUR"
 
 
 def test_only_what_the_output_schema_lets_be_missing_says_so() -> None:

@@ -107,6 +107,7 @@ SWALLOWED = GOOD.replace(
     [
         ('order["cents"]', 'order.get("cents", 0)', CASES, "cents is missing in the answer"),
         ('order["paid"]', 'order.get("paid", True)', CASES, "paid is missing in the answer"),
+        ('order["paid"]', 'order.get("paid", False)', ONE_PAGE, "paid is missing in the answer"),
         ('page = told["next"]', "page = None", ONE_PAGE, "that more follows"),
         (
             '{"customer": customer, "page": page}',
