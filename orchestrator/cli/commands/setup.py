@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import time
 from contextlib import closing
@@ -11,7 +12,7 @@ from pathlib import Path
 import click
 
 from orchestrator.approvals.signing_key import open_key
-from orchestrator.cli.clients.clients import CLIENTS, configure_client
+from orchestrator.cli.clients.clients import CLIENTS, configure_client, describe_machine
 from orchestrator.cli.enroll import choose_pin, record_key, replace_pin, replace_signing_key
 from orchestrator.cli.next_steps import print_next_commands, read_home_state
 from orchestrator.cli.terminal import (
@@ -26,11 +27,17 @@ from orchestrator.cli.terminal import (
 from orchestrator.errors import WrongPin
 from orchestrator.settings import Settings, load_settings
 from registry.audit.search import AuditTable
+from registry.secrets.pin import MIN_LENGTH
 from registry.secrets.signing import compute_fingerprint
 from registry.store import Store
 from sandbox.engines.docker.engine import connect_engine
 from sandbox.engines.docker.image import build_base
 from sandbox.errors import EngineUnavailable
+
+PIN_RULES = (
+    f"A PIN of at least {MIN_LENGTH} characters approves writes and grants. Nobody can read it "
+    "back: without it nothing can be approved. Keep it where no program of yours reads it."
+)
 
 
 @click.command("setup")
@@ -83,7 +90,20 @@ def setup_command(
             )
     _prepare_engine(settings)
     if not engine_only:
+        for line in _list_found_clients():
+            print_text(line)
         print_next_commands(read_home_state(settings))
+
+
+def _list_found_clients() -> list[str]:
+    """A line for each client that has a configuration on this machine, and how it is added."""
+    machine = describe_machine(os.environ)
+    found = {name: client.path(machine) for name, client in CLIENTS.items()}
+    return [
+        f"Found {CLIENTS[name].title} ({path}): `toolwright setup --client {name}` adds Toolwright"
+        for name, path in found.items()
+        if path.exists()
+    ]
 
 
 def _set_up_pin(
@@ -99,6 +119,8 @@ def _set_up_pin(
             "PIN: none yet. Run `toolwright setup` at a terminal, or give --pin-file.", "yellow"
         )
         return
+    if pin_file is None:
+        print_text(PIN_RULES)
     pin = (
         read_line(pin_file)
         if pin_file

@@ -14,9 +14,10 @@ from click.testing import CliRunner, Result
 from orchestrator.cli.clients.clients import CLIENTS, describe_machine
 from orchestrator.cli.main import COMMANDS, toolwright
 from orchestrator.cli.next_steps import HomeState, choose_next_commands
-from orchestrator.settings import Settings
+from orchestrator.settings import Settings, load_settings
 from registry.models import Approval, Process
 from registry.store import Store
+from sandbox.engines.wasm.component import LoadedComponent
 
 
 def run(settings: Settings, *words: str, **given: str) -> Result:
@@ -60,6 +61,21 @@ def test_without_a_command_it_says_what_waits_and_what_to_do(
 def person(tmp_path: Path) -> dict[str, str]:
     """Somebody's own directories."""
     return {"HOME": str(tmp_path / "person"), "XDG_CONFIG_HOME": str(tmp_path / "person/.config")}
+
+
+def test_setup_names_the_clients_that_are_there_and_ends_with_three_commands(
+    settings: Settings, component: LoadedComponent, person: dict[str, str]
+) -> None:
+    path = CLIENTS["cursor"].path(describe_machine(person))
+    path.parent.mkdir(parents=True)
+    path.write_text("{}")
+    given = {**person, "TOOLWRIGHT_CACHE": str(load_settings().cache)}
+    told = run(settings, "setup", "--engine", "wasm", **given)
+    assert told.exit_code == 0, told.output
+    assert "toolwright setup --client cursor" in told.stdout
+    assert "--client zed" not in told.stdout
+    assert len(told.stdout.partition("Next:")[2].split("\n  toolwright")) == 4
+    assert path.read_text() == "{}"
 
 
 def test_uninstalling_takes_the_home_and_its_entries_and_nothing_of_others(
