@@ -58,7 +58,7 @@ PREFIXES = ("/api/v1", "/v1", "/api", "/api/v2", "/v2")
 SUFFIXES = ("openapi.json", "swagger.json", "openapi.yaml", "__api__", "full-spec")
 _API_ROOT = re.compile(r"/(?:api|rest|v\d{1,3}(?:\.\d{1,3})?)/?$", re.I)
 GRAPHQL = "/graphql"
-"""The usual endpoint of GraphQL, which is asked after all well-known places."""
+"""The usual endpoint of GraphQL, which is asked last."""
 
 
 def list_well_known_urls(base: str) -> Iterator[str]:
@@ -76,7 +76,7 @@ def list_well_known_urls(base: str) -> Iterator[str]:
 
 
 def list_prefixed_urls(base: str) -> Iterator[str]:
-    """Yield the URLs to try last: each suffix under each prefix of the host."""
+    """Yield the URLs to try after all others: each suffix under each prefix of the host."""
     for prefix, suffix in product(PREFIXES, SUFFIXES):
         yield urljoin(base, f"{prefix}/{suffix}")
 

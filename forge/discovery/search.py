@@ -225,8 +225,8 @@ class _Search:
         else:
             return
         self._waiting += [_Candidate(url) for url in list_well_known_urls(base)]
-        self._waiting.append(_build_introspection(urljoin(base, GRAPHQL)))
         self._waiting += [_Candidate(url) for url in list_prefixed_urls(base)]
+        self._waiting.append(_build_introspection(urljoin(base, GRAPHQL)))
         while self._waiting and not self._found and not self.ended:
             left = MAX_REQUESTS - len(self._seen)
             if left <= 0:
