@@ -11,6 +11,8 @@ from tests.functional.journey import Journey, travel
 from tests.functional.peer import Peer
 from tests.world.harbour import HarbourApi, harbour_api
 from tests.world.powerdns import PowerDNS, powerdns_for_tests
+from tests.world.site import Site
+from tests.world.zones import owners_api, zones_api
 
 
 @pytest.fixture(scope="session")
@@ -48,3 +50,17 @@ def served(_serving: Peer) -> Peer:
     """A client of a `toolwright serve` that all tests share; none of them may end it."""
     assert _serving.process.poll() is None
     return _serving
+
+
+@pytest.fixture
+def zones() -> Iterator[Site]:
+    """The API of zones, for runs of tasks."""
+    with zones_api() as here:
+        yield here
+
+
+@pytest.fixture
+def owners() -> Iterator[Site]:
+    """The API of owners, for runs of tasks."""
+    with owners_api() as here:
+        yield here

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 import threading
@@ -157,3 +158,22 @@ def until(happened: Callable[[], T | None], what: str, seconds: float = SECONDS)
         assert time.monotonic() < end, f"it did not happen that {what}"
         pause.wait(0.03)
     return value
+
+
+def type_answers(terminal: int, answers: list[tuple[bytes, str]]) -> bytes:
+    """Type each answer once its question stands there; all that was shown."""
+    seen, at = b"", 0
+    while True:
+        ready, _, _ = select.select([terminal], [], [], SECONDS)
+        assert ready, seen
+        try:
+            part = os.read(terminal, 65_536)
+        except OSError:
+            # What Linux tells once nobody has the other end open.
+            return seen
+        if not part:
+            return seen
+        seen += part
+        if answers and answers[0][0] in seen[at:] and seen.rstrip().endswith((b":", b"]:")):
+            at = len(seen)
+            os.write(terminal, answers.pop(0)[1].encode() + b"\n")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pty
-import select
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -20,7 +19,7 @@ from orchestrator.cli.terminal import WAITING
 from orchestrator.settings import Settings, load_settings
 from registry.store import Store
 from tests.forge.directory.samples import description
-from tests.functional.home import ROOT
+from tests.functional.home import ROOT, type_answers
 from tests.granted import PIN, person
 from tests.world.site import Page, Site, site
 
@@ -113,7 +112,7 @@ def test_at_a_terminal_the_best_are_shown_and_one_is_chosen_there(
         start_new_session=True,
     ) as process:
         os.close(child)
-        seen = _type(parent, typed).decode("utf-8", "replace")
+        seen = type_answers(parent, typed).decode("utf-8", "replace")
         code = process.wait(SECONDS)
     os.close(parent)
     assert code == (0 if state == "done" else WAITING), seen
@@ -136,22 +135,3 @@ def test_where_no_tool_fits_it_is_said_what_could_be_forged(
     assert "--source directory:trello.com" in " ".join(done.stdout.split())
     nothing = run(settings, copy, "find", "compute the first hundred primes")
     assert "directory:" not in nothing.stdout
-
-
-def _type(terminal: int, answers: list[tuple[bytes, str]]) -> bytes:
-    """Type each answer once its question stands there; all that was shown."""
-    seen, at = b"", 0
-    while True:
-        ready, _, _ = select.select([terminal], [], [], SECONDS)
-        assert ready, seen
-        try:
-            part = os.read(terminal, 65_536)
-        except OSError:
-            # What Linux tells once nobody has the other end open.
-            return seen
-        if not part:
-            return seen
-        seen += part
-        if answers and answers[0][0] in seen[at:]:
-            os.write(terminal, answers.pop(0)[1].encode() + b"\n")
-            at = len(seen)

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import pty
-import select
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -29,7 +28,7 @@ from orchestrator.settings import Settings, load_settings
 from registry.models import Job
 from registry.needs import HostNeed, OrderNeed
 from registry.store import Store
-from tests.functional.home import ROOT
+from tests.functional.home import ROOT, type_answers
 from tests.granted import PIN, person
 from tests.world.loopback import Answering, served
 
@@ -146,7 +145,7 @@ def test_at_a_terminal_it_is_asked_right_there(
         start_new_session=True,
     ) as process:
         os.close(child)
-        seen = _type(parent, typed)
+        seen = type_answers(parent, typed)
         code = process.wait(SECONDS)
     os.close(parent)
     assert code == (0 if state == "done" else WAITING), seen.decode("utf-8", "replace")
@@ -154,25 +153,6 @@ def test_at_a_terminal_it_is_asked_right_there(
     with Store.open(settings.database_url) as store:
         (job,) = store.jobs.find()
         assert (job.state, bool(store.grants.find_grants())) == (state, state == "done")
-
-
-def _type(terminal: int, answers: list[tuple[bytes, str]]) -> bytes:
-    """Type each answer once its question stands there; all that was shown."""
-    seen, at = b"", 0
-    while True:
-        ready, _, _ = select.select([terminal], [], [], SECONDS)
-        assert ready, seen
-        try:
-            part = os.read(terminal, 65_536)
-        except OSError:
-            # What Linux tells once nobody has the other end open.
-            return seen
-        if not part:
-            return seen
-        seen += part
-        if answers and answers[0][0] in seen[at:]:
-            os.write(terminal, answers.pop(0)[1].encode() + b"\n")
-            at = len(seen)
 
 
 def test_what_a_person_allows_while_the_job_looks_is_not_missed(settings: Settings) -> None:

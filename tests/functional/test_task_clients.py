@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pty
-import select
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 import pytest
 
 from orchestrator.cli.terminal import WAITING
-from tests.functional.home import SECONDS, Home, new_home, until
+from tests.functional.home import SECONDS, Home, new_home, type_answers, until
 from tests.functional.peer import Peer
 from tests.functional.test_task_questions import PLAN, THREE, WRITTEN
 from tests.world.site import Site
@@ -137,22 +136,6 @@ def test_a_person_at_the_terminal_is_asked_right_there(
         process.wait(SECONDS)
     os.close(parent)
     assert said in seen.decode("utf-8", "replace")
-
-
-def type_answers(terminal: int, answers: list[tuple[bytes, str]]) -> bytes:
-    """Type each answer once its question stands there; all that was shown."""
-    seen, at = b"", 0
-    while True:
-        ready, _, _ = select.select([terminal], [], [], SECONDS)
-        assert ready, seen
-        try:
-            part = os.read(terminal, 65_536)
-        except OSError:
-            return seen
-        seen += part
-        if answers and answers[0][0] in seen[at:] and seen.rstrip().endswith((b":", b"]:")):
-            at = len(seen)
-            os.write(terminal, answers.pop(0)[1].encode() + b"\n")
 
 
 def test_a_forge_of_an_api_that_has_a_server_makes_no_twin(place: Place, client: Peer) -> None:

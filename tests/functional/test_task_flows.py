@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,22 +17,10 @@ from tests.functional.asking import Asking, asking
 from tests.functional.test_task_questions import CARRIED, get_answer, get_question
 from tests.granted import person
 from tests.world.site import Site
-from tests.world.zones import ZONES, build_page, owners_api, zones_api
+from tests.world.zones import ZONES, build_page
 
 RECORDS = [{"name": "www", "content": "192.0.2.1"}]
 TOLD = {"reason": "r", "session": "mine"}
-
-
-@pytest.fixture
-def zones() -> Iterator[Site]:
-    with zones_api() as here:
-        yield here
-
-
-@pytest.fixture
-def owners() -> Iterator[Site]:
-    with owners_api() as here:
-        yield here
 
 
 @pytest.fixture

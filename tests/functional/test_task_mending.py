@@ -5,7 +5,6 @@ bounds.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from tests.functional.asking import Asking, asking
 from tests.functional.test_task_questions import PLAN, get_answer, get_question
 from tests.granted import allow
 from tests.world.site import Page, Site
-from tests.world.zones import JSON, ZONES, build_page, owners_api, zones_api
+from tests.world.zones import JSON, ZONES, build_page, zones_api
 
 RECORDS = [{"name": "www", "content": "192.0.2.1"}]
 EACH = [
@@ -32,18 +31,6 @@ EACH = [
         "each": True,
     },
 ]
-
-
-@pytest.fixture
-def zones() -> Iterator[Site]:
-    with zones_api() as here:
-        yield here
-
-
-@pytest.fixture
-def owners() -> Iterator[Site]:
-    with owners_api() as here:
-        yield here
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +14,7 @@ from registry.errors import AnswerRefused
 from registry.models import Job
 from tests.functional.asking import Asking, asking
 from tests.world.site import Site
-from tests.world.zones import ZONES, build_page, owners_api, zones_api
-
-
-@pytest.fixture
-def zones() -> Iterator[Site]:
-    with zones_api() as here:
-        yield here
-
-
-@pytest.fixture
-def owners() -> Iterator[Site]:
-    with owners_api() as here:
-        yield here
+from tests.world.zones import ZONES, build_page
 
 
 @pytest.fixture
