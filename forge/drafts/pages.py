@@ -47,7 +47,10 @@ test proves nothing. What a later draft leaves out stays. At most eight drafts.
 - why: what this draft does, or changes.
 
 An object that a tool returns is the result, anything else becomes {"result": value}. `raise
-ToolError("…")` says what the caller did wrong; any other exception is a bug."""
+Refused("unknown_unit", "…")`, from toolwright, says what the caller did wrong, once the tool has
+"refusals": {"unknown_unit": "when"} and a case {…, failure: "tool", code: "unknown_unit"}; a plain
+ToolError may be held against the server, any other exception is a bug. In a case {"$any":
+"string"} stands for a key or a time that differs from run to run."""
 
 _COMPUTE = """
 More: `from toolwright import content` for what is no JSON: content.text("…"), .image(data,
